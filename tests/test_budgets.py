@@ -254,7 +254,7 @@ def test_a_list_of_very_many_bad_entries_fails_as_a_whole() -> None:
     verdict = listed(talk, [{}] * 5_000)
     assert not verdict.accepted
     assert len(verdict.violations) <= 20
-    assert orjson.loads(verdict.onward)["error"]["code"] == -32010
+    assert orjson.loads(verdict.onward)["error"]["code"] == -31010
 
 
 def test_a_list_of_some_bad_entries_loses_only_those() -> None:

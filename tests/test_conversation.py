@@ -351,7 +351,7 @@ def test_a_request_that_timed_out_is_answered_once() -> None:
     good(talk.client(request(1, "tools/list")))
     late = talk.conversation.give_up(Party.CLIENT, 1)
     assert late is not None
-    assert orjson.loads(late.onward or b"")["error"]["code"] == -32012
+    assert orjson.loads(late.onward or b"")["error"]["code"] == -31012
     assert talk.conversation.give_up(Party.CLIENT, 1) is None
     verdict = talk.server(result(1, {"tools": []}))
     assert rules(verdict) == ["protocol/answered-twice"]
@@ -477,7 +477,7 @@ def test_a_broken_answer_fails_the_request_it_seems_to_answer() -> None:
     verdict = talk.server({"jsonrpc": "2.0", "id": 1, "result": {"tools": []}, "error": {"code": 1, "message": ""}})
     assert rules(verdict) == ["envelope/members"]
     failed = replacement(verdict)
-    assert (failed["id"], failed["error"]["code"]) == (1, -32010)
+    assert (failed["id"], failed["error"]["code"]) == (1, -31010)
     assert rules(talk.server(result(1, {"tools": []}))) == ["protocol/answered-twice"]
 
 

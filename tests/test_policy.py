@@ -163,7 +163,7 @@ def test_what_is_dropped_gets_no_answer_unless_somebody_waits_for_one() -> None:
         assert verdict.onward is None
         assert answer(verdict)["id"] == asked["id"]
     good(talk.client(request(3, "ping")))
-    assert replacement(talk.server({"id": 3, "result": {}}))["error"]["code"] == -32010
+    assert replacement(talk.server({"id": 3, "result": {}}))["error"]["code"] == -31010
 
 
 # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,7 +185,7 @@ def test_a_tool_that_would_be_set_aside_can_pass() -> None:
 
 def test_a_tool_that_would_be_set_aside_can_fail_the_whole_list() -> None:
     talk, verdict = listing({"contract/schema": "refuse"})
-    assert replacement(verdict)["error"]["code"] == -32010
+    assert replacement(verdict)["error"]["code"] == -31010
     assert rules(talk.client(call(1, "odd", {}))) == ["contract/set-aside"]
     good(talk.client(call(2, "search", {"words": "a"})))
 

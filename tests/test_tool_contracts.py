@@ -111,7 +111,7 @@ def test_what_takes_the_place_of_a_bad_result_is_a_good_answer(revision: str, an
         assert failed["result"]["isError"] is True
         assert failed["result"].get("resultType") == ("complete" if revision >= "2026-07-28" else None)
     else:
-        assert failed["error"]["code"] == -32010
+        assert failed["error"]["code"] == -31010
         assert failed["error"]["data"]["violations"][0]["rule"] == verdict.violations[0].rule
 
 
@@ -123,7 +123,7 @@ def test_a_bad_answer_to_a_call_that_runs_as_a_task_is_an_error() -> None:
     runs_tasks = ALL_SERVER | {"tasks": {"requests": {"tools": {"call": {}}}}}
     talk = Talk().opened(server=runs_tasks).listed(RUNS_AS_TASK)
     good(talk.client(request(1, "tools/call", {"name": "search", "arguments": {"words": "a"}, "task": {}})))
-    assert replacement(talk.server(result(1, {"content": []})))["error"]["code"] == -32010
+    assert replacement(talk.server(result(1, {"content": []})))["error"]["code"] == -31010
 
 
 @pytest.mark.parametrize(

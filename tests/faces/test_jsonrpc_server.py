@@ -408,23 +408,23 @@ def test_what_is_no_request_is_not_sent(method: Any, params: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        pytest.param(None, -32011, id="none"),
-        pytest.param("", -32011, id="empty"),
-        pytest.param("<html>", -32010, id="no-json"),
-        pytest.param(b"\xff", -32010, id="not-utf8"),
-        pytest.param('"' + "x" * (16 << 20) + '"', -32010, id="too-long"),
-        pytest.param("null", -32010, id="null"),
-        pytest.param("{}", -32010, id="empty-object"),
-        pytest.param("[]", -32010, id="array"),
-        pytest.param('{"jsonrpc":"2.0","result":1}', -32010, id="no-id"),
-        pytest.param('{"jsonrpc":"2.0","id":"c-2","result":1}', -32010, id="another-id"),
-        pytest.param('{"jsonrpc":"2.0","id":null,"result":1}', -32010, id="null-id"),
-        pytest.param('{"jsonrpc":"2.0","id":"c-1","result":1,"error":{}}', -32010, id="result-and-error"),
-        pytest.param('{"jsonrpc":"2.0","id":"c-1","error":"no"}', -32010, id="error-as-text"),
-        pytest.param('{"jsonrpc":"2.0","id":"c-9","error":{"code":-1,"message":"no"}}', -32010, id="anothers-error"),
+        pytest.param(None, -31011, id="none"),
+        pytest.param("", -31011, id="empty"),
+        pytest.param("<html>", -31010, id="no-json"),
+        pytest.param(b"\xff", -31010, id="not-utf8"),
+        pytest.param('"' + "x" * (16 << 20) + '"', -31010, id="too-long"),
+        pytest.param("null", -31010, id="null"),
+        pytest.param("{}", -31010, id="empty-object"),
+        pytest.param("[]", -31010, id="array"),
+        pytest.param('{"jsonrpc":"2.0","result":1}', -31010, id="no-id"),
+        pytest.param('{"jsonrpc":"2.0","id":"c-2","result":1}', -31010, id="another-id"),
+        pytest.param('{"jsonrpc":"2.0","id":null,"result":1}', -31010, id="null-id"),
+        pytest.param('{"jsonrpc":"2.0","id":"c-1","result":1,"error":{}}', -31010, id="result-and-error"),
+        pytest.param('{"jsonrpc":"2.0","id":"c-1","error":"no"}', -31010, id="error-as-text"),
+        pytest.param('{"jsonrpc":"2.0","id":"c-9","error":{"code":-1,"message":"no"}}', -31010, id="anothers-error"),
         pytest.param('{"jsonrpc":"2.0","id":"c-1","error":{"code":-1,"message":"no"}}', -1, id="error"),
         pytest.param('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}', -32700, id="unread"),
-        pytest.param('{"jsonrpc":"2.0","id":"c-1","method":"m"}', -32010, id="a-request"),
+        pytest.param('{"jsonrpc":"2.0","id":"c-1","method":"m"}', -31010, id="a-request"),
     ],
 )
 def test_an_answer_that_is_none_is_raised_as_one_error(answer: Any, code: int) -> None:
@@ -444,16 +444,16 @@ def test_answers_to_a_batch_are_matched_by_id_whatever_their_order() -> None:
 
     one, two, three, four, five = JsonRpcClient("c", transport).batch([(name, None) for name in "abcde"])
     assert (one, two) == ("a", "b")
-    assert [each.code for each in (three, four, five)] == [-32011, -32010, -32011]
+    assert [each.code for each in (three, four, five)] == [-31011, -31010, -31011]
 
 
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        (None, -32011),
-        ("{}", -32010),
-        ("1", -32010),
-        ('{"jsonrpc":"2.0","id":"c-1","result":1}', -32010),
+        (None, -31011),
+        ("{}", -31010),
+        ("1", -31010),
+        ('{"jsonrpc":"2.0","id":"c-1","result":1}', -31010),
         ('{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}', -32600),
     ],
 )

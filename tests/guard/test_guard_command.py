@@ -106,7 +106,7 @@ def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text('[guard]\nmode = "enforce"\ntimeout = 0.2\nflights = "off"\n')
     with guarded(tmp_path, on={"ping": []}) as one:
         one.open()
-        assert one.ask(request(1, "ping"))["error"]["code"] == -32012
+        assert one.ask(request(1, "ping"))["error"]["code"] == -31012
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────

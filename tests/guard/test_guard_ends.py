@@ -36,7 +36,7 @@ def test_every_open_request_gets_one_error_when_the_server_ends(tmp_path: Path, 
         log = one.log.rest()
     assert [each["id"] for each in errors] == [1, "two", 3]
     for each in errors:
-        assert each["error"]["code"] == -32011
+        assert each["error"]["code"] == -31011
         assert each["error"]["data"]["stderr"] == ["Traceback (most recent call last):", "ValueError: no"]
         [violation] = each["error"]["data"]["violations"]
         assert violation["rule"] == "protocol/unanswered"
@@ -95,7 +95,7 @@ def test_what_is_said_between_the_last_answer_and_the_end_still_arrives(tmp_path
         assert one.answer()["id"] == 1
         notes = [one.answer()["params"]["data"].partition(" ")[0] for _ in range(500)]
         assert notes == [str(number) for number in range(500)]
-        assert one.answer()["error"]["code"] == -32011
+        assert one.answer()["error"]["code"] == -31011
         assert one.out.rest() == []
         assert one.ended() == 3
 
@@ -106,7 +106,7 @@ def test_a_last_answer_without_a_newline_is_one(tmp_path: Path) -> None:
         one.open()
         one.say(request(1, "ping"), request(2, "ping"))
         assert one.answer() == result(1, {})
-        assert one.answer()["error"]["code"] == -32011
+        assert one.answer()["error"]["code"] == -31011
         assert one.out.rest() == []
 
 
@@ -122,7 +122,7 @@ def test_a_request_that_waits_too_long_fails_once_and_the_server_is_told(tmp_pat
             one.received.next()
         failed = one.ask(call(1))
         assert failed["id"] == 1
-        assert failed["error"]["code"] == -32012
+        assert failed["error"]["code"] == -31012
         assert json.loads(one.received.next())["id"] == 1
         told = json.loads(one.received.next())
         assert told["method"] == "notifications/cancelled"
@@ -139,7 +139,7 @@ def test_a_request_that_waits_too_long_fails_once_and_the_server_is_told(tmp_pat
 def test_of_initialize_no_cancellation_is_sent(tmp_path: Path) -> None:
     """2025-11-25, basic/utilities/cancellation: a client must not."""
     with enforcing(tmp_path, "--timeout", "0.2", received=True, on={"initialize": []}) as one:
-        assert one.ask(initialize())["error"]["code"] == -32012
+        assert one.ask(initialize())["error"]["code"] == -31012
         one.say(notification("notifications/cancelled", {"requestId": "mark"}))
         assert json.loads(one.received.next())["id"] == "open"
         assert json.loads(one.received.next())["params"]["requestId"] == "mark"
@@ -210,7 +210,7 @@ def test_a_signal_ends_guard_and_server_and_what_is_open_gets_an_answer(tmp_path
             pass
         one.process.send_signal(sign)
         failed = one.answer()
-        assert (failed["id"], failed["error"]["code"]) == (1, -32011)
+        assert (failed["id"], failed["error"]["code"]) == (1, -31011)
         assert failed["error"]["data"]["violations"][0]["found"] == "none: the guard was stopped"
         assert one.out.rest() == []
         assert one.ended() == 0

@@ -207,7 +207,7 @@ def test_an_unreadable_answer_fails_its_request_once() -> None:
     talk.client(call(1))
     move = talk.server(b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}')
     [settled] = move.settled
-    assert json.loads(settled.answer)["error"]["code"] == -32010
+    assert json.loads(settled.answer)["error"]["code"] == -31010
     assert (move.to_client, move.to_server, move.aside) == (None, None, None)
     again = talk.server(b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}')
     assert again.settled == ()

@@ -106,7 +106,7 @@ def test_what_was_not_even_read_when_the_server_died_fails_like_all_the_rest(tmp
         (tmp_path / "go").write_bytes(b"")
         failed = [json.loads(line) for line in one.out.rest()]
         assert [each["id"] for each in failed[: whole + 1]] == ["ping", *range(whole)]
-        assert {each["error"]["code"] for each in failed[: whole + 1]} == {-32011}
+        assert {each["error"]["code"] for each in failed[: whole + 1]} == {-31011}
         assert one.ended() == 3
 
 
@@ -194,7 +194,7 @@ def test_a_server_that_does_not_read_our_answers_is_not_heard_for_ever(tmp_path:
     with enforcing(tmp_path, "--quiet", "--timeout", "2", on={"ping": [bad, ["good"]]}) as one:
         one.open()
         before = peak(one.process)
-        assert one.ask(request(1, "ping"))["error"]["code"] == -32012
+        assert one.ask(request(1, "ping"))["error"]["code"] == -31012
         assert peak(one.process) - before < ROOM
         one.close()
         assert one.ended() == 0

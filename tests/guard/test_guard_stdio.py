@@ -127,7 +127,7 @@ def test_a_bad_answer_fails_the_request_and_says_what_is_wrong(wrong: Guarded, l
         assert told.startswith(f"{at}: expected ")
         assert f"[{rule}]" in told
     else:
-        assert failed["error"]["code"] == -32010
+        assert failed["error"]["code"] == -31010
         first = failed["error"]["data"]["violations"][0]
         assert (first["rule"], first["at"]) == (rule, at)
     assert wrong.ask(call("next", "good"))["result"]["structuredContent"]["hits"] > 0
@@ -289,7 +289,7 @@ def test_a_server_asks_and_the_client_answers(asking: Guarded, method: str) -> N
         if answered is good:
             assert got == result(ident, good)
         else:
-            assert (got["id"], got["error"]["code"]) == (ident, -32010)
+            assert (got["id"], got["error"]["code"]) == (ident, -31010)
             assert got["error"]["data"]["violations"][0]["rule"] == "protocol/result"
 
 
@@ -345,7 +345,7 @@ def test_an_answer_that_is_too_long_fails_its_request_and_no_other(tmp_path: Pat
         one.say(request(2, "ping"), call(1))
         assert one.answer() == result(2, {})
         failed = one.answer()
-        assert (failed["id"], failed["error"]["code"]) == (1, -32010)
+        assert (failed["id"], failed["error"]["code"]) == (1, -31010)
         assert failed["error"]["data"]["violations"][0]["rule"] == "framing/size"
         assert one.ask(request(2, "ping")) == result(2, {})
 
@@ -356,7 +356,7 @@ def test_an_answer_that_is_too_long_and_never_ends_fails_with_the_server(tmp_pat
         one.open()
         one.say(request(2, "ping"), call(1))
         assert one.answer() == result(2, {})
-        assert one.answer()["error"]["code"] == -32011
+        assert one.answer()["error"]["code"] == -31011
         assert one.out.rest() == []
         assert one.ended() == 3
 

@@ -73,5 +73,5 @@ def test_a_late_answer_is_reported_with_the_time_that_was_given(tmp_path: Path) 
     with enforcing(tmp_path, "--timeout", "0.2", on={"tools/call": []}) as one:
         one.open()
         error = one.ask(call(1))["error"]
-    assert (error["code"], error["message"]) == (-32012, "No answer came within 0.2 s")
+    assert (error["code"], error["message"]) == (-31012, "No answer came within 0.2 s")
     assert error["data"]["violations"][0]["found"] == "none within 0.2 s"

@@ -119,7 +119,7 @@ def test_records_that_fail_change_no_answer(
             for _, body, _ in await asyncio.gather(*(_called(children, each) for each in headers)):
                 answer = json.loads(body)
                 assert answer["id"] == 7
-                assert "result" in answer if answers else answer["error"]["code"] == -32012
+                assert "result" in answer if answers else answer["error"]["code"] == -31012
         finally:
             await children.close()
 

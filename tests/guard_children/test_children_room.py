@@ -104,7 +104,7 @@ def test_where_nothing_is_idle_a_new_session_has_to_wait(tmp_path: Path) -> None
         busy = opened(service)
         asking(service, busy, received)
         answer = opening(service)
-        assert (answer.status, answer.header("retry-after"), answer.error()["code"]) == (503, "1", -32016)
+        assert (answer.status, answer.header("retry-after"), answer.error()["code"]) == (503, "1", -31016)
         assert service.ask("DELETE", headers=busy).status == 200
         assert opening(service).status == 200, "it waits for the child that is about to end"
 

@@ -292,7 +292,7 @@ def test_a_command_that_cannot_be_run_is_told_at_once_and_not_tried_again_too_so
         for _ in range(3):
             answer = service.post(initialize(NEWEST))
             assert answer.header("mcp-session-id") is None
-            assert answer.error()["code"] == -32011
+            assert answer.error()["code"] == -31011
             assert "cannot start ./nowhere" in answer.error()["data"]["violations"][0]["found"]
             told = "the server could not be started: ./nowhere: No such file or directory"
             assert answer.error()["data"]["detail"] == told
@@ -323,7 +323,7 @@ def test_a_child_that_ends_fails_what_is_open_once_and_its_session_is_gone(
         ends = begun(service, call(2, "end", {}), headers)
         for ident, wire in ((1, waits), (2, ends)):
             text = wire.rest() if wire is waits else wire.answer().body
-            assert text.count(b"-32011") == 1
+            assert text.count(b"-31011") == 1
             assert b'"id":%d,' % ident in text
             assert found.encode() in text
             assert b"oh no" not in text
@@ -355,7 +355,7 @@ def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Pat
         assert b"no key" not in first.body
         assert first.header("mcp-session-id") is None
         again = service.post(initialize(NEWEST))
-        assert again.error()["code"] == -32011
+        assert again.error()["code"] == -31011
         assert again.error()["data"]["violations"][0]["found"] == "none: it exited with status 1"
         assert again.error()["message"] == "No answer came: the server exited with status 1"
         assert b"no key" not in again.body
@@ -377,8 +377,8 @@ def test_one_principal_cannot_keep_another_from_starting_a_child(tmp_path: Path)
     flag = tmp_path / "flag"
     command = ["/bin/sh", "-c", f'test -e "{flag}" && exec "$@"; touch "{flag}"; exit 1', "sh", *liar()]
     with hosting(tmp_path, command=command) as service:
-        assert service.post(initialize(NEWEST), x_principal="bob").error()["code"] == -32011
-        assert service.post(initialize(NEWEST), x_principal="bob").error()["code"] == -32011, "too early"
+        assert service.post(initialize(NEWEST), x_principal="bob").error()["code"] == -31011
+        assert service.post(initialize(NEWEST), x_principal="bob").error()["code"] == -31011, "too early"
         assert service.post(initialize(NEWEST), x_principal="alice").header("mcp-session-id")
 
 
@@ -387,7 +387,7 @@ def test_an_answer_that_never_comes_is_given_up(tmp_path: Path) -> None:
     with hosting(tmp_path, "--timeout", "1", on={"tools/call": []}, received=str(received)) as service:
         headers = opened(service)
         answer = said(begun(service, call(5, "search", {"words": "sea"}), headers))
-        assert [(each["id"], each["error"]["code"]) for each in answer] == [(5, -32012)]
+        assert [(each["id"], each["error"]["code"]) for each in answer] == [(5, -31012)]
         assert answer[0]["error"]["message"] == "No answer came within 1 s"
         until(lambda: "notifications/cancelled" in received.read_text())
         assert service.post(request(6, "ping"), headers).status == 200
@@ -419,7 +419,7 @@ def test_an_answer_that_is_too_long_fails_by_the_id_at_its_end(tmp_path: Path) -
     }
     with hosting(tmp_path, "--frame-bytes", "100000", on=on) as service:
         answer = said(begun(service, call(4, "search", {"words": "a"}), opened(service)))
-        assert [(each["id"], each["error"]["code"]) for each in answer] == [(4, -32010)]
+        assert [(each["id"], each["error"]["code"]) for each in answer] == [(4, -31010)]
 
 
 def test_a_message_over_several_lines_is_one_line_for_the_server(tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_a_server_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
         answers = [wire.answer() for wire in wires]
         statuses = [each.status for each in answers]
         assert set(statuses) == {200, 503}
-        assert all(b"-32012" in each.body for each in answers if each.status == 200)
+        assert all(b"-31012" in each.body for each in answers if each.status == 200)
         assert opened(service)
 
 
@@ -575,5 +575,5 @@ def test_an_answer_that_is_one_only_by_its_id_ends_its_request(tmp_path: Path, m
         if mode == "audit":
             assert answer == {**broken, "id": 1}
         else:
-            assert (answer["id"], answer["error"]["code"]) == (1, -32010)
+            assert (answer["id"], answer["error"]["code"]) == (1, -31010)
         assert said(begun(service, request(2, "ping"), headers)) == [{"jsonrpc": "2.0", "id": 2, "result": {}}]

@@ -75,9 +75,9 @@ def test_who_comes_while_the_child_is_being_opened_waits_for_the_same_answer(tmp
         wires = [begun(service, initialize(NEWEST, ident), BOTH) for ident in ("a", "b")]
         answers = [wire.answer() for wire in wires]
         assert [each.json()["id"] for each in answers] == ["a", "b"]
-        assert [each.error()["code"] for each in answers] == [-32012, -32012]
+        assert [each.error()["code"] for each in answers] == [-31012, -31012]
         assert methods(received).count("initialize") == 1
-        assert service.post(initialize(NEWEST)).error()["code"] == -32012
+        assert service.post(initialize(NEWEST)).error()["code"] == -31012
         assert methods(received).count("initialize") == 2, "another child was tried"
 
 
@@ -127,7 +127,7 @@ def test_a_question_of_which_nobody_can_say_whose_it_is_is_answered_with_an_erro
         headers = opened(service, roots={"listChanged": True})
         service.post(notification("notifications/roots/list_changed"), headers)
         until(lambda: methods(received)[-1] == "answer")
-        assert lines(received)[-1]["error"]["code"] == -32011
+        assert lines(received)[-1]["error"]["code"] == -31011
         assert service.post(request(1, "ping"), headers).status == 200
 
 
@@ -185,7 +185,7 @@ def test_a_client_that_does_not_read_gets_one_error_and_the_child_is_told(tmp_pa
             until(lambda: received.exists() and "notifications/cancelled" in methods(received))
             wire.head()
             last = json.loads(events(b"".join(iter(wire.chunk, b"")))[-1]["data"])
-        assert (last["id"], last["error"]["code"]) == ("mine", -32011)
+        assert (last["id"], last["error"]["code"]) == ("mine", -31011)
         assert "did not take what it was sent" in last["error"]["data"]["violations"][0]["found"]
         assert service.post(request(1, "ping"), opened(service)).status == 200
 

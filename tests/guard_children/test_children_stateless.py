@@ -175,7 +175,7 @@ def test_when_the_child_ends_everybody_is_told_and_another_one_starts(tmp_path: 
         ends = asked(service, call(1, "end", {}, LATEST))
         for wire in [*waiting, ends]:
             answer = wire.answer()
-            assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 1, -32011)
+            assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 1, -31011)
             assert answer.error()["data"]["violations"][0]["found"] == f"none: {found}"
             assert answer.error()["message"] == f"No answer came: the server {found.removeprefix('it ')}"
             assert "oh no" not in answer.body.decode(), "it may be about another client"
@@ -205,7 +205,7 @@ def test_a_command_that_cannot_be_run_fails_every_request(tmp_path: Path) -> Non
     with hosting(tmp_path, command=["./nowhere"]) as service:
         for _ in range(3):
             answer = asked(service, call(1, "search", {}, LATEST)).answer()
-            assert (answer.status, answer.error()["code"]) == (502, -32011)
+            assert (answer.status, answer.error()["code"]) == (502, -31011)
             assert "cannot start" in answer.error()["data"]["violations"][0]["found"]
 
 
@@ -217,14 +217,14 @@ def test_kill_in_the_middle_of_many_calls_fails_each_once(tmp_path: Path) -> Non
         os.kill(int(received.read_text().split("\n")[0]), signal.SIGKILL)
         answers = [wire.answer() for wire in wires]
         assert [each.json()["id"] for each in answers] == [number % 3 for number in range(30)]
-        assert {each.error()["code"] for each in answers} == {-32011}
+        assert {each.error()["code"] for each in answers} == {-31011}
 
 
 def test_calls_are_held_to_the_tools_of_a_child_that_was_lost(tmp_path: Path) -> None:
     """Until the next one lists its own: nobody gets a bad call just because somebody has died."""
     with hosting(tmp_path, on={"prompts/list": [["exit", 1]]}) as service:
         assert asked(service, request(1, "tools/list", {}, LATEST)).answer().json()["result"]["tools"]
-        assert asked(service, request(2, "prompts/list", {}, LATEST)).answer().error()["code"] == -32011
+        assert asked(service, request(2, "prompts/list", {}, LATEST)).answer().error()["code"] == -31011
         refused = asked(service, call(3, "search", {"words": 5}, LATEST)).answer().json()["result"]
         assert refused["isError"]
         assert "/params/arguments/words: expected a string, found 5" in refused["content"][0]["text"]
@@ -239,7 +239,7 @@ def test_an_answer_that_never_comes_is_given_up_and_a_late_one_reaches_nobody(tm
     }
     with hosting(tmp_path, "--timeout", "1", on=on) as service:
         answer = asked(service, call(5, "mute", {}, LATEST)).answer()
-        assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -32012, 5)
+        assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -31012, 5)
         assert asked(service, call(5, "search", {"words": "a"}, LATEST)).answer().json()["id"] == 5
     assert any("tools/call" in each and "protocol/answered-twice" in each for each in service.log.whole())
 
@@ -262,7 +262,7 @@ def test_a_broken_answer_fails_the_request_that_it_shows(tmp_path: Path, place: 
     )
     with hosting(tmp_path, on={"tools/call": [["raw", text + "\n"]]}) as service:
         answer = asked(service, call("mine", "search", {"words": "a"}, LATEST)).answer()
-        assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, "mine", -32010)
+        assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, "mine", -31010)
 
 
 LOGS = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "secret"}}
@@ -463,7 +463,7 @@ def test_a_second_answer_is_nobody_elses(tmp_path: Path) -> None:
 def test_an_answer_that_cannot_be_read_ends_the_request(tmp_path: Path, mode: str, text: str) -> None:
     with hosting(tmp_path, "--mode", mode, on={"tools/call": [["raw", text + "\n"]]}) as service:
         answer = asked(service, call("mine", "search", {"words": "a"}, LATEST)).answer()
-        expected = text.replace('"id":1', '"id":"mine"').encode() if mode == "audit" else b"-32010"
+        expected = text.replace('"id":1', '"id":"mine"').encode() if mode == "audit" else b"-31010"
         assert expected in answer.body
         assert b'"mine"' in answer.body
 
@@ -478,5 +478,5 @@ def test_an_answer_that_is_one_only_by_its_id_ends_its_request(tmp_path: Path, m
         if mode == "audit":
             assert answer == {**broken, "id": "a"}
         else:
-            assert (answer["id"], answer["error"]["code"]) == ("a", -32010)
+            assert (answer["id"], answer["error"]["code"]) == ("a", -31010)
         assert asked(service, request("b", "tools/list", {}, LATEST)).answer().json()["id"] == "b"

@@ -202,7 +202,7 @@ def failing(times: int) -> Callable[[], Backend]:
 def test_one_that_cannot_be_made_says_so_by_id_and_is_tried_again() -> None:
     hosted = Hosted(HostedEntry("a", ("x",)), failing(2))
     status, body = asked(hosted, b'{"jsonrpc":"2.0","id":"q","method":"ping"}')
-    assert (status, json.loads(body)["id"], json.loads(body)["error"]["code"]) == (502, "q", -32011)
+    assert (status, json.loads(body)["id"], json.loads(body)["error"]["code"]) == (502, "q", -31011)
     assert hosted.state == "failed"
     status, body = asked(hosted, b'{"jsonrpc":"2.0","id":5,"method":"ping"}', mcp_session_id=b"s")
     assert (status, json.loads(body)["id"]) == (200, 5)

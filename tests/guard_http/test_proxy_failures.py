@@ -145,7 +145,7 @@ def test_a_request_without_an_answer_fails_with_its_id(enforcing: Where, script:
     answer = ask(guard, CALL)
     assert answer.status == 502
     assert answer.json()["id"] == 7
-    assert answer.error()["code"] in {-32010, -32011}
+    assert answer.error()["code"] in {-31010, -31011}
     liar.script = modern_good
     assert ask(guard, CALL).json()["result"] == MODERN_RESULT
 
@@ -159,7 +159,7 @@ def test_in_a_session_it_fails_with_200(enforcing: Where, script: Any) -> None:
     answer = guard.post(call(7, "search", {"words": "sea"}), headers)
     assert answer.status == 200
     assert answer.json()["id"] == 7
-    assert answer.error()["code"] in {-32010, -32011}
+    assert answer.error()["code"] in {-31010, -31011}
 
 
 def test_of_a_session_whose_server_is_lost_the_last_messages_are_kept_once(enforcing: Where) -> None:
@@ -185,7 +185,7 @@ def test_a_stream_that_ends_without_the_answer_ends_with_an_error(enforcing: Whe
     liar.script = script
     answer = guard.post(call(7, "search", {"words": "sea"}), headers)
     [last] = [each for each in answer.events() if '"id"' in each["data"]]
-    assert '"id":7,"error":{"code":-32011' in last["data"]
+    assert '"id":7,"error":{"code":-31011' in last["data"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_under_audit_too_a_client_is_told_that_there_is_no_answer(auditing: Wher
     guard, liar = auditing
     liar.script = script
     answer = ask(guard, CALL)
-    assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 7, -32011)
+    assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 7, -31011)
 
 
 def test_a_server_that_is_not_there_is_no_reason_to_end(tmp_path: Any) -> None:
@@ -244,7 +244,7 @@ def test_a_connection_that_is_reset_as_soon_as_it_is_made_is_no_fault_of_the_gua
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
         with guarding(tmp_path, url, "--mode", "enforce", "--quiet") as guard, ThreadPoolExecutor(20) as pool:
             answers = list(pool.map(lambda _: ask(guard, CALL), range(200)))
-            assert {(each.status, each.error()["code"]) for each in answers} == {(502, -32011)}
+            assert {(each.status, each.error()["code"]) for each in answers} == {(502, -31011)}
         listening.shutdown(socket.SHUT_RDWR)
 
 
@@ -257,11 +257,11 @@ def test_an_answer_that_comes_too_late_is_an_error_and_the_server_is_told(tmp_pa
 
     with lying(slow) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
         answer = ask(guard, CALL)
-        assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -32012, 7)
+        assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -31012, 7)
         assert answer.error()["message"] == "No answer came within 2 s"
         headers = guard.session(REVISION)
         answer = guard.post(call("a", "search", {"words": "sea"}), headers)
-        assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -32012, "a")
+        assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -31012, "a")
         told = liar.next("notifications/cancelled")
         assert told.message["params"]["requestId"] == "a"
         assert told.header("mcp-session-id") == headers["mcp-session-id"]
@@ -300,7 +300,7 @@ def test_a_body_without_end_is_not_read_to_it(tmp_path: Any) -> None:
     with lying(endless) as liar, guarding(tmp_path, liar.url, *settings) as guard:
         before = guard.resident()
         answer = ask(guard, CALL)
-        assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 7, -32010)
+        assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 7, -31010)
         assert guard.resident() < before + (8 << 20)
 
 
@@ -319,7 +319,7 @@ def test_an_event_without_end_fails_what_it_answers(tmp_path: Any) -> None:
     with lying(endless) as liar, guarding(tmp_path, liar.url, *settings) as guard:
         headers = guard.session(REVISION)
         answer = guard.post(call(7, "search", {"words": "sea"}), headers)
-        assert '"id":7,"error":{"code":-32010' in answer.events()[0]["data"]
+        assert '"id":7,"error":{"code":-31010' in answer.events()[0]["data"]
         assert len(answer.body) < 10_000
 
 
@@ -406,7 +406,7 @@ def test_who_comes_back_for_an_answer_waits_no_longer_than_for_any_other(tmp_pat
         headers = guard.session(REVISION)
         assert len(guard.post(call(7, "search", {"words": "sea"}), headers).events()) == 1
         answer = guard.ask("GET", headers={**headers, "last-event-id": "1-0"})
-        assert '"id":7,"error":{"code":-32012' in answer.events()[-1]["data"]
+        assert '"id":7,"error":{"code":-31012' in answer.events()[-1]["data"]
 
 
 def test_what_nobody_comes_back_for_is_given_up(tmp_path: Any) -> None:

@@ -228,10 +228,10 @@ def test_a_bad_list_as_a_body_is_an_error(enforcing: Where) -> None:
     headers = guard.session(REVISION)
     liar.script = answering(lambda received, peer: peer.json(result(received.message, {"tools": 5})), "tools/list")
     answer = guard.post(request(8, "tools/list"), headers)
-    assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -32010, 8)
+    assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -31010, 8)
     listed = request("m", "tools/list", revision=LATEST)
     answer = guard.post(listed, modern(listed))
-    assert (answer.status, answer.error()["code"], answer.json()["id"]) == (502, -32010, "m")
+    assert (answer.status, answer.error()["code"], answer.json()["id"]) == (502, -31010, "m")
 
 
 def test_a_bad_notification_and_a_second_answer_stop(enforcing: Where) -> None:

@@ -161,7 +161,7 @@ def test_a_redirect_leads_nobody_past_the_guard(enforcing: Where, status: int) -
     headers = guard.session(REVISION)
     liar.script = answering(lambda _, peer: peer.json(result(CALL, ANSWER), status, location=ELSEWHERE))
     answer = guard.post(CALL, headers)
-    assert (answer.status, answer.error()["code"], answer.header("location")) == (200, -32011, None)
+    assert (answer.status, answer.error()["code"], answer.header("location")) == (200, -31011, None)
 
 
 def test_with_keys_of_the_guard_a_redirect_leads_nobody_past_it_in_either_mode(gated: tuple[Where, Any]) -> None:
@@ -207,7 +207,7 @@ def test_an_answer_that_can_be_read_in_two_ways_is_none(enforcing: Where, twice:
 
     liar.script = answering(doubtful)
     answer = guard.post(CALL, headers)
-    assert (answer.status, answer.error()["code"]) == (200, -32011)
+    assert (answer.status, answer.error()["code"]) == (200, -31011)
     assert {name for name, _ in answer.pairs} == {"content-type", "content-length", "date"}
 
 
@@ -224,7 +224,7 @@ def test_a_session_id_that_no_header_can_carry_back_is_none(enforcing: Where, se
 
     liar.script = gives
     answer = guard.post(initialize(REVISION), BOTH)
-    assert answer.error()["code"] == -32011
+    assert answer.error()["code"] == -31011
     assert answer.header("mcp-session-id") is None
 
 
@@ -243,11 +243,11 @@ REFUSALS: dict[str, tuple[bytes, str, int]] = {
     "oauth": (
         b'{"error":"invalid_token","error_description":"It has expired"}',
         "invalid_token: It has expired",
-        -32011,
+        -31011,
     ),
-    "text": (b"Too many requests\x1b[31m\nsecond line", "Too many requests [31m", -32011),
-    "a-page": (b"<!doctype html><h1>Gone</h1>", "<!doctype html><h1>Gone</h1>", -32011),
-    "a-request": (FORGED, "the server answered with HTTP status 400", -32011),
+    "text": (b"Too many requests\x1b[31m\nsecond line", "Too many requests [31m", -31011),
+    "a-page": (b"<!doctype html><h1>Gone</h1>", "<!doctype html><h1>Gone</h1>", -31011),
+    "a-request": (FORGED, "the server answered with HTTP status 400", -31011),
 }
 
 

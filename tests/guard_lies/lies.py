@@ -79,7 +79,7 @@ STRUCTURED = {"structuredContent": {"hits": 1}}
 HITS = {"content": TEXT, **STRUCTURED}
 
 
-def answering(rule: str, *actions: Any, gets: Outcome = -32010, **more: Any) -> Case:
+def answering(rule: str, *actions: Any, gets: Outcome = -31010, **more: Any) -> Case:
     """The server does this in place of an answer to a call."""
     return Case(rule, [[call(1)]], [(1, gets)], on={"tools/call": list(actions)}, **more)
 
@@ -313,7 +313,7 @@ METHODS = [
     Case(
         "protocol/too-many-open",
         [[call("a", "slow"), call("b", "slow"), call("c"), notification("notifications/roots/list_changed")]],
-        [("a", "result"), ("b", "result"), ("c", -32016)],
+        [("a", "result"), ("b", "result"), ("c", -31016)],
         on=SLOW,
         options=("--set", "limits.open_requests=2"),
     ),
@@ -373,7 +373,7 @@ METHODS = [
         [(1, "result")],
         on={"initialize": [["result", TASKING]], "tasks/result": [["result", {"content": TEXT}]]},
     ),
-    answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
+    answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-31011, survives=False),
 ]
 
 # ── lies without a handshake ─────────────────────────────────────────────────────────────────────────────────────────
@@ -595,7 +595,7 @@ LOCKED = [
     Case(
         "lock/server",
         [[initialize()]],
-        [("open", -32010)],
+        [("open", -31010)],
         on={"initialize": [["result", {**BARE, "serverInfo": {"name": "libary", "version": "1"}}]]},
         locked={},
         opened=False,

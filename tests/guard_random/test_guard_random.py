@@ -25,7 +25,7 @@ from told_server import blanked
 EXCHANGES = int(os.environ.get("ASSAY_RANDOM_EXCHANGES", "250"))
 SEED = os.environ.get("ASSAY_RANDOM_SEED", "first")
 
-FAILED = {-32010, -32011}
+FAILED = {-31010, -31011}
 """What the guard says of an answer that is broken, and of one that never came."""
 
 
@@ -84,7 +84,7 @@ class Run:
                 self._wait(0)
                 last = next(line for line in reversed(self.got) if step.asks in answers([line]))
                 if not is_answer(bare(last), step):
-                    assert ident_of(last)[1]["error"]["code"] == -32011, last
+                    assert ident_of(last)[1]["error"]["code"] == -31011, last
                     return False
         return True
 
@@ -201,7 +201,7 @@ def check_cut_off(run: Run, served: list[bytes]) -> None:
         _, message = ident_of(line)
         code = message.get("error", {}).get("code")
         # The last line of the server may be half a one.
-        assert code == -32011 or (number == 0 and code == -32010) or is_whole(line, run), line
+        assert code == -31011 or (number == 0 and code == -31010) or is_whole(line, run), line
 
 
 def is_whole(line: bytes, run: Run) -> bool:

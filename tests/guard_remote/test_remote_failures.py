@@ -15,7 +15,7 @@ from remotely import INITIALIZE, INITIALIZED, call, enforcing, modern, remotely,
 
 from assay.edges.stdio_url import MOST_REFUSED
 
-LOST, INVALID, LATE = -32011, -32010, -32012
+LOST, INVALID, LATE = -31011, -31010, -31012
 LIMIT = 65536
 
 Script = Callable[[Line, Said], None]

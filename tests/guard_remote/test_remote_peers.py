@@ -120,7 +120,7 @@ def test_a_server_that_was_down_is_found_again_with_a_new_session(tmp_path: Path
             assert guard.ask(request(1, "tools/call", listing))["result"]["structuredContent"]["data"]["ok"]
         address = url.removeprefix("http://").removesuffix("/mcp")
         down = guard.ask(request(2, "tools/call", listing))["error"]
-        assert down["code"] == -32011
+        assert down["code"] == -31011
         assert down["message"] == f"No answer came: cannot connect to {address}: Connection refused"
         with serving(tmp_path, [each.replace("127.0.0.1:0", address) for each in ASSETS]):
             gone = guard.ask(request(3, "tools/call", listing))["error"]

@@ -184,7 +184,7 @@ def test_a_stream_that_cannot_be_resumed_fails_the_request(tmp_path: Path) -> No
     with elsewhere({"tools/call": begun}) as server, enforcing(tmp_path, server.url) as guard:
         guard.open()
         error = guard.ask(call(5))["error"]
-        assert error["code"] == -32011
+        assert error["code"] == -31011
         assert "its stream ended without the answer, and could not be resumed: it answered 405" in str(error["data"])
 
 
@@ -430,7 +430,7 @@ def test_a_signal_answers_what_is_open_and_ends_the_session(tmp_path: Path, sign
             server.heard("tools/call")
             guard.process.send_signal(sign)
             answer = guard.answer()
-            assert (answer["id"], answer["error"]["code"]) == (1, -32011)
+            assert (answer["id"], answer["error"]["code"]) == (1, -31011)
             assert guard.ended() == 0
         assert server.heard("DELETE")[0].headers["mcp-session-id"] == "a-session"
 

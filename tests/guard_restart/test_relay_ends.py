@@ -38,7 +38,7 @@ def test_a_deaf_server_counts_as_ended_although_the_client_says_no_more(tmp_path
         one.say(request(2, "ping"))
         one.close()
         errors = [one.answer(), one.answer()]
-        assert [(each["id"], each["error"]["code"]) for each in errors] == [(1, -32011), (2, -32011)]
+        assert [(each["id"], each["error"]["code"]) for each in errors] == [(1, -31011), (2, -31011)]
         assert one.ended() == 3
 
 

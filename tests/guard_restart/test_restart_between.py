@@ -36,7 +36,7 @@ def slowly(go: Path, **script: Any) -> dict[str, Any]:
 def bereft(one: Mortal) -> None:
     """The first server is opened, and ends."""
     one.open()
-    assert one.ask(call("die", "die"))["error"]["code"] == -32011
+    assert one.ask(call("die", "die"))["error"]["code"] == -31011
     one.until_told("restarting")
 
 
@@ -77,7 +77,7 @@ def test_what_is_too_much_to_wait_fails_at_once(tmp_path: Path, go: Path) -> Non
         bereft(one)
         one.say(*(call(number, words="x" * 10_000) for number in range(200)))
         turned = [one.answer() for _ in range(140)]
-        assert {each["error"]["code"] for each in turned} == {-32011}
+        assert {each["error"]["code"] for each in turned} == {-31011}
         found = {each["error"]["data"]["violations"][0]["found"] for each in turned}
         assert found == {"none: too much waits for the next server already"}
         go.write_bytes(b"")
@@ -92,7 +92,7 @@ def test_a_request_that_waits_too_long_fails_for_that(tmp_path: Path, go: Path) 
         bereft(one)
         one.say(request(1, "ping"))
         failed = one.answer()
-        assert (failed["id"], failed["error"]["code"]) in {(1, -32012), (1, -32011)}
+        assert (failed["id"], failed["error"]["code"]) in {(1, -31012), (1, -31011)}
         assert one.out.rest() == []
         assert one.ended() == 3
 
@@ -103,7 +103,7 @@ def test_of_a_batch_that_is_too_much_every_request_is_answered_once(tmp_path: Pa
     late = [request("late", "ping"), request("bad", "tools/nope"), request(0, "ping"), request("later", "ping")]
     with mortal(tmp_path, dies(), slowly(go, received=None)) as one:
         one.open(revision="2025-03-26")
-        assert one.ask(call("die", "die"))["error"]["code"] == -32011
+        assert one.ask(call("die", "die"))["error"]["code"] == -31011
         one.until_told("restarting")
         one.say(batch, late)
         assert [each["id"] for each in one.answer()] == ["bad", 0]
@@ -149,7 +149,7 @@ def test_what_waits_when_the_client_says_no_more_is_answered(tmp_path: Path, go:
         one.say(request(1, "ping"), request(2, "ping"))
         one.close()
         failed = [json.loads(line) for line in one.out.rest()]
-        assert [(each["id"], each["error"]["code"]) for each in failed] == [(1, -32011), (2, -32011)]
+        assert [(each["id"], each["error"]["code"]) for each in failed] == [(1, -31011), (2, -31011)]
         assert one.ended() == 3
 
 
@@ -171,7 +171,7 @@ def test_the_log_level_and_subscriptions_are_set_again(tmp_path: Path) -> None:
             ]
         ):
             assert "result" in one.ask(request(number, method, params))
-        assert one.ask(call("die", "die"))["error"]["code"] == -32011
+        assert one.ask(call("die", "die"))["error"]["code"] == -31011
         one.reopened()
         assert one.ask(request("last", "ping")) == result("last", {})
         said = received(one, 16)[10:]
@@ -187,7 +187,7 @@ def test_what_cannot_be_set_again_is_counted_in_the_summary(tmp_path: Path) -> N
     with mortal(tmp_path, dies(), {"tools": TOOLS, "on": {"resources/subscribe": [["say", refused]]}}) as one:
         one.open()
         assert "result" in one.ask(request(1, "resources/subscribe", {"uri": "file:///a"}))
-        assert one.ask(call("die", "die"))["error"]["code"] == -32011
+        assert one.ask(call("die", "die"))["error"]["code"] == -31011
         one.reopened()
         assert one.ask(request(2, "ping")) == result(2, {})
         one.close()
@@ -202,7 +202,7 @@ def test_contracts_stand_until_the_next_list(tmp_path: Path) -> None:
         one.open()
         assert one.ask(call(1, "strict"))["result"]["isError"] is True
         assert "result" in one.ask(call(2, "unheard-of"))
-        assert one.ask(call("die", "die"))["error"]["code"] == -32011
+        assert one.ask(call("die", "die"))["error"]["code"] == -31011
         one.reopened()
         assert one.ask(call(3, "strict"))["result"]["isError"] is True
         assert "result" in one.ask(call(4, "unheard-of"))
@@ -251,7 +251,7 @@ def test_an_answer_to_what_the_last_server_had_cancelled_stays_here(tmp_path: Pa
         one.open()
         one.say(request(1, "ping"))
         assert [one.answer().get("id") for _ in range(3)] == ["s", None, 1]
-        assert one.ask(call("die", "die"))["error"]["code"] == -32011
+        assert one.ask(call("die", "die"))["error"]["code"] == -31011
         one.reopened()
         one.say(result("s", {"roots": []}), request(2, "ping"))
         assert one.answer() == result(2, {})
@@ -268,8 +268,8 @@ def test_without_a_handshake_there_is_nothing_to_say_again(tmp_path: Path) -> No
     with mortal(tmp_path, listens, GOOD) as one:
         one.say(request(1, "subscriptions/listen", {"notifications": {}, **STATELESS}), called)
         assert [(each["id"], each["error"]["code"]) for each in (one.answer(), one.answer())] == [
-            (1, -32011),
-            (2, -32011),
+            (1, -31011),
+            (2, -31011),
         ]
         assert "result" in one.ask(called)
         assert [each["id"] for each in received(one, 3)] == [1, 2, 2]
@@ -324,7 +324,7 @@ def test_restarts_are_on_record(tmp_path: Path) -> None:
     with mortal(tmp_path, dies(), dies(), GOOD, options=options) as one:
         one.open()
         for number in range(2):
-            assert one.ask(call(number, "die"))["error"]["code"] == -32011
+            assert one.ask(call(number, "die"))["error"]["code"] == -31011
             one.reopened()
         assert one.ask(request("last", "ping")) == result("last", {})
         one.close()

@@ -37,7 +37,7 @@ def test_what_is_open_fails_once_and_the_next_server_goes_on(tmp_path: Path, how
         errors = [one.answer() for _ in range(3)]
         assert [each["id"] for each in errors] == [1, "two", "die"]
         for each in errors:
-            assert each["error"]["code"] == -32011
+            assert each["error"]["code"] == -31011
             assert each["error"]["data"]["stderr"] == ["Traceback (most recent call last):", "ValueError: no"]
             assert each["error"]["data"]["violations"][0]["found"] == f"none: {reason}"
         received = [one.received.next() for _ in range(6)]
@@ -63,7 +63,7 @@ def test_half_an_answer_fails_what_it_was_to_answer(tmp_path: Path) -> None:
         one.open()
         one.say(call(1, "wait"), call("die", "die"))
         errors = {each["id"]: each["error"]["code"] for each in (one.answer(), one.answer())}
-        assert errors == {1: -32011, "die": -32010}
+        assert errors == {1: -31011, "die": -31010}
         one.reopened()
         assert one.ask(request(2, "ping")) == result(2, {})
 
@@ -94,7 +94,7 @@ def test_a_server_that_reads_no_more_is_followed_by_another(tmp_path: Path) -> N
 def test_the_policy_decides_whether_there_is_another(tmp_path: Path, policy: str, how: list[Any], again: bool) -> None:
     with mortal(tmp_path, dies(how), GOOD, policy=policy) as one:
         one.open()
-        assert one.ask(call(1, "die"))["error"]["code"] == -32011
+        assert one.ask(call(1, "die"))["error"]["code"] == -31011
         if again:
             one.reopened()
             assert one.ask(request(2, "ping")) == result(2, {})
@@ -112,7 +112,7 @@ def test_if_it_ends_in_the_handshake_the_client_may_try_again(tmp_path: Path) ->
     """The conversation is as new; nothing is said for the client that it has not said."""
     with mortal(tmp_path, {"on": {"initialize": [["exit", 1]]}}, GOOD) as one:
         failed = one.ask(initialize())
-        assert (failed["id"], failed["error"]["code"]) == ("open", -32011)
+        assert (failed["id"], failed["error"]["code"]) == ("open", -31011)
         again = initialize("2025-06-18")
         assert one.ask(again)["result"]["protocolVersion"] == "2025-06-18"
         one.say(INITIALIZED)
@@ -127,7 +127,7 @@ def test_if_it_ends_in_the_handshake_the_client_may_try_again(tmp_path: Path) ->
 def test_if_it_ends_before_the_client_is_ready_only_the_first_half_is_said_again(tmp_path: Path) -> None:
     with mortal(tmp_path, {"on": {"ping": [["exit", 1]]}}, GOOD) as one:
         assert "result" in one.ask(initialize())
-        assert one.ask(request(1, "ping"))["error"]["code"] == -32011
+        assert one.ask(request(1, "ping"))["error"]["code"] == -31011
         one.say(INITIALIZED, request(2, "ping"))
         assert one.answer() == result(2, {})
         received = [json.loads(one.received.next())["method"] for _ in range(5)]
@@ -145,12 +145,12 @@ def test_if_the_next_one_ends_in_the_handshake_there_is_one_after_it(tmp_path: P
     ]
     with mortal(tmp_path, *lives, GOOD) as one:
         one.open()
-        assert one.ask(call(1, "die"))["error"]["code"] == -32011
+        assert one.ask(call(1, "die"))["error"]["code"] == -31011
         one.until_told("it exited with status 7")
         one.say(request(2, "ping"))
         go.write_bytes(b"")
         failed = one.answer()
-        assert (failed["id"], failed["error"]["code"]) == (2, -32011)
+        assert (failed["id"], failed["error"]["code"]) == (2, -31011)
         assert failed["error"]["data"]["violations"][0]["found"] == "none: it exited with status 2"
         one.until_told("it was ended by SIGKILL")
         one.reopened()
@@ -211,10 +211,10 @@ def test_a_next_server_that_is_not_as_the_one_before_is_given_up(tmp_path: Path,
     stubborn = {"start": [["pid"], ["log", "up\n"]], **script}
     with mortal(tmp_path, dies(), stubborn, options=("--set", "guard.frame_bytes=50000")) as one:
         one.open()
-        assert one.ask(call(1, "die"))["error"]["code"] == -32011
+        assert one.ask(call(1, "die"))["error"]["code"] == -31011
         one.say(request(2, "ping"))
         failed = one.answer()
-        assert (failed["id"], failed["error"]["code"]) == (2, -32011)
+        assert (failed["id"], failed["error"]["code"]) == (2, -31011)
         assert reason in failed["error"]["data"]["violations"][0]["found"]
         assert one.out.rest() == []
         assert one.ended() == 3
@@ -238,7 +238,7 @@ def test_a_next_server_with_another_name_and_chatter_is_as_good(tmp_path: Path) 
     )
     with mortal(tmp_path, dies(), {"on": {"initialize": [["raw", text]]}}) as one:
         one.open()
-        assert one.ask(call(1, "die"))["error"]["code"] == -32011
+        assert one.ask(call(1, "die"))["error"]["code"] == -31011
         assert one.answer() == note
         one.reopened()
         assert one.answer() == note
@@ -249,9 +249,9 @@ def test_a_next_server_with_another_name_and_chatter_is_as_good(tmp_path: Path) 
 def test_a_next_server_that_does_not_answer_in_time_is_given_up(tmp_path: Path) -> None:
     with mortal(tmp_path, dies(), {"on": {"initialize": []}}, options=("--timeout", "1")) as one:
         one.open()
-        assert one.ask(call(1, "die"))["error"]["code"] == -32011
+        assert one.ask(call(1, "die"))["error"]["code"] == -31011
         one.say(request(2, "ping"))
-        assert one.answer()["error"]["code"] in {-32011, -32012}
+        assert one.answer()["error"]["code"] in {-31011, -31012}
         assert one.out.rest() == []
         assert one.ended() == 3
         assert "the next server did not answer initialize in time" in one.lines()[-1]

@@ -50,7 +50,7 @@ def test_nothing_leaks_over_fifty_restarts(tmp_path: Path) -> None:
         one.open()
         seen = []
         for number in range(50):
-            assert one.ask(call(number, "die"))["error"]["code"] == -32011
+            assert one.ask(call(number, "die"))["error"]["code"] == -31011
             one.reopened()
             assert one.ask(request("p", "ping")) == result("p", {})
             seen.append((descriptors(one), len(children(one)), peak(one.process)))
@@ -122,7 +122,7 @@ def _take(one: Mortal, answers: list[int]) -> int:
     message = one.answer()
     if "id" in message:
         answers.append(message["id"])
-        assert "result" in message or message["error"]["code"] in {-32010, -32011}, message
+        assert "result" in message or message["error"]["code"] in {-31010, -31011}, message
     return "error" in message
 
 

@@ -37,8 +37,8 @@ class Ending(NamedTuple):
 
 
 UNANSWERED = ("server protocol/unanswered",)
-TIMED_OUT = Ends((-32012, 0), ("notifications/cancelled",), UNANSWERED, 0)
-LOST = Ends((-32011,), (), UNANSWERED, 0)
+TIMED_OUT = Ends((-31012, 0), ("notifications/cancelled",), UNANSWERED, 0)
+LOST = Ends((-31011,), (), UNANSWERED, 0)
 GUARD_ENDS = "The guard of a stdio client ends with its child."
 
 ENDINGS = [
@@ -67,12 +67,12 @@ ENDINGS = [
             ("stdio-child", LOST._replace(status=3), GUARD_ENDS),
             (
                 "stdio-http",
-                Ends((-32012,), None, UNANSWERED, 0),
+                Ends((-31012,), None, UNANSWERED, 0),
                 "The client still reads answers, and this server does not learn that the input ended.",
             ),
             (
                 "http-http",
-                Ends((-32012,), (), UNANSWERED, 0),
+                Ends((-31012,), (), UNANSWERED, 0),
                 "The server ends the session; its open responses go on until they time out.",
             ),
         ),

@@ -176,7 +176,7 @@ def named(text: bytes, ident: str, status: int) -> bytes:
         raise AssertionError(f"{status}: {text!r}") from None
     if "error" not in message or message.get("id") is not None:
         return text
-    code = -32011 if status in GONE else message["error"]["code"]
+    code = -31011 if status in GONE else message["error"]["code"]
     return json.dumps({**message, "id": json.loads(ident), "error": {**message["error"], "code": code}}).encode()
 
 

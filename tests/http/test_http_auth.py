@@ -121,7 +121,7 @@ def test_a_principal_has_its_share_of_the_requests(tmp_path: Path) -> None:
         backend.was_asked()
         storing = request(2, "populate_backend", STORE)
         refused = running.post(storing, bearer(BOB))
-        assert (refused.status, refused.header("retry-after"), refused.error()["code"]) == (429, "1", -32016)
+        assert (refused.status, refused.header("retry-after"), refused.error()["code"]) == (429, "1", -31016)
         assert running.post(ASKED, bearer(ALICE)).status == 200
         backend.allowed.set()
         assert wire.answer().status == 200
@@ -165,7 +165,7 @@ def test_nobody_else_is(keyed: Service, authorization: str | None, error: str) -
     assert challenge.startswith('Bearer realm="assay"')
     assert (f'error="{error}"' in challenge) if error else ("error" not in challenge)
     assert "resource_metadata" not in challenge
-    assert found.error()["code"] == -32013
+    assert found.error()["code"] == -31013
     assert ALICE[:-1].encode() not in found.body
     assert ALICE[:-1] not in challenge
 
@@ -329,7 +329,7 @@ def test_a_token_that_is_no_good_is_told_why_and_where_to_get_another(
     assert 'scope="assets:use"' in challenge
     host = f"{signed.address[0]}:{signed.address[1]}"
     assert f'resource_metadata="http://{host}/.well-known/oauth-protected-resource/mcp"' in challenge
-    assert found.error()["code"] == (-32014 if status == 403 else -32013)
+    assert found.error()["code"] == (-31014 if status == 403 else -31013)
 
 
 def test_a_token_that_was_tampered_with_is_no_good(signed: Service) -> None:

@@ -776,7 +776,7 @@ def test_beyond_the_requests_it_takes_it_is_503(tmp_path: Path) -> None:
             wire.say("POST", "/mcp", frame_of(request(1, "populate_backend", STORE)), JSON)
             backend.was_asked()
         found = running.post(ASKED)
-        assert (found.status, found.error()["code"]) == (503, -32016)
+        assert (found.status, found.error()["code"]) == (503, -31016)
         assert int(found.header("retry-after") or 0) > 0
         assert running.ask("GET", "/healthz").status == 200
         assert running.ask("GET", "/metrics").status == 200
@@ -794,6 +794,6 @@ def test_beyond_the_streams_it_takes_it_is_503(tmp_path: Path) -> None:
         two.say("GET", "/mcp", headers=headers)
         assert two.head().status == 200
         for found in (running.ask("GET", "/mcp", headers=headers), running.post(listen(), modern(listen()))):
-            assert (found.status, found.error()["code"]) == (503, -32016)
+            assert (found.status, found.error()["code"]) == (503, -31016)
             assert int(found.header("retry-after") or 0) > 0
         still_serves(running)

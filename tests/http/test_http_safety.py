@@ -68,7 +68,7 @@ def test_any_other_host_is_forbidden(service: Service, host: bytes) -> None:
     status, body = posted(service, b"Host: %b\r\n" % host)
     assert status == 403
     assert b"list_schemas" not in body
-    assert b"-32014" in body
+    assert b"-31014" in body
 
 
 def test_a_request_without_host_is_forbidden(service: Service) -> None:

@@ -361,14 +361,14 @@ def test_what_a_client_says_is_told_with_its_error(journal: Journal, message: An
     [
         (result(1, HITS), ("ok",)),
         (result(1, {"content": [], "isError": True}), ("failed", None, None, [])),
-        (result(1, {"content": []}), ("refused", "UPSTREAM_INVALID", -32010, ["contract/output"])),
-        (result(1, {}), ("refused", "UPSTREAM_INVALID", -32010, ["protocol/result"])),
+        (result(1, {"content": []}), ("refused", "UPSTREAM_INVALID", -31010, ["contract/output"])),
+        (result(1, {}), ("refused", "UPSTREAM_INVALID", -31010, ["protocol/result"])),
         (error(1, -32603), ("failed", "INTERNAL_ERROR", -32603, [])),
         (error(1, -32602), ("failed", "INVALID_PARAMS", -32602, [])),
         (error(1, -31999), ("failed", None, -31999, [])),
         (
             error(1, -32042, data={"elicitations": 1}),
-            ("refused", "UPSTREAM_INVALID", -32010, ["protocol/error", "protocol/capability"]),
+            ("refused", "UPSTREAM_INVALID", -31010, ["protocol/error", "protocol/capability"]),
         ),
     ],
 )
@@ -410,7 +410,7 @@ def test_an_answer_that_never_came_has_failed(journal: Journal) -> None:
     late = talk.conversation.give_up(Party.CLIENT, "slow")
     assert late is not None
     found = told(journal, late, code="TIMEOUT")
-    assert shown(found) == ("failed", "TIMEOUT", -32012, ["protocol/unanswered"])
+    assert shown(found) == ("failed", "TIMEOUT", -31012, ["protocol/unanswered"])
     assert (found["method"], found["metadata"]["id"], found["metadata"]["kind"]) == ("ping", "slow", "missing")
     assert shown(told(journal, late))[1] == "UPSTREAM_FAILURE"
 

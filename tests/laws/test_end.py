@@ -137,7 +137,7 @@ def test_every_request_comes_to_exactly_one_end(revision: str, actions: list[Any
             given_up = conversation.give_up(asker, _ident(spelling))
             assert (given_up is None) == (state != "open")
             if given_up is not None:
-                assert_missing(given_up, model.spelling[place], -32012)
+                assert_missing(given_up, model.spelling[place], -31012)
                 model.state[place] = "timed-out"
         for party in Party:
             assert len(conversation.open_requests(party)) == len(model.open(party))
@@ -151,7 +151,7 @@ def assert_ended(conversation: Conversation, model: Model, last: Party) -> None:
     assert len(missing) == len(waiting)
     for verdict, key in zip(missing, waiting, strict=True):
         assert verdict.party is last.other
-        assert_missing(verdict, model.spelling[last, key], -32011)
+        assert_missing(verdict, model.spelling[last, key], -31011)
     assert conversation.end(last.other) == []
     assert conversation.end(last) == []
     assert conversation.open_requests(CLIENT) == conversation.open_requests(SERVER) == ()

@@ -324,7 +324,7 @@ def assert_told(case: Case, answer: dict[str, Any], verdict: Verdict) -> None:
         text = answer["result"]["content"][0]["text"]
         assert all(f"\n{each.at}: expected" in text and f"[{each.rule}]" in text for each in verdict.violations)
         return
-    assert answer["error"]["code"] == -32010
+    assert answer["error"]["code"] == -31010
     assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
 
 
@@ -512,7 +512,7 @@ def test_a_task_is_started_and_its_payload_is_the_result_of_the_request(case: Ca
     task = {"taskId": started["task"]["taskId"]}
     said(conversation, case.sender, request(2, "tasks/result", task))
     verdict = conversation.hear(case.sender.other, frame(result(2, fault.value)))
-    assert _read(verdict.onward)["error"]["code"] == -32010
+    assert _read(verdict.onward)["error"]["code"] == -31010
     assert_named(verdict, fault, "/result")
 
     said(conversation, case.sender, request(3, "tasks/result", task))

@@ -118,7 +118,7 @@ def test_prompts_and_templates_are_held_to_the_lock_too(tmp_path: Path) -> None:
 def test_another_server_is_refused_under_enforce(tmp_path: Path) -> None:
     lock(tmp_path)
     answers, log, _ = guard(tmp_path, "--mode", "enforce", said=line(INITIALIZE), **ALL, name="libary")
-    assert answers["open"]["code"] == -32010
+    assert answers["open"]["code"] == -31010
     assert answers["open"]["data"]["violations"][0]["rule"] == "lock/server"
     assert "[lock/server]" in log
 

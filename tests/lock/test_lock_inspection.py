@@ -198,7 +198,7 @@ def test_another_server_is_refused() -> None:
     verdict = opening("enforce", server={"name": "b", "version": "1"}, **KIND)
     assert rules(verdict) == ["lock/server"]
     assert verdict.violations[0].at == "/result/serverInfo/name"
-    assert replacement(verdict)["error"]["code"] == -32010
+    assert replacement(verdict)["error"]["code"] == -31010
     audited = opening("audit", server={"name": "b", "version": "1"}, **KIND)
     assert audited.onward is audited.frame
 

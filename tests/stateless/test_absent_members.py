@@ -76,13 +76,13 @@ def test_the_rest_of_such_a_result_is_judged_as_before() -> None:
     verdict = answered("tools/list", {"tools": "none"})
     assert sorted(rules(verdict)) == sorted(MISSING + HINTLESS * 2 + ["protocol/result"])
     assert [each.at for each in verdict.violations if each.rule == "protocol/result"] == ["/result/tools"]
-    assert replacement(verdict)["error"]["code"] == -32010
+    assert replacement(verdict)["error"]["code"] == -31010
 
 
 def test_a_strict_policy_refuses_an_absent_member() -> None:
     strict = Policy(strict=True)
     for value in ({"tools": [], **HINTS}, {"tools": [], **COMPLETE}):
-        assert replacement(answered("tools/list", value, policy=strict))["error"]["code"] == -32010
+        assert replacement(answered("tools/list", value, policy=strict))["error"]["code"] == -31010
 
 
 def test_a_list_without_them_teaches_its_tools() -> None:

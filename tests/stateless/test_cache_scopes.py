@@ -106,7 +106,7 @@ def test_an_absent_scope_is_not_another_one() -> None:
 def test_a_strict_policy_refuses_the_page() -> None:
     pages = Pages(policy=Policy(strict=True))
     good(pages.page(None, "public", "2"))
-    assert replacement(pages.page("2", "private"))["error"]["code"] == -32010
+    assert replacement(pages.page("2", "private"))["error"]["code"] == -31010
 
 
 def test_what_is_kept_of_cursors_is_bounded() -> None:

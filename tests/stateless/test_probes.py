@@ -50,7 +50,7 @@ def test_a_server_that_does_not_know_the_probe_gets_one_finding(value: dict[str,
     [wrong] = verdict.violations
     assert (wrong.rule, wrong.at, wrong.action, wrong.found) == ("protocol/result", "/result", "refuse", found)
     assert wrong.hint == HINT
-    assert replacement(verdict)["error"]["code"] == -32010
+    assert replacement(verdict)["error"]["code"] == -31010
     assert talk.conversation.revision is None
     assert talk.opened("2025-06-18").conversation.revision == "2025-06-18"
 

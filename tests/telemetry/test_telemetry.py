@@ -259,7 +259,7 @@ def test_a_refused_request_says_which_rules_and_nothing_of_what_it_held(
         pytest.param(
             "TIMEOUT",
             True,
-            {"error.type": "TIMEOUT", "rpc.response.status_code": "-32012"},
+            {"error.type": "TIMEOUT", "rpc.response.status_code": "-31012"},
             "No answer came in time",
             id="ours",
         ),

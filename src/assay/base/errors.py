@@ -12,7 +12,8 @@ class ErrorRow(NamedTuple):
 
 
 # The first four are exactly those of specs/000. The specification reserves -32020 … -32099: only the codes that it
-# defines are used there; our own codes are in -32019 … -32000.
+# defines are used there. -32000 … -32019 are legacy, and drafts of extensions use some of them (-32011 to -32015 mean
+# something else in the events draft); so codes of our own are outside -32768 … -32000, as the specification asks.
 _TABLE: dict[str, ErrorRow] = {
     "INVALID_ENVELOPE": ErrorRow(400, -32600, "Invalid MCP envelope"),
     "INVALID_TOOL_INPUT": ErrorRow(422, -32602, "Invalid tool input"),
@@ -27,13 +28,13 @@ _TABLE: dict[str, ErrorRow] = {
     "MISSING_CAPABILITY": ErrorRow(400, -32021, "Missing required client capability"),
     "UNSUPPORTED_REVISION": ErrorRow(400, -32022, "Unsupported protocol version"),
     "RESOURCE_NOT_FOUND": ErrorRow(404, -32002, "Resource not found"),
-    "UPSTREAM_INVALID": ErrorRow(502, -32010, "The answer broke the contract"),
-    "UPSTREAM_FAILURE": ErrorRow(502, -32011, "No answer came"),
-    "TIMEOUT": ErrorRow(504, -32012, "No answer came in time"),
-    "UNAUTHENTICATED": ErrorRow(401, -32013, "Authentication required"),
-    "FORBIDDEN": ErrorRow(403, -32014, "Forbidden"),
-    "TIER_REQUIRED": ErrorRow(403, -32015, "A higher tier is required"),
-    "OVERLOADED": ErrorRow(503, -32016, "Too many requests at once"),
+    "UPSTREAM_INVALID": ErrorRow(502, -31010, "The answer broke the contract"),
+    "UPSTREAM_FAILURE": ErrorRow(502, -31011, "No answer came"),
+    "TIMEOUT": ErrorRow(504, -31012, "No answer came in time"),
+    "UNAUTHENTICATED": ErrorRow(401, -31013, "Authentication required"),
+    "FORBIDDEN": ErrorRow(403, -31014, "Forbidden"),
+    "TIER_REQUIRED": ErrorRow(403, -31015, "A higher tier is required"),
+    "OVERLOADED": ErrorRow(503, -31016, "Too many requests at once"),
 }
 
 
