@@ -16,6 +16,15 @@ from assay.spec.notation import NotationError, Schema, WireFacts
         pytest.param("[str]", {"type": "array", "items": {"type": "string"}}, id="array"),
         pytest.param("[any]..100", {"type": "array", "items": {}, "maxItems": 100}, id="array-of-at-most"),
         pytest.param("{int}", {"type": "object", "additionalProperties": {"type": "integer"}}, id="map"),
+        pytest.param("str 1..100", {"type": "string", "minLength": 1, "maxLength": 100}, id="length"),
+        pytest.param("int -5..5", {"type": "integer", "minimum": -5, "maximum": 5}, id="negative-bound"),
+        pytest.param("record", {"type": "object", "propertyNames": {"type": "string"}}, id="names-are-strings"),
+        pytest.param("{none}", {"type": "object", "additionalProperties": {"not": {}}}, id="nothing-fits"),
+        pytest.param(
+            "{int} & obj",
+            {"allOf": [{"type": "object", "additionalProperties": {"type": "integer"}}, {"type": "object"}]},
+            id="all-of",
+        ),
         pytest.param("'text'", {"const": "text"}, id="constant"),
         pytest.param("-32601", {"const": -32601}, id="negative-constant"),
         pytest.param("'a' | 'b'", {"enum": ["a", "b"]}, id="enumeration"),
@@ -127,3 +136,11 @@ def test_a_wrong_definition_does_not_disturb_the_others() -> None:
 def test_an_unknown_name_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         WireFacts("It = str").read("Other", 1)
+
+
+def test_a_string_of_a_pattern_is_written_out_where_it_is_named() -> None:
+    facts = WireFacts("short matches ^[a-z]{2}|x$\nlink uri matches ^http\nThing { a: short 1..2; b?: link }")
+    assert facts.read("Thing", 1)["properties"] == {
+        "a": {"type": "string", "pattern": "^[a-z]{2}|x$", "minLength": 1, "maxLength": 2},
+        "b": {"type": "string", "format": "uri", "pattern": "^http"},
+    }

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
     from assay.cli.terminal.style import Style
     from assay.spec.revision_diff import RevisionChange
+    from assay.spec.schema import ProtocolSchema
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
 _LITERAL = "the official schema.json to the letter, without corrections of its known errors"
 
-_REVISION = "a revision such as 2025-11-25, or latest"
+_REVISION = "a revision such as 2025-11-25, latest, or an extension such as tasks"
 
 
 def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -26,7 +27,8 @@ def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "schemas",
         help="list, show, export or compare the protocol's own schemas",
-        description="The schema of every released revision of the Model Context Protocol, as Assay judges by it.",
+        description="The schema of every released revision of the Model Context Protocol, and of its official "
+        "extensions, as Assay judges by it.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_list(commands)
@@ -44,8 +46,8 @@ def _revision(name: str) -> str:
 def _add_list(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "list",
-        help="list the revisions, or the definitions of one",
-        description="List the revisions Assay knows; with a revision, its definitions, one a line.",
+        help="list the revisions and extensions, or the definitions of one",
+        description="List the revisions and extensions that Assay knows; with one, its definitions, one a line.",
     )
     parser.add_argument("revision", metavar="REVISION", nargs="?", type=_revision, help=_REVISION)
     parser.set_defaults(run=run_list)
@@ -67,8 +69,9 @@ def _add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
 def _add_export(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "export",
-        help="write the schemas of all revisions to files",
-        description="Write DIR/<revision>.json for every revision. The same bytes on every run.",
+        help="write the schemas of all revisions and extensions to files",
+        description="Write DIR/<revision>.json for every revision, and DIR/<extension>.json for every extension. "
+        "The same bytes on every run.",
     )
     parser.add_argument("directory", metavar="DIR", help="the directory to write to; created if it does not exist")
     parser.add_argument("--literal", action="store_true", help=_LITERAL)
@@ -96,31 +99,31 @@ def run_list(args: argparse.Namespace) -> int:
 
 def run_show(args: argparse.Namespace) -> int:
     """Print one definition, alone or with the definitions it refers to."""
-    from assay.spec.schema import protocol_schema
 
     def schema() -> str:
-        protocol = protocol_schema(args.revision, errata=not args.literal)
+        protocol = _schema(args.revision, errata=not args.literal)
         return _json(protocol.closure(args.definition) if args.closure else protocol.definition(args.definition))
 
     return _answered(schema, json=True)
 
 
 def run_export(args: argparse.Namespace) -> int:
-    """Write the schema of every revision to a file."""
+    """Write the schema of every revision and of every extension to a file."""
     from pathlib import Path
 
     from assay.base.atomic_file import replace_file
+    from assay.spec.extensions.official import EXTENSIONS
     from assay.spec.revisions import REVISIONS
-    from assay.spec.schema import protocol_schema
 
     directory = Path(args.directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for revision in REVISIONS:
-            protocol = protocol_schema(revision, errata=not args.literal)
-            path = directory / f"{revision}.json"
-            replace_file(path, _json(protocol.document()).encode())
-            print(f"wrote {path}: {len(protocol.definitions)} definitions", file=sys.stderr)
+        for name in (*REVISIONS, *EXTENSIONS):
+            protocol = _schema(name, errata=not args.literal)
+            path = directory / f"{name}.json"
+            document = protocol.document()
+            replace_file(path, _json(document).encode())
+            print(f"wrote {path}: {len(document['$defs'])} definitions", file=sys.stderr)
     except OSError as error:
         print(f"assay schemas: cannot write {error.filename or directory}: {error.strerror}", file=sys.stderr)
         return 2
@@ -157,14 +160,36 @@ def _revisions() -> str:
     from assay.spec.schema import protocol_schema
 
     rows = [(each, len(protocol_schema(each).definitions), len(methods(each))) for each in REVISIONS]
-    head = "revision    definitions  methods\n"
-    return head + "".join(f"{revision}  {count:>11}  {known:>7}\n" for revision, count, known in rows)
+    head = "revision     definitions  methods\n"
+    revisions = "".join(f"{revision}   {count:>11}  {known:>7}\n" for revision, count, known in rows)
+    return f"{head}{revisions}\n{_extensions()}"
+
+
+def _extensions() -> str:
+    from assay.spec.extensions.official import EXTENSIONS
+
+    head = "extension    definitions  methods  standing\n"
+    rows = [(each, len(_schema(each.name).own), len(each.methods)) for each in EXTENSIONS.values()]
+    return head + "".join(f"{each.name:<11}  {count:>11}  {known:>7}  {each.standing}\n" for each, count, known in rows)
 
 
 def _definitions(revision: str) -> str:
-    from assay.spec.schema import protocol_schema
+    return "".join(f"{name}\n" for name in _schema(revision).own)
 
-    return "".join(f"{name}\n" for name in protocol_schema(revision).definitions)
+
+def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
+    """Return the schema of a revision, or of an extension on top of the latest one."""
+    from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
+    from assay.spec.revisions import LATEST, REVISIONS
+    from assay.spec.schema import extension_schema, protocol_schema
+
+    extension = EXTENSIONS.get(name) or OFFICIAL.identifiers.get(name)
+    if extension is not None:
+        return extension_schema(extension, LATEST, errata=errata)
+    if name not in REVISIONS:
+        known = ", ".join((*REVISIONS, *EXTENSIONS))
+        raise ValueError(f"there is no revision {name!r}; there are {known}")
+    return protocol_schema(name, errata=errata)
 
 
 def _changes(old: str, new: str, definition: str | None) -> list[RevisionChange]:

@@ -15,9 +15,10 @@ from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.drafts import BASE64
 from assay.engine.fault import Faults
 from assay.rules import broken, violation
+from assay.spec.extensions.official import OFFICIAL, Extension, ExtensionSet
 from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema
-from assay.spec.revisions import FEATURES, REVISIONS
+from assay.spec.revisions import FEATURES, REVISIONS, position
 from assay.spec.schema import ProtocolSchema, protocol_schema
 
 MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
@@ -33,15 +34,29 @@ class Definition:
     structure.
     """
 
-    __slots__ = ("_compile", "_errata", "_loose", "_meta", "_named", "_part", "_strict", "is_valid", "keys", "name")
+    __slots__ = (
+        "_compile", "_errata", "_extension", "_loose", "_meta", "_named", "_part", "_strict", "is_valid", "keys",
+        "name",
+    )  # fmt: skip
 
     def __init__(
-        self, name: str, part: str, compiler: Callable[[bool], Compiled], named: "Callable[[], Named]", *, errata: bool
+        self,
+        name: str,
+        part: str,
+        compiler: Callable[[bool], Compiled],
+        named: "Callable[[], Named]",
+        *,
+        errata: bool,
+        extension: Extension | None = None,
     ) -> None:
-        """*named* returns the members that the definition names, and those of its `_meta`."""
+        """
+        *named* returns the members that the definition names, and those of its `_meta`; *extension* is that which the
+        definition belongs to, if any.
+        """
         self.name = name
         self._part = part
         self._errata = errata
+        self._extension = extension
         self._compile = compiler
         self._named = named
         self.keys: frozenset[str] = frozenset()
@@ -96,7 +111,7 @@ class Definition:
 
     def hint(self, instance: Any, revision: str, budget: Budget) -> str:
         """Return where to look the definition up, or that a newer revision allows the value."""
-        return self._newer(instance, revision, budget) or _look_up(revision, self.name)
+        return self._newer(instance, revision, budget) or self._look_up(revision, self.name)
 
     def _newer(self, instance: Any, revision: str, budget: Budget) -> str | None:
         """Return that a newer revision allows the value, if one does: servers often run ahead."""
@@ -113,13 +128,18 @@ class Definition:
         for fault in faults.distinct():
             shown = hint
             if shown is None and rule != "protocol/format":
-                shown = _look_up(revision, definition_of(fault.schema_at) or self.name)
+                shown = self._look_up(revision, definition_of(fault.schema_at) or self.name)
             kind = "protocol/base64" if rule == "protocol/format" and fault.expected == BASE64 else rule
-            yield broken(kind, fault, revision=revision, detail=self.name, hint=shown)
+            yield broken(kind, fault, revision=revision, detail=self.name, hint=shown, page=self.page)
 
+    @property
+    def page(self) -> str | None:
+        """The source of its rules in place of the revision: the extension that it belongs to."""
+        return None if self._extension is None else f"{self._extension.identifier or self._extension.name}, schema"
 
-def _look_up(revision: str, name: str) -> str:
-    return f"`assay schemas show {revision} {name}` shows the expected shape."
+    def _look_up(self, revision: str, name: str) -> str:
+        place = revision if self._extension is None else self._extension.name
+        return f"`assay schemas show {place} {name}` shows the expected shape."
 
 
 def definition_of(schema_at: str) -> str | None:
@@ -131,7 +151,10 @@ def definition_of(schema_at: str) -> str | None:
 class Entry:
     """One method of one revision, as one party may use it."""
 
-    __slots__ = ("features", "judge", "name", "params", "params_required", "party", "result", "revision", "stateless")
+    __slots__ = (
+        "extension", "features", "judge", "name", "params", "params_required", "party", "result", "revision",
+        "stateless",
+    )  # fmt: skip
 
     def __init__(self, party: Party, name: str, judge: "Judge", method: Method | None, schema: ProtocolSchema) -> None:
         self.party = party
@@ -143,7 +166,13 @@ class Entry:
         self.params_required = False
         self.params: Definition | None = None
         self.result: Definition | None = None
-        if method is not None:
+        self.extension = schema.extension if method is not None else None
+        if method is None:
+            return
+        if method.params is not None:
+            self.params = whole(schema, method.params)
+            self.params_required = not self.params.is_valid({})
+        else:
             self.params_required = "params" in schema.definition(method.definition).get("required", ())
             self.params = Definition(
                 method.definition,
@@ -151,17 +180,26 @@ class Entry:
                 lambda formats: _params(schema, method, formats),
                 lambda: _named(schema, *_definitions_of_params(schema, method)),
                 errata=schema.errata,
+                extension=schema.extension,
             )
-            self.result = judge.definition(method.result) if method.result else None
+        if method.result:
+            own = schema.extension is not None
+            self.result = whole(schema, method.result) if own else judge.definition(method.result)
 
 
 class Judge:
     """The methods of one revision, by sender and kind, each with its judges."""
 
-    __slots__ = ("_cache", "_defined_errors", "_schema", "calls", "features", "revision")
+    __slots__ = (
+        "_cache", "_defined_errors", "_extended", "_forms", "_schema", "calls", "extensions", "features", "revision",
+    )  # fmt: skip
 
-    def __init__(self, schema: ProtocolSchema) -> None:
+    def __init__(self, schema: ProtocolSchema, extensions: ExtensionSet = OFFICIAL) -> None:
         self.revision = schema.revision
+        self.extensions = extensions
+        """The extensions whose methods and results are judged, too."""
+        self._extended: dict[tuple[Party, str, str], Entry] = {}
+        self._forms: dict[tuple[str, str], Definition] = {}
         self.features = FEATURES[schema.revision]
         self._defined_errors = dict(self.features.error_codes)
         self._schema = schema
@@ -176,19 +214,53 @@ class Judge:
             for kind in ("request", "notification")
         }
 
+    def extended(self, party: Party, kind: str, name: str) -> Entry | None:
+        """Return the entry of *name* if it is a method of a known extension that *party* may send as *kind*."""
+        key = (party, kind, name)
+        known = self._extended.get(key)
+        if known is not None:
+            return known
+        found = self.extensions.methods(self.revision).get(name)
+        if found is None or found.method.kind != kind or party not in found.method.senders:
+            return None
+        schema = self.extensions.schema(found.extension, self.revision, errata=self._schema.errata)
+        self._extended[key] = made = Entry(party, name, self, found.method, schema)
+        return made
+
+    def result_form(self, method: str, kind: str) -> tuple[Extension, Definition] | None:
+        """Return the extension and the definition of a result of the type *kind* to *method*; None without one."""
+        for extension in self.extensions.all:
+            for form in extension.results:
+                if (form.method, form.kind) == (method, kind) and position(self.revision) >= extension.first:
+                    return extension, self.extension_definition(extension, form.definition)
+        return None
+
+    def extension_definition(self, extension: Extension, name: str) -> Definition:
+        """Return the judge of the definition *name* of *extension*."""
+        key = (extension.name, name)
+        if key not in self._forms:
+            self._forms[key] = whole(self.extensions.schema(extension, self.revision, errata=self._schema.errata), name)
+        return self._forms[key]
+
     def stranger(self, party: Party, name: str) -> Entry:
         """Return the entry of a method that this revision does not have for *party*: it cannot be judged."""
         # The start of the name is enough to recognise it: the peer chose it, and it may have a megabyte.
         return Entry(party, name[:100], self, None, self._schema)
 
     def knows(self, method: str) -> bool:
-        """Return whether this revision has *method*, for either party and kind."""
-        return method in methods(self.revision)
+        """Return whether this revision, or a known extension, has *method*, for either party and kind."""
+        return self._known(method) is not None
+
+    def _known(self, name: str) -> Method | None:
+        found = methods(self.revision).get(name)
+        if found is None and (beyond := self.extensions.methods(self.revision).get(name)) is not None:
+            return beyond.method
+        return found
 
     def definition(self, name: str) -> Definition:
         """Return the judge of the definition *name*."""
         if name not in self._cache:
-            self._cache[name] = _whole(self._schema, name)
+            self._cache[name] = whole(self._schema, name)
         return self._cache[name]
 
     def result_definition(self, method: str, result: dict[str, Any], *, as_task: bool) -> str | None:
@@ -251,7 +323,7 @@ class Judge:
 
     def check_method(self, party: Party, kind: str, name: str) -> Violation:
         """Return why *party* may not send *name* as *kind*: unknown, of another revision, or of the other party."""
-        known = methods(self.revision).get(name)
+        known = self._known(name)
         shown = f'"{name[:60]}"'
         if known is None:
             return violation(
@@ -287,23 +359,28 @@ class Judge:
         elsewhere = revisions_of(name)
         if elsewhere:
             return f"{name} exists in {', '.join(elsewhere)}; this conversation is {self.revision}."
+        owner = self.extensions.owner(name)
+        if owner is not None and not owner.methods:
+            return f"Methods such as {name[:60]} stay between the host and the page that it shows; do not send them on."
         meant = method_meant(name, self.revision)
         return None if meant is None else f"Did you mean {meant}?"
 
 
 @cache
-def judge(revision: str, *, errata: bool = True) -> Judge:
-    """Return the judge of *revision*; the same one for every conversation."""
-    return Judge(protocol_schema(revision, errata=errata))
+def judge(revision: str, *, errata: bool = True, extensions: ExtensionSet = OFFICIAL) -> Judge:
+    """Return the judge of *revision*; the same one for every conversation with these *extensions*."""
+    return Judge(protocol_schema(revision, errata=errata), extensions)
 
 
-def _whole(schema: ProtocolSchema, name: str) -> Definition:
+def whole(schema: ProtocolSchema, name: str) -> Definition:
+    """Return the judge of the definition *name* of *schema*."""
     return Definition(
         name,
         "",
         lambda formats: schema.validator(name, formats=formats),
         lambda: _named(schema, schema.definition(name)),
         errata=schema.errata,
+        extension=schema.extension,
     )
 
 

@@ -34,15 +34,16 @@ def violation(
     hint: str | None = None,
     schema_at: str | None = None,
     detail: str = "",
+    page: str | None = None,
     wrong_type: bool = False,
 ) -> Violation:
     """
     Return a violation of *rule*, with source, hint and action from the table.
 
-    *detail* is added to the source, for example the definition in the schema.
+    *detail* is added to the source, for example the definition in the schema; *page* replaces the source.
     """
     row = RULES[rule]
-    source = row.source.replace("{revision}", revision or "(every revision)")
+    source = (page or row.source).replace("{revision}", revision or "(every revision)")
     if revision is not None and not handshake(revision):
         source = _moved(source)
     if detail:
@@ -68,7 +69,13 @@ def _moved(source: str) -> str:
 
 
 def broken(
-    rule: str, fault: "Fault", *, revision: str | None = None, detail: str = "", hint: str | None = None
+    rule: str,
+    fault: "Fault",
+    *,
+    revision: str | None = None,
+    detail: str = "",
+    hint: str | None = None,
+    page: str | None = None,
 ) -> Violation:
     """Return a violation of *rule* for a fault that the JSON Schema engine found."""
     return violation(
@@ -80,6 +87,7 @@ def broken(
         hint=hint,
         schema_at=fault.schema_at,
         detail=detail,
+        page=page,
         wrong_type=fault.wrong_type,
     )
 

@@ -5,7 +5,7 @@ One literal table; a test proves that the unions ``ClientRequest``, ``ServerNoti
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
@@ -38,6 +38,8 @@ class Method:
     result: str | None
     """The definition of the result that answers it; None for a notification."""
     capability: Capability | None
+    params: str | None = None
+    """The definition of its params, if that of the message has less than is required."""
 
     def needs(self, sender: PartyName) -> tuple[PartyName, str] | None:
         """Return the party and the capability that it must have declared for *sender* to send this, if any."""
@@ -125,17 +127,25 @@ def _methods() -> tuple[Method, ...]:
     return tuple(_method(row.split()) for row in _TABLE.strip().splitlines())
 
 
+_SENDERS: Final[Mapping[str, tuple[PartyName, ...]]] = {
+    "client": ("client",),
+    "server": ("server",),
+    "both": ("client", "server"),
+}
+
+
+def extension_method(text: str) -> Method:
+    """Return the method in a row of the table of an extension; the definition of its params may be at the end."""
+    row = text.split()
+    return replace(_method(row[:5]), params=row[5] if len(row) > 5 else None)
+
+
 def _method(row: list[str]) -> Method:
     first, last = int(row[0][0]), int(row[0][2])
-    senders: dict[str, tuple[PartyName, ...]] = {
-        "client": ("client",),
-        "server": ("server",),
-        "both": ("client", "server"),
-    }
     return Method(
         name=row[2],
         kind="notification" if row[4] == "-" else "request",
-        senders=senders[row[1]],
+        senders=_SENDERS[row[1]],
         revisions=REVISIONS[first - 1 : last],
         definition=row[3],
         result=None if row[4] == "-" else row[4],

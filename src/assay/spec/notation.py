@@ -22,10 +22,16 @@ _SIMPLE: Final[dict[str, Schema]] = {
     "uri": {"type": "string", "format": "uri"},
     "uritpl": {"type": "string", "format": "uri-template"},
     "byte": {"type": "string", "format": "byte"},
+    "record": {"type": "object", "propertyNames": {"type": "string"}},
+    "none": {"not": {}},
 }
+# The keywords that bounds set; those of an array stand behind its closing bracket.
+_BOUNDS: Final = {"string": ("minLength", "maxLength")}
+_NUMBERS: Final = ("minimum", "maximum")
+_MATCHES: Final = "matches"
 # Blanks around these make str.split the tokenizer, without a loop over characters: start-up counts. No constant and no
 # field name of the protocol contains one of them.
-_PUNCTUATION: Final = str.maketrans({mark: f" {mark} " for mark in "{}[]:;,|?=<"})
+_PUNCTUATION: Final = str.maketrans({mark: f" {mark} " for mark in "{}[]:;,|&?=<"})
 _REFERENCE: Final = "#/$defs/"
 
 
@@ -79,6 +85,15 @@ class WireFacts:
     def type(self, text: str, revision: int) -> Schema:
         """Return the JSON Schema in *revision* of a type outside the table: a correction."""
         return self._resolved(_NotationReader(self, 0, [f"it = {text}"], revision))
+
+    def pattern(self, name: str) -> Schema | None:
+        """Return the schema of a string that is defined by a pattern: ``name matches …``; None for any other name."""
+        for start in self._starts.get(name, ()):
+            head, found, pattern = self._lines[start].partition(f" {_MATCHES} ")
+            if found:
+                kind = head.split()[1:] or ["str"]
+                return _SIMPLE[kind[0]] | {"pattern": pattern.strip()}
+        return None
 
     def _resolved(self, reader: "_NotationReader") -> Schema:
         schema = reader.definition()
@@ -216,7 +231,7 @@ class _NotationReader:
         members = []
         while True:
             before = len(self.references)
-            member = self.single()
+            member = self.intersection()
             if not ranged or self.in_force():
                 members.append(member)
             else:
@@ -227,11 +242,21 @@ class _NotationReader:
             self.fail(f"no alternative is left in revision {self.revision}", self.at - 1)
         return _any_of(members)
 
+    def intersection(self) -> Schema:
+        """Parse one type, or several with ``&`` between them."""
+        members = [self.single()]
+        while self.skip("&"):
+            members.append(self.single())
+        return members[0] if len(members) == 1 else {"allOf": members}
+
     def single(self) -> Schema:
         """Parse one type, with its bounds."""
         word = self.take()
-        if word in _SIMPLE:
-            return _SIMPLE[word] | self.bounds("minimum", "maximum")
+        simple = _SIMPLE.get(word)
+        if simple is None and word[0].islower():
+            simple = self.facts.pattern(word)
+        if simple is not None:
+            return simple | self.bounds(*_BOUNDS.get(simple.get("type", ""), _NUMBERS))
         if word == "[":
             items = self.union()
             self.expect("]")
@@ -257,7 +282,7 @@ class _NotationReader:
         first, dots, last = self.tokens[self.at].partition("..")
         if not dots:
             return {}
-        if not (first + last).isdigit():
+        if not (first + last).replace("-", "").isdigit():
             self.fail(f"{self.tokens[self.at]} are no bounds")
         self.at += 1
         return {key: int(bound) for key, bound in ((low, first), (high, last)) if bound}

@@ -14,6 +14,7 @@ from assay.spec.revisions import REVISIONS, position
 
 if TYPE_CHECKING:
     from assay.engine.compiled import Compiled
+    from assay.spec.extensions.official import Extension
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/"
@@ -26,11 +27,13 @@ class ProtocolSchema:
     The returned schemas are shared: copy one before you change it.
     """
 
-    def __init__(self, revision: str, *, errata: bool = True) -> None:
+    def __init__(self, revision: str, *, errata: bool = True, extension: "Extension | None" = None) -> None:
+        """With *extension* its definitions are there too, on top of those of *revision*."""
         self.revision = revision
         self.errata = errata
+        self.extension = extension
         self._position = position(revision)
-        self._facts = facts()
+        self._facts = facts() if extension is None else facts_with(extension.facts)
         self._definitions: dict[str, Schema] = {}
         self._validators: dict[tuple[str, str, bool], Compiled] = {}
         self._names: tuple[str, ...] = ()
@@ -41,6 +44,13 @@ class ProtocolSchema:
         if not self._names:
             self._names = tuple(self._facts.definitions(self._position))
         return self._names
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of the definitions that the extension adds, sorted; all definitions without an extension."""
+        if self.extension is None:
+            return self.definitions
+        return tuple(name for name in self.definitions if not facts().defines(name, self._position))
 
     def definition(self, name: str) -> Schema:
         """Return the schema of one definition, references as ``#/$defs/Name``; an unknown one is a KeyError."""
@@ -53,18 +63,21 @@ class ProtocolSchema:
 
     def closure(self, name: str) -> Schema:
         """Return a document with *name* and only the definitions that it needs."""
-        needed = {name: self.definition(name)}
-        waiting = [name]
+        return self._document([name])
+
+    def document(self) -> Schema:
+        """Return a document with the definitions that the extension adds, and those that they need; else with all."""
+        return self._document(self.own)
+
+    def _document(self, names: Iterable[str]) -> Schema:
+        needed = {name: self.definition(name) for name in names}
+        waiting = list(needed)
         while waiting:
             for reference in _references(needed[waiting.pop()]):
                 if reference not in needed:
                     needed[reference] = self.definition(reference)
                     waiting.append(reference)
         return {"$schema": DIALECT, "$defs": dict(sorted(needed.items()))}
-
-    def document(self) -> Schema:
-        """Return a document with all definitions."""
-        return {"$schema": DIALECT, "$defs": {name: self.definition(name) for name in self.definitions}}
 
     def validator(self, definition: str, part: str = "", *, formats: bool = False) -> "Compiled":
         """
@@ -98,6 +111,8 @@ class ProtocolSchema:
         return found
 
     def _missing(self, name: str) -> str:
+        if self.extension is not None:
+            return f"{self.extension.name} has no definition {name!r}{suggestion(name, self.own)}"
         elsewhere = [each for each in REVISIONS if self._facts.defines(name, position(each))]
         if elsewhere:
             return f"{self.revision} has no definition {name!r}; it is in {', '.join(elsewhere)}"
@@ -123,10 +138,26 @@ def protocol_schema(revision: str, *, errata: bool = True) -> ProtocolSchema:
 
 
 @cache
+def extension_schema(extension: "Extension", revision: str, *, errata: bool = True) -> ProtocolSchema:
+    """Return the schema of *extension* on top of *revision*."""
+    return ProtocolSchema(revision, errata=errata, extension=extension)
+
+
+@cache
 def facts() -> WireFacts:
     """Return the table of facts, read once."""
-    with open(join(dirname(__file__), "facts.txt"), encoding="utf-8") as table:
-        return WireFacts(table.read(), name="facts.txt")
+    return WireFacts(_text("facts.txt"), name="facts.txt")
+
+
+@cache
+def facts_with(file: str) -> WireFacts:
+    """Return the facts of the extension in *file* behind those of the protocol."""
+    return WireFacts(f"{_text(join('extensions', file))}\n{_text('facts.txt')}", name=file)
+
+
+def _text(file: str) -> str:
+    with open(join(dirname(__file__), file), encoding="utf-8") as table:
+        return table.read()
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -1,0 +1,150 @@
+"""
+The official extensions as a table: identifiers, methods, result types, settings, and the files that have their facts.
+
+Third-party extensions come from the configuration. No I/O, no state.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from assay.spec.methods import Method, PartyName, extension_method
+from assay.spec.schema import ProtocolSchema, extension_schema
+
+
+class ResultForm(NamedTuple):
+    """A result type that an extension adds to the answers to one method."""
+
+    kind: str
+    """The value of `resultType`."""
+    method: str
+    definition: str
+
+
+class Extension(NamedTuple):
+    """One extension of the protocol."""
+
+    name: str
+    """Its short name: in commands, files and rules."""
+    identifier: str
+    """Its name in capabilities; "" for a document that is not negotiated."""
+    standing: str
+    """How far its specification has come, for people."""
+    facts: str
+    """The file with its definitions."""
+    first: int
+    """The number of the first revision that has it, as in the facts."""
+    methods: tuple[Method, ...] = ()
+    results: tuple[ResultForm, ...] = ()
+    settings: tuple[tuple[PartyName, str], ...] = ()
+    """The parties that declare it with settings of a definition, and the definition."""
+    reserved: tuple[str, ...] = ()
+    """Beginnings of method names that belong to it: no other extension has such a method."""
+    proved: str | None = None
+    """SHA-256 of the official schema that its facts were last proved equal to; None without an official schema."""
+
+
+# A row: revisions, sender, method, the definition of the message, of its result, and of its params where the message
+# has less than is required.
+_TASKS: Final = """
+5-5  client  tasks/get                 GetTaskRequest          GetTaskResult     TaskRequestParams
+5-5  client  tasks/update              UpdateTaskRequest       UpdateTaskResult  UpdateTaskRequestParams
+5-5  client  tasks/cancel              CancelTaskRequest       CancelTaskResult  TaskRequestParams
+5-5  server  notifications/tasks       TaskStatusNotification  -                 TaskStatusNotificationParams
+"""
+_SKILLS: Final = """
+1-5  client  skills/list               ListSkillsRequest       ListSkillsResult
+1-5  client  skills/get                GetSkillRequest         GetSkillResult
+1-5  client  resources/directory/read  ReadDirectoryRequest    ReadDirectoryResult
+"""
+
+
+def _methods(table: str) -> tuple[Method, ...]:
+    return tuple(extension_method(row) for row in table.strip().splitlines())
+
+
+TASKS: Final = Extension(
+    name="tasks",
+    identifier="io.modelcontextprotocol/tasks",
+    standing="official; its specification is still a draft",
+    facts="tasks.txt",
+    first=5,
+    methods=_methods(_TASKS),
+    results=(ResultForm("task", "tools/call", "CreateTaskResult"),),
+    settings=(("client", "TasksExtensionCapability"), ("server", "TasksExtensionCapability")),
+    reserved=("tasks/", "notifications/tasks/"),
+    proved="10933a5003097bbccb03d964e6a5f7a2819cc4d7a1d07e27c6765cbf5da35c5c",
+)
+SKILLS: Final = Extension(
+    name="skills",
+    identifier="io.modelcontextprotocol/skills",
+    standing="official",
+    facts="skills.txt",
+    first=1,
+    methods=_methods(_SKILLS),
+    settings=(("server", "SkillsServerCapability"),),
+    reserved=("skills/", "resources/directory/"),
+)
+APPS: Final = Extension(
+    name="ui",
+    identifier="io.modelcontextprotocol/ui",
+    standing="official",
+    facts="apps.txt",
+    first=1,
+    settings=(("client", "UiClientCapability"),),
+    reserved=("ui/",),
+)
+SERVER_CARD: Final = Extension(
+    name="server-card",
+    identifier="",
+    standing="experimental; a document, not a message",
+    facts="server_card.txt",
+    first=5,
+    proved="2c772b51edb367f154771d84ddbae87ddba00a624422c8e46f218a9ac03bf042",
+)
+
+EXTENSIONS: Final[Mapping[str, Extension]] = {each.name: each for each in (TASKS, SKILLS, APPS, SERVER_CARD)}
+"""Every official extension, by its short name."""
+
+
+class ExtendedMethod(NamedTuple):
+    """A method, and the extension that it belongs to."""
+
+    extension: Extension
+    method: Method
+
+
+class ExtensionSet:
+    """
+    The extensions that messages are judged by.
+
+    One set serves many conversations; it is compared by identity.
+    """
+
+    def __init__(self, extensions: Iterable[Extension]) -> None:
+        self.all = tuple(extensions)
+        self.identifiers: Mapping[str, Extension] = {each.identifier: each for each in self.all if each.identifier}
+        """The extensions that parties declare, by their identifiers."""
+        self._methods: dict[str, Mapping[str, ExtendedMethod]] = {}
+
+    def methods(self, revision: str) -> Mapping[str, ExtendedMethod]:
+        """Return the methods of all extensions in *revision*, by name."""
+        if revision not in self._methods:
+            self._methods[revision] = {
+                method.name: ExtendedMethod(each, method)
+                for each in self.all
+                for method in each.methods
+                if revision in method.revisions
+            }
+        return self._methods[revision]
+
+    def owner(self, method: str) -> Extension | None:
+        """Return the extension that names such as *method* are reserved for; None without one."""
+        return next((each for each in self.all if method.startswith(each.reserved)), None) if method else None
+
+    def schema(self, extension: Extension, revision: str, *, errata: bool = True) -> ProtocolSchema:
+        """Return the definitions of *extension* on top of those of *revision*."""
+        return extension_schema(extension, revision, errata=errata)
+
+
+OFFICIAL: Final = ExtensionSet(EXTENSIONS.values())
+"""The official extensions."""
