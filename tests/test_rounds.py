@@ -231,4 +231,4 @@ def test_what_is_remembered_of_rounds_is_bounded() -> None:
         good(talk.server(wanting(ident, f"{ident}", **{f"form {number}": FILL_IN for number in range(20)})))
     rounds = talk.conversation._memory._rounds._rounds
     assert len(rounds) == 64
-    assert {len(each.forms) for each in rounds.values()} == {16}
+    assert {len(each.asked) for each in rounds.values()} == {20}

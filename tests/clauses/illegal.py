@@ -4,6 +4,8 @@ from typing import Any, Final
 
 from legal import (
     ADD,
+    ALL_ANSWERS,
+    ASK_ALL,
     ASK_NAME,
     ASKING,
     COUNT,
@@ -478,6 +480,11 @@ NEWEST: Final[Rows] = [
         [opened(), ask(1, "tools/list"), bad("protocol/result-type", gives(1, "tools/list", {"resultType": "input_required", "requestState": "s"}))]),
     Row("asking back for nothing", "basic/patterns/mrtr", STATELESS,
         [opened(), calling(), bad("protocol/input-required", called(value={"resultType": "input_required"}))]),
+    *(Row(f"an answer of another kind: {kind}", "basic/patterns/mrtr", STATELESS,
+          [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_ALL, "requestState": "s"}),
+           bad("protocol/input-kind", calling(2, requestState="s", inputResponses=ALL_ANSWERS | wrong))])
+      for kind, wrong in (("roots for a form", {"name": ALL_ANSWERS["where"]}), ("a form for roots", {"where": ALL_ANSWERS["name"]}),
+                          ("a form for a model", {"what": ALL_ANSWERS["name"]}), ("a model for a form", {"name": ALL_ANSWERS["what"]}))),
     Row("asking back for what the client cannot give", "basic/patterns/mrtr", STATELESS,
         [opened(), calling(declares={}), bad("protocol/capability", called(value={"resultType": "input_required", "inputRequests": ASK_NAME}))]),
     *(Row(f"an error with the code {code}", "basic", STATELESS, [opened(), calling(), bad("protocol/error-code", fails(1, code))])

@@ -519,6 +519,16 @@ LISTENING: Final[list[Any]] = [
 ASK_NAME: Final = {
     "name": {"method": "elicitation/create", "params": {"mode": "form", "message": "?", "requestedSchema": FORM}}
 }
+ASK_ALL: Final[dict[str, Any]] = {
+    **ASK_NAME,
+    "where": {"method": "roots/list"},
+    "what": {"method": "sampling/createMessage", "params": {"messages": MESSAGES, "maxTokens": 1}},
+}
+ALL_ANSWERS: Final[dict[str, Any]] = {
+    "name": {"action": "accept", "content": {"name": "Ada"}},
+    "where": {"roots": [{"uri": "file:///a"}]},
+    "what": MODEL,
+}
 EXTENDED: Final = {**CLIENT, "extensions": {"io.modelcontextprotocol/tasks": {}}}
 NEWEST: Final[Rows] = [
     Row("no discovery at all", "basic/versioning", STATELESS, [*listing(PLAIN), calling(), called()]),
@@ -540,6 +550,9 @@ NEWEST: Final[Rows] = [
     Row("a result asks for input, and gets it", "basic/patterns/mrtr", STATELESS,
         [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_NAME, "requestState": "s"}),
          calling(2, inputResponses={"name": {"action": "accept", "content": {"name": "Ada"}}}, requestState="s"), called(2)]),
+    Row("a result asks for all kinds of input", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_ALL, "requestState": "s"}),
+         calling(2, inputResponses=ALL_ANSWERS, requestState="s"), called(2)]),
     Row("a result has state only", "basic/patterns/mrtr", STATELESS,
         [opened(), calling(), called(value={"resultType": "input_required", "requestState": "s"}), calling(2, requestState="s"),
          called(2)]),

@@ -401,6 +401,13 @@ def prompts(scope: str, **more: Any) -> list[Any]:
     return ["result", {"prompts": [], "resultType": "complete", "ttlMs": 0, "cacheScope": scope, **more}]
 
 
+STATE = "round-1/7c9e6679-7425"
+ASKS_BACK: dict[str, Any] = {
+    "resultType": "input_required",
+    "requestState": STATE,
+    "inputRequests": {"where": {"method": "roots/list"}},
+}
+
 STATELESS = [
     stateless("protocol/log", ["say", NOTE], ["good"]),
     subscribed("protocol/subscription", ACKNOWLEDGED, notification("notifications/tools/list_changed", SUBSCRIBED)),
@@ -419,6 +426,16 @@ STATELESS = [
     ),
     stateless("protocol/result-type-missing", ["result", HITS]),
     stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
+    Case(
+        "protocol/input-kind",
+        [
+            [modern(1, "tools/call", **CALLED)],
+            [modern(2, "tools/call", **CALLED, requestState=STATE, inputResponses={"where": {"action": "decline"}})],
+        ],
+        [(1, "result"), (2, "result")],
+        on={"tools/call": [["result", ASKS_BACK]]},
+        revision=LATEST,
+    ),
     Case(
         "protocol/cache-hints",
         [[modern(1, "prompts/list")]],
@@ -621,6 +638,7 @@ UNTOLD = {
     "framing/carriage-return-1": "The same.",
     "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "
     "guard's; and a server at a URL may be one that gives out no ids.",
+    "protocol/input-kind-0": "Rounds of different clients are not told apart.",
     "protocol/retry-id-0": "Without sessions the ids of different clients coincide: which request is repeated is not "
     "known.",
 }

@@ -369,6 +369,20 @@ ROWS: Final[tuple[Rule, ...]] = (
         example='{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required"}} to tools/call',
     ),
     Rule(
+        id="protocol/input-kind",
+        asks="Each of the inputResponses is of the kind that the input request of the same key asks for (2026-07-28).",
+        why="The server reads an answer of another kind as no answer, or fails.",
+        source=MRTR,
+        fix=(
+            "Answer elicitation/create with an ElicitResult, sampling/createMessage with a CreateMessageResult, "
+            "roots/list with a ListRootsResult."
+        ),
+        action=REPORT,
+        code="INVALID_PARAMS",
+        example='"inputResponses":{"name":{"roots":[]}}, where the server asked for elicitation/create as name',
+        strict=REFUSE,
+    ),
+    Rule(
         id="protocol/cache-scope",
         asks="All pages of a list have the same cacheScope as the first (2026-07-28).",
         why="A cache that gets public for one page and private for the next can show one client the data of another.",

@@ -5,11 +5,12 @@ Only the method, the tool and the state that the server gave show which round a 
 certain is judged, and only with one client: over HTTP the ids, and even the states, of different clients coincide.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Exchange, Violation
 from assay.core.history.answer_rules import check_roots
-from assay.core.history.forms import LARGEST, check_content, form_of
+from assay.core.history.input_requests import AskedInput, check_responses, kept
 from assay.core.party_state import Id
 from assay.core.render import shown_id
 from assay.engine.budget import Budget
@@ -19,17 +20,14 @@ from assay.rules import violation
 _MOST: Final = 64
 """The most rounds that are remembered. A client sends the request again as soon as its user has answered."""
 
-_MOST_FORMS: Final = 16
-"""The most forms of one round that are remembered: all rounds have at most 4 MiB, and in practice a few kilobytes."""
-
 
 class Round(NamedTuple):
     """What the next request of a round is compared with."""
 
     key: int
     """A digest of the method, the tool and the state."""
-    forms: dict[str, bytes]
-    """The forms to fill in, by the keys of the input requests."""
+    asked: Mapping[str, AskedInput]
+    """What the server asked for, by the keys of the input requests."""
 
 
 class Rounds:
@@ -47,7 +45,7 @@ class Rounds:
     def asked_back(self, exchange: Exchange, result: dict[str, Any]) -> None:
         """Note that a request was answered with "input required"."""
         self._rounds.pop(exchange.id, None)
-        self._rounds[exchange.id] = Round(_key(exchange, result), _forms(result.get("inputRequests")))
+        self._rounds[exchange.id] = Round(_key(exchange, result), kept(result.get("inputRequests")))
         if len(self._rounds) > _MOST:
             del self._rounds[next(iter(self._rounds))]
 
@@ -70,35 +68,23 @@ class Rounds:
     ) -> int:
         if not isinstance(responses, dict):
             return 0
-        forms = self._forms_of(key)
-        more = 0
+        asked = self._asked_by(key)
         for name, response in responses.items():
-            at = f"/params/inputResponses/{escaped(name)}"
-            if isinstance(response, dict):
+            if name not in asked and isinstance(response, dict):
+                at = f"/params/inputResponses/{escaped(name)}"
                 found += check_roots(response, at, exchange.revision, budget.violations)
-            if name in forms:
-                more += check_content(forms[name], response, at, exchange.revision, found, budget)
-        return more
+        judge = exchange.entry.judge
+        return check_responses(asked, responses, "/params/inputResponses", exchange.revision, judge, found, budget)
 
-    def _forms_of(self, key: int) -> dict[str, bytes]:
-        """Return the forms of the round; none if two rounds look the same and have different forms."""
-        known = [each.forms for each in self._rounds.values() if each.key == key]
+    def _asked_by(self, key: int) -> Mapping[str, AskedInput]:
+        """Return what the round asked for; nothing if two rounds look the same and asked for different input."""
+        known = [each.asked for each in self._rounds.values() if each.key == key]
         return known[0] if known and all(each == known[0] for each in known) else {}
 
 
 def _key(exchange: Exchange, said: dict[str, Any]) -> int:
     state = said.get("requestState")
     return hash((exchange.method, exchange.tool, state if isinstance(state, str) else None))
-
-
-def _forms(requests: Any) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for name, each in (requests if isinstance(requests, dict) else {}).items():
-        elicits = isinstance(each, dict) and each.get("method") == "elicitation/create"
-        text = form_of(each.get("params")) if elicits and len(found) < _MOST_FORMS else None
-        if text is not None and len(text) <= LARGEST // _MOST_FORMS and len(name) <= LARGEST // _MOST_FORMS:
-            found[name] = text
-    return found
 
 
 def _same_id(exchange: Exchange) -> Violation:
