@@ -180,7 +180,7 @@ def test_a_method_of_another_revision_says_which() -> None:
 
 @pytest.mark.parametrize("capability", ["experimental", "extensions"])
 def test_a_method_beyond_the_specification_passes_where_extensions_are_declared(capability: str) -> None:
-    talk = Talk().opened(client={capability: {"acme": {}}})
+    talk = Talk().opened(client={capability: {"com.example/acme": {}}})
     verdict = talk.client(request(1, "acme/search", {"any": "thing"}))
     assert rules(verdict) == ["protocol/extension"]
     assert verdict.onward is verdict.frame

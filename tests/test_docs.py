@@ -17,15 +17,19 @@ import pytest
 
 from assay.base import no_answer
 from assay.base.limits import Limits
+from assay.cli.docs_pages import ELSEWHERE
 from assay.cli.main import parser
 from assay.engine.fault import SchemaLimits
 from assay.rules import RULES
 from assay.settings import Settings
+from assay.spec.extensions.official import OFFICIAL
+from assay.spec.methods import methods
+from assay.spec.revisions import REVISIONS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-RUNGS = ("framing", "syntax", "envelope", "protocol", "contract", "lock")
+RUNGS = ("framing", "syntax", "envelope", "protocol", "extension", "tasks", "contract", "lock")
 
 SECONDS = 60
 """What one sample may take. All of them together take a few seconds; a machine under load takes longer."""
@@ -296,16 +300,24 @@ def text(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
+METHODS = {name for revision in REVISIONS for name in (*methods(revision), *OFFICIAL.methods(revision))}
+
+
+def page_of(rung: str) -> str:
+    """The page that has the rules of *rung*."""
+    return f"{ELSEWHERE.get(rung, rung)}.md"
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_on_the_page_of_rules_and_on_that_of_its_rung(rule: str) -> None:
     assert f"### {rule}\n" in text("rules.md")
-    assert f"[{rule}](rules.md#{rule.replace('/', '')})" in text(f"{RULES[rule].rung}.md")
+    assert f"[{rule}](rules.md#{rule.replace('/', '')})" in text(page_of(RULES[rule].rung))
 
 
 @pytest.mark.parametrize("rung", RUNGS)
 def test_the_page_of_a_rung_has_no_rule_that_does_not_exist(rung: str) -> None:
-    named = set(re.findall(rf"\b{rung}/[a-z][a-z0-9-]*", text(f"{rung}.md")))
-    assert named <= set(RULES)
+    named = set(re.findall(rf"\b{rung}/[a-z][a-z0-9-]*", text(page_of(rung))))
+    assert named - METHODS <= set(RULES)
 
 
 def commands(of: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -14,6 +14,7 @@ from assay.contracts.own_tools import TOOLS
 from assay.records.journal.record import status_of
 from assay.records.metrics import BUCKETS, CONTENT_TYPE, METHODS, OTHER, Metrics
 from assay.rules import RULES
+from assay.spec.extensions.official import OFFICIAL
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 from talk import HITS, SEARCH, Talk, call, error, frame_of, notification, request, result
@@ -225,7 +226,8 @@ def test_a_peer_cannot_make_up_series() -> None:
 
 
 def test_methods_of_every_revision_and_our_tools_are_told_apart() -> None:
-    assert set(METHODS) == set(TOOLS).union(*(methods(revision) for revision in REVISIONS))
+    extended = [OFFICIAL.methods(revision) for revision in REVISIONS]
+    assert set(METHODS) == set(TOOLS).union(*(methods(revision) for revision in REVISIONS), *extended)
     assert len(TOOLS) == 7
     message = frame_of(request(1, "list_schemas"))
     bare = verdict(Party.CLIENT, message, "request", request(1, "list_schemas"), None, None)

@@ -184,10 +184,7 @@ GOOD = [
     pytest.param(request("tools/list", meta={KEY: 5}), sent("tools/list"), id="revision-is-no-string"),
     pytest.param({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, sent("tools/list"), id="no-params"),
     pytest.param(request("x/y"), sent("x/y"), id="unknown-method"),
-    # The tasks extension asks for it; servers that do not know the extension, and their clients, do not.
     pytest.param(GET, sent("tasks/get", "t"), id="task"),
-    pytest.param(GET, sent("tasks/get"), id="task-without-name"),
-    pytest.param(UPDATE, sent("tasks/update"), id="task-to-update-without-name"),
 ]
 
 
@@ -206,6 +203,11 @@ BAD = [
         id="no-version-anywhere",
     ),
     pytest.param(GET, sent("tasks/get", "u"), [("header-mismatch", "/params/taskId")], id="other-task"),
+    # The tasks extension asks for it.
+    pytest.param(GET, sent("tasks/get"), [("header-missing", "/params/taskId")], id="task-without-name"),
+    pytest.param(
+        UPDATE, sent("tasks/update"), [("header-missing", "/params/taskId")], id="task-to-update-without-name"
+    ),
     pytest.param(UPDATE, sent("tasks/update", "u"), [("header-mismatch", "/params/taskId")], id="other-task-to-update"),
     pytest.param(LIST, {VERSION: b"2026-07-28"}, [("header-missing", "/method")], id="no-method"),
     pytest.param(LIST, sent("prompts/list"), [("header-mismatch", "/method")], id="other-method"),

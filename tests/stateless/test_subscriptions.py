@@ -185,9 +185,9 @@ def test_a_change_may_cross_with_the_cancellation(party: Party) -> None:
 
 def test_a_part_of_what_was_asked_for_may_be_acknowledged() -> None:
     talk = Talk()
-    wanted = {"toolsListChanged": True, "resourceSubscriptions": ["file:///a", "file:///b"], "taskIds": ["t"]}
+    wanted = {"toolsListChanged": True, "resourceSubscriptions": ["file:///a", "file:///b"], "acmeIds": ["t"]}
     good(talk.client(asks(1, "subscriptions/listen", notifications=wanted)))
-    good(talk.server(acknowledged(1, resourceSubscriptions=["file:///b"], promptsListChanged=False, taskIds=["t"])))
+    good(talk.server(acknowledged(1, resourceSubscriptions=["file:///b"], promptsListChanged=False, acmeIds=["t"])))
 
 
 @pytest.mark.parametrize("more", [{"promptsListChanged": True}, {"resourceSubscriptions": ["file:///a", "file:///c"]}])
@@ -202,19 +202,12 @@ def test_more_than_was_asked_for_cannot_be_acknowledged(more: dict[str, Any]) ->
 # ── what is not judged ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_kinds_of_extensions_are_not_judged() -> None:
-    declared: dict[str, Any] = {
-        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-    }
+def test_kinds_of_unknown_extensions_are_not_judged() -> None:
+    declared: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {"com.example/acme": {}}}}
     talk = Talk()
-    wanted = {"taskIds": ["t"]}
-    good(talk.client(asks(1, "server/discover", declared)))
-    capabilities: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-    found = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities, "ttlMs": 0, "cacheScope": "public"}
-    good(talk.server(result(1, {"resultType": "complete", **found})))
-    good(talk.client(asks(2, "subscriptions/listen", declared, notifications=wanted)))
-    good(talk.server(acknowledged(2, taskIds=["t"])))
-    assert rules(talk.server(told("notifications/tasks", 2, taskId="t"))) == ["protocol/extension"]
+    good(talk.client(asks(1, "subscriptions/listen", declared, notifications={"acmeIds": ["t"]})))
+    good(talk.server(acknowledged(1, acmeIds=["t", "u"])))
+    assert rules(talk.server(told("notifications/acme", 1, acmeId="v"))) == ["protocol/extension"]
 
 
 def test_a_broken_request_to_listen_that_passes_may_have_asked_for_anything() -> None:

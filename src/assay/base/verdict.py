@@ -242,6 +242,8 @@ class Exchange:
     """Whether it was sent over HTTP."""
     as_task: bool = False
     """Whether it asks to run as a task, so that a task answers it."""
+    beyond: Any = None
+    """What an extension keeps of the request until it is answered."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
     reusable: bool = False
     """Whether its id may be used again: it was sent before the session, or the other party never got it."""

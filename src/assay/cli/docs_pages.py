@@ -14,10 +14,14 @@ _RUNGS = {
     "syntax": "Is it JSON, with exactly one reading?",
     "envelope": "Is it JSON-RPC 2.0?",
     "protocol": "Is it valid MCP in the revision in use, and allowed at this point?",
+    "extension": "Are extensions of the protocol declared as the specification asks?",
+    "tasks": "Does a server keep to the tasks extension, and the client too?",
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
 }
+ELSEWHERE = {"extension": "extensions", "tasks": "extensions"}
+"""The pages of rungs that have none of their own name."""
 
 
 def rules_page() -> str:
@@ -37,7 +41,8 @@ def rules_page() -> str:
         "",
     ]
     for rung, question in _RUNGS.items():
-        parts += [f"## {rung}", "", question, f"The page on [{rung}]({rung}.md) has more.", ""]
+        page = ELSEWHERE.get(rung, rung)
+        parts += [f"## {rung}", "", question, f"The page on [{page}]({page}.md) has more.", ""]
         for rule in RULES.values():
             if rule.rung == rung:
                 parts += _rule(rule)

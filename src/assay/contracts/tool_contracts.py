@@ -210,6 +210,7 @@ class Tools:
         "_most_bytes",
         "_overflowing",
         "_quarantined",
+        "beyond",
         "complete",
         "declared",
         "known",
@@ -226,6 +227,8 @@ class Tools:
         The capabilities that the server has declared in a conversation without handshake; None before. Kept here,
         because each request may be a conversation of its own, and these share what they know of the server.
         """
+        self.beyond: Any = None
+        """What extensions know of the server, such as its tasks; shared for the same reason."""
         self._limit = limit
         self._most_bytes = most_bytes
         self._bytes = 0

@@ -43,7 +43,7 @@ class AnswerJudge(JudgeBase):
             self._memory.answered(exchange, message, learned)
             found += self._decided_answer(exchange, message, learned)
         if found:
-            found = list_filter.named(exchange, message, found)
+            found = list_filter.named(exchange, message, self._memory.extensions.once(found))
         if self._enforcing and found and kind == "result":
             onward = self._forwarded_answer(frame, message, exchange, found, more)
         elif self._enforcing and is_refused(found):

@@ -129,6 +129,7 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         """Release the tools of a conversation that has ended: their contracts take most of its memory."""
         self._tools = self._memory.tools = Tools(self.limits.tools, self.limits.contract_bytes)
         self._contracts = self._tools.known
+        self._memory.extensions.use(self._tools)
 
     def forget_settled(self) -> None:
         """Forget the settled requests: the next ones come from another client, with ids of its own."""

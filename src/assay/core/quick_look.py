@@ -66,7 +66,8 @@ class QuickLook(JudgeBase):
         exchange.entry = entry
         exchange.id = ident
         exchange.contract = known
-        if not _quick_meta(exchange, params) if side.stateless else len(params) != 2:
+        quick = _quick_meta(exchange, params, self._memory.extensions.plain) if side.stateless else len(params) == 2
+        if not quick:
             del requests[ident]
             return None
         side.garbage = 0
@@ -108,8 +109,12 @@ class QuickLook(JudgeBase):
         return keeps_headers(message, headers, self._memory.lifecycle.judge.revision, repeated_headers(known))
 
 
-def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
-    """Return whether params have a name, arguments, and just the `_meta` that a revision without a handshake needs."""
+def _quick_meta(exchange: Exchange, params: dict[str, Any], plain: Any) -> bool:
+    """
+    Return whether params have a name, arguments, and just the `_meta` that a revision without a handshake needs.
+
+    *plain* are the extensions that an earlier request declared without a violation.
+    """
     meta = params.get("_meta")
     if type(meta) is not dict or len(params) != 3 or "progressToken" in meta:
         return False
@@ -120,7 +125,10 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
         or not known.has_plain_meta(meta)
     ):
         return False
-    exchange.declared = declared_in(meta[CAPABILITIES_KEY])
+    capabilities = meta[CAPABILITIES_KEY]
+    if "extensions" in capabilities and capabilities["extensions"] != plain:
+        return False
+    exchange.declared = declared_in(capabilities)
     if LEVEL_KEY in meta:
         exchange.level = RANKS[meta[LEVEL_KEY]]
     return True

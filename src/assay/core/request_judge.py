@@ -35,7 +35,7 @@ class RequestJudge(JudgeBase):
         method = message["method"]
         judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
         found = list(early)
-        entry = judge.calls[party, "request"].get(method)
+        entry = judge.calls[party, "request"].get(method) or judge.extended(party, "request", method)
         if entry is None:
             found.append(self._no_such_method(judge, party, "request", message))
             entry = judge.stranger(party, method)
@@ -120,7 +120,7 @@ class RequestJudge(JudgeBase):
         facts: Facts,
     ) -> Verdict:
         """Return the verdict on a request: it is forwarded unless it is refused and the mode enforces that."""
-        found = self._memory.lifecycle.once(found) if found else found
+        found = self._memory.once(found) if found else found
         forwarded = not self._stops(message, found, facts)
         listed, more = self._listed(found, more)
         back = None
@@ -148,7 +148,7 @@ class RequestJudge(JudgeBase):
         if facts.headers is not None:
             found += check_headers(message, facts.headers, judge.revision)
         more = 0
-        entry = judge.calls[party, "notification"].get(method)
+        entry = judge.calls[party, "notification"].get(method) or judge.extended(party, "notification", method)
         if entry is None:
             found.append(self._no_such_method(judge, party, "notification", message))
         else:
@@ -157,8 +157,8 @@ class RequestJudge(JudgeBase):
         if judge is side.judge and method in side.undeclared:
             found.append(state_rules.undeclared(self._sides, side.party, method, judge.revision))
         found = self._decided(found)
-        if early:
-            found = self._memory.lifecycle.once(found)
+        if found:
+            found = self._memory.once(found)
         if facts.served:
             found += serving.check_alone(message, found, judge.revision)
         if not self._enforcing or not is_refused(found):

@@ -13,6 +13,7 @@ from assay.base.meta import CAPABILITIES_KEY
 from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.core import state_rules
+from assay.core.extensions.extension_state import ExtensionState
 from assay.core.history import absent, answer_rules, asking_back, discovery, features, reserved_codes, reuse
 from assay.core.history.forms import Forms
 from assay.core.history.reuse import ident_of, object_of
@@ -29,7 +30,7 @@ from assay.spec.revisions import handshake
 
 Found = list[Violation]
 
-_EXTENSIONS: Final = frozenset({"extensions", "experimental"})
+_CAPABILITIES_AT: Final = f"/params/_meta/{CAPABILITIES_KEY.replace('/', '~1')}"
 
 
 class Memory:
@@ -55,9 +56,12 @@ class Memory:
         self._forms = Forms()
         self._rounds = Rounds()
         self._stateless = StatelessState(self.sides[Party.CLIENT], whole=revision is None)
-        self._goes_beyond = False
-        """Whether a request without a handshake declared an extension, which the server may then use."""
+        self.extensions = ExtensionState(self.sides, self.tools, limits)
         self._settle()
+
+    def once(self, found: Found) -> Found:
+        """Return *found* without reports that were made before in this conversation."""
+        return self.extensions.once(self.lifecycle.once(found))
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -71,7 +75,7 @@ class Memory:
         """
         meta = params.get("_meta")
         if isinstance(meta, dict):
-            self._take_meta(side, exchange, meta, found)
+            self._take_meta(side, exchange, meta, found, budget)
         name = params.get("name")
         if exchange.method == "tools/call" and isinstance(name, str):
             exchange.detail = name[:100]
@@ -90,13 +94,14 @@ class Memory:
                 found.append(state_rules.unknown_tool(name, self.tools.known, exchange.revision))
         elif params:
             self._take_details(exchange, params, found)
+            return self.extensions.take_request(exchange, params, found, budget)
         return 0
 
     def check_retry(self, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
         """Judge a request that has the input which the answer to an earlier one asked for."""
         return 0 if handshake(exchange.revision) else self._rounds.check(exchange, params, found, budget)
 
-    def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
+    def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found, budget: Budget) -> None:
         token = ident_of(meta.get("progressToken"))
         if token is not None:
             if isinstance(token, str) and len(token) > self.limits.id_bytes:
@@ -109,7 +114,9 @@ class Memory:
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
             exchange.declared = asking_back.declared_in(declared)
-            self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
+            if declared:
+                judge: Judge = exchange.entry.judge
+                found += self.extensions.declared(side.party, declared, _CAPABILITIES_AT, judge, budget)
 
     def _take_details(self, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
@@ -123,8 +130,17 @@ class Memory:
             found += self._tasks.check_asked(params)
             exchange.detail = task if len(task) <= self.limits.id_bytes else None
         found += features.check_features(exchange, params, self.sides)
+        if exchange.method == "initialize":
+            found += self._check_client(exchange, params)
         if exchange.method == "elicitation/create":
             self._forms.asked(exchange, params)
+
+    def _check_client(self, exchange: Exchange, params: dict[str, Any]) -> list[Violation]:
+        """Return the violations of the extensions that a client declares in its handshake."""
+        declared = object_of(params.get("capabilities"))
+        budget = Budget(b"", self.limits.violations)
+        judge: Judge = exchange.entry.judge
+        return self.extensions.declared(exchange.asker, declared, "/params/capabilities", judge, budget)
 
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """Note that a request was forwarded, which may decide the era."""
@@ -149,16 +165,15 @@ class Memory:
         """
         Return the rule for a method that may belong to an extension; None if it cannot.
 
-        It may if an extension was declared, or if the declarations are unknown: over HTTP the handshake may have been
-        elsewhere, and `server/discover` is optional.
+        It may if an unknown extension was declared, or if the declarations are unknown: over HTTP the handshake may
+        have been elsewhere, and `server/discover` is optional.
         """
-        if self.has_extensions(message):
+        capabilities = object_of(object_of(object_of(message.get("params")).get("_meta")).get(CAPABILITIES_KEY))
+        if self.extensions.goes_beyond(judge, capabilities):
             return "protocol/extension"
         heard = self.sides[Party.SERVER].capabilities is not None or self.tools.declared is not None
         if handshake(judge.revision):
             return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
-        if self._goes_beyond:
-            return "protocol/extension"
         # A server without a handshake sends no requests, with or without extensions.
         return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
 
@@ -169,19 +184,17 @@ class Memory:
             server.capabilities = self.tools.declared
             self._settle()
 
-    def has_extensions(self, message: dict[str, Any]) -> bool:
-        """Return whether either party declared that it goes beyond the specification."""
-        declared = [side.capabilities for side in self.sides.values()]
-        declared.append(object_of(object_of(object_of(message.get("params")).get("_meta")).get(CAPABILITIES_KEY)))
-        return any(each and (each.get("extensions") or each.get("experimental")) for each in declared)
-
     # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
         """Return the violations of a notification by the state."""
         check = _CHECKED.get(method)
         found = list(check(self, side, params, judge)) if check else []
-        return found + self._stateless.check_note(side.party, method, params, judge.revision)
+        found += self._stateless.check_note(side.party, method, params, judge.revision)
+        if side.party is Party.SERVER:
+            declared = self._stateless.declared_by(params)
+            found += self.extensions.check_note(method, object_of(params), judge, declared)
+        return found
 
     def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         """
@@ -222,6 +235,8 @@ class Memory:
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """Note that a notification was forwarded. Return the exchange that it concerns, if any."""
         self._stateless.noted(method, params)
+        if side.party is Party.SERVER:
+            self.extensions.noted(method, params)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
@@ -276,6 +291,7 @@ class Memory:
             )
             found += reserved_codes.check(exchange, message["error"])
             found += features.check_error(exchange, message["error"]["code"], self.sides)
+            found += self.extensions.check_error(exchange, message["error"]["code"])
             return more
         result = message["result"]
         if entry.result is None:
@@ -291,9 +307,7 @@ class Memory:
             found.append(discovery.unknown(exchange, result))
             return 0
         elif exchange.as_task or judge.features.result_types:
-            found += self._check_result_type(exchange, result, judge)
-            name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
-            definition = judge.definition(name) if name is not None else definition
+            definition = self._result_definition(exchange, result, judge, found)
             found += absent.check(exchange, definition, result)
         if result and (alike := definition.look_alikes(result, "/result", judge.revision, budget.violations)):
             found += alike
@@ -308,20 +322,30 @@ class Memory:
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
         return faults if self._policy is None else self._policy.decided(faults, tool)
 
-    def _check_result_type(self, exchange: Exchange, result: dict[str, Any], judge: Judge) -> list[Violation]:
-        """Return the violations of a result type, which may be that of a declared extension."""
-        found = list(judge.check_result_type(exchange.method, result))
-        if not found or not self._is_extended(exchange):
-            return found
-        return [state_rules.beyond(each, judge.revision) for each in found]
+    def _result_definition(self, exchange: Exchange, result: dict[str, Any], judge: Judge, found: Found) -> Definition:
+        """Return what a result is judged by, according to its type, which may be that of a declared extension."""
+        kind = result.get("resultType")
+        form = judge.result_form(exchange.method, kind) if isinstance(kind, str) else None
+        if form is not None and form[0].identifier in (exchange.declared or ()):
+            return form[1]
+        wrong = list(judge.check_result_type(exchange.method, result))
+        if form is None and self._is_extended(exchange):
+            wrong = [state_rules.beyond(each, judge.revision) for each in wrong]
+        elif form is not None:
+            wrong = [state_rules.undeclared_result(each, form[0].identifier) for each in wrong]
+        found += wrong
+        name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
+        definition: Definition = exchange.entry.result
+        return definition if name is None else judge.definition(name)
 
     def _is_extended(self, exchange: Exchange) -> bool:
-        """Return whether either party, or the request itself, declared that it goes beyond the specification."""
-        return self.has_extensions({}) or bool((exchange.declared or frozenset()) & _EXTENSIONS)
+        """Return whether either party declared something unknown, or an extension that has no method of its own."""
+        return self.extensions.goes_beyond(exchange.entry.judge)
 
     def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
         """Judge a result beyond its schema: by the contract of the tool, the task, and what it may ask back."""
         found += answer_rules.check_result(exchange, result, budget.violations)
+        more = self.extensions.check_result(exchange, result, found, budget)
         if exchange.as_task:
             found += self._tasks.check_started(result)
             return 0
@@ -335,8 +359,7 @@ class Memory:
         elif exchange.contract is not None and _is_final(exchange, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults
-            return more
-        return 0
+        return more
 
     def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
         """Note that an answer was forwarded."""
@@ -346,6 +369,7 @@ class Memory:
             return
         result = message["result"]
         self._stateless.answered(exchange, result)
+        self.extensions.answered(exchange, result)
         if exchange.as_task:
             self._tasks.started(exchange, result)
             return
@@ -375,6 +399,7 @@ class Memory:
         server.garbage = 0
         self._tasks.renew()
         self._stateless.renew()
+        self.extensions.renew()
         self.tools.changed()
 
     def forget_settled(self) -> None:
@@ -383,18 +408,24 @@ class Memory:
             side.settled.clear()
         self._rounds.clear()
 
-    def _negotiated(self, _: Exchange, result: dict[str, Any], __: Found) -> None:
+    def _negotiated(self, _: Exchange, result: dict[str, Any], found: Found) -> None:
         if self.lifecycle.phase != "initializing":
             return
         self.lifecycle.negotiated(self.lifecycle.place_initialize_result(result).judge)
-        self.sides[Party.SERVER].capabilities = object_of(result.get("capabilities"))
-        self._settle()
+        self._server_declared(result, found)
 
-    def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
+    def _discovered(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
         if discovery.is_answer(result) and self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
-            self.sides[Party.SERVER].capabilities = self.tools.declared = object_of(result.get("capabilities"))
-            self._settle()
+            self._server_declared(result, found)
+            self.tools.declared = self.sides[Party.SERVER].capabilities
+
+    def _server_declared(self, result: dict[str, Any], found: Found) -> None:
+        declared = object_of(result.get("capabilities"))
+        self.sides[Party.SERVER].capabilities = declared
+        self._settle()
+        budget = Budget(b"", self.limits.violations)
+        found += self.extensions.declared(Party.SERVER, declared, "/result/capabilities", self.lifecycle.judge, budget)
 
     def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
         page = result.get("tools")

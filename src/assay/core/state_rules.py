@@ -25,9 +25,6 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _MOST_LISTED: Final = 3
 """The number of tools to list for a client that names an unknown one."""
 
-_TAKEN_OVER: Final = ("tasks/", "notifications/tasks")
-"""Methods that a revision with a handshake has, and an official extension has after it."""
-
 _ABOUT_IDS: Final = frozenset({"envelope/id", "envelope/null-id"})
 _UNANSWERED: Final = "Do not answer notifications (messages without an id)."
 
@@ -50,12 +47,11 @@ def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, An
 
 
 def _may_be_extension(judge: Judge, method: str) -> bool:
-    """Return whether an extension may define *method*: it is in no revision, or an extension continues it."""
-    if judge.knows(method):
-        # It is known as the other kind of message.
+    """Return whether an unknown extension may define *method*: no revision and no known extension has such names."""
+    # A method that is known may be the other kind of message.
+    if judge.knows(method) or revisions_of(method):
         return False
-    taken_over = not handshake(judge.revision) and method.startswith(_TAKEN_OVER)
-    return taken_over or not revisions_of(method)
+    return judge.extensions.owner(method, judge.revision) is None
 
 
 def no_room(side: Side, ident: Id, limits: Limits, revision: str) -> Violation:
@@ -260,6 +256,11 @@ def beyond(wrong: Violation, revision: str) -> Violation:
         found=wrong.found,
         revision=revision,
     )
+
+
+def undeclared_result(wrong: Violation, identifier: str) -> Violation:
+    """Return *wrong*, a result type of an extension that the request did not declare, with a hint that says so."""
+    return replace(wrong, hint=f'Send it only to a request that declares "{identifier}" in its clientCapabilities.')
 
 
 def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:

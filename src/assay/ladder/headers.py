@@ -140,9 +140,6 @@ def _check_named(message: dict[str, Any], headers: Headers, revision: str, param
     member = NAMED.get(message["method"])
     if member is None or not isinstance(asked, dict):
         return
-    if message["method"] in _TASKS and _NAME not in headers:
-        # Servers of the core protocol work without it; one that needs it can refuse the request.
-        return
     if isinstance(asked.get(member), str):
         yield from _check_value(_NAME, asked[member], f"/params/{member}", headers, revision)
     if message["method"] == "tools/call":

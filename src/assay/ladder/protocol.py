@@ -359,7 +359,7 @@ class Judge:
         elsewhere = revisions_of(name)
         if elsewhere:
             return f"{name} exists in {', '.join(elsewhere)}; this conversation is {self.revision}."
-        owner = self.extensions.owner(name)
+        owner = self.extensions.owner(name, self.revision)
         if owner is not None and not owner.methods:
             return f"Methods such as {name[:60]} stay between the host and the page that it shows; do not send them on."
         meant = method_meant(name, self.revision)

@@ -17,6 +17,7 @@ from assay.base.verdict import Verdict
 from assay.contracts.own_tools import TOOLS
 from assay.records.journal.record import Status, status_of
 from assay.rules import RULES
+from assay.spec.extensions.official import OFFICIAL
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 
@@ -26,8 +27,13 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OTHER: Final = "other"
 """The label for values that are in no table."""
 
-METHODS: Final = frozenset(name for revision in REVISIONS for name in methods(revision)).union(TOOLS)
-"""Methods with their own label: those of all revisions, and our own tools, which are also bare methods (specs/001)."""
+METHODS: Final = frozenset(
+    name for revision in REVISIONS for name in (*methods(revision), *OFFICIAL.methods(revision))
+).union(TOOLS)
+"""
+Methods with their own label: those of all revisions and official extensions, and our own tools, which are also bare
+methods (specs/001).
+"""
 
 BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Seconds. Our own tools fall in the first buckets, guarded servers in the middle, backends at the end."""

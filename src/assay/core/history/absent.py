@@ -43,7 +43,7 @@ def check(exchange: Exchange, definition: Definition, result: dict[str, Any]) ->
 def _wrong(definition: Definition, result: dict[str, Any]) -> list[str]:
     """Yield the members for which a default is used. Only cacheable results have cache hints."""
     wrong = [] if _RESULT_TYPE in result else [_RESULT_TYPE]
-    if definition.defines("ttlMs"):
+    if definition.defines("cacheScope"):
         wrong += [name for name in _HINTS if name not in result or (name == "ttlMs" and _is_negative(result[name]))]
     return wrong
 

@@ -62,8 +62,13 @@ def _check_not_found(exchange: Exchange, declared: Mapping[str, Any] | None, *, 
     path = _declared_path(exchange, declared or {})
     if path is None or not _has_modes(exchange, declared or {}):
         return []
+    return [not_implemented(exchange, path)]
+
+
+def not_implemented(exchange: Exchange, path: str) -> Violation:
+    """Return the violation of -32601 to a method that the declared capability *path* promises."""
     hint = f"Implement {exchange.method}, or do not declare {path}."
-    return [_wrong_code(exchange, f"an answer to {exchange.method}, because {path} was declared", "-32601", hint)]
+    return _wrong_code(exchange, f"an answer to {exchange.method}, because {path} was declared", "-32601", hint)
 
 
 def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, listed: bool) -> list[Violation]:

@@ -14,6 +14,7 @@ from assay.core.history.reuse import object_of
 from assay.engine.pointers import escaped
 from assay.ladder.protocol import MAY_ASK_BACK
 from assay.rules import violation
+from assay.spec.extensions.official import OFFICIAL
 
 _CAPABILITIES: Final = {
     "elicitation/create": "elicitation",
@@ -31,12 +32,15 @@ _MODES: Final = {
 }
 """The features that are declared one by one; a mode also by the other modes."""
 
-ASKED_FOR: Final = frozenset(_CAPABILITIES.values()) | {"extensions", "experimental"}
+ASKED_FOR: Final = frozenset(_CAPABILITIES.values())
 """All capabilities that are needed besides features, and so all that are kept."""
+
+_EXTENSIONS: Final = frozenset(OFFICIAL.identifiers)
+"""The extensions that are kept: a server may use these in its answer."""
 
 
 def declared_in(capabilities: Mapping[str, Any]) -> frozenset[str]:
-    """Return the paths of a client's capabilities that a server may need: `sampling`, `sampling.tools`."""
+    """Return the client's capabilities that a server may need: `sampling`, `sampling.tools`, known extensions."""
     # This runs for every call: no loop, and no set unless there is something to put into it.
     if not capabilities:
         return _NOTHING
@@ -46,6 +50,9 @@ def declared_in(capabilities: Mapping[str, Any]) -> frozenset[str]:
         declared |= _TOOLS
     if elicitation and type(elicitation) is dict:
         declared |= _MODES["form" in elicitation, "url" in elicitation]
+    extensions = capabilities.get("extensions")
+    if extensions and type(extensions) is dict:
+        declared |= _EXTENSIONS.intersection(extensions)
     return declared
 
 

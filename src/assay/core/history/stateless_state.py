@@ -50,6 +50,10 @@ class StatelessState:
             return list(log_levels.check(self._client, params, revision, whole=self._whole))
         return list(self._subscriptions.check(self._client, method, params, revision)) if method in JUDGED else []
 
+    def declared_by(self, params: Mapping[str, Any]) -> frozenset[str] | None:
+        """Return the capabilities of the request to listen that a notification belongs to; None if it is not known."""
+        return self._subscriptions.declared_by(params)
+
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
         """Note that a notification was forwarded."""
         self._subscriptions.noted(method, params)

@@ -19,17 +19,25 @@ LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 _URIS: Final = "resourceSubscriptions"
+_TASK_IDS: Final = "taskIds"
 _KINDS: Final = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/resources/updated": _URIS,
+    "notifications/tasks": _TASK_IDS,
 }
-"""The notifications of a subscription, and the member of the filter for each. Extensions have others."""
+"""The notifications of a subscription, and the member of the filter for each. Unknown extensions have others."""
+
+_LISTED: Final[Mapping[str, tuple[str, str]]] = {
+    _URIS: ("/params/uri", "a resource that the subscription asked for"),
+    _TASK_IDS: ("/params/taskId", "a task that the subscription asked for, and the server agreed to"),
+}
+"""The kinds that list what they are about: where a notification has it, and what is expected there."""
 
 JUDGED: Final = frozenset({*_KINDS, ACKNOWLEDGED})
 
-_UNKNOWN: Final = {**dict.fromkeys(_KINDS.values(), True), _URIS: None}
+_UNKNOWN: Final = {**dict.fromkeys(_KINDS.values(), True), **dict.fromkeys(_LISTED)}
 """The filter of an invalid request that is forwarded: a server may read it as anything."""
 
 _AT: Final = f"/params/_meta/{SUBSCRIPTION_KEY.replace('/', '~1')}"
@@ -52,27 +60,32 @@ _LONGEST: Final = 4096
 class _Subscription:
     """The filter of one subscription."""
 
-    __slots__ = ("acknowledged", "exchange", "flags", "uris")
+    __slots__ = ("acknowledged", "exchange", "flags", "tasks", "uris")
 
     def __init__(self, exchange: Exchange, wanted: Mapping[str, Any]) -> None:
         self.exchange = exchange
         self.acknowledged = False
-        self.flags = frozenset(kind for kind in _KINDS.values() if kind != _URIS and wanted.get(kind))
+        self.flags = frozenset(kind for kind in _KINDS.values() if kind not in _LISTED and wanted.get(kind))
         listed = wanted.get(_URIS, [])
         plain = isinstance(listed, list) and _are_few(listed) and all(map(_is_plain, listed))
         self.uris: frozenset[str] | None = frozenset(map(_normal, listed)) if plain else None
         """None if the resources are unknown."""
+        tasks = wanted.get(_TASK_IDS, [])
+        self.tasks: frozenset[str] | None = frozenset(tasks) if isinstance(tasks, list) and _are_few(tasks) else None
+        """The ids of tasks: those that were asked for, later those that the server agreed to. None if unknown."""
 
     @property
     def characters(self) -> int:
-        """The number of characters of its URIs."""
-        return sum(map(len, self.uris or ()))
+        """The number of characters of its URIs and ids."""
+        return sum(map(len, self.uris or ())) + sum(map(len, self.tasks or ()))
 
     def wants(self, kind: str, uri: Any = None) -> bool:
         """
         Return whether it asked for notifications of *kind*, or may have; about *uri*, for notifications about a
-        resource.
+        resource or a task.
         """
+        if kind == _TASK_IDS:
+            return self.tasks is None or not isinstance(uri, str) or uri in self.tasks
         if kind != _URIS:
             return kind in self.flags
         if self.uris is None or not isinstance(uri, str) or len(uri) > _LONGEST:
@@ -111,7 +124,7 @@ class Subscriptions:
         wanted = params.get("notifications")
         made = _Subscription(exchange, wanted if isinstance(wanted, dict) else _UNKNOWN)
         if self._characters + made.characters > _MOST_CHARACTERS:
-            made.uris = None
+            made.uris = made.tasks = None
         self._known[exchange.id] = made
         self._characters += made.characters
         if len(self._known) > _MOST:
@@ -150,11 +163,25 @@ class Subscriptions:
     def _open(self) -> Iterator[_Subscription]:
         return (each for each in self._known.values() if each.exchange.state == "open")
 
+    def declared_by(self, params: Mapping[str, Any]) -> frozenset[str] | None:
+        """Return the capabilities of the request to listen that a notification belongs to; None if it is not known."""
+        ident = _ident(params)
+        known = self._known.get(ident) if ident is not None else None
+        return known.exchange.declared if known is not None else None
+
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
         """Note that a notification was forwarded."""
         ident = _ident(params) if method == ACKNOWLEDGED else None
-        if ident is not None and ident in self._known:
-            self._known[ident].acknowledged = True
+        known = self._known.get(ident) if ident is not None else None
+        if known is None:
+            return
+        known.acknowledged = True
+        given = params.get("notifications")
+        agreed = given.get(_TASK_IDS, []) if isinstance(given, dict) else None
+        if known.tasks is not None and isinstance(agreed, list):
+            self._characters -= known.characters
+            known.tasks = known.tasks.intersection(each for each in agreed if isinstance(each, str))
+            self._characters += known.characters
 
 
 def check_end(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
@@ -174,9 +201,10 @@ def _check_open(known: _Subscription, method: str, params: Mapping[str, Any], re
     if not known.acknowledged:
         yield _wrong("/method", f"{ACKNOWLEDGED} first", method, revision)
     kind = _KINDS[method]
-    if not known.wants(kind, params.get("uri")):
-        expected = "a resource that the subscription asked for" if kind == _URIS else "what the subscription asked for"
-        yield _wrong("/params/uri" if kind == _URIS else "/method", expected, _found(method, params), revision)
+    at, expected = _LISTED.get(kind, ("/method", "what the subscription asked for"))
+    about = params.get(at.rpartition("/")[2])
+    if not known.wants(kind, about):
+        yield _wrong(at, expected, f'"{str(about)[:100]}"' if kind in _LISTED else method, revision)
 
 
 def _check_acknowledged(known: _Subscription, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
@@ -189,10 +217,6 @@ def _check_acknowledged(known: _Subscription, params: Mapping[str, Any], revisio
         if more or (value is True and not known.wants(kind)):
             at = f"/params/notifications/{kind}"
             yield _wrong(at, "a part of what the subscription asked for", "more than that", revision)
-
-
-def _found(method: str, params: Mapping[str, Any]) -> str:
-    return f'"{str(params.get("uri"))[:100]}"' if _KINDS[method] == _URIS else method
 
 
 def _wrong(at: str, expected: str, found: str, revision: str, hint: str | None = None) -> Violation:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from assay.spec.methods import Method, PartyName, extension_method
+from assay.spec.revisions import position
 from assay.spec.schema import ProtocolSchema, extension_schema
 
 
@@ -82,7 +83,7 @@ SKILLS: Final = Extension(
     first=1,
     methods=_methods(_SKILLS),
     settings=(("server", "SkillsServerCapability"),),
-    reserved=("skills/", "resources/directory/"),
+    reserved=("skills/", "resources/directory/read"),
 )
 APPS: Final = Extension(
     name="ui",
@@ -137,9 +138,10 @@ class ExtensionSet:
             }
         return self._methods[revision]
 
-    def owner(self, method: str) -> Extension | None:
-        """Return the extension that names such as *method* are reserved for; None without one."""
-        return next((each for each in self.all if method.startswith(each.reserved)), None) if method else None
+    def owner(self, method: str, revision: str) -> Extension | None:
+        """Return the extension that names such as *method* are reserved for in *revision*; None without one."""
+        now = position(revision)
+        return next((each for each in self.all if now >= each.first and method.startswith(each.reserved)), None)
 
     def schema(self, extension: Extension, revision: str, *, errata: bool = True) -> ProtocolSchema:
         """Return the definitions of *extension* on top of those of *revision*."""

@@ -1,0 +1,233 @@
+"""
+What the official extensions know of a conversation and of its server, and the checks that need it. No I/O, no clock.
+
+Each extension has modules of its own; the tables at the end say which of them takes which message.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from assay.base.limits import Limits
+from assay.base.verdict import Exchange, Party, Violation
+from assay.contracts.tool_contracts import Tools
+from assay.core import state_rules
+from assay.core.extensions import declarations
+from assay.core.extensions.task_states import METHODS, NOTIFICATION, TaskStates
+from assay.core.history import answer_rules
+from assay.core.history.subscriptions import LISTEN
+from assay.core.party_state import Side
+from assay.engine.budget import Budget
+from assay.ladder.protocol import Judge
+from assay.spec.extensions.official import TASKS, Extension
+
+Found = list[Violation]
+
+_ONCE: Final = frozenset(
+    {
+        "protocol/extension", "protocol/unheard-extension", "extension/identifier", "extension/reserved",
+        "extension/settings",
+    }
+)  # fmt: skip
+"""Rules that are reported once: a party that uses an extension does so with every message."""
+
+_MOST_REPORTED: Final = 1000
+"""Reports that are remembered. A peer that makes up more names than that gets a report for each of them."""
+
+
+class ServerExtensions:
+    """What extensions know of one server. All conversations with it share this."""
+
+    __slots__ = ("reported", "tasks")
+
+    def __init__(self, limits: Limits) -> None:
+        self.tasks = TaskStates(limits)
+        self.reported: set[tuple[str, str, str]] = set()
+        """The reports that are not repeated: rule, place, and what was found."""
+
+
+class ExtensionState:
+    """The extensions in one conversation."""
+
+    __slots__ = ("_goes_beyond", "_limits", "_sides", "_tools", "plain")
+
+    def __init__(self, sides: Mapping[Party, Side], tools: Tools, limits: Limits) -> None:
+        self._sides = sides
+        self._tools = tools
+        self._limits = limits
+        self._goes_beyond = False
+        """Whether a request without a handshake declared something unknown, which the server may then use."""
+        self.plain: Any = None
+        """The last extensions that a request declared and that have no violation: the quick look compares them."""
+
+    @property
+    def shared(self) -> ServerExtensions:
+        """What conversations with the same server share."""
+        if self._tools.beyond is None:
+            self._tools.beyond = ServerExtensions(self._limits)
+        known: ServerExtensions = self._tools.beyond
+        return known
+
+    def use(self, tools: Tools) -> None:
+        """Share what is known with conversations about *tools* from now on."""
+        self._tools = tools
+
+    def renew(self) -> None:
+        """Forget what concerned only the server before."""
+        self._tools.beyond = None
+
+    def once(self, found: Found) -> Found:
+        """Return *found* without reports that were made before. A violation that stops its message is always kept."""
+        if not any(each.rule in _ONCE for each in found):
+            return found
+        reported = self.shared.reported
+        kept = []
+        for each in found:
+            key = (each.rule, each.at, each.found)
+            if each.rule not in _ONCE or each.stops or key not in reported:
+                kept.append(each)
+            if each.rule in _ONCE and len(reported) < _MOST_REPORTED:
+                reported.add(key)
+        return kept
+
+    # ── declarations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def declared(self, party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, budget: Budget) -> Found:
+        """Return the violations of what *party* declares; *at* is the pointer to its capabilities."""
+        found = declarations.check(party, capabilities, at, judge, budget)
+        if not judge.features.handshake and party is Party.CLIENT:
+            self._goes_beyond = self._goes_beyond or declarations.goes_beyond(capabilities, judge.extensions)
+            if not found:
+                self.plain = capabilities.get(declarations.EXTENSIONS)
+        return found
+
+    def goes_beyond(self, judge: Judge, capabilities: Mapping[str, Any] | None = None) -> bool:
+        """Return whether either party, or the *capabilities* of a request, declared something unknown."""
+        declared = [side.capabilities for side in self._sides.values()]
+        return self._goes_beyond or any(
+            declarations.goes_beyond(each, judge.extensions) for each in (*declared, capabilities)
+        )
+
+    # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def take_request(self, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
+        """
+        Keep what the answer to a request needs, and judge the request by what was declared and by the state.
+
+        Return at least how many violations there are beyond those in *found*.
+        """
+        extension: Extension | None = exchange.entry.extension
+        if extension is not None:
+            found += self._check_server(exchange, extension)
+        take = _TAKEN.get(exchange.method)
+        return 0 if take is None else take(self, exchange, params, found, budget)
+
+    def _check_server(self, exchange: Exchange, extension: Extension) -> Found:
+        """Return the violation of using an extension that the server certainly does not have."""
+        server = self._sides[Party.SERVER].capabilities
+        if declarations.declares(server, extension.identifier) is not False or not extension.identifier:
+            return []
+        path = f"extensions.{extension.identifier}"
+        return [state_rules.lacks("/method", Party.SERVER, path, exchange.revision)]
+
+    def check_result(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
+        """
+        Judge a result of an extension, or one that an extension adds something to.
+
+        Return at least how many violations there are beyond those in *found*.
+        """
+        check = _CHECKED.get(exchange.method)
+        return 0 if check is None else check(self, exchange, result, found, budget)
+
+    def answered(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        """Note that a result was forwarded."""
+        learn = _LEARNED.get(exchange.method)
+        if learn is not None:
+            learn(self, exchange, result)
+
+    def check_error(self, exchange: Exchange, code: int) -> Found:
+        """Return the violations of an error, by its code."""
+        extension: Extension | None = exchange.entry.extension
+        if extension is None:
+            return []
+        server = self._sides[Party.SERVER].capabilities
+        if code == answer_rules.NOT_FOUND and declarations.declares(server, extension.identifier):
+            return [answer_rules.not_implemented(exchange, f"extensions.{extension.identifier}")]
+        return self.shared.tasks.check_error(exchange, code) if extension is TASKS else []
+
+    def check_note(
+        self, method: str, params: dict[str, Any], judge: Judge, declared: frozenset[str] | None
+    ) -> list[Violation]:
+        """Return the violations of a notification; *declared* are the capabilities of the request that listens."""
+        found: Found = []
+        if method == NOTIFICATION and isinstance(params, dict) and not judge.features.handshake:
+            self.shared.tasks.check_note(params, judge, declared, found)
+        return found
+
+    def noted(self, method: str, params: Mapping[str, Any]) -> None:
+        """Note that a notification was forwarded."""
+        if method == NOTIFICATION:
+            self.shared.tasks.noted(params)
+
+    # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_task(self, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
+        return self.shared.tasks.take_request(exchange, params, found, budget) if _is_task(exchange) else 0
+
+    def _take_listen(self, exchange: Exchange, params: dict[str, Any], found: Found, _: Budget) -> int:
+        """Judge a request to listen: only a client that declares the extension may ask for notifications on tasks."""
+        wanted = params.get("notifications")
+        if not isinstance(wanted, dict) or "taskIds" not in wanted:
+            return 0
+        at = "/params/notifications"
+        judge: Judge = exchange.entry.judge
+        definition = judge.extension_definition(TASKS, "TaskSubscriptionNotifications")
+        faults, more = definition.check("protocol/params", wanted, at, exchange.revision, Budget(b"", 20))
+        found += faults
+        if TASKS.identifier not in (exchange.declared or ()):
+            path = f"extensions.{TASKS.identifier}"
+            found.append(state_rules.lacks(f"{at}/taskIds", Party.CLIENT, path, exchange.revision))
+        return more
+
+    def _check_task(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
+        return self.shared.tasks.check_result(exchange, result, found, budget) if _is_task(exchange) else 0
+
+    def _check_call(self, exchange: Exchange, result: dict[str, Any], found: Found, _: Budget) -> int:
+        if _starts_task(exchange, result):
+            found += self.shared.tasks.check_handle(result, exchange.revision)
+        return 0
+
+    def _learn_task(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        if _is_task(exchange):
+            self.shared.tasks.answered(exchange, result)
+
+    def _learn_call(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        if _starts_task(exchange, result):
+            self.shared.tasks.started(exchange, result)
+
+
+def _is_task(exchange: Exchange) -> bool:
+    """Return whether a request about a task is that of the extension, and not of the revision before it."""
+    return exchange.entry.extension is TASKS
+
+
+def _starts_task(exchange: Exchange, result: Mapping[str, Any]) -> bool:
+    return exchange.features.result_types and result.get("resultType") == TASKS.results[0].kind
+
+
+# Functions, not bound methods: those would keep an ended conversation and its tools in a reference cycle.
+Take = Callable[[ExtensionState, Exchange, dict[str, Any], Found, Budget], int]
+Learn = Callable[[ExtensionState, Exchange, dict[str, Any]], None]
+
+_TAKEN: Final[Mapping[str, Take]] = {
+    **dict.fromkeys(METHODS, ExtensionState._take_task),
+    LISTEN: ExtensionState._take_listen,
+}
+_CHECKED: Final[Mapping[str, Take]] = {
+    **dict.fromkeys(METHODS, ExtensionState._check_task),
+    "tools/call": ExtensionState._check_call,
+}
+_LEARNED: Final[Mapping[str, Learn]] = {
+    **dict.fromkeys(METHODS, ExtensionState._learn_task),
+    "tools/call": ExtensionState._learn_call,
+}
+"""What is done with a request, with its result, and once that was forwarded, by the method."""
