@@ -594,6 +594,19 @@ def test_arguments_that_cannot_be_compared_are_not() -> None:
     played(talk, [wants(1), sent(2, requestState="state", arguments={"a": 2})])
 
 
+def test_arguments_are_compared_after_their_repair() -> None:
+    counting = {**LISTED, "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+    talk = Talk(policy=Policy(repairs=["contract/input"], strict=True))
+    good(talk.client(request("list", "tools/list", {"_meta": META})))
+    listing = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [counting]}
+    good(talk.server(result("list", listing)))
+    played(talk, [sent(1, arguments={"n": 1}), wants(1, "a"), sent(2, arguments={"n": 1}, requestState="a"), done(2)])
+    for ident, more in ((3, {}), (4, {"requestState": "b"})):
+        verdict = talk.client(ask(ident, arguments={"n": "1"}, **more))
+        assert (rules(verdict), verdict.accepted) == (["contract/input"], True)
+        played(talk, [wants(ident, "b")])
+
+
 def test_a_refused_request_does_not_use_up_its_round() -> None:
     talk = Talk(policy=Policy(strict=True))
     played(talk, [sent(1), wants(1, None, form=FILL_IN, where=WHERE)])

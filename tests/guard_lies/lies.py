@@ -413,10 +413,8 @@ DECLINED = {"action": "decline"}
 
 def retried(rule: str, method: str = "tools/call", **params: Any) -> Case:
     """The client sends this after the server has asked for its roots."""
-    first, again = (
-        modern(1, "tools/call", **CALLED),
-        modern(2, method, **(CALLED if method == "tools/call" else {}), **params),
-    )
+    first = modern(1, "tools/call", **CALLED)
+    again = modern(2, method, **(CALLED if method == "tools/call" else {}), **params)
     answers = {
         "tools/call": [["result", ASKS_BACK]],
         "prompts/get": [["result", {"messages": [], "resultType": "complete"}]],
