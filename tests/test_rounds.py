@@ -632,6 +632,22 @@ def test_a_task_ends_the_round_before_it() -> None:
     played(talk, [sent(3, "prompts/get", requestState="state")])
 
 
+@pytest.mark.parametrize(("number", "again", "breaks"), [(100, True, [STATE]), (100, False, []), (1_100, True, [])])
+def test_the_state_is_judged_as_long_as_nothing_that_counts_is_forgotten(
+    number: int, again: bool, breaks: list[str]
+) -> None:
+    """Rounds that were continued are forgotten first; an open one, or the thousandth state, is missed."""
+    talk = Talk()
+    for each in range(number):
+        first, second = f"{each} a", f"{each} b"
+        played(talk, [sent(first), wants(first, first, form=FILL_IN)])
+        if again:
+            played(talk, [sent(second, requestState=first, **FORM_ANSWER), done(second)])
+    played(talk, [sent(1), wants(1, form=FILL_IN), sent(2, breaks=breaks, requestState="other", **FORM_ANSWER)])
+    rounds = talk.conversation._memory._rounds
+    assert (len(rounds._rounds), len(rounds._states)) == (64, min(number + 1, 1_000))
+
+
 def test_members_of_an_unknown_extension_are_its_own() -> None:
     talk = Talk()
     played(talk, [sent(1), wants(1)])
