@@ -524,8 +524,9 @@ ASK_ALL: Final[dict[str, Any]] = {
     "where": {"method": "roots/list"},
     "what": {"method": "sampling/createMessage", "params": {"messages": MESSAGES, "maxTokens": 1}},
 }
+ANSWER_NAME: Final[dict[str, Any]] = {"name": {"action": "accept", "content": {"name": "Ada"}}}
 ALL_ANSWERS: Final[dict[str, Any]] = {
-    "name": {"action": "accept", "content": {"name": "Ada"}},
+    **ANSWER_NAME,
     "where": {"roots": [{"uri": "file:///a"}]},
     "what": MODEL,
 }
@@ -553,6 +554,22 @@ NEWEST: Final[Rows] = [
     Row("a result asks for all kinds of input", "basic/patterns/mrtr", STATELESS,
         [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_ALL, "requestState": "s"}),
          calling(2, inputResponses=ALL_ANSWERS, requestState="s"), called(2)]),
+    Row("a result asks twice", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_NAME, "requestState": "s"}),
+         calling(2, inputResponses=ANSWER_NAME, requestState="s"),
+         called(2, value={"resultType": "input_required", "inputRequests": ASK_NAME}), calling(3, inputResponses=ANSWER_NAME),
+         called(3)]),
+    Row("a result asks, and the client asks for something else", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_NAME, "requestState": "s"}),
+         calling(2, arguments={"x": 1}), called(2), ask(3, "prompts/get", name="p"), gives(3, "prompts/get", {"messages": []})]),
+    Row("a state that was given elsewhere", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(requestState="elsewhere", inputResponses=ANSWER_NAME), called()]),
+    Row("two calls ask at once", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(), calling(2, arguments={"x": 1}),
+         called(value={"resultType": "input_required", "inputRequests": ASK_NAME, "requestState": "a"}),
+         called(2, value={"resultType": "input_required", "inputRequests": ASK_NAME, "requestState": "b"}),
+         calling(3, arguments={"x": 1}, inputResponses=ANSWER_NAME, requestState="b"),
+         calling(4, inputResponses=ANSWER_NAME, requestState="a"), called(4), called(3)]),
     Row("a result has state only", "basic/patterns/mrtr", STATELESS,
         [opened(), calling(), called(value={"resultType": "input_required", "requestState": "s"}), calling(2, requestState="s"),
          called(2)]),

@@ -407,6 +407,20 @@ ASKS_BACK: dict[str, Any] = {
     "requestState": STATE,
     "inputRequests": {"where": {"method": "roots/list"}},
 }
+ROOTS_ANSWER: dict[str, Any] = {"where": {"roots": []}}
+DECLINED = {"action": "decline"}
+
+
+def retried(rule: str, method: str = "tools/call", **params: Any) -> Case:
+    """The client sends this after the server has asked for its roots."""
+    first = modern(1, "tools/call", **CALLED)
+    again = modern(2, method, **(CALLED if method == "tools/call" else {}), **params)
+    answers = {
+        "tools/call": [["result", ASKS_BACK]],
+        "prompts/get": [["result", {"messages": [], "resultType": "complete"}]],
+    }
+    return Case(rule, [[first], [again]], [(1, "result"), (2, "result")], on=answers, revision=LATEST)
+
 
 STATELESS = [
     stateless("protocol/log", ["say", NOTE], ["good"]),
@@ -426,16 +440,12 @@ STATELESS = [
     ),
     stateless("protocol/result-type-missing", ["result", HITS]),
     stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
-    Case(
-        "protocol/input-kind",
-        [
-            [modern(1, "tools/call", **CALLED)],
-            [modern(2, "tools/call", **CALLED, requestState=STATE, inputResponses={"where": {"action": "decline"}})],
-        ],
-        [(1, "result"), (2, "result")],
-        on={"tools/call": [["result", ASKS_BACK]]},
-        revision=LATEST,
-    ),
+    retried("protocol/request-state", requestState=STATE.upper(), inputResponses=ROOTS_ANSWER),
+    retried("protocol/request-state", inputResponses=ROOTS_ANSWER),
+    retried("protocol/retry-target", method="prompts/get", name="a", requestState=STATE),
+    retried("protocol/input-responses", requestState=STATE),
+    retried("protocol/input-responses", requestState=STATE, inputResponses={**ROOTS_ANSWER, "who": DECLINED}),
+    retried("protocol/input-kind", requestState=STATE, inputResponses={"where": DECLINED}),
     Case(
         "protocol/cache-hints",
         [[modern(1, "prompts/list")]],
@@ -638,7 +648,8 @@ UNTOLD = {
     "framing/carriage-return-1": "The same.",
     "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "
     "guard's; and a server at a URL may be one that gives out no ids.",
-    "protocol/input-kind-0": "Rounds of different clients are not told apart.",
+    "protocol/request-state-0": "Without sessions a state that the guard never saw may be that of another client.",
+    "protocol/request-state-1": "The same.",
     "protocol/retry-id-0": "Without sessions the ids of different clients coincide: which request is repeated is not "
     "known.",
 }

@@ -187,6 +187,40 @@ def test_conversations_of_one_file_are_told_apart_and_share_their_tools(shared: 
     assert {path.stem for path in paths} <= {each.server for each in again}
 
 
+def test_input_that_one_conversation_asks_for_is_given_in_another(tmp_path: Path) -> None:
+    """Over HTTP without sessions they share what the server asked for, as they share its tools."""
+    tools, said = Tools(DEFAULT.tools, DEFAULT.contract_bytes), []
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+    }
+    asked: dict[str, Any] = {"inputRequests": {"where": {"method": "roots/list"}}, "requestState": "7c9e6679-7425-40de"}
+    messages: list[list[dict[str, Any]]] = [
+        [
+            {"method": "tools/call", "params": {"name": "search", "_meta": meta}},
+            {"result": {"resultType": "input_required", **asked}},
+        ],
+        [{"method": "tools/call", "params": {"name": "search", "_meta": meta, "requestState": asked["requestState"]}}],
+        [{"method": "prompts/get", "params": {"name": "a", "_meta": meta, "requestState": asked["requestState"]}}],
+    ]
+    made = recording(tmp_path / "made.jsonl")
+    for each in messages:
+        conversation = made.judge("")(mode="enforce", limits=DEFAULT, revision="2026-07-28", tools=tools)
+        for message in each:
+            frame = json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode()
+            party, facts = (
+                (Party.CLIENT, Facts("http", "2026-07-28")) if "method" in message else (Party.SERVER, Facts())
+            )
+            said.append(conversation.hear(party, frame, facts))
+    made.close()
+    found, _ = judged(tmp_path / "made.jsonl")
+    assert [each.rule for verdict in said for each in verdict.violations] == [
+        "protocol/input-responses",
+        "protocol/retry-target",
+    ]
+    assert [told(each.verdict) for each in found] == list(map(told, said))
+
+
 def test_joined_recordings_do_not_share_the_bound_on_conversations() -> None:
     """Each numbers its conversations from 1."""
     one = [b'{"event":"recording","version":1}\n']

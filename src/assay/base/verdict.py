@@ -236,6 +236,12 @@ class Exchange:
     """The log level that the request asks for, as a rank, if each request does (2026-07-28)."""
     scope: str | None = None
     """The cacheScope of the page before the requested one, if it is known (2026-07-28)."""
+    subject: int | None = None
+    """A digest of the prompt or the resource that is asked for, if the answer may ask for input (2026-07-28)."""
+    arguments: int | None = None
+    """A digest of the arguments, if the answer may ask for input and it was taken (2026-07-28)."""
+    retries: Any = None
+    """The round that the request continues with input, if it is known (2026-07-28)."""
     alone: bool = False
     """Whether its conversation has all messages about it and no others: over HTTP without a session (2026-07-28)."""
     over_http: bool = False

@@ -41,14 +41,16 @@ class Contract:
     """
 
     __slots__ = (
-        "__weakref__", "_keys", "_reported", "_texts", "headers", "input", "name", "names", "output", "ready", "size",
-        "task_support", "valid_input", "valid_output",
+        "__weakref__", "_keys", "_reported", "_texts", "asks_back", "headers", "input", "name", "names", "output",
+        "ready", "size", "task_support", "valid_input", "valid_output",
     )  # fmt: skip
 
     def __init__(self, name: str, input_schema: Any, output_schema: Any, task_support: str = "forbidden") -> None:
         self.name = name
         self.task_support = task_support
         """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
+        self.asks_back = False
+        """Whether a call was answered by asking for input: see `asked_back`."""
         self.input: Compiled | None = None
         self.output: Compiled | None = None
         self.headers: ParamHeaders = ()
@@ -90,8 +92,8 @@ class Contract:
             self.headers = repeated
         self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
         self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
-        if self.task_support == "required":
-            # The arguments do not show whether a call is a task: it is always checked in detail.
+        if self.task_support == "required" or self.asks_back:
+            # The arguments do not show whether a call is a task, or continues a round: it is always checked in detail.
             self.valid_input = _nothing
         refused = [(member, each) for member, usable in found.items() for each in _unjudged(usable)]
         if isinstance(repeated, list):
@@ -110,6 +112,11 @@ class Contract:
         self.ready = False
         self.input = self.output = None
         self.valid_input = self.valid_output = _nothing
+
+    def asked_back(self) -> None:
+        """Note that the tool asks for input: what its calls have is needed later, so they are checked in detail."""
+        self.asks_back = True
+        self.valid_input = _nothing
 
     def runs(self, *, as_task: bool) -> bool:
         """Whether the tool can be called as a task, or without one."""
@@ -214,6 +221,7 @@ class Tools:
         "complete",
         "declared",
         "known",
+        "rounds",
     )
 
     def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes) -> None:
@@ -229,6 +237,9 @@ class Tools:
         """
         self.beyond: Any = None
         """What extensions know of the server, such as its tasks; shared for the same reason."""
+        self.rounds: Any = None
+        """The requests for input of all conversations without handshake about the server, kept here for the same
+        reason; None before the first."""
         self._limit = limit
         self._most_bytes = most_bytes
         self._bytes = 0
@@ -353,6 +364,8 @@ class Tools:
         made.known.update(self.known)
         made._bytes = self._bytes
         made._quarantined, made._forgetful = set(self._quarantined), self._forgetful
+        # A server without sessions has what it needs in the state itself, and a new process continues.
+        made.rounds = self.rounds
         return made
 
     def changed(self) -> None:

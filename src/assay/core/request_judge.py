@@ -66,9 +66,11 @@ class RequestJudge(JudgeBase):
             found += serving.check_alone(message, found, judge.revision)
         if "params" in message and not is_refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found, self._budget)
-            if facts.transport == "stdio":
-                more += self._memory.check_retry(exchange, message["params"], found, self._budget)
             found = self._decided(found, called)
+            # The arguments of a call that is repaired are compared once they are repaired.
+            if not self._enforcing or not is_refused(found):
+                more += self._memory.check_retry(exchange, message["params"], found, self._budget)
+                found = self._decided(found, called)
         elif not self._enforcing and is_refused(found):
             irregular.take_request(self._memory, side, exchange, message, found)
         useless = self._called(message) if any(each.action == "quarantine" for each in found) else None

@@ -16,8 +16,10 @@ from assay.core import state_rules
 from assay.core.extensions.extension_state import ExtensionState
 from assay.core.history import absent, answer_rules, asking_back, discovery, features, reserved_codes, reuse
 from assay.core.history.forms import Forms
+from assay.core.history.retries import is_retry, take_subject
 from assay.core.history.reuse import ident_of, object_of
 from assay.core.history.rounds import Rounds
+from assay.core.history.shared_rounds import SharedRounds
 from assay.core.history.stateless_state import StatelessState
 from assay.core.history.tasks import Tasks, is_task
 from assay.core.lifecycle import Lifecycle
@@ -25,7 +27,7 @@ from assay.core.party_state import Side, undeclared
 from assay.core.policy import Policy
 from assay.engine.budget import Budget
 from assay.ladder import contract
-from assay.ladder.protocol import Definition, Judge
+from assay.ladder.protocol import MAY_ASK_BACK, Definition, Judge
 from assay.spec.revisions import handshake
 
 Found = list[Violation]
@@ -54,7 +56,9 @@ class Memory:
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
         self._forms = Forms()
-        self._rounds = Rounds()
+        self._rounds = Rounds(whole=revision is None)
+        self._whole = revision is None
+        """Whether it begins here: otherwise rounds may begin in another conversation about the same server."""
         self._stateless = StatelessState(self.sides[Party.CLIENT], whole=revision is None)
         self.extensions = ExtensionState(self.sides, self.tools, limits)
         self._settle()
@@ -82,6 +86,8 @@ class Memory:
             known = self.tools.known.get(name)
             exchange.as_task = "task" in params and self._tasks.runs(exchange)
             exchange.contract = known
+            if exchange.entry.stateless:
+                take_subject(exchange, params)
             found += features.check_features(exchange, params, self.sides)
             if known is not None:
                 found += contract.check_usable(known, exchange.revision, over_http=exchange.over_http)
@@ -99,7 +105,13 @@ class Memory:
 
     def check_retry(self, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
         """Judge a request that has the input which the answer to an earlier one asked for."""
-        return 0 if handshake(exchange.revision) else self._rounds.check(exchange, params, found, budget)
+        # A method of an unknown extension may use these members in its own way.
+        if not exchange.entry.stateless or exchange.entry.params is None or not is_retry(params):
+            return 0
+        if not exchange.over_http:
+            return self._rounds.check(exchange, params, found, budget)
+        shared: SharedRounds = self.tools.rounds or SharedRounds()
+        return shared.check(exchange, params, found, budget)
 
     def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found, budget: Budget) -> None:
         token = ident_of(meta.get("progressToken"))
@@ -124,6 +136,8 @@ class Memory:
             exchange.detail = True
             if len(cursor) > self.limits.cursor_bytes:
                 found.append(state_rules.too_long("/params/cursor", cursor, self.limits.cursor_bytes))
+        if exchange.method in MAY_ASK_BACK and exchange.entry.stateless:
+            take_subject(exchange, params)
         exchange.as_task = "task" in params and self._tasks.runs(exchange)
         task = params.get("taskId")
         if exchange.features.tasks and exchange.method.startswith("tasks/") and isinstance(task, str):
@@ -145,6 +159,8 @@ class Memory:
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """Note that a request was forwarded, which may decide the era."""
         self._stateless.asked(exchange, message)
+        if exchange.retries is not None:
+            exchange.retries.open = False
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
@@ -329,7 +345,8 @@ class Memory:
         if form is not None and form[0].identifier in (exchange.declared or ()):
             return form[1]
         wrong = list(judge.check_result_type(exchange.method, result))
-        if form is None and self._is_extended(exchange):
+        # Asking for input is no type of an extension: the specification defines it, for three methods.
+        if form is None and kind != "input_required" and self._is_extended(exchange):
             wrong = [state_rules.beyond(each, judge.revision) for each in wrong]
         elif form is not None:
             wrong = [state_rules.undeclared_result(each, form[0].identifier) for each in wrong]
@@ -339,7 +356,7 @@ class Memory:
         return definition if name is None else judge.definition(name)
 
     def _is_extended(self, exchange: Exchange) -> bool:
-        """Return whether either party declared something unknown, or an extension that has no method of its own."""
+        """Return whether either party declared something that is unknown here."""
         return self.extensions.goes_beyond(exchange.entry.judge)
 
     def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
@@ -375,11 +392,24 @@ class Memory:
             return
         if exchange.method == "tasks/result":
             self._tasks.fetched(exchange)
-        if not handshake(exchange.revision) and result.get("resultType") == "input_required":
-            self._rounds.asked_back(exchange, result)
+        if exchange.entry.stateless:
+            self._take_result_type(exchange, result)
         effect = _ANSWERED.get(exchange.method)
         if effect is not None and exchange.asker is Party.CLIENT:
             effect(self, exchange, result, found)
+
+    def _take_result_type(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        """Note that a request was not answered yet, but by asking for input, or by a task."""
+        kind = result.get("resultType")
+        if kind == "task" and exchange.retries is not None:
+            self._rounds.ended(exchange)
+        elif kind == "input_required":
+            self._rounds.asked_back(exchange, result)
+            if exchange.over_http or not self._whole:
+                self.tools.rounds = self.tools.rounds or SharedRounds()
+                self.tools.rounds.asked_back(exchange, result)
+            elif exchange.contract is not None:
+                exchange.contract.asked_back()
 
     def refused(self) -> None:
         """Forget a failed handshake; another one may follow."""

@@ -369,6 +369,45 @@ ROWS: Final[tuple[Rule, ...]] = (
         example='{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required"}} to tools/call',
     ),
     Rule(
+        id="protocol/request-state",
+        asks=(
+            "A request that is repeated with the requested input has the requestState that the server gave, "
+            "unchanged; without one, none (2026-07-28)."
+        ),
+        why="The server continues with its state: another one is rejected, or continues another request.",
+        source=MRTR,
+        fix="Copy requestState from the result into the params of the repeated request, or leave it out if absent.",
+        action=REPORT,
+        code="INVALID_PARAMS",
+        example='"requestState":"b" with the answers to a tools/call whose result had "requestState":"a"',
+        strict=REFUSE,
+    ),
+    Rule(
+        id="protocol/retry-target",
+        asks=(
+            "A requestState is sent with the request that it was given for: same method, same name or uri, same "
+            "arguments (2026-07-28)."
+        ),
+        why="Servers bind the state to the request: they reject it elsewhere, or mix up two requests.",
+        source=MRTR,
+        fix="Repeat the request that was answered with input_required as it was, with the state and the answers added.",
+        action=REPORT,
+        code="INVALID_PARAMS",
+        example="tools/call of the tool delete with the requestState that the server gave for the tool search",
+        strict=REFUSE,
+    ),
+    Rule(
+        id="protocol/input-responses",
+        asks="The inputResponses of a repeated request have the keys of the inputRequests, and no others (2026-07-28).",
+        why="The server asks again for what is missing, and ignores what it did not ask for.",
+        source=MRTR,
+        fix="Answer each of the inputRequests under its key; decline or cancel what the user does not answer.",
+        action=REPORT,
+        code="INVALID_PARAMS",
+        example='"inputResponses":{"nmae":{"action":"decline"}}, where the server asked for name',
+        strict=REFUSE,
+    ),
+    Rule(
         id="protocol/input-kind",
         asks="Each of the inputResponses is of the kind that the input request of the same key asks for (2026-07-28).",
         why="The server reads an answer of another kind as no answer, or fails.",

@@ -1,97 +1,122 @@
 """
 Requests that were answered with "input required", and are sent again with the input (2026-07-28). No I/O, no clock.
 
-Only the method, the tool and the state that the server gave show which round a request belongs to. So only what is
-certain is judged, and only with one client: over HTTP the ids, and even the states, of different clients coincide.
+This is what is remembered with one client, over STDIO; `shared_rounds` has what several clients share. No id connects a
+repeated request with the first one. Its `requestState` does, if it has one; otherwise its method, what it is about, and
+the keys of its answers. If several rounds look the same, only that is judged in which they agree.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from assay.base.verdict import Exchange, Violation
-from assay.core.history.answer_rules import check_roots
-from assay.core.history.input_requests import AskedInput, check_responses, kept
-from assay.core.party_state import Id
-from assay.core.render import shown_id
+from assay.core.history import retries
+from assay.core.history.retries import DISTINCT, Round, subject_of
 from assay.engine.budget import Budget
-from assay.engine.pointers import escaped
-from assay.rules import violation
 
 _MOST: Final = 64
-"""The most rounds that are remembered. A client sends the request again as soon as its user has answered."""
+"""
+The most rounds that are remembered. A client sends the request again as soon as its user has answered. All of them
+have at most 4 MiB of keys and forms, and in practice a few kilobytes.
+"""
 
-
-class Round(NamedTuple):
-    """What the next request of a round is compared with."""
-
-    key: int
-    """A digest of the method, the tool and the state."""
-    asked: Mapping[str, AskedInput]
-    """What the server asked for, by the keys of the input requests."""
+_MOST_STATES: Final = 1000
+"""The most states that are remembered as given, as digests: about 64 KB. A user answers one question at a time."""
 
 
 class Rounds:
-    """The last rounds of one conversation, by the id of the request that was answered."""
+    """The last rounds of one conversation with one client, oldest first."""
 
-    __slots__ = ("_rounds",)
+    __slots__ = ("_complete", "_rounds", "_states")
 
-    def __init__(self) -> None:
-        self._rounds: dict[Id, Round] = {}
+    def __init__(self, *, whole: bool) -> None:
+        """*whole* is whether the conversation is judged from its first message on."""
+        self._rounds: list[Round] = []
+        self._states: set[int] = set()
+        """Digests of all states that the server gave."""
+        self._complete = whole
+        """Whether every state, and every round that is not repeated yet, is known."""
 
     def clear(self) -> None:
         """Forget all rounds."""
         self._rounds.clear()
+        self._states.clear()
+        self._complete = False
 
     def asked_back(self, exchange: Exchange, result: dict[str, Any]) -> None:
         """Note that a request was answered with "input required"."""
-        self._rounds.pop(exchange.id, None)
-        self._rounds[exchange.id] = Round(_key(exchange, result), kept(result.get("inputRequests")))
+        made = Round.of(exchange, result)
+        if made is None or len(self._states) >= _MOST_STATES:
+            self._complete = False
+        if made is None:
+            return
+        self._rounds.append(made)
+        if made.state is not None and len(self._states) < _MOST_STATES:
+            self._states.add(made.state)
         if len(self._rounds) > _MOST:
-            del self._rounds[next(iter(self._rounds))]
+            self._forget_one()
+
+    def _forget_one(self) -> None:
+        """Forget the oldest round that was repeated already; without such a round, the oldest one."""
+        done = next((each for each in self._rounds if not each.open), None)
+        self._complete = self._complete and done is not None
+        self._rounds.remove(self._rounds[0] if done is None else done)
+
+    def ended(self, exchange: Exchange) -> None:
+        """Note that a repeated request was answered by a task: the state and the keys of its round have ended."""
+        if exchange.retries in self._rounds:
+            self._rounds.remove(exchange.retries)
 
     def check(self, exchange: Exchange, params: dict[str, Any], found: list[Violation], budget: Budget) -> int:
         """
-        Judge a request that may be sent again with the requested input.
+        Judge a request that has a state or answers.
 
         Return at least how many violations there are beyond those in *found*.
         """
-        if "inputResponses" not in params and "requestState" not in params:
-            return 0
-        key = _key(exchange, params)
-        same = self._rounds.get(exchange.id)
-        if same is not None and same.key == key:
-            found.append(_same_id(exchange))
-        return self._check_responses(exchange, params.get("inputResponses"), key, found, budget)
+        among = retries.likely(self._repeated(exchange, params, found), exchange, params)
+        if among and all(retries.is_alike(each, among[-1]) for each in among):
+            exchange.retries = among[-1]
+            found += retries.check_id(among[-1], exchange)
+        found += retries.check_arguments(among, exchange)
+        return retries.check_answers(among, exchange, params, found, budget)
 
-    def _check_responses(
-        self, exchange: Exchange, responses: Any, key: int, found: list[Violation], budget: Budget
-    ) -> int:
-        if not isinstance(responses, dict):
-            return 0
-        asked = self._asked_by(key)
-        for name, response in responses.items():
-            if name not in asked and isinstance(response, dict):
-                at = f"/params/inputResponses/{escaped(name)}"
-                found += check_roots(response, at, exchange.revision, budget.violations)
-        judge = exchange.entry.judge
-        return check_responses(asked, responses, "/params/inputResponses", exchange.revision, judge, found, budget)
+    def _repeated(self, exchange: Exchange, params: dict[str, Any], found: list[Violation]) -> list[Round]:
+        """Return the rounds that the request may belong to, and judge its state."""
+        state = params.get("requestState")
+        if not isinstance(state, str):
+            return self._by_keys(exchange, params, None, found)
+        given = [each for each in self._rounds if each.state == hash(state)]
+        if not given:
+            return self._by_keys(exchange, params, hash(state), found)
+        mine = [each for each in given if each.is_about(exchange)]
+        if not mine and (self._complete or len(state) >= DISTINCT):
+            found.append(retries.other_target(given, exchange))
+        return mine
 
-    def _asked_by(self, key: int) -> Mapping[str, AskedInput]:
-        """Return what the round asked for; nothing if two rounds look the same and asked for different input."""
-        known = [each.asked for each in self._rounds.values() if each.key == key]
-        return known[0] if known and all(each == known[0] for each in known) else {}
+    def _by_keys(
+        self, exchange: Exchange, params: dict[str, Any], state: int | None, found: list[Violation]
+    ) -> list[Round]:
+        """
+        Return the rounds that the request belongs to by its answers, and judge its *state*, which no round has.
 
-
-def _key(exchange: Exchange, said: dict[str, Any]) -> int:
-    state = said.get("requestState")
-    return hash((exchange.method, exchange.tool, state if isinstance(state, str) else None))
-
-
-def _same_id(exchange: Exchange) -> Violation:
-    return violation(
-        "protocol/retry-id",
-        "/id",
-        expected="a new id",
-        found=f"{shown_id(exchange.id)}, which is that of the request it repeats",
-        revision=exchange.revision,
-    )
+        An unknown state alone is not a violation: another guard, or an earlier conversation, may have seen it. It is
+        one only if this conversation is known from its beginning, so that the server gave the state to no other
+        client; if it did not give the state here; and if the answers are exactly those that a round of the same
+        request still waits for. Then the client has changed the state, or made it up.
+        """
+        responses = params.get("inputResponses")
+        if not isinstance(responses, dict) or subject_of(exchange) is None:
+            return []
+        waiting = [
+            each
+            for each in self._rounds
+            if each.open and each.is_about(exchange) and not each.asked.keys().isdisjoint(responses)
+        ]
+        if state is not None:
+            exact = [each for each in waiting if each.whole and each.asked.keys() == responses.keys()]
+            if exact and self._complete and state not in self._states:
+                found.append(retries.other_state(exact[-1], exchange))
+            return []
+        stateless = [each for each in waiting if each.state is None]
+        if waiting and not stateless and self._complete:
+            found.append(retries.no_state(exchange))
+        return stateless or waiting
