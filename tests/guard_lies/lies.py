@@ -455,6 +455,131 @@ STATELESS = [
     ),
 ]
 
+# ── lies about extensions ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def declaring(ident: Any, method: str, extensions: dict[str, Any], **params: Any) -> dict[str, Any]:
+    """A request that declares extensions."""
+    capabilities = {**META["io.modelcontextprotocol/clientCapabilities"], "extensions": extensions}
+    return request(
+        ident, method, {**params, "_meta": {**META, "io.modelcontextprotocol/clientCapabilities": capabilities}}
+    )
+
+
+def declared(rule: str, extensions: dict[str, Any]) -> Case:
+    """The client declares these extensions."""
+    return Case(rule, [[declaring(1, "tools/list", extensions)]], [(1, "result")], revision=LATEST)
+
+
+def discovered(rule: str, **capabilities: Any) -> Case:
+    """The server declares this."""
+    answer = {
+        "resultType": "complete",
+        "supportedVersions": [LATEST],
+        "capabilities": {"tools": {}, **capabilities},
+        "ttlMs": 0,
+        "cacheScope": "public",
+    }
+    on = {"server/discover": [["result", answer]]}
+    return Case(rule, [[modern(1, "server/discover")]], [(1, "result")], on=on, revision=LATEST)
+
+
+TASKS: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}}
+TASK: dict[str, Any] = {
+    "resultType": "complete",
+    "taskId": "t1",
+    "status": "working",
+    "createdAt": "2026-08-01T10:00:00Z",
+    "lastUpdatedAt": "2026-08-01T10:00:00Z",
+    "ttlMs": None,
+}
+HANDLE: dict[str, Any] = {**TASK, "resultType": "task"}
+NOT_FOUND = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32602, "message": "no such task"}}
+
+
+def asking(text: str) -> dict[str, Any]:
+    """A task that asks for something."""
+    question = {"method": "elicitation/create", "params": {"message": text, "requestedSchema": FORM["requestedSchema"]}}
+    return {**TASK, "status": "input_required", "inputRequests": {"who": question}}
+
+
+def started(rule: str, *polls: dict[str, Any], **more: Any) -> Case:
+    """The server answers a call with a task, and then polls of it with these."""
+    turns = [[declaring(1, "tools/call", TASKS, **CALLED)]]
+    turns += [[declaring(number, "tasks/get", TASKS, taskId="t1")] for number in range(2, len(polls) + 2)]
+    # The first message lists the tools, and after each turn there is one that shows that all goes on.
+    answers = {f"#{2 * number}": [["result", each]] for number, each in enumerate((HANDLE, *polls), 1)}
+    gets: list[tuple[Any, Outcome]] = [(number, "result") for number in range(1, len(polls) + 2)]
+    return Case(rule, turns, gets, on=answers, revision=LATEST, **more)
+
+
+EXTENSIONS = [
+    declared("extension/identifier", {"search": {}}),
+    declared("extension/reserved", {"io.modelcontextprotocol/task": {}}),
+    declared("extension/settings", {"io.modelcontextprotocol/tasks": {"list": {}}}),
+    discovered("extension/identifier", extensions={"search": {}}),
+    discovered("tasks/legacy", tasks={"cancel": {}}),
+    Case(
+        "protocol/method",
+        [[modern(1, "server/discover")], [declaring(2, "acme/search", TASKS)]],
+        [(1, "result"), (2, -32601)],
+        on=discovered("tasks/legacy").on,
+        revision=LATEST,
+    ),
+    Case(
+        "protocol/extension",
+        [[declaring(1, "acme/search", {"com.example/acme": {}})]],
+        [(1, "result")],
+        revision=LATEST,
+    ),
+    stateless("protocol/result-type", ["result", HANDLE], gets="isError"),
+    Case(
+        "tasks/undeclared",
+        [[modern(1, "tasks/get", taskId="t1")]],
+        [(1, "result")],
+        on={"tasks/get": [["result", TASK]]},
+        revision=LATEST,
+    ),
+    Case(
+        "tasks/handle",
+        [[declaring(1, "tools/call", TASKS, **CALLED)]],
+        [(1, "result")],
+        on={"tools/call": [["result", {**HANDLE, "status": "completed", "result": HITS}]]},
+        revision=LATEST,
+    ),
+    started("tasks/identity", {**TASK, "taskId": "t2"}),
+    started("tasks/status", {**TASK, "status": "cancelled"}, TASK),
+    started("tasks/time", {**TASK, "lastUpdatedAt": "2026-07-01T10:00:00Z"}),
+    started("tasks/input-requests", {**TASK, "status": "input_required", "inputRequests": {}}),
+    started("tasks/input-key", asking("Delete a?"), asking("Delete b?")),
+    started("tasks/failed", {**TASK, "status": "failed", "error": {"code": -32603, "message": "no"}}),
+    started(
+        "tasks/related-task",
+        {
+            **TASK,
+            "status": "completed",
+            "result": {**HITS, "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}},
+        },
+    ),
+    started("contract/output", {**TASK, "status": "completed", "result": {"content": TEXT}})._replace(
+        gets=[(1, "result"), (2, -31010)]
+    ),
+    started("tasks/not-found", TASK)._replace(
+        gets=[(1, "result"), (2, -32602)],
+        on={"tools/call": [["result", HANDLE]], "tasks/get": [["say", NOT_FOUND]]},
+    ),
+    Case(
+        "tasks/input-responses",
+        [
+            [declaring(1, "tools/call", TASKS, **CALLED)],
+            [declaring(2, "tasks/update", TASKS, taskId="t1", inputResponses={"who": DECLINED})],
+        ],
+        [(1, "result"), (2, "result")],
+        on={"tools/call": [["result", HANDLE]]},
+        revision=LATEST,
+    ),
+]
+
 LIFECYCLE = [
     Case("protocol/before-initialize", [[request(1, "tools/list")]], [(1, -32600)], opened=False),
     Case(
@@ -629,7 +754,7 @@ LOCKED = [
     ),
 ]
 
-CASES = [*FRAMES, *ENVELOPES, *METHODS, *STATELESS, *LIFECYCLE, *CONTRACTS, *LOCKED]
+CASES = [*FRAMES, *ENVELOPES, *METHODS, *STATELESS, *EXTENSIONS, *LIFECYCLE, *CONTRACTS, *LOCKED]
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
 ELSEWHERE = {

@@ -216,7 +216,7 @@ def check(telling: Telling, rules: set[str]) -> None:
     """The client was served as the table says, and the lie is on record."""
     case, client = telling.case, telling.client
     answers = [each for line in (*client.history, *client.beside) for each in read(line) if "method" not in each]
-    own = {"open", "list", "next", "sync 0", "sync 1"} - {ident for ident, _ in case.gets}
+    own = {"open", "list", "next", "sync 0", "sync 1", "sync 2"} - {ident for ident, _ in case.gets}
     got = Counter((each.get("id"), outcome(each)) for each in answers if each.get("id") not in own)
     # Over HTTP everything has a response, also what has no id.
     nobody = Counter({key: number for key, number in got.items() if key[0] is None})

@@ -83,6 +83,15 @@ def frame_of(message: Any) -> bytes:
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+NAMED = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
+}
+"""The member of params that a header repeats, by method."""
+
+
 def modern(message: Any, **more: str | bytes) -> dict[str, str | bytes]:
     """The headers that a request of 2026-07-28 has to have; *more* replaces some of them (`_` stands for `-`)."""
     if isinstance(message, bytes):
@@ -96,7 +105,7 @@ def modern(message: Any, **more: str | bytes) -> dict[str, str | bytes]:
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
         headers["mcp-protocol-version"] = params.get("_meta", {}).get(REVISION_KEY, LATEST)
-        named = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}.get(message["method"])
+        named = NAMED.get(message["method"])
         if named is not None and isinstance(params.get(named), str):
             headers["mcp-name"] = encode(params[named])
     return {**headers, **{name.replace("_", "-"): value for name, value in more.items()}}
