@@ -1,15 +1,29 @@
-"""Judges answers: results and errors, matched with the request that they answer. No I/O."""
+"""Judges answers: results and errors, matched with the request that they answer; repairs those of servers. No I/O."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
-from assay.core import list_filter, render, state_rules
+from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict, Violation, verdict
+from assay.core import list_filter, render, result_repair, state_rules
 from assay.core.history import absent, irregular
 from assay.core.judge_base import JudgeBase, is_refused
 from assay.core.party_state import Id
+from assay.core.policy import REPAIRED_RESULTS
 from assay.engine.budget import Budget
 from assay.spec.revisions import FEATURES
+
+NO_REPAIRS: Final[tuple[Repair, ...]] = ()
+
+
+class RepairedAnswer(NamedTuple):
+    """An answer that was repaired, and the verdict on it."""
+
+    frame: bytes
+    message: dict[str, Any]
+    repairs: tuple[Repair, ...]
+    found: list[Violation]
+    """What was repaired, and what is still wrong."""
+    more: int
 
 
 class AnswerJudge(JudgeBase):
@@ -26,33 +40,65 @@ class AnswerJudge(JudgeBase):
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
+        found, more = self._judged_answer(exchange, message, kind)
+        locked: list[Violation] = []
+        if self._lock is not None and kind == "result":
+            # By what the server sent: the lock was made from that, not from a repaired list.
+            locked = self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
+        spelt, read, repairs, plain = frame, message, NO_REPAIRS, (found, more)
+        repaired = None if is_refused(locked) else self._repaired_answer(frame, message, exchange, kind, found)
+        if repaired is not None:
+            spelt, read, repairs, found, more = repaired
+        judged = len(found)
+        found = [*found, *locked]
+        self._closing = exchange
+        asker.close(exchange, "answered")
+        onward: bytes | None = spelt
+        if not self._enforcing or not is_refused(found):
+            # The entries of a list may break rules themselves.
+            learned: list[Violation] = []
+            self._memory.answered(exchange, read, learned)
+            found += self._decided_answer(exchange, read, learned)
+        if found:
+            found = list_filter.named(exchange, read, found)
+        refused = is_refused(found)
+        if refused and repairs:
+            # The list is useless all the same, and none of it is forwarded.
+            found = [*list_filter.named(exchange, message, plain[0]), *found[judged:]]
+            repairs, more = NO_REPAIRS, plain[1]
+        if self._enforcing and found and kind == "result":
+            onward = self._forwarded_answer(spelt, read, exchange, found, more)
+        elif self._enforcing and refused:
+            onward = self._failed(spelt, read, exchange, found, more)
+        listed, more = self._listed(found, more)
+        aside = () if refused else list_filter.quarantined(found)
+        findings = Findings(listed, more, onward, quarantined=aside, repairs=repairs) if found else None
+        self._closing = None
+        return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+
+    def _judged_answer(self, exchange: Exchange, message: dict[str, Any], kind: Kind) -> tuple[list[Violation], int]:
+        """Return the violations of an answer by its request, and at least how many more; it changes no state."""
         found: list[Violation] = []
         more = self._memory.check_answer(exchange, message, kind, found, self._budget)
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in list_filter.LISTS:
             read = absent.filled(exchange, exchange.entry.result, message["result"])
             found = list_filter.limited(exchange, read, found)
-        if self._lock is not None and kind == "result":
-            found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
-        self._closing = exchange
-        asker.close(exchange, "answered")
-        onward: bytes | None = frame
-        if not self._enforcing or not is_refused(found):
-            # The entries of a list may break rules themselves.
-            learned: list[Violation] = []
-            self._memory.answered(exchange, message, learned)
-            found += self._decided_answer(exchange, message, learned)
-        if found:
-            found = list_filter.named(exchange, message, found)
-        if self._enforcing and found and kind == "result":
-            onward = self._forwarded_answer(frame, message, exchange, found, more)
-        elif self._enforcing and is_refused(found):
-            onward = self._failed(frame, message, exchange, found, more)
-        listed, more = self._listed(found, more)
-        aside = () if is_refused(found) else list_filter.quarantined(found)
-        findings = Findings(listed, more, onward, quarantined=aside) if found else None
-        self._closing = None
-        return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+        return found, more
+
+    def _repaired_answer(
+        self, frame: bytes, message: dict[str, Any], exchange: Exchange, kind: Kind, found: Sequence[Violation]
+    ) -> "RepairedAnswer | None":
+        """Return the answer after repair; None if it is not to be repaired, or is refused all the same."""
+        rules = self._policy.repairs if self._policy is not None and self._enforcing else frozenset()
+        if rules.isdisjoint(REPAIRED_RESULTS):
+            return None
+        plan = result_repair.planned(exchange, message, found, rules)
+        made = result_repair.made(frame, plan.repairs, self.limits) if plan is not None else None
+        if plan is None or made is None:
+            return None
+        again, more = self._judged_answer(exchange, made.message, kind)
+        return None if is_refused(again) else RepairedAnswer(*made, plan.repairs, [*plan.done, *again], more)
 
     def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind, budget: Budget) -> bool:
         """Return whether *message* is a valid answer to *exchange*."""
