@@ -62,6 +62,7 @@ def shown(verdict: Verdict) -> list[dict[str, Any]]:
 
 
 LIST, READ, CALL = asked(1, "tools/list"), asked(1, "resources/read", {"uri": "a:b"}), call(1, "plain", {})
+PROMISED = call(1, "search", {"words": "a"})
 TEXT = {"content": [{"type": "text", "text": "found"}]}
 ODD = {"op": "add", "path": "/result/resultType", "value": "complete"}
 TTL = {"op": "add", "path": "/result/ttlMs", "value": 0}
@@ -71,7 +72,8 @@ REPAIRS = [
     pytest.param(LIST, STATELESS, result(1, {"tools": []}), [ODD, TTL, SCOPE], id="nothing"),
     pytest.param(LIST, STATELESS, result(1, {**HINTS, "tools": [], "ttlMs": -1}),
                  [{"op": "replace", "path": "/result/ttlMs", "value": 0}], id="negative"),
-    pytest.param(LIST, STATELESS, result(1, {"tools": [], "resultType": "complete", "cacheScope": "public"}), [TTL], id="ttl"),
+    pytest.param(LIST, STATELESS, result(1, {"tools": [], "resultType": "complete", "cacheScope": "public"}),
+                 [TTL], id="ttl"),
     pytest.param(LIST, STATELESS, result(1, {"tools": [], "resultType": "complete", "ttlMs": 5}), [SCOPE], id="scope"),
     pytest.param(asked(1, "prompts/get", {"name": "a"}), STATELESS, result(1, {"messages": []}), [ODD], id="type"),
     pytest.param(asked(1, "server/discover"), STATELESS,
@@ -146,10 +148,12 @@ NOT_REPAIRED = [
     pytest.param(LIST, STATELESS, result(1, {"tools": 5}), id="refused-all-the-same"),
     pytest.param(request(1, "tools/list"), "2025-11-25", result(1, {"tools": []}), id="revision-without-hints"),
     pytest.param(CALL, "2025-11-25", result(1, {"content": [], "structuredContent": [1]}), id="no-text"),
-    pytest.param(CALL, "2025-11-25", result(1, {"content": [{"type": "text", "text": " "}], "structuredContent": 1}), id="blank-text"),
-    pytest.param(CALL, "2025-11-25", result(1, {"content": [{"type": "text"}], "structuredContent": [1]}), id="wrong-text"),
-    pytest.param(call(1, "search", {"words": "a"}), "2025-11-25", result(1, {**TEXT, "structuredContent": [1]}), id="promised"),
-    pytest.param(call(1, "search", {"words": "a"}), "2025-11-25", result(1, {**TEXT, "structuredContent": {}}), id="contract"),
+    pytest.param(CALL, "2025-11-25", result(1, {"content": [{"type": "text", "text": " "}], "structuredContent": 1}),
+                 id="blank-text"),
+    pytest.param(CALL, "2025-11-25", result(1, {"content": [{"type": "text"}], "structuredContent": [1]}),
+                 id="wrong-text"),
+    pytest.param(PROMISED, "2025-11-25", result(1, {**TEXT, "structuredContent": [1]}), id="promised"),
+    pytest.param(PROMISED, "2025-11-25", result(1, {**TEXT, "structuredContent": {}}), id="contract"),
     pytest.param(CALL, "2025-03-26", result(1, {**TEXT, "structuredContent": [1]}), id="before-structured-content"),
 ]  # fmt: skip
 
@@ -198,6 +202,7 @@ def test_a_member_is_added_to_an_empty_result(frame: bytes, expected: bytes) -> 
 
 # ── dialects ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+LATEST = "http://json-schema.org/schema#"
 SPELLINGS = [
     ("http://json-schema.org/draft-07/schema", DRAFT_7),
     ("https://json-schema.org/draft-07/schema#", DRAFT_7),
@@ -247,9 +252,9 @@ def test_another_spelling_of_a_dialect_becomes_the_usual_one(
         pytest.param({"$schema": "draft-07" + " " * 200}, id="long"),
         pytest.param({"$schema": 7}, id="not-text"),
         pytest.param({"$schema": DRAFT_7}, id="usual"),
-        pytest.param({"$schema": "http://json-schema.org/schema#", "properties": {"a": {"items": [{}]}}}, id="older-items"),
-        pytest.param({"$schema": "http://json-schema.org/schema#", "exclusiveMinimum": True}, id="older-bound"),
-        pytest.param({"$schema": "http://json-schema.org/schema#", "not": {"$ref": "#", "minimum": 1}}, id="older-reference"),
+        pytest.param({"$schema": LATEST, "properties": {"a": {"items": [{}]}}}, id="older-items"),
+        pytest.param({"$schema": LATEST, "exclusiveMinimum": True}, id="older-bound"),
+        pytest.param({"$schema": LATEST, "not": {"$ref": "#", "minimum": 1}}, id="older-reference"),
         pytest.param({"$schema": "draft-07", "properties": {"a": {"type": 5}}}, id="unusable-as-that-draft"),
     ],
 )  # fmt: skip
@@ -281,9 +286,13 @@ def test_the_repaired_schema_is_what_calls_are_judged_by() -> None:
 def test_a_long_list_is_repaired(uri: str) -> None:
     properties = {f"argument{number}": {"type": "string", "description": "x" * 40} for number in range(5)}
     tools = [
-        {"name": f"tool{number}", "inputSchema": {"$schema": uri, "type": "object", "properties": properties}, "outputSchema": {"$schema": uri, "type": "object"}}
+        {
+            "name": f"tool{number}",
+            "inputSchema": {"$schema": uri, "type": "object", "properties": properties},
+            "outputSchema": {"$schema": uri, "type": "object"},
+        }
         for number in range(300)
-    ]  # fmt: skip
+    ]
     answer = result(1, {"tools": tools})
     verdict = answered(LIST, answer)
     assert len(verdict.repairs) == 2 * 300 + 3
@@ -384,17 +393,23 @@ TOOLS = st.lists(
             "inputSchema": {"type": "object", **({"$schema": input_uri} if input_uri else {})},
             **({"outputSchema": {"type": "object", "$schema": output_uri}} if output_uri else {}),
         },
-        st.text(max_size=5), st.none() | DIALECTS, st.none() | DIALECTS, st.dictionaries(st.sampled_from("xyz"), VALUES),
+        st.text(max_size=5),
+        st.none() | DIALECTS,
+        st.none() | DIALECTS,
+        st.dictionaries(st.sampled_from("xyz"), VALUES),
     ),
     max_size=4,
-)  # fmt: skip
+)
 RESULTS = st.fixed_dictionaries(
     {"tools": TOOLS},
     optional={
-        "resultType": st.just("complete"), "ttlMs": st.integers(-5, 5), "cacheScope": st.sampled_from(["public", "private"]),
-        "_meta": st.dictionaries(st.text("ab", min_size=1), VALUES), "~/": VALUES,
+        "resultType": st.just("complete"),
+        "ttlMs": st.integers(-5, 5),
+        "cacheScope": st.sampled_from(["public", "private"]),
+        "_meta": st.dictionaries(st.text("ab", min_size=1), VALUES),
+        "~/": VALUES,
     },
-)  # fmt: skip
+)
 
 
 @st.composite

@@ -1,9 +1,9 @@
 """
-A server that answers from a recorded conversation: `python replay_server.py FILE [aged]`, over standard input and output.
+A server on standard input and output that answers from a recorded conversation: `python replay_server.py FILE [aged]`.
 
-A request gets the recorded answer to the same method, and to the same cursor, with its own id. Output that is not a
-message comes before the answer that it preceded. Any other request is answered with -32601. With `aged` the results lack
-what the revision without a handshake has added, as from a server whose library does not know it.
+A request gets the recorded answer to the same method, cursor and name, with its own id. Output that is not a message
+comes before the answer that it preceded. Any other request is answered with -32601. With `aged` the results lack what
+the revision without a handshake has added, as from a server whose library does not know it.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 Key = tuple[str, str | None]
-"""A method, and the cursor of a page."""
+"""A method, and the cursor of a page or the name of a tool or prompt."""
 
 ADDED = ("resultType", "ttlMs", "cacheScope")
 """Members that results have in the revision without a handshake only."""
@@ -62,7 +62,8 @@ class Recorded:
 
 def key_of(message: dict[str, Any]) -> Key:
     """The key of a request."""
-    return message["method"], (message.get("params") or {}).get("cursor")
+    params = message.get("params") or {}
+    return message["method"], params.get("cursor", params.get("name"))
 
 
 def _read(text: str) -> Any:
