@@ -28,14 +28,13 @@ def test_stderr_and_the_journal_name_each_change(tmp_path: Path) -> None:
     options = ("--journal", str(tmp_path / "runs"), *REPAIRING, *DIALECTS)
     done = assay_text("guard", *options, "--", *served([*TOOLS, {"name": 5}]), said=json.dumps(LIST), cwd=tmp_path)
     result = json.loads(done.stdout)["result"]
-    assert [tool["inputSchema"]["$schema"] for tool in result["tools"]] == [
-        "http://json-schema.org/draft-07/schema#"
-    ] * 4
+    assert [tool["inputSchema"]["$schema"] for tool in result["tools"]] == [DRAFT_7.uri] * 4
     lines = done.stderr.splitlines()
     assert "assay: quarantined 1 tool in tools/list #1: number 5" in lines
     [changed] = [line for line in lines if "ttlMs as" in line]
     assert changed == (
-        "assay:     added /result/resultType as complete, added /result/ttlMs as 0, added /result/cacheScope as private, "
+        "assay:     added /result/resultType as complete, added /result/ttlMs as 0, "
+        "added /result/cacheScope as private, "
         f"changed /result/tools/0/inputSchema/$schema to {DRAFT_7.uri}, "
         f"changed /result/tools/0/outputSchema/$schema to {DRAFT_7.uri}, and 6 more"
     )

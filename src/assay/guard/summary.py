@@ -271,9 +271,9 @@ class GuardSummary(Sink):
         for each in verdict.violations:
             known = len(tally.rules) < _MOST_COUNTED or (each.rule, where) in tally.rules
             tally.rules[each.rule, where if known else ""] += 1
-            tally.repaired += each.action == "repair"
             if each.reason is not None:
                 tally.excused[each.rule, each.reason] += 1
+        tally.repaired += len(verdict.repairs)
         if verdict.quarantined:
             tally.add_quarantined(verdict)
         tally.refused += not verdict.accepted or any(each.action == "quarantine" for each in verdict.violations)
