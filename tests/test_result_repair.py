@@ -475,3 +475,12 @@ def test_a_good_answer_is_forwarded_unchanged() -> None:
     good(talk.client(call(1, "search", {"words": "a"})))
     good(talk.server(result(1, HITS)))
     assert talk.conversation.open_requests(Party.CLIENT) == ()
+
+
+def test_a_list_that_is_useless_all_the_same_is_refused_as_ever() -> None:
+    """Its entries are judged one by one only when the tools are learned, which is after the repair."""
+    tools = [{"name": "same", "inputSchema": {"type": "object"}}] * 502
+    answer = result(1, {"tools": tools})
+    verdict, plain = answered(LIST, answer), answered(LIST, answer, policy=None)
+    assert not plain.accepted
+    assert (verdict.violations, verdict.onward, verdict.repairs) == (plain.violations, plain.onward, ())

@@ -6,7 +6,6 @@ the settings of docs/policy.md.
 """
 
 import json
-import os
 import subprocess
 import sys
 import tomllib
@@ -36,14 +35,14 @@ STATELESS = ".2026-07-28"
 
 
 @pytest.fixture(scope="module")
-def repairing() -> Path:
+def repairing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The settings on the page about policies that turn on every repair of results."""
     page = (ROOT / "docs" / "policy.md").read_text()
     [toml] = [each.partition("```")[0] for each in page.split("```toml\n")[1:] if '"protocol/cache-hints"' in each]
     assert {rule for rule, row in tomllib.loads(toml)["guard"]["policy"].items() if row["repair"]} == set(
         REPAIRED_RESULTS
     )
-    path = Path(os.environ["PYTHONPYCACHEPREFIX"]).parent / "all-repairs.toml"
+    path = tmp_path_factory.mktemp("settings") / "repairs.toml"
     path.write_text(toml)
     return path
 

@@ -1,7 +1,7 @@
 """Judges answers: results and errors, matched with the request that they answer; repairs those of servers. No I/O."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict, Violation, verdict
 from assay.core import list_filter, render, result_repair, state_rules
@@ -12,18 +12,16 @@ from assay.core.policy import REPAIRED_RESULTS
 from assay.engine.budget import Budget
 from assay.spec.revisions import FEATURES
 
-NO_REPAIRS: Final[tuple[Repair, ...]] = ()
 
-
-class RepairedAnswer(NamedTuple):
-    """An answer that was repaired, and the verdict on it."""
+class HeardAnswer(NamedTuple):
+    """An answer as it came, or repaired, and what was found in it."""
 
     frame: bytes
     message: dict[str, Any]
-    repairs: tuple[Repair, ...]
     found: list[Violation]
-    """What was repaired, and what is still wrong."""
+    """What is wrong; first what was repaired."""
     more: int
+    repairs: tuple[Repair, ...] = ()
 
 
 class AnswerJudge(JudgeBase):
@@ -40,39 +38,32 @@ class AnswerJudge(JudgeBase):
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
-        found, more = self._judged_answer(exchange, message, kind)
-        locked: list[Violation] = []
+        heard = HeardAnswer(frame, message, *self._judged_answer(exchange, message, kind))
+        further: list[Violation] = []
         if self._lock is not None and kind == "result":
             # By what the server sent: the lock was made from that, not from a repaired list.
-            locked = self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
-        spelt, read, repairs, plain = frame, message, NO_REPAIRS, (found, more)
-        repaired = None if is_refused(locked) else self._repaired_answer(frame, message, exchange, kind, found)
-        if repaired is not None:
-            spelt, read, repairs, found, more = repaired
-        judged = len(found)
-        found = [*found, *locked]
+            further += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
+        sent = heard if is_refused(further) else self._repaired_answer(heard, exchange, kind)
         self._closing = exchange
         asker.close(exchange, "answered")
-        onward: bytes | None = spelt
-        if not self._enforcing or not is_refused(found):
+        if not self._enforcing or not is_refused([*sent.found, *further]):
             # The entries of a list may break rules themselves.
             learned: list[Violation] = []
-            self._memory.answered(exchange, read, learned)
-            found += self._decided_answer(exchange, read, learned)
-        if found:
-            found = list_filter.named(exchange, read, found)
-        refused = is_refused(found)
-        if refused and repairs:
+            self._memory.answered(exchange, sent.message, learned)
+            further += self._decided_answer(exchange, sent.message, learned)
+        if sent.repairs and is_refused(further):
             # The list is useless all the same, and none of it is forwarded.
-            found = [*list_filter.named(exchange, message, plain[0]), *found[judged:]]
-            repairs, more = NO_REPAIRS, plain[1]
+            sent = heard
+        found, more, onward = [*sent.found, *further], sent.more, sent.frame
+        if found:
+            found = list_filter.named(exchange, sent.message, found)
         if self._enforcing and found and kind == "result":
-            onward = self._forwarded_answer(spelt, read, exchange, found, more)
-        elif self._enforcing and refused:
-            onward = self._failed(spelt, read, exchange, found, more)
+            onward = self._forwarded_answer(sent.frame, sent.message, exchange, found, more)
+        elif self._enforcing and is_refused(found):
+            onward = self._failed(sent.frame, sent.message, exchange, found, more)
         listed, more = self._listed(found, more)
-        aside = () if refused else list_filter.quarantined(found)
-        findings = Findings(listed, more, onward, quarantined=aside, repairs=repairs) if found else None
+        aside = () if is_refused(found) else list_filter.quarantined(found)
+        findings = Findings(listed, more, onward, quarantined=aside, repairs=sent.repairs) if found else None
         self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
 
@@ -86,19 +77,17 @@ class AnswerJudge(JudgeBase):
             found = list_filter.limited(exchange, read, found)
         return found, more
 
-    def _repaired_answer(
-        self, frame: bytes, message: dict[str, Any], exchange: Exchange, kind: Kind, found: Sequence[Violation]
-    ) -> "RepairedAnswer | None":
-        """Return the answer after repair; None if it is not to be repaired, or is refused all the same."""
+    def _repaired_answer(self, heard: HeardAnswer, exchange: Exchange, kind: Kind) -> HeardAnswer:
+        """Return an answer after repair; itself if it is not to be repaired, or would be refused all the same."""
         rules = self._policy.repairs if self._policy is not None and self._enforcing else frozenset()
-        if rules.isdisjoint(REPAIRED_RESULTS):
-            return None
-        plan = result_repair.planned(exchange, message, found, rules)
-        made = result_repair.made(frame, plan.repairs, self.limits) if plan is not None else None
+        plan = None
+        if not rules.isdisjoint(REPAIRED_RESULTS):
+            plan = result_repair.planned(exchange, heard.message, heard.found, rules)
+        made = result_repair.made(heard.frame, plan.repairs, self.limits) if plan is not None else None
         if plan is None or made is None:
-            return None
-        again, more = self._judged_answer(exchange, made.message, kind)
-        return None if is_refused(again) else RepairedAnswer(*made, plan.repairs, [*plan.done, *again], more)
+            return heard
+        found, more = self._judged_answer(exchange, made.message, kind)
+        return heard if is_refused(found) else HeardAnswer(*made, [*plan.done, *found], more, plan.repairs)
 
     def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind, budget: Budget) -> bool:
         """Return whether *message* is a valid answer to *exchange*."""
