@@ -44,7 +44,13 @@ SLOW = (
     *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_lock_command", "test_docs"),
     *("test_children_sessions", "test_messages", "test_remote_failures", "test_stress_http", "test_guard_random"),
     *("test_remote_peers", "test_output", "test_restart_torture", "test_restart_between", "test_restart_ends"),
-    *("test_official_clients", "test_lying_schemas", "test_children_stateless", "test_children_clients"),
+    *(
+        "test_result_repairs",
+        "test_official_clients",
+        "test_lying_schemas",
+        "test_children_stateless",
+        "test_children_clients",
+    ),
     *("test_quick_look", "test_bytes", "test_anything", "test_explain", "test_proxy_clients", "test_clauses"),
     *("test_proxy_trust", "test_refusals", "test_warm", "test_processes", "test_lock_laws", "test_headers"),
 )

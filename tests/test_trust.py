@@ -357,6 +357,8 @@ def test_a_found_file_turns_repair_off_but_not_on(tmp_path: Path) -> None:
         assert ignored(tmp_path, toml.format("false")) == []
         assert ignored(tmp_path, toml.format("true")) == []
         assert len(ignored(tmp_path, toml.format("true"), "guard.strict=true")) == 1
+    results = '[guard.policy]\n"protocol/cache-hints" = {{ repair = {} }}'
+    assert [len(ignored(tmp_path, results.format(value))) for value in ("false", "true")] == [0, 1]
     # Of one rule the file says more than the option, which is for all of them; an option for the same key wins anyway.
     assert len(ignored(tmp_path, toml.format("true"), "guard.repair=false")) == 1
 

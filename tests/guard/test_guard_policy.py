@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from assay.core.policy import REPAIRABLE
 from assay.settings import SettingsError, load
 from assay.settings.guard_section import GuardSettings, RuleException
 from assay.settings.policy_settings import policy, warnings
@@ -104,7 +105,8 @@ def test_the_day_is_a_date_of_toml_or_text(tmp_path: Path, day: str) -> None:
         pytest.param(
             '[guard.policy]\n"contract/output" = { repair = true }\n',
             "assay.toml: guard.policy.contract/output.repair: "
-            "contract/output: only contract/input and protocol/params can be repaired",
+            "contract/output: only contract/input, protocol/params, protocol/result-type-missing, "
+            "protocol/cache-hints, protocol/result, protocol/error-code and contract/unknown-dialect can be repaired",
             id="no-repair",
         ),
         pytest.param(
@@ -166,6 +168,9 @@ def test_nothing_that_was_set_is_no_policy_but_repair() -> None:
     assert found.repairs == {"contract/input", "protocol/params"}
 
 
+PROTOCOL = {"contract/input", *(rule for rule in REPAIRABLE if rule.startswith("protocol/"))} - {"protocol/result"}
+
+
 @pytest.mark.parametrize(
     ("toml", "repaired"),
     [
@@ -179,6 +184,11 @@ def test_nothing_that_was_set_is_no_policy_but_repair() -> None:
         ('policy."contract/input" = { repair = true }\npolicy."*" = { repair = false }', {"contract/input"}),
         ('repair = false\npolicy."protocol/params" = { repair = true }', {"protocol/params"}),
         ('policy."contract/input" = "refuse"', {"contract/input", "protocol/params"}),
+        ("repair = true", {"contract/input", "protocol/params"}),
+        ('repair = false\npolicy."protocol/cache-hints" = { repair = true }', {"protocol/cache-hints"}),
+        ('strict = true\npolicy."protocol/cache-hints" = { repair = true }', {"protocol/cache-hints"}),
+        ('policy."protocol/*" = { repair = true }\npolicy."protocol/result" = { repair = false }', PROTOCOL),
+        ('policy."*" = { repair = true }', set(REPAIRABLE)),
     ],
 )
 def test_slips_are_mended_unless_that_is_turned_off(tmp_path: Path, toml: str, repaired: set[str]) -> None:

@@ -8,7 +8,8 @@ import pytest
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.core.policy import Excepted, Policy
+from assay.core.policy import REPAIRABLE, Excepted, Policy
+from assay.engine.drafts import DRAFT_7
 from assay.records.journal import Journal
 from assay.records.journal.reading import entries
 from assay.records.journal.replay import replay, survey
@@ -17,10 +18,12 @@ from talk import HITS, SEARCH, call, frame_of, notification, request, result
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}}
 BAD = {"name": 5}
+OLD = {"name": "old", "inputSchema": {"$schema": "draft-07", "type": "object"}}
+SHAPELESS = {"content": [{"type": "text", "text": "found"}], "structuredContent": [1]}
 
 SAID: list[tuple[Party, Any]] = [
     (CLIENT, request(1, "tools/list")),
-    (SERVER, result(1, {"tools": [SEARCH, ODD, BAD]})),
+    (SERVER, result(1, {"tools": [SEARCH, ODD, BAD, OLD]})),
     (CLIENT, call(2, "odd", {"a": "b"})),
     (SERVER, result(2, {"content": []})),
     (CLIENT, call(3, "search", {"words": "a", "limit": "5"})),
@@ -33,6 +36,8 @@ SAID: list[tuple[Party, Any]] = [
     (SERVER, result(5, {})),
     (CLIENT, request(6, "ping", {"_meta": {"long": "x" * 2000}})),
     (SERVER, result(6, {})),
+    (CLIENT, call(7, "old", {})),
+    (SERVER, result(7, SHAPELESS)),
 ]
 
 POLICIES = {
@@ -40,6 +45,7 @@ POLICIES = {
     "passing": Policy({"*": "pass"}),
     "strict": Policy({"*": "refuse", "syntax/*": "drop"}),
     "mending": Policy(repairs=["contract/input", "protocol/params"]),
+    "mending results": Policy(repairs=REPAIRABLE),
     "open": Policy(fail_open=True),
     "excepted": Policy(
         exceptions=[Excepted("contract/*", "search", "pass", "why"), Excepted("protocol/*", None, "pass", "so")]
@@ -82,6 +88,17 @@ def test_what_a_policy_does_shows_in_the_journal(tmp_path: Path) -> None:
                 error = entry.record["error"] or {}
                 found |= {each.get("action") for each in error.get("violations", [])}
     assert found == {None, "report", "refuse", "drop", "repair", "quarantine"}
+
+
+def test_each_repair_is_in_the_journal_as_an_operation(tmp_path: Path) -> None:
+    with journalled(tmp_path, "enforce", POLICIES["mending results"], DEFAULT).open("rb") as file:
+        records = [entry.record for entry in entries(file) if entry.record is not None]
+    assert [each["metadata"]["repairs"] for each in records if "repairs" in each["metadata"]] == [
+        [{"op": "replace", "path": "/result/tools/3/inputSchema/$schema", "value": DRAFT_7.uri}],
+        [{"op": "replace", "path": "/params/arguments/limit"}],
+        [{"op": "replace", "path": "/params/arguments"}, {"op": "replace", "path": "/params/arguments/limit"}],
+        [{"op": "remove", "path": "/result/structuredContent"}],
+    ]
 
 
 def test_another_limit_that_somebody_asks_for_wins(tmp_path: Path) -> None:

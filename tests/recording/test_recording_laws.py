@@ -14,7 +14,7 @@ from assay.base.limits import DEFAULT
 from assay.base.verdict import Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation, Facts
-from assay.core.policy import REPAIRED, Excepted, Policy
+from assay.core.policy import REPAIRABLE, REPAIRED, Excepted, Policy
 from assay.core.redaction import Redactor
 from assay.records.recording.judging import Judging, RecordingOpening
 from assay.records.recording.recording_file import Recording
@@ -29,7 +29,7 @@ MOST = 200
 
 POLICIES: dict[str, Policy | None] = {
     "table": None,
-    "repairing": Policy(repairs=REPAIRED),
+    "repairing": Policy(repairs=REPAIRABLE),
     "lenient": Policy(
         {"contract/*": "pass", "protocol/result": "pass"},
         exceptions=[Excepted("protocol/method", None, "drop", "a test")],
@@ -71,6 +71,15 @@ def recording(path: Path, redactor: Redactor | None = None, **more: Any) -> Reco
     return Recording(str(path), most=more.get("most", 1 << 28), redactor=redactor, log=more.get("log", pytest.fail))
 
 
+DEFECTS = (
+    (b'"ttlMs"', b'"ttl"'),
+    (b'"resultType"', b'"type"'),
+    (b"http://json-schema.org/draft-07", b"https://json-schema.org/draft-07"),
+    (b"-32602", b"-32002"),
+)
+"""Parts of messages, and what a defective server sends in their place that can be repaired."""
+
+
 def frames(path: Path, random: Random) -> Iterator[tuple[Party, bytes]]:
     """What was said in a transcript, with something changed here and there."""
     rows = [json.loads(line) for line in path.read_bytes().splitlines()[:MOST]]
@@ -88,6 +97,9 @@ def frames(path: Path, random: Random) -> Iterator[tuple[Party, bytes]]:
             frame = frame[:at] + random.choice((b"", b"\xff", b'"', b"1", b"\r")) + frame[at + 1 :]
         elif chance < 0.18:
             frame = b"[" + frame + b"]"
+        elif chance < 0.3:
+            for spelt, other in DEFECTS:
+                frame = frame.replace(spelt, other)
         yield party, frame
 
 

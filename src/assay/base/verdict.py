@@ -86,6 +86,27 @@ class Violation:
         return f"{self.place}: expected {self.expected}, found {self.found} [{self.rule}]"
 
 
+class Repair(NamedTuple):
+    """One change that the guard made in a frame, as an operation of JSON Patch (RFC 6902) for the records."""
+
+    op: Literal["add", "replace", "remove"]
+    path: str
+    """A JSON Pointer from the root of the message."""
+    value: str | int | None = None
+    """The new value, if it is a constant of the guard; None if it comes from the message, or is removed."""
+    was: int | None = None
+    """The value before, if it is a constant of the specification."""
+
+    def under(self, prefix: str) -> "Repair":
+        """Return the same change in a message that has this one at *prefix*."""
+        return self._replace(path=prefix + self.path)
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The operation as JSON, without what is not recorded."""
+        return {name: each for name, each in self._asdict().items() if each is not None}
+
+
 Kind = Literal["request", "notification", "result", "error", "batch", "blank", "unreadable", "missing"]
 """What a frame contains; ``missing`` stands for an answer that never came."""
 
@@ -104,6 +125,7 @@ class Findings(NamedTuple):
     back: bytes | None = None
     parts: "tuple[Verdict, ...]" = ()
     quarantined: tuple[ListEntry, ...] = ()
+    repairs: tuple[Repair, ...] = ()
 
 
 class Verdict:
@@ -157,6 +179,11 @@ class Verdict:
     def quarantined(self) -> tuple[ListEntry, ...]:
         """The entries of a list that are quarantined, or would be if the mode enforced it."""
         return self.findings.quarantined if self.findings else ()
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """The changes that the guard made in the forwarded frame, in order."""
+        return self.findings.repairs if self.findings else ()
 
     @property
     def accepted(self) -> bool:

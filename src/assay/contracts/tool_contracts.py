@@ -123,6 +123,11 @@ class Contract:
         return self.task_support != ("forbidden" if as_task else "required")
 
     @property
+    def has_output_schema(self) -> bool:
+        """Whether the tool was listed with an output schema, usable or not."""
+        return self._texts["outputSchema"] is not _NONE
+
+    @property
     def patterns(self) -> int:
         """A bound on the regular expressions to compile."""
         return sum(patterns(text) for text in self._texts.values() if isinstance(text, bytes))

@@ -1,15 +1,27 @@
-"""Judges answers: results and errors, matched with the request that they answer. No I/O."""
+"""Judges answers: results and errors, matched with the request that they answer; repairs those of servers. No I/O."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from assay.base.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
-from assay.core import list_filter, render, state_rules
+from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict, Violation, verdict
+from assay.core import list_filter, render, result_repair, state_rules
 from assay.core.history import absent, irregular
 from assay.core.judge_base import JudgeBase, is_refused
 from assay.core.party_state import Id
+from assay.core.policy import REPAIRED_RESULTS
 from assay.engine.budget import Budget
 from assay.spec.revisions import FEATURES
+
+
+class HeardAnswer(NamedTuple):
+    """An answer as it came, or repaired, and what was found in it."""
+
+    frame: bytes
+    message: dict[str, Any]
+    found: list[Violation]
+    """What is wrong; first what was repaired."""
+    more: int
+    repairs: tuple[Repair, ...] = ()
 
 
 class AnswerJudge(JudgeBase):
@@ -26,33 +38,56 @@ class AnswerJudge(JudgeBase):
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
+        heard = HeardAnswer(frame, message, *self._judged_answer(exchange, message, kind))
+        further: list[Violation] = []
+        if self._lock is not None and kind == "result":
+            # By what the server sent: the lock was made from that, not from a repaired list.
+            further += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
+        sent = heard if is_refused(further) else self._repaired_answer(heard, exchange, kind)
+        self._closing = exchange
+        asker.close(exchange, "answered")
+        if not self._enforcing or not is_refused([*sent.found, *further]):
+            # The entries of a list may break rules themselves.
+            learned: list[Violation] = []
+            self._memory.answered(exchange, sent.message, learned)
+            further += self._decided_answer(exchange, sent.message, learned)
+        if sent.repairs and is_refused(further):
+            # The list is useless all the same, and none of it is forwarded.
+            sent = heard
+        found, more, onward = [*sent.found, *further], sent.more, sent.frame
+        if found:
+            found = list_filter.named(exchange, sent.message, self._memory.extensions.once(found))
+        if self._enforcing and found and kind == "result":
+            onward = self._forwarded_answer(sent.frame, sent.message, exchange, found, more)
+        elif self._enforcing and is_refused(found):
+            onward = self._failed(sent.frame, sent.message, exchange, found, more)
+        listed, more = self._listed(found, more)
+        aside = () if is_refused(found) else list_filter.quarantined(found)
+        findings = Findings(listed, more, onward, quarantined=aside, repairs=sent.repairs) if found else None
+        self._closing = None
+        return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+
+    def _judged_answer(self, exchange: Exchange, message: dict[str, Any], kind: Kind) -> tuple[list[Violation], int]:
+        """Return the violations of an answer by its request, and at least how many more; it changes no state."""
         found: list[Violation] = []
         more = self._memory.check_answer(exchange, message, kind, found, self._budget)
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in list_filter.LISTS:
             read = absent.filled(exchange, exchange.entry.result, message["result"])
             found = list_filter.limited(exchange, read, found)
-        if self._lock is not None and kind == "result":
-            found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
-        self._closing = exchange
-        asker.close(exchange, "answered")
-        onward: bytes | None = frame
-        if not self._enforcing or not is_refused(found):
-            # The entries of a list may break rules themselves.
-            learned: list[Violation] = []
-            self._memory.answered(exchange, message, learned)
-            found += self._decided_answer(exchange, message, learned)
-        if found:
-            found = list_filter.named(exchange, message, self._memory.extensions.once(found))
-        if self._enforcing and found and kind == "result":
-            onward = self._forwarded_answer(frame, message, exchange, found, more)
-        elif self._enforcing and is_refused(found):
-            onward = self._failed(frame, message, exchange, found, more)
-        listed, more = self._listed(found, more)
-        aside = () if is_refused(found) else list_filter.quarantined(found)
-        findings = Findings(listed, more, onward, quarantined=aside) if found else None
-        self._closing = None
-        return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+        return found, more
+
+    def _repaired_answer(self, heard: HeardAnswer, exchange: Exchange, kind: Kind) -> HeardAnswer:
+        """Return an answer after repair; itself if it is not to be repaired, or would be refused all the same."""
+        rules = self._policy.repairs if self._policy is not None and self._enforcing else frozenset()
+        plan = None
+        if not rules.isdisjoint(REPAIRED_RESULTS):
+            plan = result_repair.planned(exchange, heard.message, heard.found, rules)
+        made = result_repair.made(heard.frame, plan.repairs, self.limits) if plan is not None else None
+        if plan is None or made is None:
+            return heard
+        found, more = self._judged_answer(exchange, made.message, kind)
+        return heard if is_refused(found) else HeardAnswer(*made, [*plan.done, *found], more, plan.repairs)
 
     def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind, budget: Budget) -> bool:
         """Return whether *message* is a valid answer to *exchange*."""

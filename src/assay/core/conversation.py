@@ -275,7 +275,8 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         onward = frame if untouched else render.array([part.onward for part in parts])
         back = render.array([part.back for part in parts])
         aside = tuple(dict.fromkeys(each for part in parts for each in part.quarantined))
-        findings = Findings(listed, more, onward, back, parts, aside)
+        repairs = tuple(each.under(f"/{index}") for index, part in enumerate(parts) for each in part.repairs)
+        findings = Findings(listed, more, onward, back, parts, aside, repairs)
         return verdict(party, frame, "batch", values, None, self.revision, findings)
 
 

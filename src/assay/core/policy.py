@@ -59,7 +59,15 @@ UNJUDGED: Final = (
 """Rules about what cannot be judged, although nothing is known to be wrong."""
 
 REPAIRED: Final = ("contract/input", "protocol/params")
-"""Rules whose violations can be repaired."""
+"""Rules of arguments whose violations can be repaired; `guard.repair` turns all of them on or off."""
+
+REPAIRED_RESULTS: Final = (
+    "protocol/result-type-missing", "protocol/cache-hints", "protocol/result", "protocol/error-code",
+    "contract/unknown-dialect",
+)  # fmt: skip
+"""Rules of results and errors whose violations can be repaired; each only if the operator wants it for that rule."""
+
+REPAIRABLE: Final = (*REPAIRED, *REPAIRED_RESULTS)
 
 
 def fitting(rule: str) -> tuple[str, ...]:
@@ -123,7 +131,7 @@ class Policy:
         self._exceptions: dict[tuple[str, str | None], Excepted] = {}
         for each in sorted(exceptions, key=lambda one: precision(one.rule)):
             self._exceptions |= {(rule, each.tool): each for rule in _fitted(each.rule, each.action)}
-        self.repairs = frozenset(rule for pattern in repairs for rule in meant(pattern) if rule in REPAIRED)
+        self.repairs = frozenset(rule for pattern in repairs for rule in meant(pattern) if rule in REPAIRABLE)
         """The rules whose violations are repaired where that is safe."""
 
     @property

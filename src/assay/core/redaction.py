@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, Final, NamedTuple
 
 from assay.base.mask import MASK
-from assay.base.verdict import ListEntry, Violation
+from assay.base.verdict import ListEntry, Repair, Violation
 from assay.core.render import as_json
 from assay.ladder import syntax
 
@@ -191,6 +191,10 @@ class Redactor:
         """Return a violation for the journal: the found value may be part of a secret."""
         shown = {**as_json(violation), "found": self.found(violation)}
         return shown if violation.entry is None else {**shown, "entry": self.entry(violation.entry)}
+
+    def repair(self, repair: Repair) -> dict[str, Any]:
+        """Return a repair for the journal: the peer chose the names in its path."""
+        return {**repair.written, "path": self.text(repair.path)}
 
     def entry(self, entry: ListEntry) -> dict[str, str]:
         """Return an entry of a list for the journal: the server chose its name."""

@@ -7,15 +7,15 @@ other. Everything else in the frame stays the same to the byte.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from assay.base.large_frames import more_than
-from assay.base.verdict import Verdict, Violation
+from assay.base.verdict import Repair, Verdict, Violation
 from assay.engine.pointers import NOWHERE, from_fragment, looked_up, steps
 from assay.ladder import syntax
-from assay.ladder.spots import Edit, edited, elements, past_space
+from assay.ladder.patches import REMOVED, patched
 
 ROUNDS: Final = 4
 """The most rounds of repair: a number as text may be inside an object that came as text."""
@@ -30,8 +30,6 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 
 _OF_VALUE: Final = frozenset({"type", "anyOf", "oneOf", "enum", "const"})
 """Keywords that mean a wrong kind of value, not one that is too long or too small."""
-
-_REMOVED: Final = None
 
 
 class WantedType(NamedTuple):
@@ -53,6 +51,8 @@ class Repaired(NamedTuple):
     """The verdict on the repaired frame, which is accepted."""
     done: list[Violation]
     """The mistakes that were repaired."""
+    repairs: tuple[Repair, ...]
+    """The changes of the frame, in order, without values: these come from the client."""
 
 
 def repaired(
@@ -64,6 +64,7 @@ def repaired(
 ) -> Repaired | None:
     """Return the call with everything repaired that was *found* to stop it; None unless *judge* then accepts it."""
     done: list[Violation] = []
+    repairs: list[Repair] = []
     for _ in range(ROUNDS):
         # Values from inside a string count, too.
         if more_than(frame, MOST_VALUES):
@@ -72,20 +73,22 @@ def repaired(
         corrected = correct(frame, message, wrong, wanted)
         if corrected is None:
             return None
-        frame, message = corrected
+        frame, message, changes = corrected
+        repairs += changes
         done += [replace(each, action="repair") for each in wrong]
         verdict = judge(frame, message)
         if verdict.accepted:
-            return Repaired(verdict, done)
+            return Repaired(verdict, done, tuple(repairs))
         found = verdict.violations
     return None
 
 
 class RepairedFrame(NamedTuple):
-    """A repaired frame, and the message in it."""
+    """A repaired frame, the message in it, and what has changed."""
 
     frame: bytes
     message: dict[str, Any]
+    changes: tuple[Repair, ...]
 
 
 def correct(
@@ -95,16 +98,17 @@ def correct(
     remedies: dict[str, str | None] = {}
     for each in wrong:
         remedy = _remedy(message, each, wanted.schema, wanted.depth) if each.rule in wanted.rules else NOWHERE
-        if remedy is not _REMOVED and not isinstance(remedy, str):
+        if remedy is not REMOVED and not isinstance(remedy, str):
             return None
         remedies[each.at] = remedy
-    corrected = _edited(frame.decode(), remedies).encode()
+    corrected = patched(frame.decode(), remedies).encode()
     value = syntax.read(corrected, wanted.depth)
-    return RepairedFrame(corrected, value) if isinstance(value, dict) else None
+    changes = tuple(Repair("remove" if text is REMOVED else "replace", at) for at, text in remedies.items())
+    return RepairedFrame(corrected, value, changes) if isinstance(value, dict) else None
 
 
 def _remedy(message: dict[str, Any], wrong: Violation, schema: Any, depth: int) -> Any:
-    """Return the text that replaces a value, `_REMOVED` for no value, or `NOWHERE` if there is no single correction."""
+    """Return the text that replaces a value, `REMOVED` for no value, or `NOWHERE` if there is no single correction."""
     value = looked_up(message, wrong.at)
     if wrong.rule == "protocol/params":
         whole = wrong.at == _ARGUMENTS and isinstance(value, str)
@@ -114,7 +118,7 @@ def _remedy(message: dict[str, Any], wrong: Violation, schema: Any, depth: int) 
     if isinstance(value, str) and wrong.wrong_type:
         plain = value in ("true", "false") or _NUMBER.fullmatch(value)
         return value if plain else _inside(value, depth, "{[")
-    return _REMOVED if value is None and _may_be_left_out(wrong, schema) else NOWHERE
+    return REMOVED if value is None and _may_be_left_out(wrong, schema) else NOWHERE
 
 
 def _inside(text: str, depth: int, opening: str) -> Any:
@@ -139,35 +143,3 @@ def _may_be_left_out(wrong: Violation, schema: Any) -> bool:
         return True
     named = schema.get("properties") if isinstance(schema, dict) else None
     return above == steps(_ARGUMENTS) and isinstance(named, dict) and name in named
-
-
-# ── the frame ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _edited(text: str, remedies: dict[str, str | None]) -> str:
-    """Return *text* with the value at each pointer replaced, or its member removed."""
-    tree: dict[str, Any] = {}
-    for pointer, remedy in remedies.items():
-        *above, last = steps(pointer)
-        here = tree
-        for step in above:
-            here = here.setdefault(step, {})
-        here[last] = remedy
-    return edited(text, _edits(text, past_space(text, 0), tree))
-
-
-def _edits(text: str, at: int, tree: dict[str, Any]) -> Iterator[Edit]:
-    members = list(elements(text, at))
-    kept = [number for number, each in enumerate(members) if tree.get(each.name, "") is not _REMOVED]
-    last = kept[-1] if kept else -1
-    if last + 1 < len(members):
-        # Nothing follows the last member that stays, not even a comma.
-        yield Edit(members[last].end if kept else at + 1, members[-1].end, "")
-    for number, each in enumerate(members[: last + 1]):
-        below = tree.get(each.name, NOWHERE)
-        if below is _REMOVED:
-            yield Edit(each.at, members[number + 1].at, "")
-        elif isinstance(below, str):
-            yield Edit(each.start, each.end, below)
-        elif isinstance(below, dict):
-            yield from _edits(text, each.start, below)

@@ -108,7 +108,7 @@ class RequestJudge(JudgeBase):
             return None
         again = repaired.verdict
         listed, more = self._listed([*repaired.done, *again.violations], again.more)
-        findings = Findings(listed, more, again.frame)
+        findings = Findings(listed, more, again.frame, repairs=repaired.repairs)
         return verdict(again.party, frame, "request", message, again.exchange, again.revision, findings)
 
     def _heard_request(

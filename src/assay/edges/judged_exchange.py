@@ -42,6 +42,8 @@ class Heard(NamedTuple):
     """The message for the client, if any."""
     answers: list[bytes]
     """Errors for requests that the message leaves unanswered."""
+    is_repaired: bool = False
+    """Whether the message is that of the server, repaired."""
 
 
 class JudgedExchange:
@@ -161,8 +163,8 @@ class JudgedExchange:
             frames += self.failures("UPSTREAM_INVALID", why if status < 300 else f"{why}, with HTTP status {status}")
         else:
             self.record("UPSTREAM_INVALID", "its answer answers something else")
-        if heard.frame == content and len(frames) == 1 and self._beside is None:
-            return GuardResponse(200 if self._enforcing and status < 300 else status, content)
+        if (heard.frame == content or heard.is_repaired) and len(frames) == 1 and self._beside is None:
+            return GuardResponse(200 if self._enforcing and status < 300 else status, frames[0])
         return self.made(frames, "UPSTREAM_INVALID", status if 400 <= status < 500 else None)
 
     def refused(self, content: bytes, status: int) -> GuardResponse:
@@ -290,7 +292,8 @@ class JudgedExchange:
         self.back += [each.frame for each in outcome.to_server]
         answers = [each.answer for each in outcome.failed if each.answer]
         passes = len(outcome.to_client) > len(answers)
-        return Heard(outcome.to_client[0].frame if passes else None, answers)
+        repaired = bool(verdict.repairs) and not verdict.parts
+        return Heard(outcome.to_client[0].frame if passes else None, answers, passes and repaired)
 
     def _too_long(self, one: Event) -> bytes:
         if one.data is None:

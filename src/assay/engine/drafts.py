@@ -5,6 +5,7 @@ Only for finding schemas inside a schema. What a keyword asks of an instance is 
 formats that it does not know.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -97,6 +98,60 @@ def draft_of(schema: Any, otherwise: Draft = DRAFT_2020_12) -> Draft | None:
     if isinstance(schema, dict) and "$schema" in schema:
         return draft_named(schema["$schema"])
     return otherwise
+
+
+_SPELT: Final = re.compile(
+    r"(?:(?:https?://)?(?:www\.)?json-schema\.org/)?"
+    r"(?:draft[-_/ ]?(?:v|0)?(?P<old>[467])|(?:draft[-_/ ]?)?(?P<new>2019-09|2020-12))"
+    r"(?:/schema)?/?#?/?",
+    re.IGNORECASE,
+)
+"""Every way to name one draft that leaves no doubt which: another scheme, host, number, slash or fragment."""
+
+_LATEST: Final = re.compile(r"https?://(?:www\.)?json-schema\.org/schema/?#?", re.IGNORECASE)
+"""The URI that once stood for the newest draft, whichever that was."""
+
+_LONGEST_NAME: Final = 100
+"""Characters of a ``$schema`` that is compared with other spellings: the longest URI of a draft has 44."""
+
+_CHANGED: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "id": str, "items": list, "additionalItems": (dict, bool), "dependencies": dict, "exclusiveMinimum": bool,
+    "exclusiveMaximum": bool, "$recursiveRef": str, "$recursiveAnchor": bool,
+}  # fmt: skip
+"""Keywords with a value of a type that means something in an older draft, and nothing or another thing in 2020-12."""
+
+
+def draft_meant(schema: dict[str, Any]) -> Draft | None:
+    """
+    Return the draft that the ``$schema`` of *schema* means beyond doubt, in whatever spelling; None if there is doubt.
+
+    The URI of the newest draft means 2020-12, unless a keyword of the schema means something else in an older draft.
+    """
+    uri = schema.get("$schema")
+    if not isinstance(uri, str) or len(uri) > _LONGEST_NAME:
+        return None
+    spelt = _SPELT.fullmatch(uri.strip())
+    if spelt is not None:
+        return _BY_NUMBER[spelt["old"] or spelt["new"]]
+    return DRAFT_2020_12 if _LATEST.fullmatch(uri.strip()) and not _is_older(schema) else None
+
+
+_BY_NUMBER: Final = {
+    "4": DRAFT_4, "6": DRAFT_6, "7": DRAFT_7, "2019-09": DRAFT_2019_09, "2020-12": DRAFT_2020_12
+}  # fmt: skip
+
+
+def _is_older(schema: dict[str, Any]) -> bool:
+    """Return whether a keyword of *schema*, or of a schema in it, has a meaning that 2020-12 has dropped."""
+    waiting = [schema]
+    for one in waiting:  # grows during the loop
+        if any(isinstance(one.get(keyword), kind) for keyword, kind in _CHANGED.items()):
+            return True
+        # Before 2019-09 the keywords beside a reference are ignored.
+        if "$ref" in one and not one.keys() <= {"$ref", "$schema", "title", "description", "$comment", "$defs"}:
+            return True
+        waiting.extend(inner for _, _, inner in subschemas(one, DRAFT_2019_09) if isinstance(inner, dict))
+    return False
 
 
 def subschemas(schema: dict[str, Any], draft: Draft) -> Iterator[tuple[str, str | int | None, Any]]:

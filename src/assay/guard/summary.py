@@ -271,9 +271,9 @@ class GuardSummary(Sink):
         for each in verdict.violations:
             known = len(tally.rules) < _MOST_COUNTED or (each.rule, where) in tally.rules
             tally.rules[each.rule, where if known else ""] += 1
-            tally.repaired += each.action == "repair"
             if each.reason is not None:
                 tally.excused[each.rule, each.reason] += 1
+        tally.repaired += len(verdict.repairs)
         if verdict.quarantined:
             tally.add_quarantined(verdict)
         tally.refused += not verdict.accepted or any(each.action == "quarantine" for each in verdict.violations)
@@ -390,10 +390,10 @@ def _fate(verdict: Verdict, *, enforcing: bool) -> str:
         return ""
     if _is_stopped(verdict, enforcing=enforcing):
         return "stopped: "
-    if enforcing and any(each.action == "repair" for each in verdict.violations):
-        return "repaired: "
     # The schema of a tool may be found unusable only by a call: the call is forwarded, and nothing is quarantined.
-    return _ASIDE if enforcing and verdict.kind == "result" and verdict.quarantined else "passed: "
+    if enforcing and verdict.kind == "result" and verdict.quarantined:
+        return _ASIDE
+    return "repaired: " if enforcing and verdict.repairs else "passed: "
 
 
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
@@ -424,6 +424,10 @@ def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iter
             further.append(each)
         listed.add(each.entry)
     yield from (plain(f"assay:     {_discreet(each, redactor)}") for each in further)
+    if verdict.repairs:
+        from assay.core.repair_text import changes  # noqa: PLC0415 - most conversations never need it
+
+        yield plain(f"assay:     {changes([redactor.repair(each) for each in verdict.repairs])}")
 
 
 def _discreet(violation: Violation, redactor: "Redactor") -> Violation:

@@ -19,7 +19,10 @@ class Ruling:
     """``pass``, ``refuse``, ``quarantine`` or ``drop``; if empty, the default of the rule."""
 
     repair: bool | None = None
-    """Whether unambiguous mistakes are repaired, under ``enforce``; if not set, as ``guard.repair``."""
+    """
+    Whether unambiguous mistakes are repaired, under ``enforce``; if not set, those in arguments as ``guard.repair``
+    says, and those in results not at all.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ class GuardSettings:
 
     @property
     def repairs(self) -> bool:
-        """Whether mistakes are repaired, unless the policy of a rule differs."""
+        """Whether mistakes in arguments are repaired, unless the policy of a rule differs."""
         return not self.strict if self.repair is None else self.repair
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from assay.core.policy import ACTIONS, REPAIRED, Excepted, Policy, fitting, meant, precision
+from assay.core.policy import ACTIONS, REPAIRABLE, REPAIRED, Excepted, Policy, fitting, meant, precision
 from assay.rules import RULES
 from assay.settings.guard_section import GuardSettings, RuleException, Ruling
 
@@ -26,12 +26,16 @@ def policy(settings: GuardSettings, today: str) -> Policy | None:
 
 
 def _repaired(settings: GuardSettings) -> set[str]:
-    """Return the rules whose violations are repaired; the more specific of two patterns wins."""
+    """
+    Return the rules whose violations are repaired; the more specific of two patterns wins.
+
+    `guard.repair` is about arguments. The rules of results are repaired only if a pattern says so.
+    """
     found = set(REPAIRED) if settings.repairs else set()
     for pattern in sorted(settings.policy, key=precision):
         wanted = settings.policy[pattern].repair
         if wanted is not None:
-            rules = {rule for rule in meant(pattern) if rule in REPAIRED}
+            rules = {rule for rule in meant(pattern) if rule in REPAIRABLE}
             found = found | rules if wanted else found - rules
     return found
 
@@ -62,8 +66,9 @@ def check(table: Mapping[str, Ruling], exceptions: Sequence[RuleException]) -> N
         rules = _rules(pattern)
         if ruling.action is not None:
             _check_action(pattern, rules, ruling.action)
-        if ruling.repair and not set(rules) & set(REPAIRED):
-            raise ValueError(f"{pattern}: only {' and '.join(REPAIRED)} can be repaired")
+        if ruling.repair and not set(rules) & set(REPAIRABLE):
+            *some, last = REPAIRABLE
+            raise ValueError(f"{pattern}: only {', '.join(some)} and {last} can be repaired")
     for each in exceptions:
         _check_exception(each)
 

@@ -4,8 +4,9 @@ Read each source of settings: the table of a file, environment variables, comman
 Each source yields values with their places, checked one by one. `merging` combines them.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from assay.settings.locations import Log
 from assay.settings.schema import (
@@ -98,7 +99,7 @@ def in_flags(rows: Rows, flags: Sequence[str]) -> Iterator[Given]:
     """Yield the settings of the command line."""
     for flag in flags:
         name, sign, text = flag.partition("=")
-        path = tuple(name.strip().split("."))
+        path = _path_of(name.strip())
         place = f"--set {dotted(path)}"
         if not sign:
             raise SettingsError(f"{place}: expected SECTION.KEY=VALUE")
@@ -111,6 +112,22 @@ def in_flags(rows: Rows, flags: Sequence[str]) -> Iterator[Given]:
                 else f"{place}: unknown key{remedy(rows, path)}"
             )
         yield Given(path, _read(setting, text.strip(), place), place)
+
+
+_QUOTED: Final = re.compile(r'"([^"]*)"(?=\.|$)')
+"""A key in quotes, as in a file of settings; it may have dots in it."""
+
+
+def _path_of(name: str) -> Path:
+    """Return the keys of a dotted *name*, with or without quotes."""
+    parts: list[str] = []
+    at = 0
+    while at <= len(name):
+        quoted = _QUOTED.match(name, at)
+        end = quoted.end() if quoted is not None else (name.find(".", at) + 1 or len(name) + 1) - 1
+        parts.append(quoted[1] if quoted is not None else name[at:end])
+        at = end + 1
+    return tuple(parts)
 
 
 def _read(setting: Setting, text: str, place: str) -> Any:

@@ -26,6 +26,7 @@ from assay.cli.terminal.record_text import (
 )
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import listed
+from assay.core.repair_text import MOST_SHOWN, changes
 from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
 
 _WITH_BYTES: Final = 96
@@ -126,7 +127,7 @@ class JournalTable:
 
     def _wrong(self, record: Record) -> Iterator[str]:
         """
-        Return the quarantined entries and the findings.
+        Return the quarantined entries, the findings and the repairs.
 
         A terminal may show only the first finding, and limits the lines of each. Elsewhere every finding is one line.
         """
@@ -137,6 +138,9 @@ class JournalTable:
         is_whole = self._limit is None or self._shown <= self._view.unfolded
         for each in every_wrong(record) if is_whole else filter(None, [first_wrong(record)]):
             yield from self._indented(each)
+        repairs = record["metadata"].get("repairs")
+        if isinstance(repairs, list) and repairs:
+            yield from self._indented(f"repaired: {changes(repairs, len(repairs) if is_whole else MOST_SHOWN)}")
 
     def _indented(self, text: str) -> list[str]:
         return [plain(_INDENT + text)] if self._limit is None else self._wrapped(text)

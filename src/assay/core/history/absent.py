@@ -16,15 +16,18 @@ from assay.ladder.protocol import Definition
 from assay.rules import violation
 from assay.spec.revisions import handshake
 
+DEFAULTS: Final[Mapping[str, str | int]] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""The value that a client reads for each member that is absent."""
+
 _RESULT_TYPE: Final = "resultType"
-_HINTS: Final[Mapping[str, Any]] = {"ttlMs": 0, "cacheScope": "private"}
+_HINTS: Final = ("ttlMs", "cacheScope")
 
 
 def filled(exchange: Exchange, definition: Definition, result: dict[str, Any]) -> dict[str, Any]:
     """Return *result* as a client reads it: itself, or a copy with the defaults of what is absent."""
     if handshake(exchange.revision):
         return result
-    absent = {name: _HINTS.get(name, "complete") for name in _wrong(definition, result)}
+    absent = {name: DEFAULTS[name] for name in _wrong(definition, result)}
     return {**result, **absent} if absent else result
 
 

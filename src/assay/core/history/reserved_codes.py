@@ -14,8 +14,11 @@ from assay.spec.revisions import handshake
 
 _DEFINED: Final = frozenset({-32020, -32021, -32022})
 
+NOT_FOUND: Final = -32002
+"""The code of older revisions for a resource that is not there; from 2026-07-28 on that is -32602."""
+
 _WITHDRAWN: Final[Mapping[int, str]] = {
-    -32002: "Answer with -32602 (invalid params): a resource that is not there has no code of its own any more.",
+    NOT_FOUND: "Answer with -32602 (invalid params): a resource that is not there has no code of its own any more.",
     -32042: 'Ask for the URL in a result with the resultType "input_required".',
 }
 """Codes of older revisions, and their replacements."""

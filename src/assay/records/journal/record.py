@@ -182,6 +182,8 @@ def _metadata(verdict: Verdict, moment: Moment, context: RecordContext, run: Run
         found["restarts"] = run.restarts
     if not verdict.accepted and verdict.onward is verdict.frame:
         found["passed"] = True
+    if verdict.repairs:
+        found["repairs"] = [run.redactor.repair(each) for each in verdict.repairs]
     if context.repeated:
         found["repeated"] = context.repeated
     if run.mode:
