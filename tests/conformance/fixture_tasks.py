@@ -41,7 +41,7 @@ class Task:
         self.created = self.updated = now()
         self.status = "working"
         self.details: JSON = {}
-        """What the status adds: `inputRequests`, `result` or `error`."""
+        """What the status adds: `inputRequests`, `result`, or `error` with a message for people."""
         self._answers: JSON = {}
         self._answered = asyncio.Event()
         self._work = asyncio.create_task(self._run(job, arguments))
@@ -53,7 +53,8 @@ class Task:
         except Failed as why:
             self._become("completed", result={"content": [text(str(why))], "isError": True})
         except exceptions.MCPError as why:
-            self._become("failed", error={"code": why.code, "message": why.message})
+            details = {"statusMessage": why.message, "error": {"code": why.code, "message": why.message}}
+            self._become("failed", **details)
 
     def _become(self, status: str, **details: Any) -> None:
         self.status, self.details, self.updated = status, details, now()

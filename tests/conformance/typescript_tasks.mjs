@@ -38,7 +38,7 @@ class Task {
         try {
             end = ['completed', { result: await job.work(given, this) }];
         } catch (why) {
-            if (why instanceof ProtocolError) end = ['failed', { error: { code: why.code, message: why.message } }];
+            if (why instanceof ProtocolError) end = ['failed', { statusMessage: why.message, error: { code: why.code, message: why.message } }];
             else end = ['completed', { result: { content: [text(why.message)], isError: true } }];
         }
         if (this.status !== 'cancelled') this.become(...end);
