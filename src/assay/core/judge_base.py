@@ -128,7 +128,8 @@ def repeated_headers(known: Contract | None) -> ParamHeaders:
 
 def is_refused(found: Sequence[Violation]) -> bool:
     """Return whether one of the violations *found* stops the message."""
-    return any(each.stops for each in found)
+    # Most messages have no violation, and a generator takes 0.3 µs.
+    return bool(found) and any(each.stops for each in found)
 
 
 def _reason_first(found: Sequence[Violation]) -> Sequence[Violation]:

@@ -126,7 +126,7 @@ class Memory:
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
             exchange.declared = asking_back.declared_in(declared)
-            if declared:
+            if "extensions" in declared or "experimental" in declared:
                 judge: Judge = exchange.entry.judge
                 found += self.extensions.declared(side.party, declared, _CAPABILITIES_AT, judge, budget)
 
@@ -330,7 +330,7 @@ class Memory:
         read = absent.filled(exchange, definition, result)
         faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
         found += faults if read is result else absent.described(faults, result)
-        if any(each.stops for each in self._decided(faults, exchange.tool)):
+        if faults and any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
         found += self._stateless.check_result(exchange, result)
         return self._check_promise(exchange, result, found, budget)
@@ -341,19 +341,24 @@ class Memory:
     def _result_definition(self, exchange: Exchange, result: dict[str, Any], judge: Judge, found: Found) -> Definition:
         """Return what a result is judged by, according to its type, which may be that of a declared extension."""
         kind = result.get("resultType")
-        form = judge.result_form(exchange.method, kind) if isinstance(kind, str) else None
+        form = judge.result_form(exchange.method, kind) if isinstance(kind, str) and kind != "complete" else None
         if form is not None and form[0].identifier in (exchange.declared or ()):
             return form[1]
         wrong = list(judge.check_result_type(exchange.method, result))
-        # Asking for input is no type of an extension: the specification defines it, for three methods.
-        if form is None and kind != "input_required" and self._is_extended(exchange):
-            wrong = [state_rules.beyond(each, judge.revision) for each in wrong]
-        elif form is not None:
-            wrong = [state_rules.undeclared_result(each, form[0].identifier) for each in wrong]
-        found += wrong
+        if wrong:
+            found += self._undeclared_type(exchange, wrong, kind, None if form is None else form[0].identifier)
         name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
         definition: Definition = exchange.entry.result
         return definition if name is None else judge.definition(name)
+
+    def _undeclared_type(self, exchange: Exchange, wrong: Found, kind: Any, identifier: str | None) -> Found:
+        """Return what is *wrong* with a result type; *identifier* is that of the known extension that defines it."""
+        if identifier is not None:
+            return [state_rules.undeclared_result(each, identifier) for each in wrong]
+        # Asking for input is no type of an extension: the specification defines it, for three methods.
+        if kind == "input_required" or not self._is_extended(exchange):
+            return wrong
+        return [state_rules.beyond(each, exchange.revision) for each in wrong]
 
     def _is_extended(self, exchange: Exchange) -> bool:
         """Return whether either party declared something that is unknown here."""

@@ -5,14 +5,13 @@ Each extension has modules of its own; the tables at the end say which of them t
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.core import state_rules
 from assay.core.extensions import declarations
-from assay.core.extensions.task_states import METHODS, NOTIFICATION, TaskStates
 from assay.core.history import answer_rules
 from assay.core.history.subscriptions import LISTEN
 from assay.core.party_state import Side
@@ -20,7 +19,13 @@ from assay.engine.budget import Budget
 from assay.ladder.protocol import Judge
 from assay.spec.extensions.official import TASKS, Extension
 
+if TYPE_CHECKING:
+    from assay.core.extensions.task_states import TaskStates
+
 Found = list[Violation]
+
+_TASK_METHODS: Final = frozenset(each.name for each in TASKS.methods if each.kind == "request")
+_TASK_CHANGED: Final = "notifications/tasks"
 
 _ONCE: Final = frozenset(
     {
@@ -37,12 +42,22 @@ _MOST_REPORTED: Final = 1000
 class ServerExtensions:
     """What extensions know of one server. All conversations with it share this."""
 
-    __slots__ = ("reported", "tasks")
+    __slots__ = ("_limits", "_tasks", "reported")
 
     def __init__(self, limits: Limits) -> None:
-        self.tasks = TaskStates(limits)
+        self._limits = limits
+        self._tasks: TaskStates | None = None
         self.reported: set[tuple[str, str, str]] = set()
         """The reports that are not repeated: rule, place, and what was found."""
+
+    @property
+    def tasks(self) -> "TaskStates":
+        """The tasks of the server."""
+        if self._tasks is None:
+            from assay.core.extensions.task_states import TaskStates  # noqa: PLC0415 - few servers have tasks
+
+            self._tasks = TaskStates(self._limits)
+        return self._tasks
 
 
 class ExtensionState:
@@ -118,7 +133,7 @@ class ExtensionState:
         extension: Extension | None = exchange.entry.extension
         if extension is not None:
             found += self._check_server(exchange, extension)
-        take = _TAKEN.get(exchange.method)
+        take = _TAKEN.get(exchange.entry.name)
         return 0 if take is None else take(self, exchange, params, found, budget)
 
     def _check_server(self, exchange: Exchange, extension: Extension) -> Found:
@@ -135,12 +150,12 @@ class ExtensionState:
 
         Return at least how many violations there are beyond those in *found*.
         """
-        check = _CHECKED.get(exchange.method)
+        check = _CHECKED.get(exchange.entry.name)
         return 0 if check is None else check(self, exchange, result, found, budget)
 
     def answered(self, exchange: Exchange, result: dict[str, Any]) -> None:
         """Note that a result was forwarded."""
-        learn = _LEARNED.get(exchange.method)
+        learn = _LEARNED.get(exchange.entry.name)
         if learn is not None:
             learn(self, exchange, result)
 
@@ -159,13 +174,13 @@ class ExtensionState:
     ) -> list[Violation]:
         """Return the violations of a notification; *declared* are the capabilities of the request that listens."""
         found: Found = []
-        if method == NOTIFICATION and isinstance(params, dict) and not judge.features.handshake:
+        if method == _TASK_CHANGED and isinstance(params, dict) and not judge.features.handshake:
             self.shared.tasks.check_note(params, judge, declared, found)
         return found
 
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
         """Note that a notification was forwarded."""
-        if method == NOTIFICATION:
+        if method == _TASK_CHANGED:
             self.shared.tasks.noted(params)
 
     # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,15 +234,15 @@ Take = Callable[[ExtensionState, Exchange, dict[str, Any], Found, Budget], int]
 Learn = Callable[[ExtensionState, Exchange, dict[str, Any]], None]
 
 _TAKEN: Final[Mapping[str, Take]] = {
-    **dict.fromkeys(METHODS, ExtensionState._take_task),
+    **dict.fromkeys(_TASK_METHODS, ExtensionState._take_task),
     LISTEN: ExtensionState._take_listen,
 }
 _CHECKED: Final[Mapping[str, Take]] = {
-    **dict.fromkeys(METHODS, ExtensionState._check_task),
+    **dict.fromkeys(_TASK_METHODS, ExtensionState._check_task),
     "tools/call": ExtensionState._check_call,
 }
 _LEARNED: Final[Mapping[str, Learn]] = {
-    **dict.fromkeys(METHODS, ExtensionState._learn_task),
+    **dict.fromkeys(_TASK_METHODS, ExtensionState._learn_task),
     "tools/call": ExtensionState._learn_call,
 }
 """What is done with a request, with its result, and once that was forwarded, by the method."""
