@@ -18,8 +18,8 @@ from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
+from assay.engine.canonical import canonical, fingerprint
 from assay.ladder import syntax
-from assay.lock.canonical import canonical, fingerprint
 from assay.lock.changes import KINDS, ChangeKind
 from assay.lock.locked import WAYS, Locked, Way
 
