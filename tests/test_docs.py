@@ -25,7 +25,9 @@ from assay.settings import Settings
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-RUNGS = ("framing", "syntax", "envelope", "protocol", "contract", "lock")
+RUNGS = ("framing", "syntax", "envelope", "protocol", "contract", "lock", "draft")
+PAGE_OF = {"draft": "preview"}
+"""The page of a rung, if it is not called like the rung."""
 
 SECONDS = 60
 """What one sample may take. All of them together take a few seconds; a machine under load takes longer."""
@@ -299,12 +301,13 @@ def text(name: str) -> str:
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_on_the_page_of_rules_and_on_that_of_its_rung(rule: str) -> None:
     assert f"### {rule}\n" in text("rules.md")
-    assert f"[{rule}](rules.md#{rule.replace('/', '')})" in text(f"{RULES[rule].rung}.md")
+    rung = RULES[rule].rung
+    assert f"[{rule}](rules.md#{rule.replace('/', '')})" in text(f"{PAGE_OF.get(rung, rung)}.md")
 
 
 @pytest.mark.parametrize("rung", RUNGS)
 def test_the_page_of_a_rung_has_no_rule_that_does_not_exist(rung: str) -> None:
-    named = set(re.findall(rf"\b{rung}/[a-z][a-z0-9-]*", text(f"{rung}.md")))
+    named = set(re.findall(rf"\b{rung}/[a-z][a-z0-9-]*", text(f"{PAGE_OF.get(rung, rung)}.md")))
     assert named <= set(RULES)
 
 

@@ -26,7 +26,7 @@ def test_a_rule_says_all_that_a_person_needs(rule: object) -> None:
     from assay.rules import Rule
 
     assert isinstance(rule, Rule)
-    assert rule.rung in {"framing", "syntax", "envelope", "protocol", "contract", "lock", "guard"}
+    assert rule.rung in {"framing", "syntax", "envelope", "protocol", "contract", "lock", "guard", "draft"}
     for text in (rule.asks, rule.why, rule.fix):
         assert text.endswith(".")
     assert rule.source

@@ -236,6 +236,10 @@ class Exchange:
     """The log level that the request asks for, as a rank, if each request does (2026-07-28)."""
     scope: str | None = None
     """The cacheScope of the page before the requested one, if it is known (2026-07-28)."""
+    known: Any = None
+    """The tags that the request names as known, by method, if a preview of drafts needs them."""
+    pages: Any = None
+    """The pages of the list before the requested one, if a preview of drafts compares them."""
     alone: bool = False
     """Whether its conversation has all messages about it and no others: over HTTP without a session (2026-07-28)."""
     over_http: bool = False

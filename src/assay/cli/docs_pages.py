@@ -17,7 +17,11 @@ _RUNGS = {
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
+    "draft": "Does it follow a draft for the next revision? Judged only with `--preview`, and never stopped.",
 }
+
+_PAGES_OF_RUNGS = {"draft": "preview"}
+"""The page of a rung, if it is not called like the rung."""
 
 
 def rules_page() -> str:
@@ -37,7 +41,8 @@ def rules_page() -> str:
         "",
     ]
     for rung, question in _RUNGS.items():
-        parts += [f"## {rung}", "", question, f"The page on [{rung}]({rung}.md) has more.", ""]
+        page = _PAGES_OF_RUNGS.get(rung, rung)
+        parts += [f"## {rung}", "", question, f"The page on [{page}]({page}.md) has more.", ""]
         for rule in RULES.values():
             if rule.rung == rung:
                 parts += _rule(rule)
@@ -46,14 +51,14 @@ def rules_page() -> str:
 
 def _rule(rule: Rule) -> list[str]:
     error = CanonicalError.to_jsonrpc_error(rule.code)
-    status = CanonicalError.to_http_status(rule.code)
+    refusal = f"as an error {error['code']} “{error['message']}”, HTTP {CanonicalError.to_http_status(rule.code)}"
     return [
         f"### {rule.id}",
         "",
         f"{rule.asks}",
         f"{rule.why}",
         "",
-        f"- By default: **{rule.action}**, as an error {error['code']} “{error['message']}”, HTTP {status}.",
+        f"- By default: **{rule.action}**, {'never stopped' if rule.is_draft else refusal}.",
         *([f"- With `guard.strict`: **{rule.strict}**."] if rule.strict else []),
         f"- A policy may say: {', '.join(fitting(rule.id))}.",
         f"- Source: {rule.source.replace('{revision}', '(the revision in use)')}.",

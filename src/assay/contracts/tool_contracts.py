@@ -213,6 +213,7 @@ class Tools:
         "complete",
         "declared",
         "known",
+        "tags",
     )
 
     def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes) -> None:
@@ -226,6 +227,8 @@ class Tools:
         The capabilities that the server has declared in a conversation without handshake; None before. Kept here,
         because each request may be a conversation of its own, and these share what they know of the server.
         """
+        self.tags: Any = None
+        """What a preview of drafts remembers of the tags of lists; None before the first. Kept here for that reason."""
         self._limit = limit
         self._most_bytes = most_bytes
         self._bytes = 0
@@ -350,6 +353,7 @@ class Tools:
         made.known.update(self.known)
         made._bytes = self._bytes
         made._quarantined, made._forgetful = set(self._quarantined), self._forgetful
+        made.tags = self.tags.handed_down() if self.tags is not None else None
         return made
 
     def changed(self) -> None:

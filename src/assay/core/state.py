@@ -6,7 +6,7 @@ contradicts it gets a violation in the list that the caller passes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY
@@ -27,6 +27,9 @@ from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.spec.revisions import handshake
 
+if TYPE_CHECKING:
+    from assay.core.history.preview import Preview
+
 Found = list[Violation]
 
 _EXTENSIONS: Final = frozenset({"extensions", "experimental"})
@@ -44,6 +47,7 @@ class Memory:
         quick: bool,
         tools: Tools | None = None,
         policy: Policy | None = None,
+        preview: bool = False,
     ) -> None:
         self.limits = limits
         self._quick = quick
@@ -55,6 +59,7 @@ class Memory:
         self._forms = Forms()
         self._rounds = Rounds()
         self._stateless = StatelessState(self.sides[Party.CLIENT], whole=revision is None)
+        self._preview = _previewing() if preview else None
         self._goes_beyond = False
         """Whether a request without a handshake declared an extension, which the server may then use."""
         self._settle()
@@ -72,6 +77,8 @@ class Memory:
         meta = params.get("_meta")
         if isinstance(meta, dict):
             self._take_meta(side, exchange, meta, found)
+        if self._preview is not None:
+            found += self._preview.check_params(exchange, params, budget.violations)
         name = params.get("name")
         if exchange.method == "tools/call" and isinstance(name, str):
             exchange.detail = name[:100]
@@ -129,6 +136,8 @@ class Memory:
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """Note that a request was forwarded, which may decide the era."""
         self._stateless.asked(exchange, message)
+        if self._preview is not None:
+            self._preview.asked(exchange, message, self.tools)
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
@@ -222,6 +231,8 @@ class Memory:
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """Note that a notification was forwarded. Return the exchange that it concerns, if any."""
         self._stateless.noted(method, params)
+        if self._preview is not None:
+            self._preview.noted(method, self.tools)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
@@ -276,6 +287,8 @@ class Memory:
             )
             found += reserved_codes.check(exchange, message["error"])
             found += features.check_error(exchange, message["error"]["code"], self.sides)
+            if self._preview is not None:
+                found += self._preview.check_error(exchange, message["error"], budget.violations)
             return more
         result = message["result"]
         if entry.result is None:
@@ -303,6 +316,8 @@ class Memory:
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
         found += self._stateless.check_result(exchange, result)
+        if self._preview is not None:
+            found += self._preview.check_result(exchange, result, budget)
         return self._check_promise(exchange, result, found, budget)
 
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
@@ -346,6 +361,8 @@ class Memory:
             return
         result = message["result"]
         self._stateless.answered(exchange, result)
+        if self._preview is not None:
+            found += self._preview.answered(exchange, result, self.tools)
         if exchange.as_task:
             self._tasks.started(exchange, result)
             return
@@ -375,6 +392,8 @@ class Memory:
         server.garbage = 0
         self._tasks.renew()
         self._stateless.renew()
+        if self._preview is not None:
+            self._preview.renew(self.tools)
         self.tools.changed()
 
     def forget_settled(self) -> None:
@@ -418,6 +437,12 @@ class Memory:
             settled = self.lifecycle.phase in {"operating", "stateless"}
             if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = judge.calls[party, "request"].get("tools/call")
+
+
+def _previewing() -> "Preview":
+    from assay.core.history.preview import Preview  # noqa: PLC0415 - most conversations have no preview
+
+    return Preview()
 
 
 # Functions, not bound methods: those would keep an ended conversation and its tools in a reference cycle.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
@@ -95,18 +95,21 @@ class Inquiry:
         capabilities: Mapping[str, Any] = NO_CAPABILITIES,
         *,
         heard: Callable[[Verdict], None] | None = None,
+        preview: bool = False,
     ) -> None:
         """
         *client* and *capabilities* are declared to the server; capabilities only if the revision has them.
 
         *heard* gets the verdict on every message of either side; nothing is stopped. Without it, findings go to *log*.
+        With *preview* drafts are judged, too.
         """
         self._line = line
         self._heard = heard
         self._client = dict(client)
         self._capabilities = capabilities
         self._log = log
-        self._conversation = Conversation(limits=limits, mode="enforce" if heard is None else "audit")
+        mode: Literal["enforce", "audit"] = "enforce" if heard is None else "audit"
+        self._conversation = Conversation(limits=limits, mode=mode, preview=preview)
         self._deadline = deadline
         self._asked = 0
         self._outdated: set[str] = set()
@@ -321,17 +324,19 @@ def conversing(
     capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     heard: Callable[[Verdict], None] | None = None,
     discovers: bool = True,
+    preview: bool = False,
 ) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
     """
     Open a conversation in the newest revision of the server; yield it, and the server's description of itself.
 
     With *discovers* false, server/discover is not sent: the server is known to need a handshake. Some servers exit, or
-    stop responding, after any request before a handshake: those are opened again. Raises `InquiryError`.
+    stop responding, after any request before a handshake: those are opened again. *preview* is as for `Inquiry`.
+    Raises `InquiryError`.
     """
     deadline = time.monotonic() + timeout
     if discovers:
         with opened() as line:
-            inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+            inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, preview=preview)
             answers = True
             try:
                 opening = inquiry.discover(timeout / 3)
@@ -341,5 +346,5 @@ def conversing(
                 yield inquiry, opening or inquiry.initialize()
                 return
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+        inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, preview=preview)
         yield inquiry, inquiry.initialize()
