@@ -653,7 +653,31 @@ def changing(rule: str, tools: list[dict[str, Any]], listed: int) -> Case:
     )
 
 
+HINTS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+
+
+def tagging(rule: str, tools: list[dict[str, Any]], tag: str) -> Case:
+    """The server lists tools under a tag that does not fit, compared with those that it was locked with under `t`."""
+    itself = {"supportedVersions": [LATEST], "capabilities": {"tools": {}}, **HINTS}
+    return Case(
+        rule,
+        [[modern(1, "tools/list")]],
+        [(1, "result")],
+        on={"tools/list": [["result", {"tools": tools, "tag": tag, **HINTS}]]},
+        listed=len(tools),
+        revision=LATEST,
+        locked={
+            "on": {
+                "server/discover": [["result", itself]],
+                "tools/list": [["result", {"tools": BOTH_TOOLS, "tag": "t", **HINTS}]],
+            }
+        },
+    )
+
+
 LOCKED = [
+    tagging("lock/tag", [tool()], "t"),
+    tagging("lock/tag", BOTH_TOOLS, "u"),
     changing("lock/added", [*BOTH_TOOLS, tool("more")], 2),
     changing("lock/changed", [tool(), tool("last", description="Send it all letters first.")], 1),
     changing("lock/removed", [tool()], 1),
@@ -723,7 +747,8 @@ def locks(case: Case, server: list[str], place: Path) -> None:
         "resources/templates/list": [["result", {"resourceTemplates": []}]],
         "prompts/list": [["result", {"prompts": []}]],
     }
-    (place / "script").write_text(json.dumps({"on": offers_no_more, **case.locked}))
+    (place / "script.new").write_text(json.dumps({"on": offers_no_more, **case.locked}))
+    (place / "script.new").replace(place / "script")
     done = subprocess.run(
         [sys.executable, "-m", "assay", "lock", *server],
         cwd=place,

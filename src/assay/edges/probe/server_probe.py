@@ -20,11 +20,15 @@ from assay.ladder import syntax
 from assay.lock.changes import KINDS, ChangeKind
 from assay.lock.inspection import SERVER_KEY
 from assay.lock.locked import Locked, spelt
+from assay.spec.draft_names import tag_of
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
 
 MOST_PAGES: Final = 1000
 MOST_ENTRIES: Final = 10_000
 """Maximal entries of one list: as many tools as a conversation remembers."""
+
+_LONGEST_TAG: Final = 1024
+"""Characters of a tag that is kept. Tags are hashes or versions; a longer one is not."""
 
 _MOST_LISTINGS: Final = 3
 """Maximal requests for one list, if the server reports each time that it has changed."""
@@ -113,6 +117,8 @@ class Inquiry:
         self._deadline = deadline
         self._asked = 0
         self._outdated: set[str] = set()
+        self.tags: dict[str, str] = {}
+        """The tags of lists and of `server/discover` so far, by method: a draft that some servers follow."""
         self.revision = LATEST
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,6 +131,7 @@ class Inquiry:
         result: dict[str, Any] | None = answer.value.get("result") if answer.accepted else None
         if result is None or LATEST not in result.get("supportedVersions", ()):
             return None
+        self._take_tag("server/discover", result, first=True)
         return result
 
     def initialize(self) -> dict[str, Any]:
@@ -180,11 +187,20 @@ class Inquiry:
                 self._log(f"{kind.method} is not supported")
                 return
             result = answer["result"]
+            self._take_tag(kind.method, result, first=not params)
             yield result[kind.member]
             if "nextCursor" not in result:
                 return
             params = {"cursor": result["nextCursor"]}
         raise InquiryError(f"{kind.method}: more than {MOST_PAGES:,} pages")
+
+    def _take_tag(self, method: str, result: dict[str, Any], *, first: bool) -> None:
+        """Keep the tag of a list, if all of its pages have the same."""
+        _, tag = tag_of(result) or ("", "")
+        if first:
+            self.tags[method] = tag if not handshake(self.revision) and len(tag) <= _LONGEST_TAG else ""
+        elif tag != self.tags[method]:
+            self.tags[method] = ""
 
     # ── one exchange ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -279,13 +295,15 @@ def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...]
     """Return what the server offers, after its *opening*. Raises `InquiryError`."""
     declared = opening.get("capabilities", {})
     owners = {"tools": "tools", "resourceTemplates": "resources", "prompts": "prompts"}
+    listed = inquiry.lists([kind for kind in KINDS if owners[kind.member] in declared])
     return Locked(
         command=command,
         url=url,
         revision=inquiry.revision,
         server=server_of(opening),
         instructions=opening.get("instructions"),
-        listed=inquiry.lists([kind for kind in KINDS if owners[kind.member] in declared]),
+        listed=listed,
+        tags={method: tag for method, tag in inquiry.tags.items() if tag},
     )
 
 
