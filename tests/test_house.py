@@ -29,6 +29,7 @@ LATE = {
 
 SHARED_MODULE_NAMES = {
     "contract": "the rung, and the rules of the rung",
+    "drafts": "the drafts of JSON Schema, and the rules from drafts of the protocol",
     "envelope": "the rung, and the rules of the rung",
     "protocol": "the rung, and the rules of the rung",
     "replay": "the command, and what it does with a journal",

@@ -23,9 +23,9 @@ def each(rows: list[Row]) -> list[object]:
     ]
 
 
-def judged(row: Row, revision: str, mode: str) -> list[tuple[str | None, Verdict]]:
+def judged(row: Row, revision: str, mode: str, *, preview: bool = False) -> list[tuple[str | None, Verdict]]:
     """The rule that each message is said to break, and the verdict on it."""
-    conversation = Conversation(mode=mode)  # type: ignore[arg-type]
+    conversation = Conversation(mode=mode, preview=preview)  # type: ignore[arg-type]
     return [
         (step.breaks, conversation.hear(step.party, step.frame(revision), step.facts)) for step in played(row, revision)
     ]
@@ -34,7 +34,8 @@ def judged(row: Row, revision: str, mode: str) -> list[tuple[str | None, Verdict
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("row", "revision"), each(legal.ROWS))
 def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row, revision: str, mode: str) -> None:
-    for _, verdict in judged(row, revision, mode):
+    """Not of a draft either, whether drafts are judged or not."""
+    for _, verdict in [*judged(row, revision, mode), *judged(row, revision, mode, preview=True)]:
         assert verdict.violations == (), (verdict.frame, verdict.violations)
         assert verdict.onward is verdict.frame
         assert verdict.back is None
@@ -43,9 +44,15 @@ def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row, re
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("row", "revision"), each(illegal.ROWS))
 def test_what_is_not_is_found_where_it_is_and_nothing_else_is_blamed(row: Row, revision: str, mode: str) -> None:
-    for breaks, verdict in judged(row, revision, mode):
+    previews = (True,) if row in illegal.DRAFTS else (False, True)
+    for breaks, verdict in [each for preview in previews for each in judged(row, revision, mode, preview=preview)]:
         found = {each.rule for each in verdict.violations}
         assert (breaks in found) if breaks else not found, (verdict.frame, verdict.violations)
+
+
+@pytest.mark.parametrize(("row", "revision"), each(illegal.DRAFTS))
+def test_what_only_a_draft_forbids_is_legal_without_a_preview(row: Row, revision: str) -> None:
+    assert not any(verdict.violations for _, verdict in judged(row, revision, "enforce"))
 
 
 def test_the_tables_are_large_and_name_every_conversation_once() -> None:

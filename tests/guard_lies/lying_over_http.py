@@ -1,9 +1,10 @@
 """
 `lying_server.py` over Streamable HTTP. Imports nothing of ours.
 
-Its arguments: the file with the script, which is read anew for each session and at the start, and one that the port is
-written to. What is said in answer to a request is the body if it is one line, and events if it is more; an answer to
-another request goes there. A request that nothing is said to waits.
+Its arguments: the file with the script, which is read anew for each session, at the start, and for a request without
+a session if it is another file; and one that the port is written to. What is said in answer to a request is the body
+if it is one line, and events if it is more; an answer to another request goes there. A request that nothing is said to
+waits.
 """
 
 import json
@@ -50,6 +51,11 @@ class Lying(ThreadingHTTPServer):
         """Reads the script."""
         with open(self.script, "rb") as file:
             self.liar = lying_server.Server(json.load(file))
+            self.read = os.fstat(file.fileno())
+
+    def is_outdated(self) -> bool:
+        """Whether there is another script by now."""
+        return not os.path.samestat(os.stat(self.script), self.read)
 
     def react(self, body: bytes, idents: set[str]) -> list[bytes]:
         """What is said to a message; what answers another goes its own way."""
@@ -107,6 +113,8 @@ class Handler(BaseHTTPRequestHandler):
         if session is None and b'"initialize"' in body:
             opens = os.urandom(16).hex()
             self.server.sessions.add(opens)
+            self.server.begin()
+        elif session is None and self.server.is_outdated():
             self.server.begin()
         idents = asked(body)
         lines = self.server.react(body, idents)

@@ -10,6 +10,8 @@ A server that offers what a file says, each time it is asked.
     revisions           that it speaks; the first is its own
     tools, prompts, resourceTemplates
     page                entries of one page
+    tags                a tag, or an array of one for each page, by method
+    tagged              the member that has the tag, if not "tag"
     record              a file for all that the server is told
     next                another such object, which holds from the second listing of tools on, after a list_changed
     capable             another such object, whose members hold for a client that declares capabilities
@@ -98,7 +100,8 @@ class Server:
         if method == "server/discover" and STATELESS in revisions:
             meta = {"_meta": {SERVER_KEY: itself}}
             cached = {"ttlMs": 0, "cacheScope": "public", "resultType": "complete"}
-            return {"supportedVersions": revisions, "capabilities": capabilities, **said, **cached, **meta}, None
+            itself = {"supportedVersions": revisions, "capabilities": capabilities, **said, **cached, **meta}
+            return itself | self.tag(method, 0), None
         if method in MEMBERS and MEMBERS[method] in offer:
             return self.page(method, params, stateless), None
         return None, {"code": -32601, "message": "Method not found"}
@@ -114,7 +117,14 @@ class Server:
         result: dict[str, Any] = {MEMBERS[method]: entries[start : start + size]}
         if start + size < len(entries):
             result["nextCursor"] = str(start + size)
+        result |= self.tag(method, start // size)
         return result | ({"resultType": "complete", "ttlMs": 0, "cacheScope": "public"} if stateless else {})
+
+    def tag(self, method: str, page: int) -> dict[str, Any]:
+        """The member with the tag of a page, if it has one."""
+        tag = self.offer.get("tags", {}).get(method)
+        tag = tag[page] if isinstance(tag, list) else tag
+        return {} if tag is None else {self.offer.get("tagged", "tag"): tag}
 
 
 def declares_capabilities(params: dict[str, Any]) -> bool:

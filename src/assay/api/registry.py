@@ -16,9 +16,9 @@ from assay.base.verdict import Violation
 from assay.contracts.own_tools import TOOLS
 from assay.contracts.store import wholly_compiled
 from assay.engine.admission import SchemaRefusal
+from assay.engine.canonical import fingerprint
 from assay.engine.compiled import Compiled
 from assay.ladder import envelope, syntax
-from assay.lock.canonical import fingerprint
 from assay.rules import broken
 
 Direction = Literal["input", "output"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.header_options import add_headers
 from assay.cli.program import program
-from assay.cli.serve import add_settings
+from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,6 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
+    add_preview(parser)
     add_settings(parser)
     parser.add_argument(
         "words", nargs="*", metavar="URL TOOL ARGUMENTS", help="the server at URL, a tool, a JSON object"
@@ -204,7 +205,9 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
             return _opened(args, wanted, settings, signals, client)
 
         try:
-            with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (asking, opening):
+            with conversing(
+                opened, _ignore, limits, args.timeout, client=client, heard=found.add, preview=settings.guard.preview
+            ) as (asking, opening):
                 report = _CallReport(args, wanted, asking, opening, found)
                 report.list_tools()
                 return report.tools() if wanted.tool is None else report.call(wanted.tool)

@@ -10,10 +10,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.ci import LEVELS
-from assay.cli.serve import add_settings
+from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
-    from assay.base.limits import Limits
     from assay.base.verdict import Verdict
     from assay.cli.evidence import Piece
     from assay.core.policy import Policy
@@ -63,6 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--literal", action="store_true", help="judge by the official schema without corrections of its known errors"
     )
     parser.add_argument("--policy", action="store_true", help="judge by the policy of the settings, as a guard does")
+    add_preview(parser)
     add_settings(parser)
     parser.set_defaults(run=run)
 
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     for index, piece in enumerate(pieces):
         _progress(index, len(pieces), piece.name)
         report = (_CheckJson if args.format == "json" else _TextReport)(args, piece.name, is_first=not index)
-        worst = max(worst, _check(args, piece, report, settings.guard_limits, policy))
+        worst = max(worst, _check(args, piece, report, settings, policy))
     return worst
 
 
@@ -136,7 +136,7 @@ def _say(line: str) -> None:
 
 
 def _check(
-    args: argparse.Namespace, piece: Piece, report: _TextReport | _CheckJson, limits: Limits, policy: Policy | None
+    args: argparse.Namespace, piece: Piece, report: _TextReport | _CheckJson, settings: Settings, policy: Policy | None
 ) -> int:
     """Judge one file and print findings as they come, so that memory stays bounded; return the exit status."""
     from assay.cli.evidence import opened
@@ -144,7 +144,7 @@ def _check(
 
     name, failed, judged = piece.name, False, False
     try:
-        with opened(args, piece, limits, policy) as evidence:
+        with opened(args, piece, settings, policy) as evidence:
             for each in evidence.judged():
                 judged = True
                 report.add(each)

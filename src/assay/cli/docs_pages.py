@@ -19,8 +19,9 @@ _RUNGS = {
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
+    "draft": "Does it follow a draft for the next revision? Judged only with `--preview`, and never stopped.",
 }
-ELSEWHERE = {"extension": "extensions", "tasks": "extensions"}
+ELSEWHERE = {"extension": "extensions", "tasks": "extensions", "draft": "preview"}
 """The pages of rungs that have none of their own name."""
 
 
@@ -51,14 +52,14 @@ def rules_page() -> str:
 
 def _rule(rule: Rule) -> list[str]:
     error = CanonicalError.to_jsonrpc_error(rule.code)
-    status = CanonicalError.to_http_status(rule.code)
+    refusal = f"as an error {error['code']} “{error['message']}”, HTTP {CanonicalError.to_http_status(rule.code)}"
     return [
         f"### {rule.id}",
         "",
         f"{rule.asks}",
         f"{rule.why}",
         "",
-        f"- By default: **{rule.action}**, as an error {error['code']} “{error['message']}”, HTTP {status}.",
+        f"- By default: **{rule.action}**, {'never stopped' if rule.is_draft else refusal}.",
         *([f"- With `guard.strict`: **{rule.strict}**."] if rule.strict else []),
         f"- A policy may say: {', '.join(fitting(rule.id))}.",
         f"- Source: {rule.source.replace('{revision}', '(the revision in use)')}.",

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from assay.base.limits import Limits
     from assay.base.verdict import Verdict
     from assay.contracts.tool_contracts import Tools
     from assay.core.conversation import Conversation
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from assay.records.journal.reading import JournalEntry, Pages
     from assay.records.recording.judging import RecordingOpening
     from assay.records.transcript import Judged
+    from assay.settings import Settings
 
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
@@ -69,16 +69,16 @@ class Evidence(Protocol):
 
 
 @contextmanager
-def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
+def opened(args: argparse.Namespace, piece: Piece, settings: Settings, policy: Policy | None) -> Iterator[Evidence]:
     """Open a file, or the run with this id. Raises `OSError`."""
     from assay.records.journal.reading import LONGEST_LINE, Pages
 
     path, is_run = piece if piece.is_run else _chosen(args, piece.name)
     # A byte of a message may take six in a recording, as a NUL does, and a row has more than the message.
-    longest = max(LONGEST_LINE, 8 * limits.frame_bytes)
+    longest = max(LONGEST_LINE, 8 * settings.guard_limits.frame_bytes)
     with Pages(path, whole=is_run, longest=longest) as pages:
         is_journal = _JOURNAL.match(pages.peek()) is not None
-        yield (_Journal if is_journal else _Recording)(args, pages, limits, policy)
+        yield (_Journal if is_journal else _Recording)(args, pages, settings, policy)
 
 
 def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
@@ -94,10 +94,11 @@ def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
 class _Recording:
     """The rows of a recording."""
 
-    def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
+    def __init__(self, args: argparse.Namespace, pages: Pages, settings: Settings, policy: Policy | None) -> None:
         from assay.records.recording.judging import Judging
 
-        self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
+        self._args, self._pages, self._policy = args, pages, policy
+        self._limits, self._preview = settings.guard_limits, settings.guard.preview
         self._judging = Judging(self._begin, policy)
 
     @property
@@ -130,14 +131,16 @@ class _Recording:
             policy=self._policy or opening.effect,
             lines=opening.lines,
             tools=opening.tools,
+            preview=self._preview or opening.preview,
         )
 
 
 class _Journal:
     """The records of a journal, judged in the order of `assay replay`."""
 
-    def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
-        self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
+    def __init__(self, args: argparse.Namespace, pages: Pages, settings: Settings, policy: Policy | None) -> None:
+        self._args, self._pages, self._policy = args, pages, policy
+        self._limits, self._preview = settings.guard_limits, settings.guard.preview
         self._unjudged: Counter[str] = Counter()
         self._recorded: Counter[str] = Counter()
         self._tools: dict[str, Tools] = {}
@@ -207,6 +210,7 @@ class _Journal:
             policy=self._policy or opening.effect,
             # Without sessions each request is a conversation of its own, and all share the server's tools.
             tools=self._tools.get(opening.route) if alone else None,
+            preview=self._preview or opening.preview,
         )
         if alone:
             self._tools.setdefault(opening.route, made.tools)

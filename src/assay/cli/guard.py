@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.guard_terms import in_place, introduce, loaded_settings, locked_of, records_of, server_name, terms_of
 from assay.cli.header_options import add_headers
-from assay.cli.serve import add_settings
+from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +89,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
     add_options(parser)
+    add_preview(parser)
     add_reach(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)

@@ -8,9 +8,10 @@ import argparse
 import re
 import sys
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.serve import add_settings
+from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
         " default: as for assay journal show",
     )
+    add_preview(parser)
     add_settings(parser)
     parser.set_defaults(run=run)
 
@@ -85,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
         # Two passes: the exceptions of a conversation must be known before its first line is judged.
         seen = survey(entries(pages))
         pages.rewind()
-        for each in replay(entries(pages), seen, limits=limits, judge=_judge):
+        judge = partial(_judge, preview=directories.settings.guard.preview)
+        for each in replay(entries(pages), seen, limits=limits, judge=judge):
             counts[each.outcome] += 1
             if each.outcome == "different":
                 print("\n".join(_lines(each)))
@@ -97,10 +100,13 @@ def run(args: argparse.Namespace) -> int:
     return 1 if counts["different"] else 0
 
 
-def _judge(opening: ReplayOpening) -> ReplayJudge:
+def _judge(opening: ReplayOpening, *, preview: bool) -> ReplayJudge:
+    """Return the judge of a conversation; *preview* judges drafts even if the guard did not."""
     from assay.records.journal.replay import plain_judge
 
-    return judge_of_assets(opening) if opening.server == "assets" else plain_judge(opening)
+    if opening.server == "assets":
+        return judge_of_assets(opening)
+    return plain_judge(opening._replace(preview=preview or opening.preview))
 
 
 def judge_of_assets(opening: ReplayOpening) -> ReplayJudge:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.rules import Rule
 
-_RUNGS = ("framing", "syntax", "envelope", "protocol", "extension", "tasks", "contract", "lock", "guard")
+_RUNGS = ("framing", "syntax", "envelope", "protocol", "extension", "tasks", "contract", "lock", "guard", "draft")
 """The rungs from the bytes up. A test compares them with the rules."""
 
 # Minimal width of the column with sentences; on a narrower terminal the sentence goes on the next line.
@@ -109,14 +109,14 @@ def _explanation(rule: Rule) -> list[str]:
 
     style = Style(sys.stdout)
     error = CanonicalError.to_jsonrpc_error(rule.code)
-    status = CanonicalError.to_http_status(rule.code)
+    refusal = f"as an error {error['code']} “{error['message']}”, HTTP {CanonicalError.to_http_status(rule.code)}"
     parts = [
         ("asks", rule.asks),
         ("why", rule.why),
         ("source", rule.source.replace("{revision}", "(the revision in use)")),
         ("breaks it", rule.example),
         ("what to do", rule.fix),
-        ("by default", f"{rule.action}; as an error {error['code']} “{error['message']}”, HTTP {status}"),
+        ("by default", f"{rule.action}; {'never stopped' if rule.is_draft else refusal}"),
     ]
     if rule.strict:
         parts.append(("strict", f"{rule.strict}, where guard.strict is set"))

@@ -128,7 +128,7 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     file = list(in_table(rows, found.table, found.place))
     # An error in the file is reported here, not when the guard starts.
     made(Settings, file)
-    refused = [f"guard.policy.{rung}/*=refuse" for rung in {each.rung for each in RULES.values()}]
+    refused = [f"guard.policy.{rung}/*=refuse" for rung in {each.rung for each in RULES.values() if not each.is_draft}]
     weak = {each.path: each for each in weakenings(file, (), "")}
     for each in weakenings(file, list(in_flags(rows, refused)), ""):
         weak.setdefault(each.path, each)

@@ -227,6 +227,7 @@ class Tools:
         "declared",
         "known",
         "rounds",
+        "tags",
     )
 
     def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes) -> None:
@@ -245,6 +246,8 @@ class Tools:
         self.rounds: Any = None
         """The requests for input of all conversations without handshake about the server, kept here for the same
         reason; None before the first."""
+        self.tags: Any = None
+        """What a preview of drafts remembers of the tags of lists; None before the first. Kept here for that reason."""
         self._limit = limit
         self._most_bytes = most_bytes
         self._bytes = 0
@@ -371,6 +374,7 @@ class Tools:
         made._quarantined, made._forgetful = set(self._quarantined), self._forgetful
         # A server without sessions has what it needs in the state itself, and a new process continues.
         made.rounds = self.rounds
+        made.tags = self.tags.handed_down() if self.tags is not None else None
         return made
 
     def changed(self) -> None:

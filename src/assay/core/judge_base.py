@@ -59,6 +59,7 @@ class JudgeBase:
         lock: "Inspection | None" = None,
         policy: Policy | None = None,
         lines: bool = False,
+        preview: bool = False,
     ) -> None:
         if mode not in {"enforce", "audit"}:
             raise ValueError(f"mode is enforce or audit, not {mode!r}")
@@ -69,8 +70,9 @@ class JudgeBase:
         self.limits = limits
         self._enforcing = mode == "enforce"
         self._profile = envelope.PROFILES[profile]
-        # The quick look supports the common profile only.
-        self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp", tools=tools, policy=policy)
+        # The quick look supports the common profile only, and knows nothing of drafts.
+        quick = profile == "mcp" and not preview
+        self._memory = Memory(limits, revision, errata=errata, quick=quick, tools=tools, policy=policy, preview=preview)
         self._policy = policy
         self._sides = self._memory.sides
         self._client, self._server = self._sides[CLIENT], self._sides[SERVER]

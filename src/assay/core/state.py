@@ -6,7 +6,7 @@ contradicts it gets a violation in the list that the caller passes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY
@@ -30,6 +30,9 @@ from assay.ladder import contract
 from assay.ladder.protocol import MAY_ASK_BACK, Definition, Judge
 from assay.spec.revisions import handshake
 
+if TYPE_CHECKING:
+    from assay.core.history.preview import Preview
+
 Found = list[Violation]
 
 _CAPABILITIES_AT: Final = f"/params/_meta/{CAPABILITIES_KEY.replace('/', '~1')}"
@@ -47,6 +50,7 @@ class Memory:
         quick: bool,
         tools: Tools | None = None,
         policy: Policy | None = None,
+        preview: bool = False,
     ) -> None:
         self.limits = limits
         self._quick = quick
@@ -61,6 +65,7 @@ class Memory:
         """Whether it begins here: otherwise rounds may begin in another conversation about the same server."""
         self._stateless = StatelessState(self.sides[Party.CLIENT], whole=revision is None)
         self.extensions = ExtensionState(self.sides, self.tools, limits)
+        self._preview = _previewing() if preview else None
         self._settle()
 
     def once(self, found: Found) -> Found:
@@ -80,6 +85,8 @@ class Memory:
         meta = params.get("_meta")
         if isinstance(meta, dict):
             self._take_meta(side, exchange, meta, found, budget)
+        if self._preview is not None:
+            found += self._preview.check_params(exchange, params, budget.violations)
         name = params.get("name")
         if exchange.method == "tools/call" and isinstance(name, str):
             exchange.detail = name[:100]
@@ -161,6 +168,8 @@ class Memory:
         self._stateless.asked(exchange, message)
         if exchange.retries is not None:
             exchange.retries.open = False
+        if self._preview is not None:
+            self._preview.asked(exchange, message, self.tools)
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
@@ -253,6 +262,8 @@ class Memory:
         self._stateless.noted(method, params)
         if side.party is Party.SERVER:
             self.extensions.noted(method, params)
+        if self._preview is not None:
+            self._preview.noted(method, self.tools)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
@@ -308,6 +319,8 @@ class Memory:
             found += reserved_codes.check(exchange, message["error"])
             found += features.check_error(exchange, message["error"]["code"], self.sides)
             found += self.extensions.check_error(exchange, message["error"]["code"])
+            if self._preview is not None:
+                found += self._preview.check_error(exchange, message["error"], budget.violations)
             return more
         result = message["result"]
         if entry.result is None:
@@ -333,6 +346,8 @@ class Memory:
         if faults and any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
         found += self._stateless.check_result(exchange, result)
+        if self._preview is not None:
+            found += self._preview.check_result(exchange, result, budget)
         return self._check_promise(exchange, result, found, budget)
 
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
@@ -392,6 +407,8 @@ class Memory:
         result = message["result"]
         self._stateless.answered(exchange, result)
         self.extensions.answered(exchange, result)
+        if self._preview is not None:
+            found += self._preview.answered(exchange, result, self.tools)
         if exchange.as_task:
             self._tasks.started(exchange, result)
             return
@@ -435,6 +452,8 @@ class Memory:
         self._tasks.renew()
         self._stateless.renew()
         self.extensions.renew()
+        if self._preview is not None:
+            self._preview.renew(self.tools)
         self.tools.changed()
 
     def forget_settled(self) -> None:
@@ -484,6 +503,12 @@ class Memory:
             settled = self.lifecycle.phase in {"operating", "stateless"}
             if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = judge.calls[party, "request"].get("tools/call")
+
+
+def _previewing() -> "Preview":
+    from assay.core.history.preview import Preview  # noqa: PLC0415 - most conversations have no preview
+
+    return Preview()
 
 
 # Functions, not bound methods: those would keep an ended conversation and its tools in a reference cycle.

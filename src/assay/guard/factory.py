@@ -120,6 +120,7 @@ class SessionFactory:
             lock=lock,
             policy=self._terms.policy,
             lines=_line_peers(client, server),
+            preview=self._terms.preview,
         )
         timeout = self._terms.timeout
         timing = Timing(timeout, drain, min(timeout or HANDSHAKE, HANDSHAKE), self._clock)

@@ -17,6 +17,8 @@ class Terms(NamedTuple):
     """Seconds that a server has for an answer; 0 for ever."""
     policy: Policy | None = None
     """What is done about which rule, where that is not what the table of rules says."""
+    preview: bool = False
+    """Whether drafts for the next revision are judged, too."""
 
     @property
     def enforcing(self) -> bool:

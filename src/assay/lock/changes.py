@@ -8,9 +8,9 @@ no program, but may mislead a model: a changed description is how a trusted serv
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
+from assay.engine.canonical import canonical, text
 from assay.engine.pointers import escaped
 from assay.engine.wording import name
-from assay.lock.canonical import canonical, text
 from assay.lock.schemas import shifts
 from assay.lock.shifts import ABSENT, Shift, was_is
 from assay.spec.revisions import REVISIONS

@@ -14,6 +14,7 @@ from assay.lock.change_text import PHRASES, describe, visible
 from assay.lock.changes import BY_METHOD, Change, ChangeKind
 from assay.lock.locked import Locked, closest_changes, identity_changes, spelt
 from assay.rules import violation
+from assay.spec.draft_names import DISCOVER, tag_of
 
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
@@ -26,7 +27,7 @@ _EXCERPT: Final = 70
 _COMPARED: Final = 256 << 10
 """Bytes of one page that are compared in detail, about 1.5 µs each. In real lists a few tools change at a time."""
 
-_OPENING: Final = frozenset({"initialize", "server/discover"})
+_OPENING: Final = frozenset({"initialize", DISCOVER})
 
 
 class Inspection:
@@ -38,8 +39,8 @@ class Inspection:
 
     def __init__(self, locked: Locked) -> None:
         self.locked = locked
-        self._missing: dict[str, set[str]] = {}
-        """Locked names that have not been listed yet, by kind, if the listing was seen from its first page."""
+        self._listings: dict[str, _LockListing] = {}
+        """The lists that were seen from their first page and are not complete yet, by kind."""
 
     def check(self, exchange: Exchange, result: Any) -> list[Violation]:
         """Return how the server's result of *exchange* differs from the lock."""
@@ -56,22 +57,27 @@ class Inspection:
         page = result.get(kind.member)
         if not isinstance(page, list):
             return
+        tag = tag_of(result)
         if exchange.detail is None:
             # Names that only some clients get are not reported as missing: this client may be one of the others.
-            self._missing[kind.member] = set(self.locked.of(kind)) - self.locked.only_for(kind).keys()
-        missing = self._missing.get(kind.member)
+            expected = set(self.locked.of(kind)) - self.locked.only_for(kind).keys()
+            self._listings[kind.member] = _LockListing(expected, tag)
+        listing = self._listings.get(kind.member) or _LockListing(set(), None)
         budget = _InspectionBudget(_COMPARED)
         for number, entry in enumerate(page):
             key = entry.get(kind.key) if isinstance(entry, dict) else None
             # An entry without a name breaks the schema of the result.
             if isinstance(key, str):
-                if missing is not None:
-                    missing.discard(key)
+                listing.missing.discard(key)
                 place = f"/result/{kind.member}/{number}"
-                yield from self._check_entry(kind, key, entry, place, exchange.revision, budget)
-        if "nextCursor" not in result and missing is not None:
-            del self._missing[kind.member]
-            yield from self._removed(kind, missing)
+                for each in self._check_entry(kind, key, entry, place, exchange.revision, budget):
+                    listing.differs = True
+                    yield each
+        if listing.tag != tag or budget.is_spent:
+            listing.tag = None
+        if "nextCursor" not in result and self._listings.pop(kind.member, None) is not None:
+            yield from self._removed(kind, listing.missing)
+            yield from self._check_tag(kind, exchange, listing)
 
     def _check_entry(
         self, kind: ChangeKind, key: str, entry: dict[str, Any], at: str, revision: str, budget: "_InspectionBudget"
@@ -104,15 +110,38 @@ class Inspection:
                 found="a list without it",
             )
 
+    # ── tags ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_tag(self, kind: ChangeKind, exchange: Exchange, listing: "_LockListing") -> Iterator[Violation]:
+        """Check whether the tag of a list has changed if and only if the definitions have."""
+        known, locked = self.locked.tags_of(kind.method), self.locked
+        if listing.tag is None or not known or exchange.revision != locked.revision:
+            return
+        name, tag = listing.tag
+        differs = listing.differs or bool(listing.missing)
+        if differs and tag in known:
+            yield self._same_tag(name)
+        # If clients get different lists, the one of this client may not have been locked.
+        elif not differs and tag not in known and len(known) == 1 and locked.gives_all_the_same(kind):
+            expected = "the locked tag (a draft), because the definitions are the same"
+            yield self._violation("lock/tag", f"/result/{name}", expected=expected, found="another tag")
+
+    def _same_tag(self, name: str) -> Violation:
+        expected = "another tag (a draft) than the locked one, because the definitions have changed"
+        return self._violation("lock/tag", f"/result/{name}", expected=expected, found="the locked tag")
+
     # ── the server itself ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check_opening(self, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
-        if exchange.method == "server/discover":
+        if exchange.method == DISCOVER:
             yield from self._check_meta(result)
         else:
             yield from self._check_identity(result.get("serverInfo"), "/result/serverInfo")
+        tag = tag_of(result) if exchange.method == DISCOVER else None
         for change in identity_changes(self.locked, {}, result.get("instructions")):
             yield replace(self._changed(change, "server", "/result/instructions", "lock/server"), action="report")
+            if tag is not None and tag[1] in self.locked.tags_of(DISCOVER):
+                yield self._same_tag(tag[0])
 
     def _check_meta(self, result: dict[str, Any]) -> Iterator[Violation]:
         """Check the identity in `_meta`, which every result may have from 2026-07-28 on."""
@@ -138,17 +167,34 @@ class Inspection:
         return violation(rule, at, expected=expected, found=found, detail=visible(detail, 100))
 
 
+class _LockListing:
+    """A list that a server gives page by page."""
+
+    __slots__ = ("differs", "missing", "tag")
+
+    def __init__(self, missing: set[str], tag: tuple[str, str] | None) -> None:
+        self.missing = missing
+        """Locked names that have not been listed yet."""
+        self.tag = tag
+        """The member with the tag of all pages, and the tag; None without one, or if the list cannot be compared."""
+        self.differs = False
+        """Whether an entry differs from the lock."""
+
+
 class _InspectionBudget:
     """The part of one page that is compared in detail: each name once, and a limited number of bytes."""
 
-    __slots__ = ("_bytes", "_names")
+    __slots__ = ("_bytes", "_names", "is_spent")
 
     def __init__(self, most: int) -> None:
         self._bytes = most
         self._names: set[str] = set()
+        self.is_spent = False
+        """Whether something was not compared in detail."""
 
     def allows(self, name: str, size: int) -> bool:
         if name in self._names or size > self._bytes:
+            self.is_spent = True
             return False
         self._names.add(name)
         self._bytes -= size

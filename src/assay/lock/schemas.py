@@ -12,10 +12,10 @@ sent it.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from assay.engine.canonical import canonical_schema, text
 from assay.engine.drafts import DRAFT_2020_12, draft_of, subschemas
 from assay.engine.pointers import NOWHERE, escaped, from_fragment, looked_up
 from assay.engine.wording import wanted
-from assay.lock.canonical import canonical_schema, text
 from assay.lock.shifts import ABSENT, JUDGING, OPAQUE, READING, RULES, Schema, Shift, undecided, was_is
 
 _STEPS: Final = 20_000

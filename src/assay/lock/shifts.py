@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from assay.engine.canonical import text
 from assay.engine.pointers import NOWHERE, escaped
 from assay.engine.wording import kinds, listed, name, shown
-from assay.lock.canonical import text
 
 ABSENT: Final = NOWHERE
 """Stands for a missing value, since null is a value."""

@@ -132,6 +132,12 @@ class GuardSettings:
     accept them. If not set, yes unless ``strict`` is set.
     """
 
+    preview: bool = False
+    """
+    Whether drafts for the next revision of MCP are judged, too. Their rules may change, and are only reported. Off by
+    default: a draft is not part of the protocol.
+    """
+
     fail_open: bool = False
     """Whether messages that the guard cannot judge are forwarded, under ``enforce``, and only reported."""
 

@@ -142,6 +142,8 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     ("guard", "lock"): other,
     ("guard", "strict"): less,
     ("guard", "repair"): by_effect,
+    # Without it less is reported.
+    ("guard", "preview"): less,
     ("guard", "fail_open"): more,
     ("guard", "policy", ANY): by_effect,
     ("guard", "policy", ANY, "action"): by_effect,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
@@ -20,11 +20,15 @@ from assay.ladder import syntax
 from assay.lock.changes import KINDS, ChangeKind
 from assay.lock.inspection import SERVER_KEY
 from assay.lock.locked import Locked, spelt
+from assay.spec.draft_names import tag_of
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
 
 MOST_PAGES: Final = 1000
 MOST_ENTRIES: Final = 10_000
 """Maximal entries of one list: as many tools as a conversation remembers."""
+
+_LONGEST_TAG: Final = 1024
+"""Characters of a tag that is kept. Tags are hashes or versions; a longer one is not."""
 
 _MOST_LISTINGS: Final = 3
 """Maximal requests for one list, if the server reports each time that it has changed."""
@@ -95,21 +99,26 @@ class Inquiry:
         capabilities: Mapping[str, Any] = NO_CAPABILITIES,
         *,
         heard: Callable[[Verdict], None] | None = None,
+        preview: bool = False,
     ) -> None:
         """
         *client* and *capabilities* are declared to the server; capabilities only if the revision has them.
 
         *heard* gets the verdict on every message of either side; nothing is stopped. Without it, findings go to *log*.
+        With *preview* drafts are judged, too.
         """
         self._line = line
         self._heard = heard
         self._client = dict(client)
         self._capabilities = capabilities
         self._log = log
-        self._conversation = Conversation(limits=limits, mode="enforce" if heard is None else "audit")
+        mode: Literal["enforce", "audit"] = "enforce" if heard is None else "audit"
+        self._conversation = Conversation(limits=limits, mode=mode, preview=preview)
         self._deadline = deadline
         self._asked = 0
         self._outdated: set[str] = set()
+        self.tags: dict[str, str] = {}
+        """The tags of lists and of `server/discover` so far, by method: a draft that some servers follow."""
         self.revision = LATEST
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,6 +131,7 @@ class Inquiry:
         result: dict[str, Any] | None = answer.value.get("result") if answer.accepted else None
         if result is None or LATEST not in result.get("supportedVersions", ()):
             return None
+        self._take_tag("server/discover", result, first=True)
         return result
 
     def initialize(self) -> dict[str, Any]:
@@ -177,11 +187,20 @@ class Inquiry:
                 self._log(f"{kind.method} is not supported")
                 return
             result = answer["result"]
+            self._take_tag(kind.method, result, first=not params)
             yield result[kind.member]
             if "nextCursor" not in result:
                 return
             params = {"cursor": result["nextCursor"]}
         raise InquiryError(f"{kind.method}: more than {MOST_PAGES:,} pages")
+
+    def _take_tag(self, method: str, result: dict[str, Any], *, first: bool) -> None:
+        """Keep the tag of a list, if all of its pages have the same."""
+        _, tag = tag_of(result) or ("", "")
+        if first:
+            self.tags[method] = tag if not handshake(self.revision) and len(tag) <= _LONGEST_TAG else ""
+        elif tag != self.tags[method]:
+            self.tags[method] = ""
 
     # ── one exchange ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -276,13 +295,15 @@ def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...]
     """Return what the server offers, after its *opening*. Raises `InquiryError`."""
     declared = opening.get("capabilities", {})
     owners = {"tools": "tools", "resourceTemplates": "resources", "prompts": "prompts"}
+    listed = inquiry.lists([kind for kind in KINDS if owners[kind.member] in declared])
     return Locked(
         command=command,
         url=url,
         revision=inquiry.revision,
         server=server_of(opening),
         instructions=opening.get("instructions"),
-        listed=inquiry.lists([kind for kind in KINDS if owners[kind.member] in declared]),
+        listed=listed,
+        tags={method: tag for method, tag in inquiry.tags.items() if tag},
     )
 
 
@@ -321,17 +342,19 @@ def conversing(
     capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     heard: Callable[[Verdict], None] | None = None,
     discovers: bool = True,
+    preview: bool = False,
 ) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
     """
     Open a conversation in the newest revision of the server; yield it, and the server's description of itself.
 
     With *discovers* false, server/discover is not sent: the server is known to need a handshake. Some servers exit, or
-    stop responding, after any request before a handshake: those are opened again. Raises `InquiryError`.
+    stop responding, after any request before a handshake: those are opened again. *preview* is as for `Inquiry`.
+    Raises `InquiryError`.
     """
     deadline = time.monotonic() + timeout
     if discovers:
         with opened() as line:
-            inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+            inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, preview=preview)
             answers = True
             try:
                 opening = inquiry.discover(timeout / 3)
@@ -341,5 +364,5 @@ def conversing(
                 yield inquiry, opening or inquiry.initialize()
                 return
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+        inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, preview=preview)
         yield inquiry, inquiry.initialize()

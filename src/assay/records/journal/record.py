@@ -53,6 +53,7 @@ class RunIdentity:
         "frame_bytes",
         "mode",
         "payloads",
+        "preview",
         "restarts",
         "server",
         "servers",
@@ -67,10 +68,16 @@ class RunIdentity:
         patterns: Sequence[str],
         mode: str = "",
         frame_bytes: int = 0,
+        preview: bool = False,
     ) -> None:
-        """*mode* is that of a guard, "" for a server; *frame_bytes* is the limit for a replay, if not the default."""
+        """
+        *mode* is that of a guard, "" for a server.
+
+        *frame_bytes* is the limit for a replay, if not the default; *preview* is whether drafts are judged.
+        """
         self.mode = mode
         self.frame_bytes = frame_bytes
+        self.preview = preview
         self.deterministic = deterministic
         self.payloads = payloads
         self.server = server
@@ -191,6 +198,8 @@ def _metadata(verdict: Verdict, moment: Moment, context: RecordContext, run: Run
     if run.payloads:
         if run.frame_bytes:
             found["frameBytes"] = run.frame_bytes
+        if run.preview:
+            found["preview"] = True
         found |= payload(verdict, run.redactor)
     return found
 

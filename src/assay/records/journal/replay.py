@@ -61,6 +61,8 @@ class ReplayOpening(NamedTuple):
     """The recorded actions, line by line."""
     route: str = ""
     """The path of the server over HTTP, as a journal may have several servers."""
+    preview: bool = False
+    """Whether drafts are judged, too."""
 
 
 class Replayed(NamedTuple):
@@ -73,7 +75,13 @@ class Replayed(NamedTuple):
 
 def plain_judge(opening: ReplayOpening) -> ReplayJudge:
     """Return a judge for any client and any server."""
-    return Conversation(mode=opening.mode, revision=opening.revision, limits=opening.limits, policy=opening.effect)
+    return Conversation(
+        mode=opening.mode,
+        revision=opening.revision,
+        limits=opening.limits,
+        policy=opening.effect,
+        preview=opening.preview,
+    )
 
 
 class _ReplayedTalk(NamedTuple):
@@ -187,6 +195,7 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> ReplayOpening:
         limits,
         Effect(),
         record["route"],
+        metadata.get("preview") is True,
     )
 
 

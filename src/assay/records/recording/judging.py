@@ -55,6 +55,8 @@ class RecordingOpening(NamedTuple):
     """The tools it shares with another conversation; None if they are its own."""
     effect: Effect | None = None
     """The actions of the guard; None if the recording is not from a guard."""
+    preview: bool = False
+    """Whether the guard judged drafts, too."""
 
     def limited(self, limits: Limits) -> Limits:
         """Return *limits* with the recorder's limit for a message, unless the settings have another one."""
@@ -247,6 +249,7 @@ class Judging:
                 size if type(size) is int and size > 0 else None,
                 self._shared(shared) if isinstance(shared, int) else None,
                 Effect(),
+                members.get("preview") is True,
             ),
         )
 
