@@ -475,6 +475,19 @@ def test_a_client_that_listens_to_tasks_declares_the_extension() -> None:
     ]
 
 
+def test_a_server_does_not_agree_to_a_client_that_did_not_declare_it() -> None:
+    talk = Tasked()
+    talk.client(stateless("listen", "subscriptions/listen", None, notifications={"taskIds": ["t1"]}))
+    agreed = {"notifications": {"taskIds": ["t1"]}, "_meta": {SUBSCRIPTION: "listen"}}
+    verdict = talk.server(notification("notifications/subscriptions/acknowledged", agreed))
+    assert rules(verdict) == ["tasks/undeclared"]
+
+
+def test_there_is_no_progress_on_a_subscription() -> None:
+    params = {"progressToken": "p", "progress": 1, "_meta": {SUBSCRIPTION: "listen"}}
+    assert rules(Listening().server(notification("notifications/progress", params))) == ["protocol/progress"]
+
+
 def test_the_server_agrees_to_no_more_than_was_asked_for() -> None:
     talk = Tasked()
     good(talk.client(stateless("listen", "subscriptions/listen", TASKS, notifications={"taskIds": ["t1"]})))

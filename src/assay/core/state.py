@@ -14,7 +14,16 @@ from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.core import state_rules
 from assay.core.extensions.extension_state import ExtensionState
-from assay.core.history import absent, answer_rules, asking_back, discovery, features, reserved_codes, reuse
+from assay.core.history import (
+    absent,
+    answer_rules,
+    asking_back,
+    discovery,
+    features,
+    reserved_codes,
+    reuse,
+    subscriptions,
+)
 from assay.core.history.forms import Forms
 from assay.core.history.retries import is_retry, take_subject
 from assay.core.history.reuse import ident_of, object_of
@@ -245,6 +254,9 @@ class Memory:
     def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         asker = self.sides[side.party.other]
         tokens = asker.tokens
+        if subscriptions.is_on_subscription(params) and not handshake(judge.revision):
+            yield state_rules.progress_on_subscription(judge.revision)
+            return
         token, progress = ident_of(params.get("progressToken")), params.get("progress")
         if token is None or token in asker.shared or not isinstance(progress, int | float):
             return

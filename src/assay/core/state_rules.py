@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from assay.base.limits import Limits
-from assay.base.meta import CAPABILITIES_KEY
+from assay.base.meta import CAPABILITIES_KEY, SUBSCRIPTION_KEY
 from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.core.party_state import Id, Side, missing_capability
 from assay.core.render import shown_id
@@ -214,6 +214,18 @@ def no_progress(token: Id, revision: str) -> Violation:
     """Return the violation of progress without an open request."""
     expected, found = "the token of an open request", shown_id(token)
     return violation("protocol/progress", "/params/progressToken", expected=expected, found=found, revision=revision)
+
+
+def progress_on_subscription(revision: str) -> Violation:
+    """Return the violation of progress that is sent on a subscription, for a task or for anything else."""
+    return violation(
+        "protocol/progress",
+        f"/params/_meta/{escaped(SUBSCRIPTION_KEY)}",
+        expected="progress on the response of its request",
+        found="progress on a subscription",
+        revision=revision,
+        hint="Send notifications/tasks on a subscription; progress belongs to an open request.",
+    )
 
 
 def no_rise(last: float, progress: float, revision: str) -> Violation:

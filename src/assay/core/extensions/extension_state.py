@@ -13,10 +13,11 @@ from assay.contracts.tool_contracts import Tools
 from assay.core import state_rules
 from assay.core.extensions import declarations
 from assay.core.history import answer_rules
-from assay.core.history.subscriptions import LISTEN
+from assay.core.history.subscriptions import ACKNOWLEDGED, LISTEN
 from assay.core.party_state import Side
 from assay.engine.budget import Budget
 from assay.ladder.protocol import Judge
+from assay.rules import violation
 from assay.spec.extensions.official import TASKS, Extension
 
 if TYPE_CHECKING:
@@ -174,8 +175,12 @@ class ExtensionState:
     ) -> list[Violation]:
         """Return the violations of a notification; *declared* are the capabilities of the request that listens."""
         found: Found = []
-        if method == _TASK_CHANGED and isinstance(params, dict) and not judge.features.handshake:
+        if judge.features.handshake:
+            return found
+        if method == _TASK_CHANGED:
             self.shared.tasks.check_note(params, judge, declared, found)
+        elif method == ACKNOWLEDGED and declared is not None and TASKS.identifier not in declared:
+            found += _check_acknowledged(params, judge.revision)
         return found
 
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
@@ -218,6 +223,16 @@ class ExtensionState:
     def _learn_call(self, exchange: Exchange, result: dict[str, Any]) -> None:
         if _starts_task(exchange, result):
             self.shared.tasks.started(exchange, result)
+
+
+def _check_acknowledged(params: Mapping[str, Any], revision: str) -> Found:
+    """Return the violation of a server that agrees to report on tasks to a client that did not declare them."""
+    agreed = params.get("notifications")
+    if not isinstance(agreed, dict) or not agreed.get("taskIds"):
+        return []
+    expected = f"-32021, because {LISTEN} did not declare the extension"
+    at = "/params/notifications/taskIds"
+    return [violation("tasks/undeclared", at, expected=expected, found="an acknowledgement", revision=revision)]
 
 
 def _is_task(exchange: Exchange) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from assay.base.meta import LEVEL_KEY, SUBSCRIPTION_KEY
 from assay.base.verdict import Exchange, Violation
+from assay.core.history.subscriptions import is_on_subscription
 from assay.core.party_state import Side
 from assay.rules import violation
 
@@ -38,8 +39,7 @@ def check(client: Side, params: Mapping[str, Any], revision: str, *, whole: bool
     *whole* means that the conversation is known from its beginning; otherwise the message may belong to a request
     elsewhere.
     """
-    meta = params.get("_meta")
-    if isinstance(meta, dict) and SUBSCRIPTION_KEY in meta:
+    if is_on_subscription(params):
         yield _on_a_subscription(revision)
         return
     rank = RANKS.get(params.get("level")) if isinstance(params.get("level"), str) else None

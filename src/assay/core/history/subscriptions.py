@@ -223,6 +223,12 @@ def _wrong(at: str, expected: str, found: str, revision: str, hint: str | None =
     return violation("protocol/subscription", at, expected=expected, found=found, revision=revision, hint=hint)
 
 
+def is_on_subscription(params: Mapping[str, Any]) -> bool:
+    """Return whether a notification has the id of a subscription."""
+    meta = params.get("_meta")
+    return isinstance(meta, dict) and SUBSCRIPTION_KEY in meta
+
+
 def _ident(params: Mapping[str, Any]) -> str | int | None:
     """Return the id of the subscription of a notification: 1.0 is 1, "1" is another."""
     meta = params.get("_meta")
