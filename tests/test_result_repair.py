@@ -67,6 +67,7 @@ TEXT = {"content": [{"type": "text", "text": "found"}]}
 ODD = {"op": "add", "path": "/result/resultType", "value": "complete"}
 TTL = {"op": "add", "path": "/result/ttlMs", "value": 0}
 SCOPE = {"op": "add", "path": "/result/cacheScope", "value": "private"}
+OBJECT = {"op": "add", "value": "object"}
 
 REPAIRS = [
     pytest.param(LIST, STATELESS, result(1, {"tools": []}), [ODD, TTL, SCOPE], id="nothing"),
@@ -78,6 +79,12 @@ REPAIRS = [
     pytest.param(asked(1, "prompts/get", {"name": "a"}), STATELESS, result(1, {"messages": []}), [ODD], id="type"),
     pytest.param(asked(1, "server/discover"), STATELESS,
                  result(1, {"supportedVersions": [STATELESS], "capabilities": {}}), [ODD, TTL, SCOPE], id="discover"),
+    pytest.param(LIST, STATELESS, result(1, {**HINTS, "tools": [{"name": "a", "inputSchema": {"$schema": DRAFT_7}}]}),
+                 [{**OBJECT, "path": "/result/tools/0/inputSchema/type"}], id="schema-without-type"),
+    pytest.param(request(1, "tools/list"), "2025-11-25",
+                 result(1, {"tools": [{"name": "a", "inputSchema": {}, "outputSchema": {"properties": {}}}]}),
+                 [{**OBJECT, "path": "/result/tools/0/inputSchema/type"},
+                  {**OBJECT, "path": "/result/tools/0/outputSchema/type"}], id="both-schemas-without-type"),
     pytest.param(READ, STATELESS, error(1, -32002),
                  [{"op": "replace", "path": "/error/code", "value": -32602, "was": -32002}], id="code"),
     pytest.param(CALL, "2025-11-25", result(1, {**TEXT, "structuredContent": [1]}),
@@ -121,7 +128,7 @@ def test_nothing_is_repaired_under_audit_or_unless_it_is_wanted(
     assert repairs
     assert verdict.repairs == ()
     assert "repair" not in [each.action for each in verdict.violations]
-    assert verdict.onward is verdict.frame or not verdict.accepted
+    assert verdict.onward is verdict.frame or not verdict.accepted or verdict.quarantined
     assert verdict.violations == answered(question, answer, revision, **{"policy": None, **options}).violations
 
 
@@ -146,6 +153,9 @@ NOT_REPAIRED = [
     pytest.param(LIST, STATELESS, result(1, {**HINTS, "tools": [], "ttlMs": "5"}), id="ttl-of-another-type"),
     pytest.param(LIST, STATELESS, result(1, {**HINTS, "tools": [], "cacheScope": "shared"}), id="unknown-scope"),
     pytest.param(LIST, STATELESS, result(1, {"tools": 5}), id="refused-all-the-same"),
+    pytest.param(LIST, STATELESS, result(1, {**HINTS, "tools": [{"name": "a", "inputSchema": {"type": "array"}}]}),
+                 id="schema-of-another-type"),
+    pytest.param(LIST, STATELESS, result(1, {**HINTS, "tools": [{"name": "a"}]}), id="tool-without-schema"),
     pytest.param(request(1, "tools/list"), "2025-11-25", result(1, {"tools": []}), id="revision-without-hints"),
     pytest.param(CALL, "2025-11-25", result(1, {"content": [], "structuredContent": [1]}), id="no-text"),
     pytest.param(CALL, "2025-11-25", result(1, {"content": [{"type": "text", "text": " "}], "structuredContent": 1}),

@@ -25,10 +25,8 @@ SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]
 LISTING = 110
 """Seconds for all recorded servers; they take 20 on two idle cores."""
 
-UNUSABLE = {
-    "mcp-obsidian": "both tools have an inputSchema without `type`, which every official client rejects",
-}
-"""Recordings of servers whose tools no client can use, and why: the guard quarantines all of them."""
+TYPELESS = {"mcp-obsidian"}
+"""Recordings of servers with an `inputSchema` without `type`: every official client rejects their whole list."""
 
 STATELESS = ".2026-07-28"
 """How the names of recordings end whose server has no handshake."""
@@ -83,10 +81,10 @@ def test_a_client_gets_all_tools_of_every_recorded_server_through_the_guard(
     offered = {each.stem: list(Recorded(each).tools()) for each in recordings}
     assert all(offered.values())
     found = listed(recordings, guard("--config", str(repairing)))
-    assert found == {name: [] if name in UNUSABLE else names for name, names in offered.items()}
-    # Without the guard the client has all tools of these servers too, but for the ones that no client can use.
+    assert found == offered
+    # Without the guard the client has all tools of the other servers, too.
     bare = listed(recordings, [])
-    assert {name for name, names in offered.items() if bare[name] != names} == set(UNUSABLE)
+    assert {name for name, names in offered.items() if bare[name] != names} == TYPELESS
 
 
 def test_a_client_gets_all_tools_of_servers_without_cache_hints_through_the_guard(

@@ -6,6 +6,7 @@ value in any case, or cannot use the answer without it. Whether the answer is va
 decide, which judges the repaired frame like any other. Everything else in the frame stays the same to the byte.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -38,6 +39,9 @@ _COMPILED: Final = 256 << 10
 """Bytes of schemas on one page that are compiled to see whether a corrected dialect leaves them usable."""
 
 _CONTENT: Final = "/result/structuredContent"
+
+_TYPELESS: Final = re.compile(r"/result/tools/[0-9]+/(?:inputSchema|outputSchema)")
+"""The place of a schema of a tool."""
 
 _DIALECT: Final = "contract/unknown-dialect"
 _SCHEMAS: Final = ("inputSchema", "outputSchema")
@@ -127,6 +131,19 @@ def _content(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> R
     return Repair("remove", _CONTENT) if needless or result.get("isError") is True else None
 
 
+def _type(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:
+    """
+    Return the repair of a schema of a tool without `type`, for which official clients reject the whole list.
+
+    The arguments of a call, and the content that these revisions have a schema for, are objects in any case.
+    """
+    if exchange.method != "tools/list" or _TYPELESS.fullmatch(wrong.at) is None:
+        return None
+    schema = looked_up(message, wrong.at)
+    is_typeless = isinstance(schema, dict) and "type" not in schema
+    return Repair("add", f"{wrong.at}/type", "object") if is_typeless else None
+
+
 def _has_text(result: dict[str, Any]) -> bool:
     content = result.get("content")
     blocks = content if isinstance(content, list) else ()
@@ -134,11 +151,16 @@ def _has_text(result: dict[str, Any]) -> bool:
     return any(isinstance(each, str) and each.strip() for each in texts)
 
 
+def _shape(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:
+    """Return the repair of a result that the schema of the revision refuses."""
+    return _content(exchange, message, wrong) or _type(exchange, message, wrong)
+
+
 _REMEDIES: Final[Mapping[str, Callable[[Exchange, dict[str, Any], Violation], Repair | None]]] = {
     "protocol/result-type-missing": _default,
     "protocol/cache-hints": _default,
     "protocol/error-code": _code,
-    "protocol/result": _content,
+    "protocol/result": _shape,
 }
 """The repair of a violation of each rule; None if that violation has no certain correction."""
 
