@@ -19,6 +19,7 @@ from assay.engine.budget import Budget
 from assay.ladder import envelope, serving
 from assay.ladder.headers import Headers
 from assay.ladder.protocol import Judge
+from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
@@ -59,6 +60,7 @@ class JudgeBase:
         lock: "Inspection | None" = None,
         policy: Policy | None = None,
         lines: bool = False,
+        extensions: ExtensionSet = OFFICIAL,
     ) -> None:
         if mode not in {"enforce", "audit"}:
             raise ValueError(f"mode is enforce or audit, not {mode!r}")
@@ -70,7 +72,10 @@ class JudgeBase:
         self._enforcing = mode == "enforce"
         self._profile = envelope.PROFILES[profile]
         # The quick look supports the common profile only.
-        self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp", tools=tools, policy=policy)
+        quick = profile == "mcp"
+        self._memory = Memory(
+            limits, revision, errata=errata, quick=quick, tools=tools, policy=policy, extensions=extensions
+        )
         self._policy = policy
         self._sides = self._memory.sides
         self._client, self._server = self._sides[CLIENT], self._sides[SERVER]

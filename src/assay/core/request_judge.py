@@ -35,7 +35,7 @@ class RequestJudge(JudgeBase):
         method = message["method"]
         judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
         found = list(early)
-        entry = judge.calls[party, "request"].get(method)
+        entry = judge.calls[party, "request"].get(method) or judge.extended(party, "request", method)
         if entry is None:
             found.append(self._no_such_method(judge, party, "request", message))
             entry = judge.stranger(party, method)
@@ -148,7 +148,7 @@ class RequestJudge(JudgeBase):
         if facts.headers is not None:
             found += check_headers(message, facts.headers, judge.revision)
         more = 0
-        entry = judge.calls[party, "notification"].get(method)
+        entry = judge.calls[party, "notification"].get(method) or judge.extended(party, "notification", method)
         if entry is None:
             found.append(self._no_such_method(judge, party, "notification", message))
         else:
