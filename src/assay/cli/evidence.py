@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.records.journal.reading import JournalEntry, Pages
     from assay.records.recording.judging import RecordingOpening
     from assay.records.transcript import Judged
+    from assay.spec.extensions.official import ExtensionSet
 
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
@@ -69,7 +70,9 @@ class Evidence(Protocol):
 
 
 @contextmanager
-def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
+def opened(
+    args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None, extensions: ExtensionSet
+) -> Iterator[Evidence]:
     """Open a file, or the run with this id. Raises `OSError`."""
     from assay.records.journal.reading import LONGEST_LINE, Pages
 
@@ -78,7 +81,7 @@ def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Polic
     longest = max(LONGEST_LINE, 8 * limits.frame_bytes)
     with Pages(path, whole=is_run, longest=longest) as pages:
         is_journal = _JOURNAL.match(pages.peek()) is not None
-        yield (_Journal if is_journal else _Recording)(args, pages, limits, policy)
+        yield (_Journal if is_journal else _Recording)(args, pages, limits, policy, extensions)
 
 
 def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
@@ -94,10 +97,18 @@ def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
 class _Recording:
     """The rows of a recording."""
 
-    def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        pages: Pages,
+        limits: Limits,
+        policy: Policy | None,
+        extensions: ExtensionSet,
+    ) -> None:
         from assay.records.recording.judging import Judging
 
         self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
+        self._extensions = extensions
         self._judging = Judging(self._begin, policy)
 
     @property
@@ -130,14 +141,23 @@ class _Recording:
             policy=self._policy or opening.effect,
             lines=opening.lines,
             tools=opening.tools,
+            extensions=self._extensions,
         )
 
 
 class _Journal:
     """The records of a journal, judged in the order of `assay replay`."""
 
-    def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        pages: Pages,
+        limits: Limits,
+        policy: Policy | None,
+        extensions: ExtensionSet,
+    ) -> None:
         self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
+        self._extensions = extensions
         self._unjudged: Counter[str] = Counter()
         self._recorded: Counter[str] = Counter()
         self._tools: dict[str, Tools] = {}
@@ -207,6 +227,7 @@ class _Journal:
             policy=self._policy or opening.effect,
             # Without sessions each request is a conversation of its own, and all share the server's tools.
             tools=self._tools.get(opening.route) if alone else None,
+            extensions=self._extensions,
         )
         if alone:
             self._tools.setdefault(opening.route, made.tools)

@@ -8,8 +8,10 @@ import argparse
 import re
 import sys
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.guard_terms import add_drafts, extensions_of, use_drafts
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from assay.base.verdict import Party, Verdict
     from assay.core.conversation import Facts
     from assay.records.journal.replay import Replayed, ReplayJudge, ReplayOpening
+    from assay.spec.extensions.official import ExtensionSet
 
 _EPILOG = """\
 The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
@@ -56,6 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
         " default: as for assay journal show",
     )
+    add_drafts(parser)
     add_settings(parser)
     parser.set_defaults(run=run)
 
@@ -68,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
     directories = Directories(args, _say)
     limits = directories.settings.limits
+    use_drafts(args, directories.settings)
+    judge = partial(_judge, extensions=extensions_of(directories.settings))
     counts: Counter[str] = Counter()
     try:
         name, is_run = chosen(args.file, directories)
@@ -85,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         # Two passes: the exceptions of a conversation must be known before its first line is judged.
         seen = survey(entries(pages))
         pages.rewind()
-        for each in replay(entries(pages), seen, limits=limits, judge=_judge):
+        for each in replay(entries(pages), seen, limits=limits, judge=judge):
             counts[each.outcome] += 1
             if each.outcome == "different":
                 print("\n".join(_lines(each)))
@@ -97,10 +103,10 @@ def run(args: argparse.Namespace) -> int:
     return 1 if counts["different"] else 0
 
 
-def _judge(opening: ReplayOpening) -> ReplayJudge:
+def _judge(opening: ReplayOpening, extensions: ExtensionSet) -> ReplayJudge:
     from assay.records.journal.replay import plain_judge
 
-    return judge_of_assets(opening) if opening.server == "assets" else plain_judge(opening)
+    return judge_of_assets(opening) if opening.server == "assets" else plain_judge(opening, extensions)
 
 
 def judge_of_assets(opening: ReplayOpening) -> ReplayJudge:
