@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from own_documents import NAME, OPENED, draft, draft_document, facts, meta, opened_document, opened_draft
 
 from assay.base.verdict import Party, Verdict
@@ -17,8 +19,10 @@ from assay.spec.document_facts import DocumentError, DocumentFacts
 from assay.spec.draft_revisions import DraftRevision, in_use, use
 from assay.spec.methods import methods
 from assay.spec.revisions import DRAFTS, FEATURES, LATEST, LATEST_HANDSHAKE, REVISIONS, handshake, is_known, position
+from kit.laws import law
 from talk import SEARCH, Talk, answer, frame_of, good, notification, replacement, request, result, rules
 
+DRAFT = draft()
 COMPLETE: dict[str, Any] = {"resultType": "complete"}
 HINTS: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
 Mode = Literal["enforce", "audit"]
@@ -246,6 +250,44 @@ def test_a_header_with_the_draft_is_known_and_must_agree_with_the_body() -> None
     assert not verdict.accepted
 
 
+MEMBERS = (
+    "_meta",
+    "name",
+    "arguments",
+    "uri",
+    "tools",
+    "content",
+    "resultType",
+    "inputRequests",
+    "requestState",
+    "cost",
+)
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(("complete", "input_required", "search"))
+)
+members = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@law(300)
+@given(method=st.sampled_from(sorted({*methods(LATEST), "tools/preview", "x/y"})), params=members, value=members)
+def test_no_message_of_a_draft_is_refused_for_its_content_or_fails(method: str, params: Any, value: Any) -> None:
+    """What the schema of a draft does not accept goes on to the code behind it, as it does under audit."""
+    with in_use(DRAFT):
+        talk = Talk()
+        good(talk.client(asks("list", "tools/list")))
+        good(talk.server(result("list", {**COMPLETE, **HINTS, "tools": [SEARCH], "total": 1})))
+        given_params = {**(params if isinstance(params, dict) else {"x": params}), "_meta": meta()}
+        asked = talk.client(request(1, method, given_params))
+        told = talk.server(result(1, value if isinstance(value, dict) else {"x": value}))
+        for verdict in (asked, told):
+            stops = {each.rule for each in verdict.violations if each.stops}
+            assert stops <= {"contract/input", "contract/output", "protocol/unsolicited"}, verdict
+
+
 # ── recordings of real servers ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -268,6 +310,12 @@ def test_the_official_file_under_another_name_gives_the_same_verdicts(shared: Pa
 
 def _shown(verdict: Verdict) -> list[tuple[str, str, str]]:
     return [(each.rule, each.at, each.expected) for each in verdict.violations]
+
+
+def test_a_document_that_lists_no_methods_is_not_a_revision() -> None:
+    definitions: dict[str, Any] = {"ClientRequest": {}, "JSONRPCRequest": {}, "Result": {}}
+    with pytest.raises(DocumentError, match="ClientRequest lists no request that has a method"):
+        DraftRevision(NAME, facts({"$defs": definitions}))
 
 
 def test_a_document_of_a_draft_with_a_handshake_needs_its_result() -> None:

@@ -145,6 +145,17 @@ def test_over_http_good_messages_pass_and_bad_ones_are_stopped(place: Path) -> N
         assert "error" in _message(service.post(run(3, name="bad"), headers))
 
 
+def test_over_http_without_a_session_messages_are_judged_alike(place: Path) -> None:
+    on = {"x/run": [["result", {"resultType": "complete", "ran": 1}]]}
+    with serving(place, "--mode", "enforce", "--config", "mine.toml", on=on) as service:
+        message = run(1, _meta=meta(LATEST, **DECLARED))
+        found = service.post(message, modern(message))
+        assert (found.status, _message(found)["result"]["ran"]) == (200, 1)
+        message = run(2, job={"steps": 0}, _meta=meta(LATEST, **DECLARED))
+        refused = service.post(message, modern(message))
+        assert refused.error()["data"]["violations"][0]["source"] == f"{IDENTIFIER}, schema: RunParams"
+
+
 def _message(answer: Answer) -> Any:
     """The one message of an answer, which may be a stream."""
     if (answer.header("content-type") or "").startswith("text/event-stream"):

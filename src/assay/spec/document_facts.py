@@ -27,14 +27,14 @@ DEEPEST: Final = 48
 _NAME: Final = re.compile(r"[A-Za-z0-9_.$-]{1,100}")
 _REFERENCE: Final = re.compile(rf"#/(?:\$defs|definitions)/({_NAME.pattern})")
 
-_ANNOTATIONS: Final = frozenset(
+_PLAIN: Final = frozenset(
     {
-        "description", "title", "$comment", "$schema", "examples", "default", "deprecated", "readOnly", "writeOnly",
-        # References to nested definitions are refused, so nothing uses these.
-        "$defs", "definitions",
+        "const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains",
+        "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties",
+        "minimum", "multipleOf", "pattern", "required", "type", "uniqueItems",
     }
 )  # fmt: skip
-"""Keywords that accept every value."""
+"""Keywords without a schema in them. All that are not listed here accept every value, and are left out."""
 
 _BASES: Final = frozenset(
     {"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
@@ -43,7 +43,7 @@ _BASES: Final = frozenset(
 
 _SINGLE: Final = frozenset(
     {
-        "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
+        "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
         "unevaluatedItems", "unevaluatedProperties",
     }
 )  # fmt: skip
@@ -182,7 +182,7 @@ class _DefinitionReader:
                 raise self._error(f"{at}/{keyword}", f"a definition cannot have {keyword}; remove it")
             # In draft-07 `additionalItems` counts only beside an array of schemas.
             unused = self._older and keyword == "additionalItems" and not isinstance(schema.get("items"), list)
-            if keyword not in _ANNOTATIONS and not unused:
+            if not unused:
                 made |= self._member(keyword, value, f"{at}/{keyword}")
         return made
 
@@ -195,7 +195,7 @@ class _DefinitionReader:
             return {keyword: self._each(value, at)}
         if keyword in _NAMED:
             return {keyword: self._by_name(value, at)}
-        return {keyword: value}
+        return {keyword: value} if keyword in _PLAIN else {}
 
     def _each(self, schemas: Any, at: str) -> list[Schema]:
         if not isinstance(schemas, list):

@@ -46,6 +46,8 @@ class DraftRevision:
             near = suggestion(lacking, facts.definitions(0))
             raise DocumentError(f"{user} refers to {lacking}, which is missing{near}")
         rows = list(_rows(facts))
+        if not rows:
+            raise DocumentError("ClientRequest lists no request that has a method")
         self.base = LATEST_HANDSHAKE if any(row[0] == _OPENS for row in rows) else LATEST
         """The released revision whose features it has."""
         self.features = _features(facts, FEATURES[self.base])

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/"
+_BY_NAME: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
+"""Keywords with schemas by name."""
+_VALUES: Final = frozenset({"const", "enum"})
+"""Keywords with values, which are no schemas."""
 
 
 class DefinitionSource(Protocol):
@@ -344,8 +348,12 @@ def _references(node: Any) -> Iterator[str]:
         reference = node.get("$ref")
         if isinstance(reference, str):
             yield reference.removeprefix(_REFERENCE)
-        for value in node.values():
-            if isinstance(value, dict | list):
+        for keyword, value in node.items():
+            if keyword in _BY_NAME and isinstance(value, dict):
+                # The names may be those of keywords.
+                for each in value.values():
+                    yield from _references(each)
+            elif keyword not in _VALUES and isinstance(value, dict | list):
                 yield from _references(value)
     elif isinstance(node, list):
         for value in node:
