@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.guard_terms import add_drafts, use_drafts
 from assay.cli.header_options import add_headers
 from assay.cli.program import program
 from assay.cli.serve import add_preview, add_settings
@@ -60,6 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="time limit for the whole conversation; default: 60",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    add_drafts(parser)
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
     add_preview(parser)
     add_settings(parser)
@@ -196,6 +198,7 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
     from assay.settings import load_cautiously
 
     settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings
+    use_drafts(args, settings)
     limits = settings.guard_limits
     found = _Findings(wanted.tool, quiet=args.quiet or args.format == "json")
     client = {"name": "assay-call", "version": __version__}

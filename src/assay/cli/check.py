@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.ci import LEVELS
+from assay.cli.guard_terms import add_drafts, extensions_of, use_drafts
 from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from assay.core.policy import Policy
     from assay.records.transcript import Judged
     from assay.settings import Settings
+    from assay.spec.extensions.official import ExtensionSet
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
@@ -61,6 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--literal", action="store_true", help="judge by the official schema without corrections of its known errors"
     )
+    add_drafts(parser)
     parser.add_argument("--policy", action="store_true", help="judge by the policy of the settings, as a guard does")
     add_preview(parser)
     add_settings(parser)
@@ -75,17 +78,19 @@ def _revision(name: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Judge the files; return the exit status."""
+    settings = _settings(args)
+    use_drafts(args, settings)
     wrong = None if args.revision is None else _no_revision(args.revision)
     if wrong is not None:
         print(f"assay check: {wrong}", file=sys.stderr)
         return 2
-    settings = _settings(args)
+    extensions = extensions_of(settings)
     policy = _policy(settings) if args.policy else None
     pieces, worst = _pieces(args.files)
     for index, piece in enumerate(pieces):
         _progress(index, len(pieces), piece.name)
         report = (_CheckJson if args.format == "json" else _TextReport)(args, piece.name, is_first=not index)
-        worst = max(worst, _check(args, piece, report, settings, policy))
+        worst = max(worst, _check(args, piece, report, settings, policy, extensions))
     return worst
 
 
@@ -136,7 +141,12 @@ def _say(line: str) -> None:
 
 
 def _check(
-    args: argparse.Namespace, piece: Piece, report: _TextReport | _CheckJson, settings: Settings, policy: Policy | None
+    args: argparse.Namespace,
+    piece: Piece,
+    report: _TextReport | _CheckJson,
+    settings: Settings,
+    policy: Policy | None,
+    extensions: ExtensionSet,
 ) -> int:
     """Judge one file and print findings as they come, so that memory stays bounded; return the exit status."""
     from assay.cli.evidence import opened
@@ -144,7 +154,7 @@ def _check(
 
     name, failed, judged = piece.name, False, False
     try:
-        with opened(args, piece, settings, policy) as evidence:
+        with opened(args, piece, settings, policy, extensions) as evidence:
             for each in evidence.judged():
                 judged = True
                 report.add(each)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.records.recording.judging import RecordingOpening
     from assay.records.transcript import Judged
     from assay.settings import Settings
+    from assay.spec.extensions.official import ExtensionSet
 
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
@@ -69,7 +70,9 @@ class Evidence(Protocol):
 
 
 @contextmanager
-def opened(args: argparse.Namespace, piece: Piece, settings: Settings, policy: Policy | None) -> Iterator[Evidence]:
+def opened(
+    args: argparse.Namespace, piece: Piece, settings: Settings, policy: Policy | None, extensions: ExtensionSet
+) -> Iterator[Evidence]:
     """Open a file, or the run with this id. Raises `OSError`."""
     from assay.records.journal.reading import LONGEST_LINE, Pages
 
@@ -78,7 +81,7 @@ def opened(args: argparse.Namespace, piece: Piece, settings: Settings, policy: P
     longest = max(LONGEST_LINE, 8 * settings.guard_limits.frame_bytes)
     with Pages(path, whole=is_run, longest=longest) as pages:
         is_journal = _JOURNAL.match(pages.peek()) is not None
-        yield (_Journal if is_journal else _Recording)(args, pages, settings, policy)
+        yield (_Journal if is_journal else _Recording)(args, pages, settings, policy, extensions)
 
 
 def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
@@ -94,11 +97,19 @@ def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
 class _Recording:
     """The rows of a recording."""
 
-    def __init__(self, args: argparse.Namespace, pages: Pages, settings: Settings, policy: Policy | None) -> None:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        pages: Pages,
+        settings: Settings,
+        policy: Policy | None,
+        extensions: ExtensionSet,
+    ) -> None:
         from assay.records.recording.judging import Judging
 
         self._args, self._pages, self._policy = args, pages, policy
         self._limits, self._preview = settings.guard_limits, settings.guard.preview
+        self._extensions = extensions
         self._judging = Judging(self._begin, policy)
 
     @property
@@ -132,15 +143,24 @@ class _Recording:
             lines=opening.lines,
             tools=opening.tools,
             preview=self._preview or opening.preview,
+            extensions=self._extensions,
         )
 
 
 class _Journal:
     """The records of a journal, judged in the order of `assay replay`."""
 
-    def __init__(self, args: argparse.Namespace, pages: Pages, settings: Settings, policy: Policy | None) -> None:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        pages: Pages,
+        settings: Settings,
+        policy: Policy | None,
+        extensions: ExtensionSet,
+    ) -> None:
         self._args, self._pages, self._policy = args, pages, policy
         self._limits, self._preview = settings.guard_limits, settings.guard.preview
+        self._extensions = extensions
         self._unjudged: Counter[str] = Counter()
         self._recorded: Counter[str] = Counter()
         self._tools: dict[str, Tools] = {}
@@ -211,6 +231,7 @@ class _Journal:
             # Without sessions each request is a conversation of its own, and all share the server's tools.
             tools=self._tools.get(opening.route) if alone else None,
             preview=self._preview or opening.preview,
+            extensions=self._extensions,
         )
         if alone:
             self._tools.setdefault(opening.route, made.tools)

@@ -9,7 +9,16 @@ import math
 from typing import TYPE_CHECKING
 
 from assay.cli.ci import add_options, exit_status, recording_of
-from assay.cli.guard_terms import in_place, introduce, loaded_settings, locked_of, records_of, server_name, terms_of
+from assay.cli.guard_terms import (
+    add_drafts,
+    in_place,
+    introduce,
+    loaded_settings,
+    locked_of,
+    records_of,
+    server_name,
+    terms_of,
+)
 from assay.cli.header_options import add_headers
 from assay.cli.serve import add_preview, add_settings
 
@@ -87,6 +96,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_name,
         help="the server's name in messages, the journal and the lock; default: from its command or URL",
     )
+    add_drafts(parser)
     parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
     add_options(parser)
     add_preview(parser)

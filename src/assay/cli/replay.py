@@ -11,6 +11,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.guard_terms import add_drafts, extensions_of, use_drafts
 from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from assay.base.verdict import Party, Verdict
     from assay.core.conversation import Facts
     from assay.records.journal.replay import Replayed, ReplayJudge, ReplayOpening
+    from assay.spec.extensions.official import ExtensionSet
 
 _EPILOG = """\
 The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
@@ -58,6 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         " default: as for assay journal show",
     )
     add_preview(parser)
+    add_drafts(parser)
     add_settings(parser)
     parser.set_defaults(run=run)
 
@@ -70,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
     directories = Directories(args, _say)
     limits = directories.settings.limits
+    use_drafts(args, directories.settings)
+    preview, extensions = directories.settings.guard.preview, extensions_of(directories.settings)
     counts: Counter[str] = Counter()
     try:
         name, is_run = chosen(args.file, directories)
@@ -87,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         # Two passes: the exceptions of a conversation must be known before its first line is judged.
         seen = survey(entries(pages))
         pages.rewind()
-        judge = partial(_judge, preview=directories.settings.guard.preview)
+        judge = partial(_judge, preview=preview, extensions=extensions)
         for each in replay(entries(pages), seen, limits=limits, judge=judge):
             counts[each.outcome] += 1
             if each.outcome == "different":
@@ -100,13 +105,13 @@ def run(args: argparse.Namespace) -> int:
     return 1 if counts["different"] else 0
 
 
-def _judge(opening: ReplayOpening, *, preview: bool) -> ReplayJudge:
+def _judge(opening: ReplayOpening, *, preview: bool, extensions: ExtensionSet) -> ReplayJudge:
     """Return the judge of a conversation; *preview* judges drafts even if the guard did not."""
     from assay.records.journal.replay import plain_judge
 
     if opening.server == "assets":
         return judge_of_assets(opening)
-    return plain_judge(opening._replace(preview=preview or opening.preview))
+    return plain_judge(opening._replace(preview=preview or opening.preview), extensions)
 
 
 def judge_of_assets(opening: ReplayOpening) -> ReplayJudge:

@@ -8,9 +8,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from assay.cli.schemas_added import add_added, added_schema, added_table, answered
 
+if TYPE_CHECKING:
     from assay.cli.terminal.style import Style
     from assay.spec.revision_diff import RevisionChange
     from assay.spec.schema import ProtocolSchema
@@ -19,22 +19,23 @@ Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
 _LITERAL = "the official schema.json to the letter, without corrections of its known errors"
 
-_REVISION = "a revision such as 2025-11-25, latest, or an extension such as tasks"
+_REVISION = "a revision such as 2025-11-25, latest, an extension such as tasks, or an added name"
 
 
 def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
-    """Register ``schemas`` and its four sub-commands; each sets ``run``."""
+    """Register ``schemas`` and its sub-commands; each sets ``run``."""
     parser = subparsers.add_parser(
         "schemas",
-        help="list, show, export or compare the protocol's own schemas",
+        help="list, show, export or compare the protocol's own schemas, or add one",
         description="The schema of every released revision of the Model Context Protocol, and of its official "
-        "extensions, as Assay judges by it.",
+        "extensions, as Assay judges by it; and the drafts that you add.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_list(commands)
     _add_show(commands)
     _add_export(commands)
     _add_diff(commands)
+    add_added(commands)
 
 
 def _revision(name: str) -> str:
@@ -70,8 +71,8 @@ def _add_export(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "export",
         help="write the schemas of all revisions and extensions to files",
-        description="Write DIR/<revision>.json for every revision, and DIR/<extension>.json for every extension. "
-        "The same bytes on every run.",
+        description="Write DIR/<revision>.json for every released revision, and DIR/<extension>.json for every "
+        "official extension. The same bytes on every run.",
     )
     parser.add_argument("directory", metavar="DIR", help="the directory to write to; created if it does not exist")
     parser.add_argument("--literal", action="store_true", help=_LITERAL)
@@ -85,8 +86,10 @@ def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
         description="Show what changed from one revision to another, definition by definition and field by field.",
         epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
     )
-    parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from")
-    parser.add_argument("new", metavar="NEW", type=_revision, help="the revision to compare with, or latest")
+    parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from, or an added one")
+    parser.add_argument(
+        "new", metavar="NEW", type=_revision, help="the revision to compare with, latest, or an added one"
+    )
     parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
     parser.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
     parser.set_defaults(run=run_diff)
@@ -94,7 +97,7 @@ def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 def run_list(args: argparse.Namespace) -> int:
     """Print the revisions with their number of definitions, or the definitions of one revision."""
-    return _answered(lambda: _definitions(args.revision) if args.revision else _revisions())
+    return answered(lambda: _definitions(args.revision) if args.revision else _revisions())
 
 
 def run_show(args: argparse.Namespace) -> int:
@@ -104,7 +107,7 @@ def run_show(args: argparse.Namespace) -> int:
         protocol = _schema(args.revision, errata=not args.literal)
         return _json(protocol.closure(args.definition) if args.closure else protocol.definition(args.definition))
 
-    return _answered(schema, json=True)
+    return answered(schema, json=True)
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -132,26 +135,10 @@ def run_export(args: argparse.Namespace) -> int:
 
 def run_diff(args: argparse.Namespace) -> int:
     """Print what changed between two revisions. The status is 0 even if something changed: that is not an error."""
-    return _answered(
+    return answered(
         lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)),
         json=args.format == "json",
     )
-
-
-def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
-    """Print the result of *answer*; an unknown name is reported in one line."""
-    try:
-        text = answer()
-    except (KeyError, ValueError) as error:
-        print(f"assay schemas: {error.args[0]}", file=sys.stderr)
-        return 2
-    if json:
-        from assay.edges.standard_streams import write_utf8
-
-        write_utf8(text)
-    else:
-        sys.stdout.write(text)
-    return 0
 
 
 def _revisions() -> str:
@@ -162,7 +149,7 @@ def _revisions() -> str:
     rows = [(each, len(protocol_schema(each).definitions), len(methods(each))) for each in REVISIONS]
     head = "revision     definitions  methods\n"
     revisions = "".join(f"{revision}   {count:>11}  {known:>7}\n" for revision, count, known in rows)
-    return f"{head}{revisions}\n{_extensions()}"
+    return f"{head}{revisions}\n{_extensions()}{added_table()}"
 
 
 def _extensions() -> str:
@@ -178,7 +165,7 @@ def _definitions(revision: str) -> str:
 
 
 def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
-    """Return the schema of a revision, or of an extension on top of the latest one."""
+    """Return the schema of a revision, of an extension on top of the latest one, or of an added schema."""
     from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
     from assay.spec.revisions import LATEST, REVISIONS
     from assay.spec.schema import extension_schema, protocol_schema
@@ -187,19 +174,19 @@ def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
     if extension is not None:
         return extension_schema(extension, LATEST, errata=errata)
     if name not in REVISIONS:
-        known = ", ".join((*REVISIONS, *EXTENSIONS))
-        raise ValueError(f"there is no revision {name!r}; there are {known}")
+        return added_schema(name, errata=errata)
     return protocol_schema(name, errata=errata)
 
 
 def _changes(old: str, new: str, definition: str | None) -> list[RevisionChange]:
-    from assay.spec.revision_diff import changes
-    from assay.spec.schema import protocol_schema, suggestion
+    from assay.spec.revision_diff import changes_between
+    from assay.spec.schema import suggestion
 
-    found = changes(old, new)
+    before, after = _schema(old), _schema(new)
+    found = changes_between(before, after)
     if definition is None:
         return found
-    known = sorted({*protocol_schema(old).definitions, *protocol_schema(new).definitions})
+    known = sorted({*before.own, *after.own})
     if definition not in known:
         raise KeyError(f"neither revision has a definition {definition!r}{suggestion(definition, known)}")
     return [change for change in found if change.definition == definition]

@@ -19,6 +19,7 @@ from assay.engine.budget import Budget
 from assay.ladder import envelope, serving
 from assay.ladder.headers import Headers
 from assay.ladder.protocol import Judge
+from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
@@ -60,6 +61,7 @@ class JudgeBase:
         policy: Policy | None = None,
         lines: bool = False,
         preview: bool = False,
+        extensions: ExtensionSet = OFFICIAL,
     ) -> None:
         if mode not in {"enforce", "audit"}:
             raise ValueError(f"mode is enforce or audit, not {mode!r}")
@@ -72,7 +74,16 @@ class JudgeBase:
         self._profile = envelope.PROFILES[profile]
         # The quick look supports the common profile only, and knows nothing of drafts.
         quick = profile == "mcp" and not preview
-        self._memory = Memory(limits, revision, errata=errata, quick=quick, tools=tools, policy=policy, preview=preview)
+        self._memory = Memory(
+            limits,
+            revision,
+            errata=errata,
+            quick=quick,
+            tools=tools,
+            policy=policy,
+            preview=preview,
+            extensions=extensions,
+        )
         self._policy = policy
         self._sides = self._memory.sides
         self._client, self._server = self._sides[CLIENT], self._sides[SERVER]

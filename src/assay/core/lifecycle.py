@@ -6,7 +6,8 @@ from assay.base.meta import REVISION_KEY, named_revision
 from assay.base.verdict import Party, Verdict, Violation
 from assay.ladder.protocol import Judge, judge
 from assay.rules import violation
-from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, handshake, nearest_handshake
+from assay.spec.extensions.official import OFFICIAL, ExtensionSet
+from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, handshake, is_known, nearest_handshake
 
 Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
 
@@ -23,10 +24,13 @@ class LifecycleStage(NamedTuple):
 class Lifecycle:
     """The phases of one conversation."""
 
-    __slots__ = ("_asked_for", "_early", "_errata", "_reported_early", "judge", "phase")
+    __slots__ = ("_asked_for", "_early", "_errata", "_extensions", "_reported_early", "judge", "phase")
 
-    def __init__(self, revision: str | None = None, *, errata: bool = True) -> None:
+    def __init__(
+        self, revision: str | None = None, *, errata: bool = True, extensions: ExtensionSet = OFFICIAL
+    ) -> None:
         self._errata = errata
+        self._extensions = extensions
         self._asked_for = LATEST_HANDSHAKE
         self._early = False
         self._reported_early = False
@@ -54,12 +58,12 @@ class Lifecycle:
         if party is Party.SERVER:
             return self._place_of_handshake(party, method)
         opening: str | None = None
-        if named is not None and named in REVISIONS and handshake(named):
+        if is_known(named) and handshake(named):
             if method == "server/discover" or (self.phase == "stateless" and method != "initialize"):
                 return self._unsupported(named)
             # A revision with a handshake means nothing in `_meta`, where only revisions without one name themselves.
             opening, named = named, None
-        stateless = header is not None and (header not in REVISIONS or not handshake(header))
+        stateless = header is not None and (not is_known(header) or not handshake(header))
         if named is not None or method == "server/discover" or stateless:
             return self._place_of_stateless(named if named is not None else header)
         if method == "initialize":
@@ -97,7 +101,7 @@ class Lifecycle:
     def place_initialize_result(self, result: dict[str, Any]) -> LifecycleStage:
         """Return the judge of the answer to `initialize`, which is that of the revision it names."""
         answered = result.get("protocolVersion")
-        if not isinstance(answered, str) or (answered in REVISIONS and handshake(answered)):
+        if not isinstance(answered, str) or (is_known(answered) and handshake(answered)):
             return LifecycleStage(self._judge_of(answered if isinstance(answered, str) else self._asked_for))
         nearest = nearest_handshake(answered)
         wrong = violation(
@@ -134,15 +138,15 @@ class Lifecycle:
         self.judge = by
 
     def _judge_of(self, revision: str) -> Judge:
-        return judge(revision, errata=self._errata)
+        return judge(revision, errata=self._errata, extensions=self._extensions)
 
     def _place_of_stateless(self, named: str | None) -> LifecycleStage:
         revision = LATEST if named is None else named
-        return LifecycleStage(self._judge_of(revision)) if revision in REVISIONS else self._unsupported(revision)
+        return LifecycleStage(self._judge_of(revision)) if is_known(revision) else self._unsupported(revision)
 
     def _unsupported(self, revision: str) -> LifecycleStage:
         """Return the violation of a request that names an unknown revision, or one that needs a handshake."""
-        opened = revision in REVISIONS and handshake(revision)
+        opened = is_known(revision) and handshake(revision)
         wrong = violation(
             "protocol/unsupported-revision",
             f"/params/_meta/{REVISION_KEY.replace('/', '~1')}",
@@ -200,7 +204,7 @@ def _requested(message: dict[str, Any]) -> str:
     """Return the revision for an `initialize` request: the one it asks for, or the newest with a handshake."""
     params = message.get("params")
     asked = params.get("protocolVersion") if params is not None else None
-    known = isinstance(asked, str) and asked in REVISIONS and handshake(asked)
+    known = is_known(asked) and handshake(asked)
     return str(asked) if known else LATEST_HANDSHAKE
 
 
@@ -221,7 +225,7 @@ def spoken(verdict: Verdict) -> str | None:
         return None
     result = verdict.value.get("result")
     named = result.get("protocolVersion") if isinstance(result, dict) else None
-    return named if named in REVISIONS else None
+    return named if is_known(named) else None
 
 
 def preferred(known: str | None, now: str | None) -> str | None:

@@ -88,7 +88,7 @@ class QuickLook(JudgeBase):
         # A request of an unknown revision, which passes under audit, has no shape for its result.
         if entry.result is None or type(message["id"]) is not type(exchange.id) or not entry.result.is_valid(result):
             return None
-        if client.call is None or (entry.stateless and result["resultType"] != "complete"):
+        if client.call is None or (entry.stateless and result.get("resultType") != "complete"):
             return None
         if promised and not contract.keeps_output(known, result):
             return None

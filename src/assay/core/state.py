@@ -37,7 +37,8 @@ from assay.core.policy import Policy
 from assay.engine.budget import Budget
 from assay.ladder import contract
 from assay.ladder.protocol import MAY_ASK_BACK, Definition, Judge
-from assay.spec.revisions import handshake
+from assay.spec.extensions.official import OFFICIAL, ExtensionSet
+from assay.spec.revisions import DRAFTS, handshake
 
 if TYPE_CHECKING:
     from assay.core.history.preview import Preview
@@ -60,11 +61,12 @@ class Memory:
         tools: Tools | None = None,
         policy: Policy | None = None,
         preview: bool = False,
+        extensions: ExtensionSet = OFFICIAL,
     ) -> None:
         self.limits = limits
         self._quick = quick
         self._policy = policy
-        self.lifecycle = Lifecycle(revision, errata=errata)
+        self.lifecycle = Lifecycle(revision, errata=errata, extensions=extensions)
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
@@ -512,7 +514,8 @@ class Memory:
         for party, side in self.sides.items():
             side.use(judge)
             side.undeclared = undeclared(party, judge.revision, declared)
-            settled = self.lifecycle.phase in {"operating", "stateless"}
+            # The quick look relies on what the schemas of released revisions require.
+            settled = self.lifecycle.phase in {"operating", "stateless"} and judge.revision not in DRAFTS
             if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = judge.calls[party, "request"].get("tools/call")
 

@@ -39,7 +39,7 @@ from assay.guard.recent_messages import End
 from assay.guard.session import GuardedSession
 from assay.guard.shared_server import SharedServer
 from assay.settings.http_section import Http
-from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.revisions import REVISIONS, handshake, is_known
 
 PROBED: Final = 5.0
 """
@@ -135,11 +135,7 @@ class ChildBackend:
             return None
         if head.session is not None:
             session = self._sessions.find(head.session, request.principal)
-            if (
-                session is None
-                or session.server.ended
-                or (head.revision is not None and head.revision not in REVISIONS)
-            ):
+            if session is None or session.server.ended or (head.revision is not None and not is_known(head.revision)):
                 return None
             return self._ask(session.server, request)
         return self._ask_stateless(request) if head.is_stateless else None
@@ -188,7 +184,7 @@ class ChildBackend:
         if session is None or session.server.ended:
             gone = "there is no such session; begin with initialize"
             await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
-        elif version is not None and version not in REVISIONS:
+        elif version is not None and not is_known(version):
             data = {"requested": version[:100], "supported": list(REVISIONS)}
             await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
         elif request.method == "GET":
@@ -352,7 +348,7 @@ class ChildBackend:
             # It is nested too deep, and will be refused.
             key = request.principal, b""
         if key not in self._shares:
-            revision = opening[0] if opening and opening[0] in REVISIONS else UNNAMED
+            revision = opening[0] if opening and is_known(opening[0]) else UNNAMED
             traits = ClientTraits("http", owner=request.principal)
             begin = partial(self._factory.open, traits, ServerTraits("child", shared=True), revision=revision)
             spawn = partial(self.spawn, principal=request.principal)
@@ -509,7 +505,7 @@ def _last_use(share: SharedChild) -> float:
 def _is_stateless(version: str | None, message: Any) -> bool:
     """Return whether a message without a session is of the era that has none, as is one that cannot be read."""
     if version is not None:
-        return version not in REVISIONS or not handshake(version)
+        return not is_known(version) or not handshake(version)
     return message is None or (isinstance(message, dict) and names_revision(message))
 
 

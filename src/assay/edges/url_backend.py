@@ -40,7 +40,7 @@ from assay.edges.url_sessions import Stream, UrlSession, UrlSessions, Who
 from assay.guard.deliveries import End
 from assay.guard.factory import SessionFactory
 from assay.settings.http_section import Http
-from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.spec.revisions import LATEST, REVISIONS, handshake, is_known
 
 _JSON: Final = b"application/json"
 
@@ -214,7 +214,7 @@ class UrlBackend:
         if not self._may_use(session, request.principal):
             # Another principal's session looks like one that is not there, so that nothing is learned by trying.
             return "session"
-        return "revision" if enforcing and revision is not None and revision not in REVISIONS else ""
+        return "revision" if enforcing and revision is not None and not is_known(revision) else ""
 
     async def _refused(self, request: HttpRequest, send: Send) -> bool:
         """Whether a request is refused for where it goes: then it has been answered."""
@@ -296,7 +296,7 @@ class UrlBackend:
             if asker is not None:
                 return asker
         if ident is not None:
-            known = version if version in REVISIONS and version is not None else UNNAMED
+            known = version if is_known(version) else UNNAMED
             listens = request.method == "GET"
             return self.talks.find(ident, who) or self.talks.adopted(ident, who, known, listens=listens)
         revision = _revision(version, message)
@@ -465,10 +465,10 @@ def _who(request: HttpRequest, pairs: Pairs) -> Who:
 
 def _revision(version: str | None, message: Any) -> str | None:
     """Return the revision of a message without a session; None for one that opens a session."""
-    if version is not None and version in REVISIONS and not handshake(version):
+    if is_known(version) and not handshake(version):
         return version
     if isinstance(message, dict) and message.get("method") == "initialize":
         return None
     if version is not None:
-        return version if version in REVISIONS else LATEST
+        return version if is_known(version) else LATEST
     return LATEST if isinstance(message, dict) and names_revision(message) else UNNAMED

@@ -121,6 +121,7 @@ class SessionFactory:
             policy=self._terms.policy,
             lines=_line_peers(client, server),
             preview=self._terms.preview,
+            extensions=self._terms.extensions,
         )
         timeout = self._terms.timeout
         timing = Timing(timeout, drain, min(timeout or HANDSHAKE, HANDSHAKE), self._clock)
@@ -160,7 +161,9 @@ class SessionFactory:
     def passes(self, frame: bytes) -> bool:
         """Return whether the first message of a client goes on to a server. Nothing of it is recorded."""
         terms = self._terms
-        conversation = Conversation(mode=terms.mode, limits=terms.limits, policy=terms.policy)
+        conversation = Conversation(
+            mode=terms.mode, limits=terms.limits, policy=terms.policy, extensions=terms.extensions
+        )
         return conversation.hear(Party.CLIENT, frame, Facts("http")).onward is not None
 
     def another_watch(self) -> "GuardSummary":

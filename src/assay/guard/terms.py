@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from assay.base.limits import Limits
 from assay.core.policy import Policy
+from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 
 Mode = Literal["audit", "enforce"]
 
@@ -19,6 +20,8 @@ class Terms(NamedTuple):
     """What is done about which rule, where that is not what the table of rules says."""
     preview: bool = False
     """Whether drafts for the next revision are judged, too."""
+    extensions: ExtensionSet = OFFICIAL
+    """The extensions whose methods are judged."""
 
     @property
     def enforcing(self) -> bool:

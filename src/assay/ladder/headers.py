@@ -26,7 +26,7 @@ from assay.ladder.header_values import (
 )
 from assay.rules import violation
 from assay.spec.methods import methods
-from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.spec.revisions import LATEST, REVISIONS, handshake, is_known
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -131,7 +131,7 @@ def check_version(message: dict[str, Any], headers: Headers) -> Violation | None
         return _misspelt(shown_as, _REVISION_AT, sent, LATEST, encoded=False)
     if named is not None and named != header and not (_has_handshake(named) and _has_handshake(header)):
         return _different(shown_as, _REVISION_AT, named, header, LATEST)
-    return None if header in REVISIONS else _unsupported(header)
+    return None if is_known(header) else _unsupported(header)
 
 
 def _check_named(message: dict[str, Any], headers: Headers, revision: str, params: ParamHeaders) -> Iterator[Violation]:
@@ -183,7 +183,7 @@ def _check_value(
 
 
 def _has_handshake(revision: str) -> bool:
-    return revision in REVISIONS and handshake(revision)
+    return is_known(revision) and handshake(revision)
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -193,7 +193,7 @@ def is_stateless(message: Any, revision: str | None) -> bool:
     """Return whether *message*, judged by *revision*, belongs to a revision without a handshake."""
     named = _named(message)
     if named is not None and message.get("method") != "initialize":
-        return named not in REVISIONS or not handshake(named)
+        return not is_known(named) or not handshake(named)
     return revision is not None and not handshake(revision)
 
 

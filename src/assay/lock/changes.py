@@ -13,7 +13,7 @@ from assay.engine.pointers import escaped
 from assay.engine.wording import name
 from assay.lock.schemas import shifts
 from assay.lock.shifts import ABSENT, Shift, was_is
-from assay.spec.revisions import REVISIONS
+from assay.spec.revisions import is_known
 from assay.spec.schema import protocol_schema
 
 Weight = Literal["breaking", "undecided", "hints", "wording", "compatible"]
@@ -103,9 +103,10 @@ def _comes_with_revision(kind: ChangeKind, member: str, before: Any, after: Any,
 
 def _has(revision: str, kind: ChangeKind, member: str) -> bool:
     # A lock may have been made in a revision that is unknown here.
-    return revision in REVISIONS and member in protocol_schema(revision).definition(kind.definition).get(
-        "properties", {}
-    )
+    schema = protocol_schema(revision) if is_known(revision) else None
+    if schema is None or kind.definition not in schema.definitions:
+        return False
+    return member in schema.definition(kind.definition).get("properties", {})
 
 
 # ── members ──────────────────────────────────────────────────────────────────────────────────────────────────────────

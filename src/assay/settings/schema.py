@@ -90,6 +90,8 @@ class Setting(NamedTuple):
     kind: ValueKind
     words: tuple[str, ...] = ()
     secret: bool = False
+    anchor: Callable[[str, str], str] | None = None
+    """Return a value of a file with the directory of that file as its base, for paths. Raises `ValueError`."""
 
     @property
     def expected(self) -> str:
@@ -137,7 +139,7 @@ def _rows(kind: Any, metadata: Mapping[str, Any]) -> dict[Path, Setting]:
         return {(key, *path): setting for key in (keys() if keys else [ANY]) for path, setting in below.items()}
     words = metadata.get("words")
     value = DAY if metadata.get("day") else MOMENT if metadata.get("moment") else KINDS[kind]
-    return {(): Setting(value, tuple(words()) if words else (), metadata.get("secret", False))}
+    return {(): Setting(value, tuple(words()) if words else (), metadata.get("secret", False), metadata.get("anchor"))}
 
 
 def is_array(kind: Any) -> bool:

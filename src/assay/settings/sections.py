@@ -8,6 +8,7 @@ from typing import Final
 from assay.base.limits import Limits
 from assay.base.tiers import TIERS
 from assay.settings.auth_section import Auth
+from assay.settings.extensions_section import ExtensionSettings
 from assay.settings.field_rules import table, word
 from assay.settings.guard_section import GuardSettings
 from assay.settings.http_section import Http
@@ -117,6 +118,13 @@ class Settings:
     guard: GuardSettings = field(default_factory=GuardSettings)
     auth: Auth | None = None
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    extensions: Mapping[str, ExtensionSettings] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.extensions:
+            from assay.settings.extensions_section import check  # noqa: PLC0415 - few have an extension of their own
+
+            check(self.extensions)
 
     @property
     def guard_limits(self) -> Limits:

@@ -145,12 +145,16 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     # Without it less is reported.
     ("guard", "preview"): less,
     ("guard", "fail_open"): more,
+    # Without it a message that names a draft is refused; with it the rules of the draft only report.
+    ("guard", "draft_revisions"): added,
     ("guard", "policy", ANY): by_effect,
     ("guard", "policy", ANY, "action"): by_effect,
     ("guard", "policy", ANY, "repair"): by_effect,
     ("guard", "exceptions", EACH): by_effect,
     # A key or an issuer admits clients, and makes an address usable that needs [auth].
     ("auth",): other,
+    # The methods of an extension pass if its schema accepts them, and a stranger may have written the schema.
+    ("extensions",): other,
     ("telemetry", "endpoint"): other,
     ("telemetry", "service_name"): other,
     ("telemetry", "headers", ANY): other,

@@ -34,9 +34,13 @@ class RevisionChange:
 
 def changes(old: str, new: str, *, errata: bool = True) -> list[RevisionChange]:
     """Return the changes from revision *old* to *new*, by definition and field; ValueError for an unknown one."""
-    comparison = _RevisionComparison(protocol_schema(old, errata=errata), protocol_schema(new, errata=errata))
-    names = sorted({*comparison.old.definitions, *comparison.new.definitions})
-    return [change for name in names for change in comparison.definition(name)]
+    return changes_between(protocol_schema(old, errata=errata), protocol_schema(new, errata=errata))
+
+
+def changes_between(old: ProtocolSchema, new: ProtocolSchema) -> list[RevisionChange]:
+    """Return the changes from *old* to *new*; of extensions, those of the definitions that they add."""
+    comparison = _RevisionComparison(old, new)
+    return [change for name in sorted({*old.own, *new.own}) for change in comparison.definition(name)]
 
 
 class _RevisionComparison:
@@ -57,9 +61,9 @@ class _RevisionComparison:
         else:
             yield from self.compare("", self.old.definition(name), self.new.definition(name))
 
-    def compare(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
+    def compare(self, field: str, old: Schema | bool, new: Schema | bool) -> Iterator[RevisionChange]:
         """Yield the changes within one schema."""
-        if "$ref" in old and old == new:
+        if isinstance(old, dict) and "$ref" in old and old == new:
             return  # the same definition on both sides: its changes are listed there
         was, now = _resolved(self.old, old), _resolved(self.new, new)
         if "properties" in was and "properties" in now:
@@ -91,7 +95,7 @@ class _RevisionComparison:
                     yield self.change(path, "changed", f"was {before}, is {after}", before == "required")
                 yield from self.compare(path, was[name], now[name])
 
-    def alternatives(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
+    def alternatives(self, field: str, old: Schema | bool, new: Schema | bool) -> Iterator[RevisionChange]:
         """Yield the changes between two enumerations or unions, or from one schema to several."""
         was, now = _members(self.old, old, new), _members(self.new, new, old)
         more = {text: member for text, member in now.items() if text not in was and member not in was.values()}
@@ -117,16 +121,30 @@ class _RevisionComparison:
         return RevisionChange(self.name, field, kind, text, breaking)
 
 
-def _resolved(schema: ProtocolSchema, node: Schema) -> Schema:
-    """Return *node*, or the definition that it refers to."""
-    while "$ref" in node:
+def _resolved(schema: ProtocolSchema, node: Schema | bool) -> Schema:
+    """Return *node*, or the definition that it refers to; objects that must all fit as one."""
+    while isinstance(node, dict) and "$ref" in node:
         node = schema.definition(node["$ref"].rpartition("/")[2])
-    return node
+    if not isinstance(node, dict):
+        return {"not": {}}
+    return _joined([_resolved(schema, each) for each in node["allOf"]]) or node if list(node) == ["allOf"] else node
 
 
-def _members(schema: ProtocolSchema, node: Schema, other: Schema) -> dict[str, Schema]:
+def _joined(parts: list[Schema]) -> Schema | None:
+    """Return the object that all *parts* describe together; None if one of them is not a plain object."""
+    if any(set(each) - {"type", "properties", "required"} or each.get("type", "object") != "object" for each in parts):
+        return None
+    joined: Schema = {"type": "object", "properties": {}, "required": []}
+    for each in parts:
+        joined["properties"] |= each.get("properties", {})
+        joined["required"] += each.get("required", ())
+    return joined
+
+
+def _members(schema: ProtocolSchema, node: Schema | bool, other: Schema | bool) -> dict[str, Schema]:
     """Return the alternatives of *node* by their words; a union that *other* does not name is split up."""
     found: dict[str, Schema] = {}
+    node, other = node if isinstance(node, dict) else {"not": {}}, other if isinstance(other, dict) else {"not": {}}
     shared = {words(member) for member in members(other)}
     for member in members(node):
         meant = _resolved(schema, member)

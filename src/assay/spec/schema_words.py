@@ -8,8 +8,11 @@ from assay.spec.notation import Schema
 _FORMATS: Final = {"uri": "URI", "uri-template": "URI template", "byte": "Base64"}
 
 
-def words(schema: Schema) -> str:
+def words(schema: Schema | bool) -> str:
     """Describe *schema* in a few words: ``string or integer``, ``array of Tool``, ``object {name, title?}``."""
+    if not isinstance(schema, dict):
+        # The documents of operators have it in `additionalProperties`; our own facts do not.
+        return "nothing"
     alternatives = members(schema)
     if len(alternatives) > 1:
         return " or ".join(words(each) for each in alternatives)
@@ -39,8 +42,9 @@ def members(schema: Schema) -> list[Schema]:
     return [schema]
 
 
-def _grouped(schema: Schema) -> str:
-    return f"({words(schema)})" if len(members(schema)) > 1 else words(schema)
+def _grouped(schema: Schema | bool) -> str:
+    several = isinstance(schema, dict) and len(members(schema)) > 1
+    return f"({words(schema)})" if several else words(schema)
 
 
 def _limit(schema: Schema) -> str:

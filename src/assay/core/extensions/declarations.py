@@ -5,7 +5,6 @@ An unknown extension may do anything: its methods and results are forwarded, and
 open the door to methods that it does not have.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
@@ -16,21 +15,14 @@ from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.ladder.protocol import Judge
 from assay.rules import violation
-from assay.spec.extensions.official import TASKS, ExtensionSet
+from assay.spec.extensions.official import LONGEST, TASKS, ExtensionSet, is_identifier
 from assay.spec.revisions import position
 
 EXTENSIONS: Final = "extensions"
 EXPERIMENTAL: Final = "experimental"
 
-_LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_NAME: Final = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
-_IDENTIFIER: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}")
-
 _RESERVED: Final = frozenset({"modelcontextprotocol", "mcp"})
 """The second labels of prefixes that belong to the protocol: ``io.modelcontextprotocol/``, ``dev.mcp/``."""
-
-_LONGEST: Final = 256
-"""Characters of an identifier that is judged: the official ones have 30, and a pattern over a megabyte takes time."""
 
 _MOST: Final = 64
 """Extensions of one declaration that are judged. Real clients declare fewer than ten."""
@@ -66,7 +58,7 @@ def check(party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, 
     found: list[Violation] = []
     if isinstance(declared, dict):
         for identifier, settings in islice(declared.items(), _MOST):
-            here = f"{at}/{EXTENSIONS}/{escaped(identifier[:_LONGEST])}"
+            here = f"{at}/{EXTENSIONS}/{escaped(identifier[:LONGEST])}"
             found += _check_one(party, identifier, settings, here, judge, budget)
     if party is Party.SERVER:
         found += _check_legacy(capabilities, at, judge)
@@ -76,7 +68,7 @@ def check(party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, 
 def _check_one(
     party: Party, identifier: str, settings: Any, at: str, judge: Judge, budget: Budget
 ) -> Iterator[Violation]:
-    if len(identifier) > _LONGEST or _IDENTIFIER.fullmatch(identifier) is None:
+    if not is_identifier(identifier):
         yield violation(
             "extension/identifier",
             at,

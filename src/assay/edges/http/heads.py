@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from assay.edges.http.replies import CLOSE, Pairs, Send, refuse, shared
 from assay.edges.http.request_headers import Accepts, Headers, is_json
-from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.revisions import REVISIONS, handshake, is_known
 
 SESSION: Final = b"mcp-session-id"
 VERSION: Final = b"mcp-protocol-version"
@@ -108,7 +108,7 @@ def read_head(method: str, given: Pairs) -> RequestHead | HeadRefusal:
 
 
 def _is_stateless(revision: str | None) -> bool:
-    return revision is not None and revision in REVISIONS and not handshake(revision)
+    return is_known(revision) and not handshake(revision)
 
 
 def may_be_odd(headers: Headers, revision: str | None) -> bool:

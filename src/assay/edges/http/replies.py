@@ -9,7 +9,7 @@ import orjson
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Verdict
 from assay.core import render
-from assay.spec.revisions import REVISIONS, features_of, handshake
+from assay.spec.revisions import features_of, handshake, is_known
 
 _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
 """Errors for which the specification sets the status, in revisions without a handshake."""
@@ -55,7 +55,7 @@ def is_patient(version: str | None, *, in_session: bool) -> bool:
     Its libraries treat any status but 200 as a failure of the transport, and do not read the error in the body: so
     every readable request gets 200.
     """
-    return in_session or (version in REVISIONS and version is not None and handshake(version))
+    return in_session or (is_known(version) and handshake(version))
 
 
 def status_of(code: str | None, verdict: Verdict | None = None, *, patient: bool = False, answered: bool = True) -> int:

@@ -64,6 +64,7 @@ def _violation(listed: dict[str, Any]) -> Violation:
         hint,
         action=cast("Action", action) if action in _ACTIONS else RULES[rule].action,
         reason=reason if isinstance(reason, str) else None,
+        tentative=source.startswith("draft "),
         entry=_entry(entry) if isinstance(entry, dict) else None,
     )
 

@@ -17,7 +17,8 @@ from assay.records.journal.reading import JournalEntry, Record, violations
 from assay.records.journal.record import ID_LENGTH, status_of
 from assay.records.recording.rows import Effect
 from assay.rules import RULES
-from assay.spec.revisions import REVISIONS
+from assay.spec.extensions.official import OFFICIAL, ExtensionSet
+from assay.spec.revisions import is_known
 
 Mode = Literal["enforce", "audit"]
 
@@ -73,14 +74,15 @@ class Replayed(NamedTuple):
     verdict: Verdict | None = None
 
 
-def plain_judge(opening: ReplayOpening) -> ReplayJudge:
-    """Return a judge for any client and any server."""
+def plain_judge(opening: ReplayOpening, extensions: ExtensionSet = OFFICIAL) -> ReplayJudge:
+    """Return a judge for any client and any server, which also knows *extensions*."""
     return Conversation(
         mode=opening.mode,
         revision=opening.revision,
         limits=opening.limits,
         policy=opening.effect,
         preview=opening.preview,
+        extensions=extensions,
     )
 
 
@@ -179,7 +181,7 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> ReplayOpening:
     """Return the start of the conversation that begins with *record*. Over HTTP it may have been opened elsewhere."""
     key, metadata = _key(record), record["metadata"]
     revision = metadata.get("revision")
-    elsewhere = record["transport"] == "http" and key not in seen.opened and revision in REVISIONS
+    elsewhere = record["transport"] == "http" and key not in seen.opened and is_known(revision)
     mode, most = metadata.get("mode"), metadata.get("frameBytes")
     # Only a guard writes a mode; its server may have any name.
     server = "" if mode else str(metadata.get("server") or "")

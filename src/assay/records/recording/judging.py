@@ -18,7 +18,7 @@ from assay.core.policy import Policy
 from assay.ladder import syntax
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
 from assay.records.transcript import Judged, TranscriptRow, frame_of, party_of, read
-from assay.spec.revisions import REVISIONS
+from assay.spec.revisions import is_known
 
 _MOST: Final = 10_000
 """Maximal conversations in memory. A guard has at most some thousand sessions; the longest idle ones are dropped."""
@@ -244,7 +244,7 @@ class Judging:
             RecordingOpening(
                 str(members.get("server") or ""),
                 "enforce" if members.get("mode") == "enforce" else "audit",
-                revision if revision in REVISIONS else None,
+                revision if is_known(revision) else None,
                 members.get("lines") is True,
                 size if type(size) is int and size > 0 else None,
                 self._shared(shared) if isinstance(shared, int) else None,
