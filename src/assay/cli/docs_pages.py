@@ -16,11 +16,13 @@ _RUNGS = {
     "protocol": "Is it valid MCP in the revision in use, and allowed at this point?",
     "extension": "Are extensions of the protocol declared as the specification asks?",
     "tasks": "Does a server keep to the tasks extension, and the client too?",
+    "skills": "Does a server keep to the skills extension, and the client too?",
+    "apps": "Are the pages that show the results of tools as the extension ui asks?",
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
 }
-ELSEWHERE = {"extension": "extensions", "tasks": "extensions"}
+ELSEWHERE = dict.fromkeys(("extension", "tasks", "skills", "apps"), "extensions")
 """The pages of rungs that have none of their own name."""
 
 

@@ -23,6 +23,7 @@ from assay.core.history.shared_rounds import SharedRounds
 from assay.core.history.stateless_state import StatelessState
 from assay.core.history.tasks import Tasks, is_task
 from assay.core.lifecycle import Lifecycle
+from assay.core.list_filter import LISTS
 from assay.core.party_state import Side, undeclared
 from assay.core.policy import Policy
 from assay.engine.budget import Budget
@@ -331,7 +332,9 @@ class Memory:
         faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
         found += faults if read is result else absent.described(faults, result)
         if any(each.stops for each in self._decided(faults, exchange.tool)):
-            return more
+            # A list is forwarded without its invalid entries, so the others are judged all the same.
+            is_list = exchange.method in LISTS
+            return more + (self.extensions.check_result(exchange, result, found, budget) if is_list else 0)
         found += self._stateless.check_result(exchange, result)
         return self._check_promise(exchange, result, found, budget)
 

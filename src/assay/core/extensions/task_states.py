@@ -23,9 +23,6 @@ from assay.ladder.protocol import Judge
 from assay.rules import violation
 from assay.spec.extensions.official import TASKS
 
-METHODS: Final = frozenset(each.name for each in TASKS.methods if each.kind == "request")
-NOTIFICATION: Final = "notifications/tasks"
-
 _MOST: Final = 1000
 """Tasks of one server that are remembered, some 500 bytes each and the forms that they ask for."""
 
