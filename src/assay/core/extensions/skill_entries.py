@@ -17,6 +17,7 @@ FILE: Final = "/SKILL.md"
 """The end of the URI of every skill."""
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 _LONGEST_NAME: Final = 64
 _RESERVED: Final = "io.modelcontextprotocol/"
 
@@ -56,7 +57,7 @@ def _check_name(name: Any, at: str, revision: str) -> Iterator[Violation]:
 
 def _is_name(name: str) -> bool:
     # Which letters are meant is not settled for other scripts than Latin: those in lower case pass.
-    return (
+    return _NAME.fullmatch(name) is not None or (
         0 < len(name) <= _LONGEST_NAME
         and name[0] != "-" != name[-1]
         and all(each == "-" or (each.isalnum() and each == each.lower()) for each in name)

@@ -27,7 +27,7 @@ _LONGEST_CURSOR: Final = 1024
 """Characters of a cursor that is remembered. Longer ones contain the state of the server."""
 
 _MOST_LISTED: Final = 2000
-"""Skills of one listing whose names are compared, some 200 bytes each."""
+"""Skills of one listing whose names are compared, some 200 bytes each, and skills of one page that are remembered."""
 
 _MOST_CURSORS: Final = 16
 """Listings whose next page was not asked for yet. A client reads a list page by page, so there is one for each."""
@@ -186,7 +186,7 @@ class SkillStates:
             # The result may be older than the change.
             return
         page = result.get("skills") if exchange.method == _LIST else [result.get("skill")]
-        for skill in page if isinstance(page, list) else ():
+        for skill in page[:_MOST_LISTED] if isinstance(page, list) else ():
             if isinstance(skill, dict):
                 self._learn_skill(skill)
         if exchange.method == _LIST:
