@@ -29,7 +29,19 @@ from assay.spec.revisions import REVISIONS
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-RUNGS = ("framing", "syntax", "envelope", "protocol", "extension", "tasks", "contract", "lock", "draft")
+RUNGS = (
+    "framing",
+    "syntax",
+    "envelope",
+    "protocol",
+    "extension",
+    "tasks",
+    "skills",
+    "apps",
+    "contract",
+    "lock",
+    "draft",
+)
 
 SECONDS = 60
 """What one sample may take. All of them together take a few seconds; a machine under load takes longer."""

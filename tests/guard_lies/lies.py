@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -845,7 +846,137 @@ LOCKED = [
     ),
 ]
 
-CASES = [*FRAMES, *ENVELOPES, *METHODS, *STATELESS, *EXTENSIONS, *LIFECYCLE, *CONTRACTS, *LOCKED, *DRAFTS]
+# ── lies about skills and about pages of tools ───────────────────────────────────────────────────────────────────────
+
+SKILL_TEXT = "---\nname: pdf\ndescription: Reads PDF files.\n---\n"
+SKILL_URI = "skill://pdf/SKILL.md"
+SKILL_FILE: dict[str, Any] = {
+    "uri": SKILL_URI,
+    "digest": f"sha256:{sha256(SKILL_TEXT.encode()).hexdigest()}",
+    "size": len(SKILL_TEXT),
+}
+SKILL: dict[str, Any] = {
+    "uri": SKILL_URI,
+    "frontmatter": {"name": "pdf", "description": "Reads PDF files."},
+    "resources": [SKILL_FILE],
+}
+PAGE = "ui://view.html"
+DYNAMIC = {"resources": "dynamic"}
+
+
+def having(rule: str, *steps: tuple[str, dict[str, Any], Any]) -> Case:
+    """The client asks for these, one after the other, and gets these results, or an error with this code."""
+    # The first message lists the tools, and after each turn there is one that shows that all goes on.
+    turns = [[modern(number, method, **params)] for number, (method, params, _) in enumerate(steps, 1)]
+    answers = {f"#{2 * number}": [_answer(answer)] for number, (*_, answer) in enumerate(steps, 1)}
+    gets: list[tuple[Any, Outcome]] = [
+        (number, answer if isinstance(answer, int) else "result") for number, (*_, answer) in enumerate(steps, 1)
+    ]
+    return Case(rule, turns, gets, on=answers, revision=LATEST)
+
+
+def _answer(answer: Any) -> list[Any]:
+    if isinstance(answer, int):
+        return ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": answer, "message": "no"}}]
+    return ["result", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **answer}]
+
+
+def listing(*skills: dict[str, Any], **more: Any) -> tuple[str, dict[str, Any], Any]:
+    """The server lists these skills."""
+    return "skills/list", {}, {"skills": list(skills), **more}
+
+
+def reading(uri: str, **content: Any) -> tuple[str, dict[str, Any], Any]:
+    """The server returns this content."""
+    return "resources/read", {"uri": uri}, {"contents": [{"uri": uri, **content}]}
+
+
+def wrong_skill(rule: str, **members: Any) -> Case:
+    """The server lists a skill with these members."""
+    return having(rule, listing({**SKILL, **members}))
+
+
+def paged(rule: str, meta: dict[str, Any]) -> Case:
+    """The server lists a tool with this `_meta`."""
+    return Case(rule, [[call(1)]], [(1, "result")], tools=[tool(_meta=meta)], listed=1)
+
+
+def child(**members: Any) -> dict[str, Any]:
+    """What is in a directory."""
+    return {"resultType": "complete", "resources": [{"name": "x", **members}]}
+
+
+WITH_SKILLS: dict[str, Any] = {"tools": {}, "extensions": {"io.modelcontextprotocol/skills": {}}}
+OTHER = {"name": "pdf", "description": "Another."}
+
+SKILLS_AND_APPS = [
+    Case(
+        "skills/resources",
+        [[call(1)]],
+        [(1, "result")],
+        on={"initialize": [["result", {**BARE, "capabilities": WITH_SKILLS}]]},
+    ),
+    wrong_skill("skills/uri", uri="skill://pdfs/SKILL.md", resources="dynamic"),
+    having("skills/name", listing({"uri": "skill://PDF/SKILL.md", "frontmatter": {**OTHER, "name": "PDF"}, **DYNAMIC})),
+    wrong_skill("skills/digest", resources=[{**SKILL_FILE, "digest": "sha256:0"}]),
+    wrong_skill("skills/manifest", resources=[]),
+    wrong_skill("skills/size", resources=[{**SKILL_FILE, "size": 1 << 30}]),
+    wrong_skill("skills/metadata", frontmatter={**OTHER, "metadata": {"io.modelcontextprotocol/a": 1}}),
+    having(
+        "skills/repeated",
+        listing(SKILL, nextCursor="2"),
+        ("skills/list", {"cursor": "2"}, {"skills": [SKILL]}),
+    ),
+    having("skills/identity", ("skills/get", {"uri": "skill://b/SKILL.md"}, {"skill": SKILL})),
+    having(
+        "skills/changed",
+        listing(SKILL),
+        ("skills/get", {"uri": SKILL_URI}, {"skill": {**SKILL, "frontmatter": OTHER}}),
+    ),
+    having("skills/verification", listing(SKILL), reading(SKILL_URI, text="forged", mimeType="text/markdown")),
+    having(
+        "skills/frontmatter",
+        listing({**SKILL, **DYNAMIC}),
+        reading(SKILL_URI, text="---\nname: other\n---\n", mimeType="text/markdown"),
+    ),
+    having("skills/unlisted", listing(SKILL), reading("skill://pdf/new.py", text="x")),
+    having(
+        "skills/directory",
+        ("resources/directory/read", {"uri": "skill://pdf"}, child(uri="skill://pdf/a/b.md")),
+    ),
+    having(
+        "skills/resource",
+        listing(SKILL),
+        ("resources/list", {}, {"resources": [{"uri": SKILL_URI, "name": "SKILL.md"}]}),
+    ),
+    paged("apps/meta", {"ui": {"visibility": "app"}}),
+    paged("apps/resource-uri", {"ui": {"resourceUri": "https://example.com"}}),
+    paged("apps/flat-key", {"ui/resourceUri": PAGE}),
+    having("apps/mime-type", reading(PAGE, text="<html>", mimeType="text/html")),
+    having("apps/listed-mime-type", ("resources/list", {}, {"resources": [{"uri": PAGE, "name": "x"}]})),
+    having(
+        "apps/csp",
+        reading(
+            PAGE,
+            text="<html>",
+            mimeType="text/html;profile=mcp-app",
+            _meta={"ui": {"csp": {"connectDomains": ["https://a.example; script-src *"]}}},
+        ),
+    ),
+    having("apps/not-found", ("resources/read", {"uri": PAGE}, -32602))._replace(
+        tools=[tool(_meta={"ui": {"resourceUri": PAGE}})]
+    ),
+    answering(
+        "apps/content",
+        ["result", {"content": []}],
+        gets="result",
+        tools=[tool(_meta={"ui": {"resourceUri": PAGE}})],
+    ),
+]
+
+CASES = [
+    *FRAMES, *ENVELOPES, *METHODS, *STATELESS, *EXTENSIONS, *SKILLS_AND_APPS, *LIFECYCLE, *CONTRACTS, *LOCKED, *DRAFTS,
+]  # fmt: skip
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
 ELSEWHERE = {

@@ -16,12 +16,14 @@ _RUNGS = {
     "protocol": "Is it valid MCP in the revision in use, and allowed at this point?",
     "extension": "Are extensions of the protocol declared as the specification asks?",
     "tasks": "Does a server keep to the tasks extension, and the client too?",
+    "skills": "Does a server keep to the skills extension, and the client too?",
+    "apps": "Are the pages that show the results of tools as the extension ui asks?",
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
     "draft": "Does it follow a draft for the next revision? Judged only with `--preview`, and never stopped.",
 }
-ELSEWHERE = {"extension": "extensions", "tasks": "extensions", "draft": "preview"}
+ELSEWHERE = {**dict.fromkeys(("extension", "tasks", "skills", "apps"), "extensions"), "draft": "preview"}
 """The pages of rungs that have none of their own name."""
 
 

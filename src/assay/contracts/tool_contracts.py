@@ -15,6 +15,7 @@ from assay.base.verdict import Violation
 from assay.contracts.header_arguments import ParamHeaders, param_headers
 from assay.contracts.look_alikes import Keys
 from assay.contracts.store import compiled, hold, let_go, of_text, patterns
+from assay.contracts.tool_pages import has_page_for_model
 from assay.engine.admission import SchemaLimits, SchemaRefusal, too_long
 from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
@@ -41,12 +42,22 @@ class Contract:
     """
 
     __slots__ = (
-        "__weakref__", "_keys", "_reported", "_texts", "asks_back", "headers", "input", "name", "names", "output",
-        "ready", "size", "task_support", "valid_input", "valid_output",
+        "__weakref__", "_keys", "_reported", "_texts", "asks_back", "has_page", "headers", "input", "name", "names",
+        "output", "plain", "ready", "size", "task_support", "valid_input", "valid_output",
     )  # fmt: skip
 
-    def __init__(self, name: str, input_schema: Any, output_schema: Any, task_support: str = "forbidden") -> None:
+    def __init__(
+        self,
+        name: str,
+        input_schema: Any,
+        output_schema: Any,
+        task_support: str = "forbidden",
+        *,
+        has_page: bool = False,
+    ) -> None:
         self.name = name
+        self.has_page = has_page
+        """Whether a page shows the results, which the model does not see: they need content as well."""
         self.task_support = task_support
         """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
         self.asks_back = False
@@ -59,6 +70,8 @@ class Contract:
         """The arguments in the input schema; None without any, or if others are forbidden: no key can be confused."""
         self._keys: Keys | None = None
         self.ready = False
+        self.plain = False
+        """Whether the schemas are compiled, and decide alone whether a result is valid."""
         self._reported = False
         # As text: a parsed schema takes 25 times as much, and the schema of a tool without calls is never compiled.
         self._texts = {"inputSchema": _text(input_schema), "outputSchema": _text(output_schema)}
@@ -81,6 +94,7 @@ class Contract:
         if self.ready:
             return []
         self.ready = True
+        self.plain = not self.has_page
         found = {
             member: of_text(text, user=self) if isinstance(text, bytes) else text
             for member, text in self._texts.items()
@@ -109,7 +123,7 @@ class Contract:
 
     def release(self) -> None:
         """Release the compiled schemas; they are compiled again when they are needed."""
-        self.ready = False
+        self.ready = self.plain = False
         self.input = self.output = None
         self.valid_input = self.valid_output = _nothing
 
@@ -310,7 +324,8 @@ class Tools:
             yield self._one_too_many(name, at, revision)
             return
         output = tool.get("outputSchema", _NONE) if outputs else _NONE
-        contract = Contract(name, tool.get("inputSchema", _NONE), output, _task_support(tool))
+        has_page = "_meta" in tool and has_page_for_model(tool)
+        contract = Contract(name, tool.get("inputSchema", _NONE), output, _task_support(tool), has_page=has_page)
         self._drop(name)
         if self._bytes + contract.size > self._most_bytes:
             self._overflowing = True

@@ -19,6 +19,8 @@ LISTS: Final = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
+    "skills/list": "skills",
+    "resources/directory/read": "resources",
 }
 """The methods that are answered with a list, and the member that has it."""
 
@@ -32,6 +34,7 @@ _NOUNS: Final = {
     "prompts": ("prompt", "name"),
     "roots": ("root", "name", "uri"),
     "tasks": ("task", "taskId"),
+    "skills": ("skill", "uri"),
 }
 """The noun for an entry of each list, and the members that may name the entry, best first."""
 

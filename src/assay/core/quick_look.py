@@ -80,7 +80,7 @@ class QuickLook(JudgeBase):
             result = message["result"]
             known = exchange.contract
             promised = known.output is not None
-            if message["jsonrpc"] != "2.0" or len(message) != 3 or exchange.as_task or not known.ready:
+            if message["jsonrpc"] != "2.0" or len(message) != 3 or exchange.as_task or not known.plain:
                 return None
         except (KeyError, TypeError, AttributeError):
             return None

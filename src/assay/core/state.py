@@ -32,6 +32,7 @@ from assay.core.history.shared_rounds import SharedRounds
 from assay.core.history.stateless_state import StatelessState
 from assay.core.history.tasks import Tasks, is_task
 from assay.core.lifecycle import Lifecycle
+from assay.core.list_filter import LISTS
 from assay.core.party_state import Side, undeclared
 from assay.core.policy import Policy
 from assay.engine.budget import Budget
@@ -358,7 +359,9 @@ class Memory:
         faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
         found += faults if read is result else absent.described(faults, result)
         if faults and any(each.stops for each in self._decided(faults, exchange.tool)):
-            return more
+            # A list is forwarded without its invalid entries, so the others are judged all the same.
+            is_list = exchange.method in LISTS
+            return more + (self.extensions.check_result(exchange, result, found, budget) if is_list else 0)
         found += self._stateless.check_result(exchange, result)
         if self._preview is not None:
             found += self._preview.check_result(exchange, result, budget)

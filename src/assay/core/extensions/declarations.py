@@ -15,7 +15,7 @@ from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.ladder.protocol import Judge
 from assay.rules import violation
-from assay.spec.extensions.official import LONGEST, TASKS, ExtensionSet, is_identifier
+from assay.spec.extensions.official import LONGEST, SKILLS, TASKS, ExtensionSet, is_identifier
 from assay.spec.revisions import position
 
 EXTENSIONS: Final = "extensions"
@@ -62,6 +62,7 @@ def check(party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, 
             found += _check_one(party, identifier, settings, here, judge, budget)
     if party is Party.SERVER:
         found += _check_legacy(capabilities, at, judge)
+        found += _check_resources(capabilities, at, judge)
     return found
 
 
@@ -114,6 +115,17 @@ def _check_legacy(capabilities: Mapping[str, Any], at: str, judge: Judge) -> lis
             expected=f'"{TASKS.identifier}" in {EXTENSIONS}',
             found="the capability tasks",
             revision=judge.revision,
+        )
+    ]
+
+
+def _check_resources(capabilities: Mapping[str, Any], at: str, judge: Judge) -> list[Violation]:
+    """Return the violation of a server that has skills, and not the resources that their files are."""
+    if not declares(capabilities, SKILLS.identifier) or "resources" in capabilities:
+        return []
+    return [
+        violation(
+            "skills/resources", at, expected="the capability resources", found="skills alone", revision=judge.revision
         )
     ]
 

@@ -4,29 +4,36 @@ What the official extensions know of a conversation and of its server, and the c
 Each extension has modules of its own; the tables at the end say which of them takes which message.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Violation
 from assay.contracts.tool_contracts import Tools
+from assay.contracts.tool_pages import page_of, pages_in, with_meta
 from assay.core import state_rules
 from assay.core.extensions import declarations
 from assay.core.history import answer_rules
+from assay.core.history.reuse import object_of
 from assay.core.history.subscriptions import ACKNOWLEDGED, LISTEN
 from assay.core.party_state import Side
 from assay.engine.budget import Budget
 from assay.ladder.protocol import Judge
 from assay.rules import violation
-from assay.spec.extensions.official import TASKS, Extension
+from assay.spec.extensions.official import SKILLS, TASKS, Extension
 
 if TYPE_CHECKING:
+    from assay.core.extensions.app_pages import AppPages
+    from assay.core.extensions.skill_states import SkillStates
     from assay.core.extensions.task_states import TaskStates
 
 Found = list[Violation]
 
 _TASK_METHODS: Final = frozenset(each.name for each in TASKS.methods if each.kind == "request")
 _TASK_CHANGED: Final = "notifications/tasks"
+_SKILL_METHODS: Final = frozenset(each.name for each in SKILLS.methods)
+_DIRECTORY: Final = "resources/directory/read"
 
 _ONCE: Final = frozenset(
     {
@@ -36,6 +43,9 @@ _ONCE: Final = frozenset(
 )  # fmt: skip
 """Rules that are reported once: a party that uses an extension does so with every message."""
 
+_OLD_NOT_FOUND: Final = -32002
+"""The code for a missing resource, in revisions with a handshake."""
+
 _MOST_REPORTED: Final = 1000
 """Reports that are remembered. A peer that makes up more names than that gets a report for each of them."""
 
@@ -43,11 +53,15 @@ _MOST_REPORTED: Final = 1000
 class ServerExtensions:
     """What extensions know of one server. All conversations with it share this."""
 
-    __slots__ = ("_limits", "_tasks", "reported")
+    __slots__ = ("_limits", "_tasks", "known_pages", "known_skills", "reported")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._tasks: TaskStates | None = None
+        self.known_skills: SkillStates | None = None
+        """The skills of the server; None as long as none were asked for."""
+        self.known_pages: AppPages | None = None
+        """The pages of its tools; None as long as no tool has one."""
         self.reported: set[tuple[str, str, str]] = set()
         """The reports that are not repeated: rule, place, and what was found."""
 
@@ -59,6 +73,24 @@ class ServerExtensions:
 
             self._tasks = TaskStates(self._limits)
         return self._tasks
+
+    @property
+    def skills(self) -> "SkillStates":
+        """The skills of the server."""
+        if self.known_skills is None:
+            from assay.core.extensions.skill_states import SkillStates  # noqa: PLC0415 - few servers have skills
+
+            self.known_skills = SkillStates()
+        return self.known_skills
+
+    @property
+    def pages(self) -> "AppPages":
+        """The pages of the tools of the server."""
+        if self.known_pages is None:
+            from assay.core.extensions.app_pages import AppPages  # noqa: PLC0415 - few servers have pages
+
+            self.known_pages = AppPages()
+        return self.known_pages
 
 
 class ExtensionState:
@@ -82,6 +114,18 @@ class ExtensionState:
             self._tools.beyond = ServerExtensions(self._limits)
         known: ServerExtensions = self._tools.beyond
         return known
+
+    @property
+    def _skills(self) -> "SkillStates | None":
+        """The skills of the server; None as long as none were asked for."""
+        known: ServerExtensions | None = self._tools.beyond
+        return None if known is None else known.known_skills
+
+    @property
+    def _pages(self) -> "AppPages | None":
+        """The pages of the tools of the server; None as long as no tool has one."""
+        known: ServerExtensions | None = self._tools.beyond
+        return None if known is None else known.known_pages
 
     def use(self, tools: Tools) -> None:
         """Share what is known with conversations about *tools* from now on."""
@@ -164,10 +208,16 @@ class ExtensionState:
         """Return the violations of an error, by its code."""
         extension: Extension | None = exchange.entry.extension
         if extension is None:
-            return []
+            pages = self._pages if exchange.beyond is not None else None
+            return [] if pages is None else pages.check_error(exchange, code)
         server = self._sides[Party.SERVER].capabilities
         if code == answer_rules.NOT_FOUND and declarations.declares(server, extension.identifier):
+            if exchange.method == _DIRECTORY and not self._reads_directories():
+                return []
             return [answer_rules.not_implemented(exchange, f"extensions.{extension.identifier}")]
+        if extension is SKILLS and code == _OLD_NOT_FOUND and exchange.features.handshake:
+            # Without a handshake the code is withdrawn for every method.
+            return [answer_rules.not_found(exchange, code)]
         return self.shared.tasks.check_error(exchange, code) if extension is TASKS else []
 
     def check_note(
@@ -185,8 +235,9 @@ class ExtensionState:
 
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
         """Note that a notification was forwarded."""
-        if method == _TASK_CHANGED:
-            self.shared.tasks.noted(params)
+        note = _NOTED.get(method)
+        if note is not None and self._tools.beyond is not None:
+            note(self, object_of(params))
 
     # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -214,6 +265,10 @@ class ExtensionState:
     def _check_call(self, exchange: Exchange, result: dict[str, Any], found: Found, _: Budget) -> int:
         if _starts_task(exchange, result):
             found += self.shared.tasks.check_handle(result, exchange.revision)
+        elif exchange.contract is not None and exchange.contract.has_page and _is_whole(exchange, result):
+            from assay.core.extensions import app_rules  # noqa: PLC0415 - few tools have pages
+
+            found += app_rules.check_content(result, exchange.revision)
         return 0
 
     def _learn_task(self, exchange: Exchange, result: dict[str, Any]) -> None:
@@ -223,6 +278,105 @@ class ExtensionState:
     def _learn_call(self, exchange: Exchange, result: dict[str, Any]) -> None:
         if _starts_task(exchange, result):
             self.shared.tasks.started(exchange, result)
+
+    def _noted_task(self, params: dict[str, Any]) -> None:
+        self.shared.tasks.noted(params)
+
+    # ── skills ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_skill(self, exchange: Exchange, params: dict[str, Any], found: Found, _: Budget) -> int:
+        self.shared.skills.take_request(exchange, params)
+        if exchange.method != _DIRECTORY:
+            return 0
+        server = self._sides[Party.SERVER].capabilities
+        if declarations.declares(server, SKILLS.identifier) and not self._reads_directories():
+            path = f"extensions.{SKILLS.identifier}.directoryRead"
+            found.append(state_rules.lacks("/method", Party.SERVER, path, exchange.revision))
+        found += self.shared.skills.check_directory(params.get("uri"), exchange.revision)
+        return 0
+
+    def _reads_directories(self) -> bool:
+        """Return whether the server declares that it lists what is in a directory."""
+        server = self._sides[Party.SERVER].capabilities
+        return declarations.settings_of(server, SKILLS.identifier).get("directoryRead") is True
+
+    def _check_skills(self, exchange: Exchange, result: dict[str, Any], found: Found, _: Budget) -> int:
+        return self.shared.skills.check_list(exchange, result, found)
+
+    def _check_skill(self, exchange: Exchange, result: dict[str, Any], found: Found, _: Budget) -> int:
+        return self.shared.skills.check_get(exchange, result, found)
+
+    def _check_directory(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
+        return _limited(self.shared.skills.check_children(exchange, result), found, budget)
+
+    def _learn_skills(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        self.shared.skills.learn(exchange, result)
+
+    def _resources_changed(self, _: dict[str, Any]) -> None:
+        if self._skills is not None:
+            self._skills.changed()
+
+    def _resource_updated(self, params: dict[str, Any]) -> None:
+        if self._skills is not None:
+            self._skills.updated(params.get("uri"))
+
+    # ── resources and tools ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_read(self, exchange: Exchange, params: dict[str, Any], found: Found, _: Budget) -> int:
+        uri = params.get("uri")
+        if self._tools.beyond is None or not isinstance(uri, str):
+            return 0
+        if self._pages is not None:
+            self._pages.take_read(exchange, uri)
+        if self._skills is not None:
+            found += self._skills.take_read(exchange, uri)
+        return 0
+
+    def _check_read(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
+        more = 0
+        pages = pages_in(result.get("contents"))
+        if pages:
+            from assay.core.extensions import app_rules  # noqa: PLC0415 - few servers have pages
+
+            more += _limited(app_rules.check_contents(pages, exchange.entry.judge, budget), found, budget)
+        if self._skills is not None and exchange.beyond is not None:
+            more += _limited(self._skills.check_read(exchange, result), found, budget)
+        return more
+
+    def _check_resources(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
+        more = 0
+        pages = pages_in(result.get("resources"))
+        if pages:
+            from assay.core.extensions import app_rules  # noqa: PLC0415 - few servers have pages
+
+            more += _limited(app_rules.check_resources(pages, exchange.entry.judge, budget), found, budget)
+        if self._skills is not None:
+            more += _limited(self._skills.check_resources(result, exchange.revision), found, budget)
+        return more
+
+    def _check_tools(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
+        tools = with_meta(result.get("tools"))
+        if not tools:
+            return 0
+        from assay.core.extensions import app_rules  # noqa: PLC0415 - few tools have a `_meta`
+
+        return _limited(app_rules.check_tools(tools, exchange.entry.judge, budget), found, budget)
+
+    def _learn_tools(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        uris = [page_of(tool) for _, tool in with_meta(result.get("tools"))]
+        pages = [uri for uri in uris if uri is not None]
+        if pages or self._pages is not None:
+            self.shared.pages.learn(pages, first=exchange.detail is None)
+
+    def _tools_changed(self, _: dict[str, Any]) -> None:
+        if self._pages is not None:
+            self._pages.changed()
+
+
+def _limited(faults: Iterator[Violation], found: Found, budget: Budget) -> int:
+    """Add *faults* to *found*, as many as are listed. Return at least how many more there are."""
+    found += islice(faults, budget.violations)
+    return 0 if next(faults, None) is None else 1
 
 
 def _check_acknowledged(params: Mapping[str, Any], revision: str) -> Found:
@@ -240,6 +394,11 @@ def _is_task(exchange: Exchange) -> bool:
     return exchange.entry.extension is TASKS
 
 
+def _is_whole(exchange: Exchange, result: Mapping[str, Any]) -> bool:
+    """Return whether *result* is that of the call itself: it may ask for input first, or be a task."""
+    return not exchange.as_task and result.get("resultType", "complete") == "complete"
+
+
 def _starts_task(exchange: Exchange, result: Mapping[str, Any]) -> bool:
     return exchange.features.result_types and result.get("resultType") == TASKS.results[0].kind
 
@@ -250,14 +409,33 @@ Learn = Callable[[ExtensionState, Exchange, dict[str, Any]], None]
 
 _TAKEN: Final[Mapping[str, Take]] = {
     **dict.fromkeys(_TASK_METHODS, ExtensionState._take_task),
+    **dict.fromkeys(_SKILL_METHODS, ExtensionState._take_skill),
     LISTEN: ExtensionState._take_listen,
+    "resources/read": ExtensionState._take_read,
 }
 _CHECKED: Final[Mapping[str, Take]] = {
     **dict.fromkeys(_TASK_METHODS, ExtensionState._check_task),
     "tools/call": ExtensionState._check_call,
+    "tools/list": ExtensionState._check_tools,
+    "resources/list": ExtensionState._check_resources,
+    "resources/read": ExtensionState._check_read,
+    "skills/list": ExtensionState._check_skills,
+    "skills/get": ExtensionState._check_skill,
+    _DIRECTORY: ExtensionState._check_directory,
 }
 _LEARNED: Final[Mapping[str, Learn]] = {
     **dict.fromkeys(_TASK_METHODS, ExtensionState._learn_task),
     "tools/call": ExtensionState._learn_call,
+    "tools/list": ExtensionState._learn_tools,
+    "skills/list": ExtensionState._learn_skills,
+    "skills/get": ExtensionState._learn_skills,
 }
 """What is done with a request, with its result, and once that was forwarded, by the method."""
+
+_NOTED: Final[Mapping[str, Callable[[ExtensionState, dict[str, Any]], None]]] = {
+    _TASK_CHANGED: ExtensionState._noted_task,
+    "notifications/resources/list_changed": ExtensionState._resources_changed,
+    "notifications/resources/updated": ExtensionState._resource_updated,
+    "notifications/tools/list_changed": ExtensionState._tools_changed,
+}
+"""What is done once a notification of the server was forwarded, by its method."""

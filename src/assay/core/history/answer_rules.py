@@ -71,6 +71,12 @@ def not_implemented(exchange: Exchange, path: str) -> Violation:
     return _wrong_code(exchange, f"an answer to {exchange.method}, because {path} was declared", "-32601", hint)
 
 
+def not_found(exchange: Exchange, code: int) -> Violation:
+    """Return the violation of a *code* for a missing resource, where only -32602 may be used."""
+    hint = "Answer with -32602 (invalid params) and name the URI."
+    return _wrong_code(exchange, "-32602 for a URI that is not known", f"{code}", hint)
+
+
 def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, listed: bool) -> list[Violation]:
     if "tools" not in declared and not listed:
         return []
