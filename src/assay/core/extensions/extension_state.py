@@ -195,11 +195,12 @@ class ExtensionState:
 
     def _take_listen(self, exchange: Exchange, params: dict[str, Any], found: Found, _: Budget) -> int:
         """Judge a request to listen: only a client that declares the extension may ask for notifications on tasks."""
+        judge: Judge = exchange.entry.judge
         wanted = params.get("notifications")
-        if not isinstance(wanted, dict) or "taskIds" not in wanted:
+        # Where the operator lets unknown methods pass, a client may send it in a revision that does not have it.
+        if judge.features.handshake or not isinstance(wanted, dict) or "taskIds" not in wanted:
             return 0
         at = "/params/notifications"
-        judge: Judge = exchange.entry.judge
         definition = judge.extension_definition(TASKS, "TaskSubscriptionNotifications")
         faults, more = definition.check("protocol/params", wanted, at, exchange.revision, Budget(b"", 20))
         found += faults
