@@ -409,6 +409,14 @@ def test_a_task_with_a_short_life_may_be_gone(ttl: int) -> None:
     good(talk.server(error(talk.asked, -32602)))
 
 
+def test_a_task_that_was_cancelled_may_be_gone() -> None:
+    talk = Tasked().started()
+    good(talk.ask("tasks/cancel", taskId="t1"))
+    good(talk.answer({"resultType": "complete"}))
+    good(talk.ask("tasks/get", taskId="t1"))
+    good(talk.server(error(talk.asked, -32602)))
+
+
 def test_a_task_that_was_polled_before_may_be_gone() -> None:
     talk = Tasked().started()
     good(talk.polled(shown()))

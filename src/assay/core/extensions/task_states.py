@@ -55,7 +55,7 @@ class KnownTask:
         """The last status that was delivered; one that the task must keep stays."""
         self.ttl = handle.get("ttlMs")
         self.is_new = True
-        """Whether no answer to `tasks/get` was delivered yet."""
+        """Whether no answer to `tasks/get` was delivered yet, nor to `tasks/cancel`."""
         self.asked: dict[str, AskedInput] = {}
         """What the task has ever asked for, by key."""
         self.digests: dict[str, bytes] = {}
@@ -247,9 +247,13 @@ class TaskStates:
     def answered(self, exchange: Exchange, result: Mapping[str, Any]) -> None:
         """Note that a result was forwarded."""
         poll: Poll | None = exchange.beyond
-        if exchange.method != "tasks/get" or poll is None or poll.task is None:
+        if poll is None or poll.task is None:
             return
-        poll.task.is_new = False
+        # A server may discard a task that was cancelled.
+        if exchange.method in {"tasks/get", "tasks/cancel"}:
+            poll.task.is_new = False
+        if exchange.method != "tasks/get":
+            return
         # An answer about another task, which is forwarded by default, says nothing of this one.
         if result.get("taskId") == poll.ident:
             self._learn(poll.ident, poll.task, result)
