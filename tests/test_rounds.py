@@ -715,3 +715,31 @@ def test_what_is_remembered_of_rounds_is_bounded() -> None:
     rounds = talk.conversation._memory._rounds._rounds
     assert len(rounds) == 64
     assert {len(each.asked) for each in rounds} == {20}
+
+
+# ── what peers may send to harm ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_call_with_a_cursor_and_without_a_name_may_be_asked_for_input() -> None:
+    """It raised an exception where the operator lets it pass: the cursor was taken for the name of the tool."""
+    talk = Talk(revision="2026-07-28", policy=Policy({"*": "pass"}))
+    talk.client(request(1, "tools/call", {"cursor": "c", "_meta": META}))
+    good(talk.server(wanting(1, form=FILL_IN)))
+
+
+def test_very_many_requests_for_undeclared_input_cost_little() -> None:
+    talk = Talk(revision="2026-07-28")
+    able = {**META, "io.modelcontextprotocol/clientCapabilities": {}}
+    good(talk.client(ask(1, _meta=able)))
+    inputs: dict[str, Any] = {f"{number}": WHERE for number in range(2000)}
+    verdict = talk.server(wanting(1, "state", **inputs))
+    assert (len(verdict.violations), verdict.more) == (20, 0)
+
+
+def test_very_many_wrong_roots_cost_little() -> None:
+    talk = Talk(revision="2026-07-28")
+    good(talk.client(ask(1)))
+    good(talk.server(wanting(1)))
+    answers = {f"{number}": {"roots": [{"uri": "https://a.example"}]} for number in range(2000)}
+    verdict = talk.client(ask(2, requestState="state", inputResponses=answers))
+    assert verdict.more < 40

@@ -118,6 +118,41 @@ def test_a_task_that_was_started_elsewhere_is_judged_by_its_shape() -> None:
     good(talk.answer({"resultType": "complete"}))
 
 
+def test_a_task_that_was_started_elsewhere_may_ask_for_what_its_call_declared() -> None:
+    """What that call declared is unknown: tasks outlive the guard."""
+    good(Tasked().polled(ASKING, able={}))
+
+
+@pytest.mark.parametrize(
+    "created", ["2026-08-01T10:00:00.000Z", "2026-08-01T12:00:00+02:00", "20260801T100000Z", "2026-08-01T10:00:00.4Z"]
+)
+def test_a_time_may_be_spelt_in_another_way(created: str) -> None:
+    """A server that reads the task from a database has other digits than one that has just made it."""
+    good(Tasked().started().polled(shown(createdAt=created, lastUpdatedAt=LATER)))
+
+
+def test_a_time_needs_no_offset() -> None:
+    """ISO 8601 allows a local time. It cannot be compared."""
+    local = {"createdAt": "2026-08-01T10:00:00", "lastUpdatedAt": "2026-08-01T09:00:00"}
+    talk = Tasked().started(**local)
+    good(talk.polled(shown(**local)))
+    assert rules(talk.polled(shown(createdAt=EARLY))) == ["tasks/identity"]
+    assert rules(talk.polled(shown(createdAt="2026-08-01T10:00:01", lastUpdatedAt=LATER))) == ["tasks/identity"]
+
+
+def test_the_answer_about_another_task_changes_nothing() -> None:
+    talk = Tasked().started()
+    assert rules(talk.polled(shown(taskId="t2", status="completed", result=HITS))) == ["tasks/identity"]
+    good(talk.polled(shown()))
+
+
+def test_a_key_too_long_to_remember_may_be_answered() -> None:
+    talk = Tasked().started()
+    key = "k" * 1500
+    good(talk.polled(shown(status="input_required", inputRequests={key: form("Who?"), "who": form("Who?")})))
+    good(talk.ask("tasks/update", taskId="t1", inputResponses={key: {"action": "decline"}}))
+
+
 def test_unknown_keys_are_reported_and_never_refused() -> None:
     """The conformance suite sends such an answer, and wants an acknowledgement."""
     talk = Tasked(policy=Policy(strict=True)).started()
@@ -374,6 +409,14 @@ def test_a_task_with_a_short_life_may_be_gone(ttl: int) -> None:
     good(talk.server(error(talk.asked, -32602)))
 
 
+def test_a_task_that_was_cancelled_may_be_gone() -> None:
+    talk = Tasked().started()
+    good(talk.ask("tasks/cancel", taskId="t1"))
+    good(talk.answer({"resultType": "complete"}))
+    good(talk.ask("tasks/get", taskId="t1"))
+    good(talk.server(error(talk.asked, -32602)))
+
+
 def test_a_task_that_was_polled_before_may_be_gone() -> None:
     talk = Tasked().started()
     good(talk.polled(shown()))
@@ -553,3 +596,57 @@ def test_a_task_that_asks_for_very_much_is_remembered_in_part() -> None:
     known = talk.conversation.tools.beyond.tasks
     assert known._bytes < 200_000
     good(talk.ask("tasks/update", taskId="t1", inputResponses={"key 199": {"action": "cancel"}}))
+
+
+def test_forms_of_many_tasks_are_bounded() -> None:
+    """Each poll brought another form, and they were counted only when a task was started."""
+    talk = Tasked()
+    for number in range(40):
+        good(talk.call())
+        good(talk.answer({**HANDLE, "taskId": f"t{number}"}))
+    known = talk.conversation.tools.beyond.tasks
+    tasks = list(known._known.values())
+    for key in range(3):
+        for number in range(40):
+            asking = shown(taskId=f"t{number}", status="input_required", inputRequests={f"{key}": form("?")})
+            asking["inputRequests"][f"{key}"]["params"]["requestedSchema"]["description"] = "x" * 60_000
+            good(talk.ask("tasks/get", taskId=f"t{number}"))
+            good(talk.answer(asking))
+    # Settled requests refer to forgotten tasks, too.
+    kept = sum(len(each.form or b"") for task in tasks for each in task.asked.values())
+    assert 500_000 < kept <= known._bytes <= 1 << 20
+
+
+def test_keys_without_forms_are_bounded() -> None:
+    talk = Tasked()
+    for number in range(30):
+        good(talk.call())
+        good(talk.answer({**HANDLE, "taskId": f"t{number}"}))
+        requests = {f"{key:0>1000}": {"method": "roots/list"} for key in range(64)}
+        good(talk.ask("tasks/get", taskId=f"t{number}"))
+        good(talk.answer(shown(taskId=f"t{number}", status="input_required", inputRequests=requests)))
+    known = talk.conversation.tools.beyond.tasks
+    keys = sum(len(key) for task in known._known.values() for key in task.digests)
+    assert 0 < 4 * keys <= known._bytes <= 1 << 20
+
+
+def test_a_task_that_asks_for_very_much_undeclared_input_costs_little() -> None:
+    talk = Tasked()
+    good(talk.call(able={}))
+    good(talk.answer(HANDLE))
+    good(talk.ask("tasks/get", able={}, taskId="t1"))
+    requests = {f"{number}": {"method": "roots/list"} for number in range(2000)}
+    verdict = talk.answer(shown(status="input_required", inputRequests=requests))
+    assert (len(verdict.violations), verdict.more) == (20, 0)
+
+
+def test_a_type_that_is_no_text_is_not_quoted() -> None:
+    verdict = Tasked().started().polled(shown(status="completed", result={"resultType": {"a": "secret"}}))
+    assert [each.found for each in verdict.violations] == ["an object with `a`"]
+
+
+def test_a_subscription_to_tasks_in_a_revision_without_subscriptions() -> None:
+    """It raised an exception where the operator lets unknown methods pass."""
+    talk = Talk(policy=Policy({"protocol/method": "pass"})).opened()
+    verdict = talk.client(request(1, "subscriptions/listen", {"notifications": {"taskIds": ["t1"]}}))
+    assert (rules(verdict), verdict.onward is verdict.frame) == (["protocol/method"], True)

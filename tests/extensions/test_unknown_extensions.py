@@ -135,6 +135,16 @@ def test_what_the_server_declared_is_known_to_every_conversation_about_its_tools
     assert rules(Talk(revision=LATEST, tools=tools).client(stateless(1, "acme/other"))) == ["protocol/extension"]
 
 
+def test_a_server_may_declare_less_to_another_client() -> None:
+    """Over HTTP clients share what is known of the server, and the last declaration is not that to every client."""
+    first = discovered(Talk(revision=LATEST), ACME)
+    tools = first.conversation.tools
+    discovered(Talk(revision=LATEST, tools=tools))
+    verdict = Talk(revision=LATEST, tools=tools).client(stateless(1, METHOD))
+    assert rules(verdict) == ["protocol/extension"]
+    assert verdict.onward is verdict.frame
+
+
 def test_what_was_reported_is_not_reported_again_in_a_conversation_with_the_same_server() -> None:
     tools = discovered(Talk(revision=LATEST), ACME).conversation.tools
     assert rules(Talk(revision=LATEST, tools=tools).client(stateless(1, METHOD))) == ["protocol/extension"]

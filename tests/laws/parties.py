@@ -114,7 +114,9 @@ def opened(
     else:
         conversation = Conversation(mode=mode, limits=limits)
         said(conversation, CLIENT, request("opening", "server/discover", {"_meta": META}))
-        answer = _CACHE | {"supportedVersions": [revision], "capabilities": SERVER_CAPABILITIES}
+        # Without a handshake, tasks are an extension.
+        ours = {name: declared for name, declared in SERVER_CAPABILITIES.items() if name != "tasks"}
+        answer = _CACHE | {"supportedVersions": [revision], "capabilities": ours}
         said(conversation, SERVER, result("opening", answer))
     if tools:
         listed(conversation, revision, tools)

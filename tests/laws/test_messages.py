@@ -65,7 +65,30 @@ every_notification = pytest.mark.parametrize("case", NOTIFICATIONS, ids=str)
 @st.composite
 def params_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
     """Params that fit."""
-    return _told(case, _rooted(case.placed(draw(fitting(case.schema, case.params())))))
+    return _told(case, _rooted(_declaring(case.placed(draw(fitting(case.schema, case.params()))))))
+
+
+def _declaring(params: dict[str, Any]) -> dict[str, Any]:
+    """*params* in which the client declares extensions with identifiers that it may use."""
+    params = _with_identifiers(params)
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or not isinstance(meta.get(CAPABILITIES_KEY), dict):
+        return params
+    named = _with_identifiers({"capabilities": meta[CAPABILITIES_KEY]})["capabilities"]
+    return params | {"_meta": meta | {CAPABILITIES_KEY: named}}
+
+
+def _with_identifiers(value: dict[str, Any]) -> dict[str, Any]:
+    """*value*, each extension in whose capabilities has an identifier: the schema allows any text, and any settings."""
+    declared = value.get("capabilities")
+    extensions = declared.get("extensions") if isinstance(declared, dict) else None
+    if not isinstance(declared, dict) or not isinstance(extensions, dict):
+        return value
+    named = {
+        f"com.example/{number}": each if isinstance(each, dict) else {}
+        for number, each in enumerate(extensions.values())
+    }
+    return value | {"capabilities": declared | {"extensions": named}}
 
 
 def _rooted(params: dict[str, Any]) -> dict[str, Any]:
@@ -114,9 +137,15 @@ def results_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
 
 def _final(case: Case, value: dict[str, Any]) -> dict[str, Any]:
     if case.method.name == "initialize":
-        return value | {"protocolVersion": case.revision}
+        return _with_identifiers(value) | {"protocolVersion": case.revision}
     if case.method.name == "roots/list":
         return _with_roots(value)
+    if case.method.name == "server/discover":
+        # Without a handshake, tasks are an extension.
+        value = value | {
+            "capabilities": {name: each for name, each in value["capabilities"].items() if name != "tasks"}
+        }
+        value = _with_identifiers(value)
     return value if handshake(case.revision) else value | {"resultType": "complete"}
 
 

@@ -125,6 +125,16 @@ arguments = st.one_of(
 )
 
 
+BEYOND: tuple[dict[str, Any], ...] = (
+    {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+    {"extensions": {"io.modelcontextprotocol/tasks": True}},
+    {"extensions": {"com.example/acme": {}}},
+    {"extensions": {"acme": {}}},
+    {"experimental": {"acme": {}}},
+)
+"""Capabilities that a server may answer with result types of their own."""
+
+
 def metas(revision: str) -> st.SearchStrategy[Any]:
     """What may stand in `_meta`; what the revision wants first."""
     usual = _ABSENT if handshake(revision) else META
@@ -146,6 +156,7 @@ def metas(revision: str) -> st.SearchStrategy[Any]:
         named | {CAPABILITIES_KEY: 5},
         named | {CAPABILITIES_KEY: None},
         named | {CAPABILITIES_KEY: {"sampling": {}}},
+        *(named | {CAPABILITIES_KEY: declared} for declared in BEYOND),
         META | {REVISION_KEY: "2025-06-18"},
         META | {REVISION_KEY: "2030-01-01"},
         META | {REVISION_KEY: 5},
@@ -285,6 +296,19 @@ def test_a_revision_in_meta_means_nothing_after_a_handshake(revision: str, named
     """Official schema: up to 2025-11-25 `_meta` is free but for `progressToken`; there it must not hurt."""
     params = {"name": "plain", "arguments": {}, "_meta": {REVISION_KEY: revision} | named}
     assert_same("opened", revision, "enforce", [(CLIENT, request(1, "tools/call", params))])
+
+
+@pytest.mark.parametrize("revision", [each for each in REVISIONS if not handshake(each)])
+@pytest.mark.parametrize("declared", BEYOND)
+@pytest.mark.parametrize("kind", ["task", "partial"])
+def test_the_quick_way_notes_what_is_declared(revision: str, declared: dict[str, Any], kind: str) -> None:
+    """basic/index: a result type is allowed if the request declared the extension that defines it."""
+    meta = {REVISION_KEY: revision, CAPABILITIES_KEY: declared}
+    spoken = []
+    for ident in (1, 2):
+        spoken.append((CLIENT, request(ident, "tools/call", {"name": "plain", "arguments": {}, "_meta": meta})))
+        spoken.append((SERVER, result(ident, {"resultType": kind, "content": []})))
+    assert_same("opened", revision, "enforce", spoken)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -128,6 +128,9 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any], plain: Any) -> bool:
     capabilities = meta[CAPABILITIES_KEY]
     if "extensions" in capabilities and capabilities["extensions"] != plain:
         return False
+    # The server may answer an experimental capability with a result type of its own: the thorough way notes that.
+    if "experimental" in capabilities:
+        return False
     exchange.declared = declared_in(capabilities)
     if LEVEL_KEY in meta:
         exchange.level = RANKS[meta[LEVEL_KEY]]

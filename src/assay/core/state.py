@@ -152,7 +152,8 @@ class Memory:
     def _take_details(self, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
         if isinstance(cursor, str):
-            exchange.detail = True
+            # The detail of a call is the name of its tool; one without a name is forwarded if the operator wants that.
+            exchange.detail = True if exchange.method != "tools/call" else None
             if len(cursor) > self.limits.cursor_bytes:
                 found.append(state_rules.too_long("/params/cursor", cursor, self.limits.cursor_bytes))
         if exchange.method in MAY_ASK_BACK and exchange.entry.stateless:
@@ -409,7 +410,7 @@ class Memory:
             more = self._tasks.check_payload(exchange, result, found, budget)
             return more + self._forms.check(self._tasks.request_of(exchange), result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
-            found += asking_back.check(exchange, result)
+            found += asking_back.check(exchange, result, budget.violations)
         elif exchange.contract is not None and _is_final(exchange, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults

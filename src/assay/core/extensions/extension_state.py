@@ -53,7 +53,7 @@ _MOST_REPORTED: Final = 1000
 class ServerExtensions:
     """What extensions know of one server. All conversations with it share this."""
 
-    __slots__ = ("_limits", "_tasks", "known_pages", "known_skills", "reported")
+    __slots__ = ("_limits", "_tasks", "goes_beyond", "known_pages", "known_skills", "reported")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -64,6 +64,8 @@ class ServerExtensions:
         """The pages of its tools; None as long as no tool has one."""
         self.reported: set[tuple[str, str, str]] = set()
         """The reports that are not repeated: rule, place, and what was found."""
+        self.goes_beyond = False
+        """Whether the server declared something unknown to any client: it may declare less to another."""
 
     @property
     def tasks(self) -> "TaskStates":
@@ -154,6 +156,8 @@ class ExtensionState:
     def declared(self, party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, budget: Budget) -> Found:
         """Return the violations of what *party* declares; *at* is the pointer to its capabilities."""
         found = declarations.check(party, capabilities, at, judge, budget)
+        if party is Party.SERVER and declarations.goes_beyond(capabilities, judge.extensions):
+            self.shared.goes_beyond = True
         if not judge.features.handshake and party is Party.CLIENT:
             self._goes_beyond = self._goes_beyond or declarations.goes_beyond(capabilities, judge.extensions)
             if not found:
@@ -163,8 +167,11 @@ class ExtensionState:
     def goes_beyond(self, judge: Judge, capabilities: Mapping[str, Any] | None = None) -> bool:
         """Return whether either party, or the *capabilities* of a request, declared something unknown."""
         declared = [side.capabilities for side in self._sides.values()]
-        return self._goes_beyond or any(
-            declarations.goes_beyond(each, judge.extensions) for each in (*declared, capabilities)
+        shared: ServerExtensions | None = self._tools.beyond
+        return (
+            self._goes_beyond
+            or (shared is not None and shared.goes_beyond)
+            or any(declarations.goes_beyond(each, judge.extensions) for each in (*declared, capabilities))
         )
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -246,11 +253,12 @@ class ExtensionState:
 
     def _take_listen(self, exchange: Exchange, params: dict[str, Any], found: Found, _: Budget) -> int:
         """Judge a request to listen: only a client that declares the extension may ask for notifications on tasks."""
+        judge: Judge = exchange.entry.judge
         wanted = params.get("notifications")
-        if not isinstance(wanted, dict) or "taskIds" not in wanted:
+        # Where the operator lets unknown methods pass, a client may send it in a revision that does not have it.
+        if judge.features.handshake or not isinstance(wanted, dict) or "taskIds" not in wanted:
             return 0
         at = "/params/notifications"
-        judge: Judge = exchange.entry.judge
         definition = judge.extension_definition(TASKS, "TaskSubscriptionNotifications")
         faults, more = definition.check("protocol/params", wanted, at, exchange.revision, Budget(b"", 20))
         found += faults

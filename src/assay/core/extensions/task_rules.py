@@ -50,11 +50,10 @@ def check_handle(task: Mapping[str, Any], at: str, revision: str) -> Iterator[Vi
 
 def check_times(task: Mapping[str, Any], at: str, before: str | None, revision: str) -> Iterator[Violation]:
     """Yield the violations of the times of a task; *before* is the lastUpdatedAt that the client had when it asked."""
-    times = [moment(task.get(name)) for name in _TIMES]
-    for name, time in zip(_TIMES, times, strict=True):
-        if time is None and isinstance(task.get(name), str):
-            yield _wrong_time(f"{at}/{name}", "a time of ISO 8601 with its offset", task[name], revision)
-    created, updated = times
+    for name in _TIMES:
+        if isinstance(task.get(name), str) and _parsed(task[name]) is None:
+            yield _wrong_time(f"{at}/{name}", "a time of ISO 8601", task[name], revision)
+    created, updated = (moment(task.get(name)) for name in _TIMES)
     if created is not None and updated is not None and updated < created:
         yield _wrong_time(f"{at}/lastUpdatedAt", "createdAt or later", task["lastUpdatedAt"], revision)
         return
@@ -66,15 +65,30 @@ def check_times(task: Mapping[str, Any], at: str, before: str | None, revision: 
 
 def moment(text: Any) -> "datetime | None":
     """Return the time that *text* has in ISO 8601; None if it is not one, or has no offset and cannot be compared."""
+    time = _parsed(text)
+    return time if time is not None and time.tzinfo is not None else None
+
+
+def is_same_time(one: str, other: str) -> bool:
+    """Return whether both are the same time in any spelling: a server may store it with fewer digits, and rounded."""
+    if one == other:
+        return True
+    times = _parsed(one), _parsed(other)
+    if times[0] is None or times[1] is None or (times[0].tzinfo is None) is not (times[1].tzinfo is None):
+        return False
+    return abs((times[0] - times[1]).total_seconds()) < 1
+
+
+def _parsed(text: Any) -> "datetime | None":
+    """Return the time that *text* has in ISO 8601, with or without an offset; None if it is not one."""
     from datetime import datetime  # noqa: PLC0415 - only where there are tasks
 
     if not isinstance(text, str) or len(text) > _LONGEST_TIME:
         return None
     try:
-        time = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
         return None
-    return time if time.tzinfo is not None else None
 
 
 def check_asked(

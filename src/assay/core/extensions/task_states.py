@@ -6,6 +6,7 @@ that was forgotten, or started before the conversation was heard, is judged by i
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -16,8 +17,10 @@ from assay.core import state_rules
 from assay.core.extensions import task_rules
 from assay.core.history import input_requests
 from assay.core.history.answer_rules import INVALID_PARAMS
+from assay.core.history.forms import LARGEST
 from assay.core.history.input_requests import AskedInput
 from assay.engine.budget import Budget
+from assay.engine.wording import found as found_words
 from assay.ladder import contract
 from assay.ladder.protocol import Judge
 from assay.rules import violation
@@ -39,7 +42,7 @@ _DAY: Final = 86_400_000
 class KnownTask:
     """What is remembered of one task."""
 
-    __slots__ = ("asked", "contract", "created", "declared", "digests", "is_new", "status", "ttl", "updated")
+    __slots__ = ("asked", "contract", "created", "declared", "digests", "is_new", "status", "ttl", "updated", "whole")
 
     def __init__(self, call: Exchange, handle: Mapping[str, Any]) -> None:
         self.contract = call.contract
@@ -52,11 +55,13 @@ class KnownTask:
         """The last status that was delivered; one that the task must keep stays."""
         self.ttl = handle.get("ttlMs")
         self.is_new = True
-        """Whether no answer to `tasks/get` was delivered yet."""
+        """Whether no answer to `tasks/get` was delivered yet, nor to `tasks/cancel`."""
         self.asked: dict[str, AskedInput] = {}
         """What the task has ever asked for, by key."""
         self.digests: dict[str, bytes] = {}
         """Digests of the requests, by key."""
+        self.whole = True
+        """Whether *digests* has every key that the task has asked for."""
 
     @property
     def outlives(self) -> bool:
@@ -65,8 +70,26 @@ class KnownTask:
 
     @property
     def size(self) -> int:
-        """The bytes of its keys and forms."""
-        return sum(4 * len(key) + 80 + len(each.form or b"") for key, each in self.asked.items())
+        """At least the bytes of its keys and forms."""
+        return _form_bytes(self.asked) + sum(4 * len(key) + 200 for key in self.digests)
+
+    def take_keys(self, new: Mapping[str, Any], longest: int) -> None:
+        """Remember *new* requests for input, except those whose keys are longer than *longest*, up to the limits."""
+        short = (key for key in new if len(key) <= longest)
+        added = {key: new[key] for key in islice(short, _MOST_KEYS - len(self.digests))}
+        self.whole = self.whole and len(added) == len(new)
+        self.digests |= {key: _digest(each) for key, each in added.items()}
+        asked = input_requests.kept(added)
+        if _form_bytes(self.asked) + _form_bytes(asked) > LARGEST:
+            # One task must not make all others be forgotten: of its further forms only the kind of answer is judged.
+            asked = {key: each._replace(form=None) for key, each in asked.items()}
+        self.asked |= asked
+
+    def empty(self) -> None:
+        """Forget its keys and forms: requests that were settled still refer to a task that is forgotten."""
+        self.asked.clear()
+        self.digests.clear()
+        self.whole = False
 
 
 class Poll(NamedTuple):
@@ -123,7 +146,7 @@ class TaskStates:
     ) -> int:
         if exchange.method != "tasks/update" or not isinstance(responses, dict):
             return 0
-        if len(task.digests) < _MOST_KEYS:
+        if task.whole:
             unknown = [key for key in responses if key not in task.digests]
             found += [
                 task_rules.unknown_key(key, task.digests, exchange.revision) for key in unknown[: budget.violations]
@@ -149,12 +172,18 @@ class TaskStates:
             return
         self._forget(ident)
         self._known[ident] = KnownTask(call, result)
+        self._forget_some()
+
+    def _forget_some(self) -> None:
+        """Forget the oldest tasks until the rest is within the limits."""
         while len(self._known) > _MOST or self._bytes > _MOST_BYTES:
             self._forget(next(iter(self._known)))
 
     def _forget(self, ident: str) -> None:
         gone = self._known.pop(ident, None)
-        self._bytes -= gone.size if gone is not None else 0
+        if gone is not None:
+            self._bytes -= gone.size
+            gone.empty()
 
     def check_result(self, exchange: Exchange, result: dict[str, Any], found: list[Violation], budget: Budget) -> int:
         """
@@ -193,12 +222,13 @@ class TaskStates:
         """Judge a task as a server shows it, in an answer or in a notification."""
         revision = judge.revision
         created = shown.get("createdAt")
-        if task is not None and task.created is not None and isinstance(created, str) and created != task.created:
-            found.append(task_rules.other_task(task.created, created, f"{at}/createdAt", revision))
-        if declared is not None and task is not None:
-            # Which request has to declare it is not settled: what the call or the poll declares may be asked for.
-            declared |= task.declared or frozenset()
-        found += task_rules.check_asked(shown, at, declared, revision)
+        before = task.created if task is not None else None
+        if before is not None and isinstance(created, str) and not task_rules.is_same_time(before, created):
+            found.append(task_rules.other_task(before, created, f"{at}/createdAt", revision))
+        # Which request has to declare it is not settled: what the call or the poll declares may be asked for. What the
+        # call of an unknown task declared is unknown, too.
+        able = None if declared is None or task is None or task.declared is None else declared | task.declared
+        found += islice(task_rules.check_asked(shown, at, able, revision), budget.violations)
         found += task_rules.check_failed(shown, at, revision)
         if task is not None:
             found += self._check_keys(task, shown, at, revision)
@@ -217,8 +247,15 @@ class TaskStates:
     def answered(self, exchange: Exchange, result: Mapping[str, Any]) -> None:
         """Note that a result was forwarded."""
         poll: Poll | None = exchange.beyond
-        if exchange.method == "tasks/get" and poll is not None and poll.task is not None:
+        if poll is None or poll.task is None:
+            return
+        # A server may discard a task that was cancelled.
+        if exchange.method in {"tasks/get", "tasks/cancel"}:
             poll.task.is_new = False
+        if exchange.method != "tasks/get":
+            return
+        # An answer about another task, which is forwarded by default, says nothing of this one.
+        if result.get("taskId") == poll.ident:
             self._learn(poll.ident, poll.task, result)
 
     def _learn(self, ident: str, task: KnownTask, shown: Mapping[str, Any]) -> None:
@@ -234,11 +271,9 @@ class TaskStates:
         if not new or self._known.get(ident) is not task:
             return
         self._bytes -= task.size
-        for key in list(new)[: _MOST_KEYS - len(task.digests)]:
-            if len(key) <= self._id_bytes:
-                task.digests[key] = _digest(new[key])
-        task.asked |= {key: each for key, each in input_requests.kept(new).items() if key in task.digests}
+        task.take_keys(new, self._id_bytes)
         self._bytes += task.size
+        self._forget_some()
 
     def check_error(self, exchange: Exchange, code: int) -> list[Violation]:
         """Return the violation of an error to a request about a task."""
@@ -298,13 +333,17 @@ def _check_payload(
 
 
 def _not_complete(kind: Any, at: str, revision: str) -> Violation:
-    found = f'"{str(kind)[:40]}"'
+    found = f'"{kind[:40]}"' if isinstance(kind, str) else found_words(kind)
     return violation("protocol/result-type", at, expected='"complete"', found=found, revision=revision)
 
 
 def _undeclared(exchange: Exchange) -> Violation:
     path = f"extensions.{TASKS.identifier}"
     return state_rules.lacks("/method", exchange.asker, path, exchange.revision)
+
+
+def _form_bytes(asked: Mapping[str, AskedInput]) -> int:
+    return sum(len(each.form or b"") for each in asked.values())
 
 
 def _digest(request: Any) -> bytes:

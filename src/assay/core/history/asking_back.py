@@ -6,6 +6,7 @@ before there were modes.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from assay.base.verdict import Exchange, Party, Violation
@@ -74,19 +75,24 @@ def lacking(method: str, params: Mapping[str, Any], declared: Collection[str]) -
         yield from ((f"/params/{name}", "sampling.tools") for name in ("tools", "toolChoice") if name in params)
 
 
-def check(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
-    """Return the violations of a result that asks back: for nothing, or for what the client does not support."""
+def check(exchange: Exchange, result: Mapping[str, Any], most: int) -> list[Violation]:
+    """
+    Return the violations of a result that asks back: for nothing, or for what the client does not support.
+
+    At most *most*: a result may have a hundred thousand requests.
+    """
     if exchange.method in MAY_ASK_BACK and "inputRequests" not in result and "requestState" not in result:
         return [_asks_nothing(exchange)]
     asked = result.get("inputRequests")
     if exchange.declared is None or not isinstance(asked, dict):
         return []
-    return [
+    found = (
         state_rules.lacks(f"/result/inputRequests/{escaped(key)}{at}", Party.CLIENT, path, exchange.revision)
         for key, request in asked.items()
         if isinstance(request, dict)
         for at, path in lacking(str(request.get("method")), object_of(request.get("params")), exchange.declared)
-    ]
+    )
+    return list(islice(found, most))
 
 
 def _asks_nothing(exchange: Exchange) -> Violation:

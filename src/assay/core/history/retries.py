@@ -7,6 +7,7 @@ I/O, no clock.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -195,13 +196,14 @@ def _check_keys(
 def _check_other_roots(
     asked: Mapping[str, AskedInput], responses: dict[str, Any], exchange: Exchange, most: int
 ) -> list[Violation]:
-    """Return the violations of roots in answers whose request is not known."""
-    return [
+    """Return the violations of roots in answers whose request is not known, at most *most*."""
+    found = (
         wrong
         for key, response in responses.items()
         if key not in asked and isinstance(response, dict)
         for wrong in check_roots(response, f"{_AT}/{escaped(key)}", exchange.revision, most)
-    ]
+    )
+    return list(islice(found, most))
 
 
 def other_target(given: Sequence[Round], exchange: Exchange) -> Violation:
