@@ -405,7 +405,6 @@ ROWS: Final[tuple[Rule, ...]] = (
         action=REPORT,
         code="INVALID_PARAMS",
         example='"inputResponses":{"nmae":{"action":"decline"}}, where the server asked for name',
-        strict=REFUSE,
     ),
     Rule(
         id="protocol/input-kind",
