@@ -29,7 +29,7 @@ from assay.spec.revisions import REVISIONS
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-RUNGS = ("framing", "syntax", "envelope", "protocol", "extension", "tasks", "contract", "lock")
+RUNGS = ("framing", "syntax", "envelope", "protocol", "extension", "tasks", "card", "contract", "lock")
 
 SECONDS = 60
 """What one sample may take. All of them together take a few seconds; a machine under load takes longer."""

@@ -13,7 +13,7 @@ UNCLEAR = re.compile(
     r"\b(nobody|somebody|whoever|told|tells?|(is|are) no|says?|meant|taken for|spelt|wanted)\b", re.IGNORECASE
 )
 ROOT = Path(__file__).parents[1]
-RUNGS = {"framing", "syntax", "envelope", "protocol", "extension", "tasks", "contract", "lock", "guard"}
+RUNGS = {"framing", "syntax", "envelope", "protocol", "extension", "tasks", "card", "contract", "lock", "guard"}
 # But for the table itself, and the command that shows it.
 SOURCES = "\n".join(
     path.read_text()

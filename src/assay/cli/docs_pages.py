@@ -16,11 +16,12 @@ _RUNGS = {
     "protocol": "Is it valid MCP in the revision in use, and allowed at this point?",
     "extension": "Are extensions of the protocol declared as the specification asks?",
     "tasks": "Does a server keep to the tasks extension, and the client too?",
+    "card": "Does the card of a server match its definition, and the server itself?",
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
 }
-ELSEWHERE = {"extension": "extensions", "tasks": "extensions"}
+ELSEWHERE = {"extension": "extensions", "tasks": "extensions", "card": "extensions"}
 """The pages of rungs that have none of their own name."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.rules import Rule
 
-_RUNGS = ("framing", "syntax", "envelope", "protocol", "extension", "tasks", "contract", "lock", "guard")
+_RUNGS = ("framing", "syntax", "envelope", "protocol", "extension", "tasks", "card", "contract", "lock", "guard")
 """The rungs from the bytes up. A test compares them with the rules."""
 
 # Minimal width of the column with sentences; on a narrower terminal the sentence goes on the next line.

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from assay.base.verdict import Violation
-from assay.rules import contract, envelope, extensions, frames, lock_and_guard, protocol
+from assay.rules import contract, envelope, extensions, frames, lock_and_guard, protocol, server_card
 from assay.rules.rule import Rule
 from assay.spec.revisions import handshake
 
 if TYPE_CHECKING:
     from assay.engine.fault import Fault
 
-_FAMILIES: Final = (frames, envelope, protocol, extensions, contract, lock_and_guard)
+_FAMILIES: Final = (frames, envelope, protocol, extensions, server_card, contract, lock_and_guard)
 
 RULES: Final[Mapping[str, Rule]] = {rule.id: rule for family in _FAMILIES for rule in family.ROWS}
 
