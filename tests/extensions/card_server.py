@@ -1,6 +1,7 @@
 """A server with a card, over HTTP on this machine: what it sends of each is for the test to choose."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -48,9 +49,11 @@ class CardServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.origin = f"http://127.0.0.1:{self.server_address[1]}"
+        self.origin = f"{'https' if tls else 'http'}://127.0.0.1:{self.server_address[1]}"
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"{self.origin}/mcp"
         self.documents: dict[str, bytes] = {}
         """The content at each path."""
@@ -63,6 +66,9 @@ class CardServer(ThreadingHTTPServer):
         self.slow = threading.Event()
         """Set when a slow document may end."""
         self.is_slow = False
+
+    def handle_error(self, *_: Any) -> None:
+        """Stay silent: a client that goes before the end is for the test to see."""
 
     def show(self, card: Any, path: str = "/mcp/server-card") -> None:
         """Serve *card*, JSON or bytes, at *path*."""
@@ -127,9 +133,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def card_server(card: Any = CARD) -> Iterator[CardServer]:
-    """A server with this *card*."""
-    with CardServer() as server:
+def card_server(card: Any = CARD, tls: ssl.SSLContext | None = None) -> Iterator[CardServer]:
+    """A server with this *card*, over *tls* if that is given."""
+    with CardServer(tls) as server:
         server.show(card)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()

@@ -1,12 +1,14 @@
 """`assay card`: as a process, with files and with real servers on this machine."""
 
 import json
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from card_server import CARD, INFO, CardServer, card_server, older_server
 
 from assay.core.extensions.card_rules import DOCUMENT_BYTES, MEDIA_TYPE
@@ -328,6 +330,18 @@ def test_the_catalog_of_a_site_is_at_its_well_known_place(server: CardServer, pa
     assert (status, err) == (0, "")
     assert out == f"{server.origin}/.well-known/ai-catalog.json\n✓ catalog with 1 server card\nno findings\n"
     assert {path for _, path, _ in server.asked} == {"/.well-known/ai-catalog.json"}
+
+
+def test_a_card_over_tls_is_read_if_its_certificate_is_trusted(tmp_path: Path) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with card_server(tls=context) as server:
+        status, report, _ = found("--set", f"upstream.ca={tmp_path / 'ca.pem'}", server.url)
+        assert (status, report["violations"], report["compared"]["url"]) == (0, [], server.url)
+        code, out, err = ran(server.url)
+        assert (code, out) == (2, "")
+        assert "no secure connection" in err
 
 
 def test_where_a_document_is_follows_from_the_url() -> None:

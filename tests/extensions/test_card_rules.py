@@ -163,18 +163,35 @@ def test_what_is_not_json_is_reported_by_the_rules_of_syntax(content: bytes) -> 
     assert found.action == "report"
 
 
-def _large() -> dict[str, Any]:
-    url = "https://e.example/" + "{a}" * 2000
-    return card(version="1" * 255, description="x" * 500_000, remotes=[{"type": 5, "url": url}] * 60)
+def _many(count: int, **members: Any) -> dict[str, Any]:
+    """A card with as many of something as a document can have."""
+    return card(remotes=[{**REMOTE, **members}] * count)
 
 
-@pytest.mark.parametrize("document", [_large(), card(remotes=[5] * 100_000), card(name="a" * 900_000)])
-def test_the_largest_documents_are_judged_in_bounded_time(document: Any) -> None:
+VARIABLES: dict[str, Any] = {f"v{number}": {} for number in range(40_000)}
+LARGEST = {
+    "text": card(version="1" * 255, description="x" * 500_000),
+    "name": card(name="a" * 900_000),
+    "urls": _many(60, type=5, url="https://e.example/" + "{a}" * 2000),
+    "remotes": card(remotes=[5] * 100_000),
+    "open-remotes": card(remotes=[{"url": "http://e.e/{a}"}] * 40_000),
+    "headers": _many(1, headers=[{"value": "{a}"}] * 30_000, variables=VARIABLES),
+    "variables": _many(1, variables={name: {"isSecret": True, "value": "x"} for name in list(VARIABLES)[:30_000]}),
+    "icons": card(icons=[{"src": f"https://e.example/{number}"} for number in range(30_000)]),
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_the_largest_documents_are_judged_in_bounded_time(name: str) -> None:
     """In processor time, which other processes do not change."""
+    document = LARGEST[name]
+    icons = [{"src": f"https://e.example/{number}"} for number in range(30_000, 200_000)]
     began = time.process_time()
-    assert check_card(document).violations
-    assert check_catalog({"entries": [{**ENTRY, "data": document}]}).violations
-    assert time.process_time() - began < 5
+    check_card(document)
+    check_catalog({"entries": [{**ENTRY, "data": document}]})
+    list(check_runtime(document, server({**INFO, "icons": icons}, tuple(VARIABLES))))
+    # On an idle machine the slowest takes 0.5 s.
+    assert time.process_time() - began < 4
 
 
 def test_thousands_of_broken_entries_are_not_explained() -> None:

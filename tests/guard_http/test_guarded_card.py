@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from card_server import CARD, ETAG, GOOD_HEADERS, CardServer, card_server
-from http_client import Answer, Service
+from http_client import SECONDS, Answer, Service
 from lying_http import guarding, listening
 
 from assay.core.extensions.card_rules import DOCUMENT_BYTES, MEDIA_TYPE
 from assay.edges.auth.api_keys import new_key, written_hash
+from kit.command import assay_text
 
 PATH = "/mcp/server-card"
 ODD = b'{ "name":  "no card at all",\n"version":"^1" }\n'
@@ -174,3 +175,23 @@ def test_every_server_of_a_host_has_its_own_card(tmp_path: Path) -> None:
             assert got(guard, path="/child/mcp/server-card").status == 404
             assert got(guard, path="/three/mcp/server-card").status == 404
             guard.log.line("assay: [two] passed: server card: /version: ")
+
+
+def test_findings_count_for_the_summary_and_the_exit_status(tmp_path: Path) -> None:
+    with (
+        card_server({**CARD, "version": "2.x"}) as server,
+        guarding(tmp_path, server.url, "--fail-on", "report") as guard,
+    ):
+        assert got(guard).status == 200
+        guard.process.terminate()
+        assert guard.process.wait(SECONDS) == 4
+        assert any(line.endswith("1 × card/version in server card") for line in guard.log.whole())
+
+
+def test_the_command_reads_the_card_through_the_guard(guarded: Where) -> None:
+    guard, server = guarded
+    address = f"http://{guard.address[0]}:{guard.address[1]}/mcp"
+    server.show({**CARD, "remotes": [{"type": "streamable-http", "url": server.url}]})
+    done = assay_text("card", address)
+    assert (done.returncode, done.stderr) == (0, f"assay card: no remote of the card has the URL {address}\n")
+    assert "compared with " in done.stdout

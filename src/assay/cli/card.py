@@ -120,7 +120,8 @@ def _in_file(args: argparse.Namespace) -> JudgedDocument:
 
     if args.header:
         raise CardError("--header is for a server at a URL")
-    name = "standard input" if args.source == "-" else args.source
+    # A name that is not UTF-8 can be opened, but not printed.
+    name = "standard input" if args.source == "-" else os.fsencode(args.source).decode(errors="replace")
     value, findings = _judged(_content(args.source, name), catalog=args.catalog)
     return JudgedDocument(name, args.catalog, value, findings)
 

@@ -141,7 +141,8 @@ _AGREE: Final[Mapping[str, Callable[[str, str], bool]]] = {
 def _check_icons(card: Mapping[str, Any], info: Mapping[str, Any]) -> Iterator[Violation]:
     """Yield a violation for icons that the server does not have. Embedded ones (``data:``) are not compared."""
     given, real = _sources(card), _sources(info)
-    other = [each for each in given if each not in real]
+    known = frozenset(real)
+    other = [each for each in given if each not in known]
     if real and other:
         expected = f"icons that the server sends, such as {shown(real[0])}"
         yield violation("card/runtime", "/icons", expected=expected, found=shown(other[0]))
@@ -171,8 +172,9 @@ def _fits(given: list[str], runtime: Runtime) -> bool:
     if not runtime.lists_revisions:
         return not runtime.revisions or runtime.revisions[0] in given
     # A server of both eras may list only the revisions without a handshake: about the others nothing is known then.
-    eras = {_has_handshake(each) for each in runtime.revisions}
-    return all(each in runtime.revisions for each in given if _has_handshake(each) in eras)
+    known = frozenset(runtime.revisions)
+    eras = {_has_handshake(each) for each in known}
+    return all(each in known for each in given if _has_handshake(each) in eras)
 
 
 def _has_handshake(revision: str) -> bool:

@@ -7,6 +7,7 @@ Whatever a document contains, its violations are only reported.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -33,6 +34,9 @@ DOCUMENT_BYTES: Final = 1 << 20
 MOST_LISTED: Final = 20
 """Violations of one document that are listed, as many as of a message."""
 
+_MOST_COUNTED: Final = 200
+"""Violations that are counted: a document can have 40,000, which take two seconds, and other clients wait meanwhile."""
+
 _PRIMITIVES: Final = ("tools", "prompts", "resources", "resourceTemplates")
 
 _VARIABLE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -55,7 +59,7 @@ class DocumentFindings(NamedTuple):
 
     def and_also(self, others: Iterable[Violation], more: int = 0) -> "DocumentFindings":
         """Return these and *others*, as many as are listed."""
-        every = (*self.violations, *others)
+        every = (*self.violations, *islice(others, _MOST_COUNTED))
         return DocumentFindings(every[:MOST_LISTED], self.more + more + max(0, len(every) - MOST_LISTED))
 
 
@@ -143,24 +147,28 @@ def _check_members(card: Mapping[str, Any], at: str) -> Iterator[Violation]:
 
 
 def _check_remote(remote: Mapping[str, Any], at: str) -> Iterator[Violation]:
-    variables = _names(remote)
     url = remote.get("url")
     if isinstance(url, str) and len(url) <= _LONGEST_URL:
-        yield from _check_variables(url, variables, f"{at}/url")
+        yield from _check_variables(url, f"{at}/url", remote)
         yield from _check_url(url, f"{at}/url")
     for number, header in enumerate(_list(remote.get("headers"))):
         if isinstance(header, dict):
-            here = f"{at}/headers/{number}"
-            if isinstance(header.get("value"), str):
-                yield from _check_variables(header["value"][:_LONGEST_URL], variables | _names(header), f"{here}/value")
-            yield from _check_input(header, here)
-            yield from _check_inputs(header, here)
+            yield from _check_header(header, f"{at}/headers/{number}", remote)
     yield from _check_inputs(remote, at)
 
 
-def _check_variables(text: str, known: frozenset[str], at: str) -> Iterator[Violation]:
-    """Yield a violation if *text* has variables that are not *known*."""
-    missing = [name for name in dict.fromkeys(_VARIABLE.findall(text)) if name not in known]
+def _check_header(header: Mapping[str, Any], at: str, remote: Mapping[str, Any]) -> Iterator[Violation]:
+    value = header.get("value")
+    if isinstance(value, str) and len(value) <= _LONGEST_URL:
+        yield from _check_variables(value, f"{at}/value", header, remote)
+    yield from _check_input(header, at)
+    yield from _check_inputs(header, at)
+
+
+def _check_variables(text: str, at: str, *owners: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield a violation if *text* has variables that none of its *owners* defines."""
+    known = [_variables(each) for each in owners]
+    missing = [name for name in dict.fromkeys(_VARIABLE.findall(text)) if not any(name in each for each in known)]
     if missing:
         names = listed([f"`{name}`" for name in missing[:4]], len(missing))
         yield violation("card/remote", at, expected=f"a definition of {names} in variables", found="none")
@@ -188,8 +196,7 @@ def _check_url(url: str, at: str) -> Iterator[Violation]:
 
 
 def _check_inputs(owner: Mapping[str, Any], at: str) -> Iterator[Violation]:
-    variables = owner.get("variables")
-    for name, each in variables.items() if isinstance(variables, dict) else ():
+    for name, each in _variables(owner).items():
         if isinstance(each, dict):
             yield from _check_input(each, f"{at}/variables/{escaped(name)}")
 
@@ -204,9 +211,9 @@ def _check_input(given: Mapping[str, Any], at: str) -> Iterator[Violation]:
             yield violation("card/secret", f"{at}/{name}", expected=f"no {name} for a secret", found="one")
 
 
-def _names(owner: Mapping[str, Any]) -> frozenset[str]:
+def _variables(owner: Mapping[str, Any]) -> Mapping[str, Any]:
     variables = owner.get("variables")
-    return frozenset(variables) if isinstance(variables, dict) else frozenset()
+    return variables if isinstance(variables, dict) else {}
 
 
 def _list(value: Any) -> list[Any]:
