@@ -44,7 +44,7 @@ def got(guard: Service, headers: Mapping[str, str] | None = None, method: str = 
 def test_a_card_is_forwarded_byte_for_byte_with_its_headers(guarded: Where) -> None:
     guard, server = guarded
     server.show(ODD)
-    answer = got(guard)
+    answer = got(guard, {"mcp-session-id": "of-another-server"})
     assert (answer.status, answer.body) == (200, ODD)
     assert {name: answer.header(name.lower()) for name in GOOD_HEADERS} == dict(GOOD_HEADERS)
     [(method, path, headers)] = server.asked
@@ -65,6 +65,7 @@ def test_a_card_that_the_client_has_already_is_not_sent_again(guarded: Where) ->
     guard, server = guarded
     answer = got(guard, {"if-none-match": ETAG})
     assert (answer.status, answer.body, answer.header("etag")) == (304, b"", ETAG)
+    assert answer.header("content-length") is None
     assert server.asked[0][2]["if-none-match"] == ETAG
 
 
@@ -109,7 +110,8 @@ def test_a_document_that_is_too_long_is_not_forwarded(guarded: Where) -> None:
 
 def test_what_is_no_card_passes_and_is_reported_once(guarded: Where) -> None:
     guard, server = guarded
-    server.show({**CARD, "version": "~1.4", "description": "x" * 101})
+    first = {**CARD, "version": "~1.4", "description": "x" * 101}
+    server.show(first)
     server.headers["Content-Type"] = "application/json"
     expected = "assay: passed: server card: /description: expected at most 100 characters"
     for _ in range(3):
@@ -119,6 +121,11 @@ def test_what_is_no_card_passes_and_is_reported_once(guarded: Where) -> None:
     server.show({**CARD, "version": "~1.5"})
     assert got(guard).status == 200
     guard.log.line('assay: passed: server card: /version: expected one version, such as 1.4.0, found "~1.5"')
+    server.show(first)
+    assert got(guard).status == 200
+    server.show({**CARD, "version": "~1.6"})
+    assert got(guard).status == 200
+    guard.log.line('assay: passed: server card: /version: expected one version, such as 1.4.0, found "~1.6"')
     assert sum(each.startswith(expected) for each in guard.log.so_far().splitlines()) == 1
 
 
@@ -163,6 +170,10 @@ def test_with_keys_of_the_guard_the_card_needs_one_too(tmp_path: Path) -> None:
         assert server.asked == []
         assert got(guard, {"authorization": f"Bearer {key}"}).body == json.dumps(CARD).encode()
         assert "authorization" not in server.asked[0][2]
+        server.status = 302
+        server.headers["Location"] = "https://elsewhere.example/card"
+        answer = got(guard, {"authorization": f"Bearer {key}"})
+        assert (answer.status, answer.header("location")) == (502, None)
 
 
 def test_every_server_of_a_host_has_its_own_card(tmp_path: Path) -> None:
