@@ -38,6 +38,7 @@ RUNGS = (
     "tasks",
     "skills",
     "apps",
+    "card",
     "contract",
     "lock",
     "draft",

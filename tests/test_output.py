@@ -20,6 +20,7 @@ from assay.cli.main import _COMMANDS
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = str(ROOT / "examples" / "conversation.jsonl")
+CARD = str(ROOT / "examples" / "server-card.json")
 JOURNAL = ROOT / "tests" / "journal" / "golden.jsonl"
 SERVER = f"{sys.executable} -IS {ROOT / 'tests' / 'lock' / 'offering_server.py'} offer.json"
 SECONDS = 60
@@ -30,6 +31,8 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "help of a command": ("guard --help", 0),
     "check": (f"check {SAMPLE}", 1),
     "check as JSON": (f"check --messages --format json {SAMPLE}", 1),
+    "card": (f"card {CARD}", 0),
+    "card as JSON": (f"card --format json {CARD}", 0),
     "rules": ("rules", 0),
     "rules as JSON": ("rules --format json", 0),
     "explain": ("explain contract/input", 0),

@@ -14,8 +14,8 @@ UNCLEAR = re.compile(
 )
 ROOT = Path(__file__).parents[1]
 RUNGS = {
-    "framing", "syntax", "envelope", "protocol", "extension", "tasks", "skills", "apps", "contract", "lock", "guard",
-    "draft",
+    "framing", "syntax", "envelope", "protocol", "extension", "tasks", "skills", "apps", "card", "contract", "lock",
+    "guard", "draft",
 }  # fmt: skip
 # But for the table itself, and the command that shows it.
 SOURCES = "\n".join(

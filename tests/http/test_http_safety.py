@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from http_client import JSON, Service, frame_of, head, initialize, listen, modern, request, run, serving
 
-from assay.edges.http.origin_check import is_loopback, leads_here
+from assay.base.loopback import is_loopback, leads_here
 from assay.spec.revisions import LATEST
 
 ASKED = frame_of(request(1, "list_schemas"))

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from locking import ALL, FIND, LEND
 
+from assay.base.meta import SERVER_KEY
 from assay.base.verdict import Verdict
 from assay.lock.changes import KINDS
-from assay.lock.inspection import SERVER_KEY, Inspection
+from assay.lock.inspection import Inspection
 from assay.lock.locked import Locked
 from talk import Talk, good, notification, replacement, request, result, rules
 

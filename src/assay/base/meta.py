@@ -5,6 +5,7 @@ from typing import Any, Final
 REVISION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
+SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 
 

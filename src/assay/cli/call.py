@@ -121,13 +121,14 @@ def run(args: argparse.Namespace) -> int:
     except CallUsageError as error:
         _say(str(error))
     except InquiryError as error:
-        _say(f"{wanted.server}: {error}{_remedy(str(error))}")
+        _say(f"{wanted.server}: {error}{remedy(str(error))}")
         for line in error.last_words if isinstance(error, LineError) else ():
             print(f"    {_plain(line)}", file=sys.stderr)
     return 2
 
 
-def _remedy(reason: str) -> str:
+def remedy(reason: str) -> str:
+    """Return what to do about a server that cannot be asked for a *reason*; empty if nothing is known."""
     if reason.startswith(("HTTP 401", "HTTP 403")):
         return "; give a token with --header 'Authorization: Bearer env:TOKEN'"
     return ""

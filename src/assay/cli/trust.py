@@ -117,6 +117,7 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     Options may refuse what is only reported by default, so the policy is compared with that, too. Exceptions are shown
     whether or not they have ended.
     """
+    from assay.core.policy import fitting
     from assay.rules import RULES
     from assay.settings.merging import made
     from assay.settings.schema import known
@@ -128,7 +129,8 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     file = list(in_table(rows, found.table, found.place))
     # An error in the file is reported here, not when the guard starts.
     made(Settings, file)
-    refused = [f"guard.policy.{rung}/*=refuse" for rung in {each.rung for each in RULES.values() if not each.is_draft}]
+    rungs = {each.rung for each in RULES.values() if "refuse" in fitting(each.id)}
+    refused = [f"guard.policy.{rung}/*=refuse" for rung in rungs]
     weak = {each.path: each for each in weakenings(file, (), "")}
     for each in weakenings(file, list(in_flags(rows, refused)), ""):
         weak.setdefault(each.path, each)

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 from assay.base.printable import labelled
 from assay.edges.auth import Gate, Principal
 from assay.edges.backend import Backend
+from assay.edges.card_route import CardRoute
 from assay.edges.child import unstartable
 from assay.edges.http.access import Door
 from assay.edges.http.http_server import serve
@@ -178,13 +179,16 @@ class AtUrl(NamedTuple):
             raise SettingsError(f"--target {shown_url(self.url)}: {error}") from None
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
-        """A page about it, and who gives out tokens for it, where that is not ours to say."""
+        """A page about it, its card, and who gives out tokens for it, where that is not ours to say."""
         proxy = backends[ENDPOINT]
-        page = {"/": index(lambda: [row(ENDPOINT, self.name, proxy, url=self.url)], door)}
-        if door.gate is not None or not isinstance(proxy, UrlBackend):
-            return page
-        discovery = Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.factory.enforcing)
-        return {**page, **discovery.routes(alone=True)}
+        routes = {"/": index(lambda: [row(ENDPOINT, self.name, proxy, url=self.url)], door)}
+        if not isinstance(proxy, UrlBackend):
+            return routes
+        routes |= CardRoute(proxy, door).routes()
+        if door.gate is None:
+            discovery = Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.factory.enforcing)
+            routes |= discovery.routes(alone=True)
+        return routes
 
 
 class Started(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 
 from assay.base.printable import labelled
 from assay.edges.backend import Backend, HttpRequest, failure
+from assay.edges.card_route import CardRoute
 from assay.edges.child import unstartable
 from assay.edges.compose import Composition
 from assay.edges.http.access import Door
@@ -119,10 +120,12 @@ class Host:
         return {path_of(entry): _hosted(entry, desk) for entry in self._entries}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
-        """The list of them, and who gives out tokens for those at a URL, where that is not ours to say."""
+        """The list of them, the cards of those at a URL, and who gives out their tokens, where that is not ours."""
         hosted = {path: each for path, each in backends.items() if isinstance(each, Hosted)}
         routes: dict[str, Route] = {"/": index(lambda: [_row(path, each) for path, each in hosted.items()], door)}
         for path, each in hosted.items():
+            if each.entry.url:
+                routes[CardRoute.path(path)] = _card(each, door)
             if each.entry.url and door.gate is None:
                 routes |= _discovery(path, each, door)
         return routes
@@ -172,6 +175,22 @@ def _discovery(path: str, hosted: Hosted, door: Door) -> dict[str, Route]:
         return document
 
     return {name: route(name) for name in Discovery.paths(path)}
+
+
+def _card(hosted: Hosted, door: Door) -> Route:
+    """The card of a server that is known only once it is asked for."""
+    known: list[CardRoute] = []
+
+    async def card(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        proxy = hosted.backend()
+        if not known and isinstance(proxy, UrlBackend):
+            known.append(CardRoute(proxy, door))
+        if known:
+            await known[0].answer(scope, receive, send)
+        else:
+            await text(send, 404, b"no such server\n")
+
+    return card
 
 
 def _row(path: str, hosted: Hosted) -> Row:

@@ -35,7 +35,7 @@ _SECONDS: Final = 15.0
 _NONE: Final = frozenset({401, 403, 404, 405, 410})
 """Statuses of a server without such a document, or that shows it only after sign-in."""
 
-_AT_ONCE: Final = 16
+MOST_DOCUMENTS: Final = 16
 """Maximal concurrent requests for documents of one server: the clients are not authenticated yet."""
 
 _LONGEST: Final = 2048
@@ -187,7 +187,7 @@ class Discovery:
         return list(dict.fromkeys(paths))
 
     async def _pass(self, paths: list[str], own: str, ours: Pairs, send: Send) -> None:
-        if self._target.documents >= _AT_ONCE:
+        if self._target.documents >= MOST_DOCUMENTS:
             await Full(503, "too many requests at once").refuse(send, ours)
             return
         self._target.documents += 1

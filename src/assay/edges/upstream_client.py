@@ -23,7 +23,7 @@ from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
-from assay.edges.http.origin_check import leads_here
+from assay.base.loopback import leads_here
 from assay.edges.upstream_errors import CONNECT, broken
 from assay.settings.upstream_section import UpstreamSettings
 

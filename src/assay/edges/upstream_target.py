@@ -50,6 +50,16 @@ class Answered:
         return [pair for pair in shown if not pair[0].startswith(_SHARING)]
 
     @property
+    def sharing(self) -> Pairs:
+        """Its headers for pages of other origins, which matter for a public document only."""
+        return [pair for pair in end_to_end(self._answer.pairs, frozenset()) if pair[0].startswith(_SHARING)]
+
+    @property
+    def length(self) -> bytes | None:
+        """Its `Content-Length`, which is known without the body."""
+        return self._answer.header(b"content-length")
+
+    @property
     def is_whole(self) -> bool:
         """Whether nothing more follows; False if that is not known yet."""
         return self._answer.is_whole
@@ -115,6 +125,11 @@ class UpstreamTarget:
             answer.close()
             raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is invalid")
         return Answered(answer)
+
+    def below(self, name: str) -> str:
+        """Return the path of *name* below the endpoint, with the operator's query, which may be a key."""
+        query = self._url.raw_query_string
+        return f"{self._url.raw_path.rstrip('/')}/{name}{f'?{query}' if query else ''}"
 
     def with_own(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:
         """

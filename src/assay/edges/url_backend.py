@@ -61,7 +61,7 @@ _KNOWN_HEADS: Final = 100
 _OF_ONE_MESSAGE: Final = frozenset({b"content-type", b"accept", LAST_EVENT, b"mcp-method", b"mcp-name"})
 """Headers of a request that do not apply to other messages in its name."""
 
-_NO_QUERY: Final = "the guard forwards no query; put it into the URL of --target"
+NO_QUERY: Final = "the guard forwards no query; put it into the URL of --target"
 _GONE: Final = "there is no such session; begin with initialize"
 
 HELD_BYTES: Final = 256 << 20
@@ -222,7 +222,7 @@ class UrlBackend:
         if why == "method":
             await not_allowed(send, "POST", headers)
         elif why == "query":
-            await refuse(send, "INVALID_ENVELOPE", _NO_QUERY, headers, status=400)
+            await refuse(send, "INVALID_ENVELOPE", NO_QUERY, headers, status=400)
         elif why == "session":
             await refuse(send, "METHOD_NOT_FOUND", _GONE, headers, status=404)
         elif why == "revision":

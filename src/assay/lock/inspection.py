@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from assay.base.meta import SERVER_KEY
 from assay.base.verdict import Exchange, Party, Violation
 from assay.engine.pointers import escaped
 from assay.lock.change_text import PHRASES, describe, visible
@@ -15,8 +16,6 @@ from assay.lock.changes import BY_METHOD, Change, ChangeKind
 from assay.lock.locked import Locked, closest_changes, identity_changes, spelt
 from assay.rules import violation
 from assay.spec.draft_names import DISCOVER, tag_of
-
-SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
 _MOST_CHANGES: Final = 5
 """Changes of one entry that are reported; the worst come first."""

@@ -4,14 +4,34 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from assay.base.verdict import Violation
-from assay.rules import contract, drafts, envelope, extensions, frames, lock_and_guard, protocol, skills_and_apps
+from assay.rules import (
+    contract,
+    drafts,
+    envelope,
+    extensions,
+    frames,
+    lock_and_guard,
+    protocol,
+    server_card,
+    skills_and_apps,
+)
 from assay.rules.rule import Rule
 from assay.spec.revisions import DRAFTS, handshake
 
 if TYPE_CHECKING:
     from assay.engine.fault import Fault
 
-_FAMILIES: Final = (frames, envelope, protocol, extensions, skills_and_apps, contract, lock_and_guard, drafts)
+_FAMILIES: Final = (
+    frames,
+    envelope,
+    protocol,
+    extensions,
+    skills_and_apps,
+    server_card,
+    contract,
+    lock_and_guard,
+    drafts,
+)
 
 RULES: Final[Mapping[str, Rule]] = {rule.id: rule for family in _FAMILIES for rule in family.ROWS}
 

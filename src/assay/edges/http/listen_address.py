@@ -5,8 +5,9 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from assay.base.loopback import is_loopback
 from assay.edges.http.http_server import listening
-from assay.edges.http.origin_check import Safety, in_url, is_loopback
+from assay.edges.http.origin_check import Safety, in_url
 from assay.settings import SettingsError
 from assay.settings.http_section import Http
 

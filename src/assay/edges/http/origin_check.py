@@ -7,7 +7,6 @@ choose the `Host` and `Origin` that the browser sends.
 
 import re
 from collections.abc import Iterable
-from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -91,18 +90,3 @@ def in_url(host: str) -> str:
     """Return *host*, which may have a port, for use in a URL before another port."""
     name = _name(host.encode()) or host.strip("[]")
     return f"[{name}]" if ":" in name else name
-
-
-def is_loopback(host: str) -> bool:
-    """Whether *host* can be reached only from this machine."""
-    name = host.casefold().strip("[]")
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        # Of all names, only this one always resolves to this machine.
-        return name == "localhost"
-
-
-def leads_here(host: str) -> bool:
-    """Whether a URL with *host* leads to this machine, as every name under localhost should (RFC 6761, 6.3)."""
-    return is_loopback(host) or host.casefold().endswith(".localhost")

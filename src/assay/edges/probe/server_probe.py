@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
 from assay.base.limits import Limits
-from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY, SERVER_KEY
 from assay.base.verdict import Party, Verdict, Violation
 from assay.contracts.header_arguments import ParamHeaders
 from assay.core.conversation import Conversation
 from assay.edges.probe.capabilities import NO_CAPABILITIES, declared, reply_to
 from assay.ladder import syntax
 from assay.lock.changes import KINDS, ChangeKind
-from assay.lock.inspection import SERVER_KEY
 from assay.lock.locked import Locked, spelt
 from assay.spec.draft_names import tag_of
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
