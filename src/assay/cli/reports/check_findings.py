@@ -128,8 +128,7 @@ class FindingMask:
         entry = violation.entry
         # A message that the guard masked has no value of a secret left to hide.
         found = text(short.found) if is_masked else self.redactor.found(short)
-        # A hint may repeat the value.
-        hint = violation.hint if found == short.found else RULES[violation.rule].fix
+        hint = self.redactor.hint(short, found)
         return replace(
             short,
             at=text(short.at),
