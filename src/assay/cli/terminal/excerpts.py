@@ -49,8 +49,8 @@ def _fault(verdict: Verdict, violation: Violation, redactor: Redactor) -> _Fault
     except (ValueError, IndexError, RecursionError):
         # Masks in an invalid message can make it unreadable in another way.
         return None
-    # The whole of a value that is there; the bracket of the one that lacks a member, or has a wrong one.
-    is_whole = place.is_there and violation.at != ""
+    # The whole of a string, a number or a word; of an object or array, which lacks something, the opening bracket.
+    is_whole = place.is_there and text[place.start] not in "{["
     return _Fault(text, place.start, place.end if is_whole else place.start + 1)
 
 
