@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,6 +53,7 @@ def hostile_conversation(path: Path, text: str) -> str:
         {"jsonrpc": "2.0", "id": 10, "method": "resources/read", "params": {"uri": text}},
         text,
         "{" + text,
+        r'{"jsonrpc":"2.0","id":11,"method":"\ud800","params":{"\udfff":1}}',
     )  # fmt: skip
 
 
@@ -99,6 +99,17 @@ def test_names_of_files_are_text_as_well(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(parsed("junit", reports["junit"])) == len(files)
     table = [line for line in reports["markdown"].splitlines() if line.startswith("| `")]
     assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [9] * len(files)
+
+
+def test_half_a_character_in_the_recording_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(recording(tmp_path / "a.jsonl", call(1, {"n": "x"}), answer(1)))
+    with file.open("a", encoding="utf-8") as more:
+        more.write(r'{"dir":"c2s","msg":"\ud800"}' + "\n")
+    assert main(["check", *outputs(tmp_path), str(file)]) == 2
+    for name, text in written(tmp_path).items():
+        parsed(name, text)
+        assert "contract/input" in text, name
+    assert "half of a pair" in capsys.readouterr().err
 
 
 # ── secrets ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -173,7 +184,6 @@ def measured(file: Path, place: Path) -> int:
     return int(peak)
 
 
-@pytest.mark.skipif(not hasattr(resource, "getrusage"), reason="no measure of memory here")
 def test_memory_does_not_grow_with_the_number_of_messages(tmp_path: Path) -> None:
     """Every second message has a finding with a place and a value of its own."""
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
