@@ -1,6 +1,7 @@
 """Known findings: they are shown, and do not fail the check, as often as the baseline has them."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -164,5 +165,13 @@ def test_a_baseline_is_not_written_from_files_that_cannot_be_read(
 ) -> None:
     before = known.read_bytes()
     assert main(["check", "--write-baseline", str(known), str(tmp_path / "none.jsonl")]) == 2
+    (tmp_path / "empty").mkdir()
+    file = recording(tmp_path / "second.jsonl", *wrong("x"))
+    assert main(["check", "--write-baseline", str(known), file, str(tmp_path / "empty")]) == 2
     assert known.read_bytes() == before
-    assert "is not written" in capsys.readouterr().err
+    assert capsys.readouterr().err.count("is not written: not all files could be read") == 2
+
+
+def test_a_device_is_not_replaced_by_a_baseline(tmp_path: Path) -> None:
+    assert main(["check", "--write-baseline", os.devnull, recording(tmp_path / "a.jsonl", *wrong("x"))]) == 0
+    assert not Path(os.devnull).is_file()

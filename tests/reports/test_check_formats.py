@@ -336,6 +336,8 @@ def test_a_link_stays_and_a_device_is_not_replaced(tmp_path: Path) -> None:
         (["--output", "json=x", "--output", "sarif=./x"], "two outputs have the same file"),
         (["--output", "json=bad.jsonl"], "a report would replace the recording"),
         (["--write-baseline", "bad.jsonl"], "a report would replace the recording"),
+        (["--baseline", "known", "--output", "json=./known"], "a report would replace the baseline"),
+        (["--fail-on-stale"], "--fail-on-stale needs --baseline FILE"),
     ],
 )
 def test_an_output_that_cannot_be_is_refused_before_anything_is_judged(

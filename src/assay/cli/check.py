@@ -97,6 +97,7 @@ def _judged(args: argparse.Namespace, reporting: Reporting, settings: Settings, 
     pieces, passed_over = _pieces(args.files)
     worst = 2 if passed_over else 0
     for line in passed_over:
+        reporting.pass_over()
         _refuse("", line)
     for index, piece in enumerate(pieces):
         _progress(index, len(pieces), piece.name)

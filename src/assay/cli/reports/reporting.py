@@ -96,6 +96,10 @@ class Reporting:
         for each in self._reports:
             each.end(ended)
 
+    def pass_over(self) -> None:
+        """Note that a name on the command line has nothing to judge."""
+        self._has_errors = True
+
     def stale(self) -> list[BaselineEntry]:
         """Return the entries of the baseline that were not found."""
         return self._known.stale() if isinstance(self._known, Baseline) else []
@@ -117,14 +121,15 @@ class Reporting:
         """Write the new baseline, if one is asked for. Return why it cannot be written; None if it was."""
         if self._write_to is None or not isinstance(self._known, NewBaseline):
             return None
-        from assay.base.atomic_file import replace_file
-
         if self._has_errors:
             return f"{self._write_to} is not written: not all files could be read"
         try:
-            replace_file(self._write_to, write_baseline(self._known.entries()).encode())
-        except OSError as error:
-            return str(ReportFileError(self._write_to, error))
+            text = write_baseline(self._known.entries())
+            file = OutputFile(self._write_to)
+            file.write(text)
+            file.finish()
+        except ReportFileError as error:
+            return str(error)
         except BaselineError as error:
             return f"{self._write_to} is not written: {error}"
         return None
@@ -143,20 +148,24 @@ class Reporting:
 
 
 def _no_conflicts(args: argparse.Namespace) -> None:
-    """Refuse files that would replace each other, or a recording."""
+    """Refuse files that would replace each other, a recording or the baseline, and an option without its baseline."""
+    if args.fail_on_stale and not args.baseline:
+        raise ReportUsageError("--fail-on-stale needs --baseline FILE")
     written = [path for _, path in args.output] + ([args.write_baseline] if args.write_baseline else [])
     real = [os.path.realpath(path) for path in written]
-    read = {os.path.realpath(each): each for each in args.files if each != "-"}
+    read = {os.path.realpath(each) for each in args.files if each != "-"}
     for path, each in zip(written, real, strict=True):
         if each in read:
             raise ReportUsageError(f"{path}: a report would replace the recording")
+        if args.baseline and path != args.write_baseline and each == os.path.realpath(args.baseline):
+            raise ReportUsageError(f"{path}: a report would replace the baseline")
         if real.count(each) > 1:
             raise ReportUsageError(f"{path}: two outputs have the same file")
 
 
 def _known(args: argparse.Namespace) -> KnownFindings:
     if args.write_baseline:
-        earlier = args.baseline or (args.write_baseline if os.path.exists(args.write_baseline) else None)
+        earlier = args.baseline or (args.write_baseline if os.path.isfile(args.write_baseline) else None)
         return NewBaseline(_read(earlier) if earlier else ())
     return Baseline(_read(args.baseline)) if args.baseline else KnownFindings()
 
