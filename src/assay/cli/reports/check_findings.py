@@ -2,8 +2,9 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple
 
@@ -102,6 +103,8 @@ class FindingMask:
         """With *with_messages*, messages without findings have their names, too."""
         self.redactor = redactor
         self._with_messages = with_messages
+        # Rules, methods and tools repeat. All texts are cut before, so the memory is bounded.
+        self._text: Callable[[str], str] = lru_cache(2048)(redactor.text)
 
     def message(self, judged: Judged, file: str, is_known: "KnownFindings") -> CheckedMessage:
         """Return *judged* for reports; *is_known* tells which findings the baseline has."""
@@ -120,10 +123,10 @@ class FindingMask:
 
     def _name(self, name: str | None) -> str | None:
         # Cut first: searching a name of a megabyte for secrets takes long, and a peer can send many.
-        return None if name is None else self.redactor.text(cut(name, LONGEST_NAME))
+        return None if name is None else self._text(cut(name, LONGEST_NAME))
 
     def _violation(self, violation: Violation, *, is_masked: bool) -> Violation:
-        text = self.redactor.text
+        text = self._text
         short = replace(violation, at=cut(violation.at, _LONGEST_PLACE), found=cut(violation.found, _LONGEST_TEXT))
         entry = violation.entry
         # A message that the guard masked has no value of a secret left to hide.
