@@ -41,6 +41,7 @@ def shared() -> Path:
 
 
 SLOW = (
+    "test_hostile_reports",
     *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_lock_command", "test_docs"),
     *("test_children_sessions", "test_messages", "test_remote_failures", "test_stress_http", "test_guard_random"),
     *("test_remote_peers", "test_output", "test_restart_torture", "test_restart_between", "test_restart_ends"),

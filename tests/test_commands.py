@@ -58,7 +58,7 @@ def test_reports_alone_do_not_fail_where_only_refusals_count() -> None:
 
 
 def test_json_has_a_line_for_each_finding() -> None:
-    records = [json.loads(line) for line in assay("check", "--format", "json", str(SAMPLE)).stdout.splitlines()]
+    records = [json.loads(line) for line in assay("check", "--format", "ndjson", str(SAMPLE)).stdout.splitlines()]
     assert [record["line"] for record in records] == [2, 9, 12, 13, 14, 15, 16, 17, 18]
     assert records[1]["violations"][0]["at"] == "/params/arguments/limit"
     assert records[1]["tool"] == "find_books"

@@ -58,7 +58,7 @@ def test_fifty_equal_findings_are_a_few_lines(tmp_path: Path, capsys: pytest.Cap
     assert lines[1] == "3  ✗ client  tools/call add #1"
     assert "and 49 more like this, in lines 5, 7, 9, 11, 13 … 101" in lines
     assert "50 × contract/input" in lines
-    assert len(lines) < 10
+    assert len(lines) < 12
 
 
 @pytest.mark.parametrize("option", ["--all", "--messages"])
@@ -115,7 +115,7 @@ def test_findings_that_are_told_apart_are_bounded(tmp_path: Path, capsys: pytest
     assert "and 3 other findings, which --all lists" in lines
 
 
-@pytest.mark.parametrize("options", [[], ["--format", "json"]])
+@pytest.mark.parametrize("options", [[], ["--format", "ndjson"]])
 def test_a_recording_without_messages_cannot_pass(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:

@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "version": ("--version", 0),
     "help of a command": ("guard --help", 0),
     "check": (f"check {SAMPLE}", 1),
-    "check as JSON": (f"check --messages --format json {SAMPLE}", 1),
+    "check as JSON": (f"check --messages --format ndjson {SAMPLE}", 1),
     "card": (f"card {CARD}", 0),
     "card as JSON": (f"card --format json {CARD}", 0),
     "rules": ("rules", 0),
@@ -200,7 +200,7 @@ def test_the_log_of_a_guard_is_in_the_encoding_of_stderr(place: Path) -> None:
 def test_json_is_utf8_in_every_encoding(place: Path) -> None:
     said = {"jsonrpc": "2.0", "id": 1, "method": "größe→工具"}
     (place / "names.jsonl").write_text(json.dumps({"dir": "c2s", "msg": said}), encoding="utf-8")
-    done = run(place, "check --messages --format json names.jsonl", PYTHONIOENCODING="latin-1")
+    done = run(place, "check --messages --format ndjson names.jsonl", PYTHONIOENCODING="latin-1")
     assert json.loads(done.stdout.splitlines()[0])["method"] == "größe→工具"
 
 

@@ -193,6 +193,7 @@ def test_an_answer_with_another_id_is_told_which_one_it_may_have_meant(asked: An
         (b"\x1b[32mready\x1b[0m", 'the text "·[32mready·[0m"'),
         (b"x" * 200, f'the text "{"x" * 79}…"'),
         (b"caf\xe9 ready", 'the byte 0xe9 at position 3 of "caf\ufffd ready"'),
+        (b'{"jsonrpc":"2.0","id" 1}', "unexpected character, expected ':' after key at character 22"),
         (b'{"jsonrpc":"2.0","id":1,"result":{},}', "trailing comma is not allowed at character 35"),
         (b'{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}', "NaN or Infinity at character 38"),
         (b'{"jsonrpc":"2.0","id":1,"result":{"a":1e999}}', "one that is too large at character 38"),

@@ -1,5 +1,6 @@
 """The action, the hooks of pre-commit and the workflow of the page about CI: what they run works."""
 
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-WORKFLOW, PRE_COMMIT = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
+WORKFLOW, GITLAB, PRE_COMMIT = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
 
 SECONDS = 60
 BAD = "python -m assay.cli.demonstration.demo_server"
@@ -28,6 +29,7 @@ def run(script: str, place: Path, **environment: str) -> subprocess.CompletedPro
     """A step, as a runner runs it."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     github = {"GITHUB_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(place), "GITHUB_PATH": str(place / "path")}
+    github |= {"GITHUB_SERVER_URL": "https://example.org", "GITHUB_STEP_SUMMARY": str(place / "summary")}
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
         cwd=place,
@@ -57,7 +59,8 @@ def act(place: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
 
 
 def _filled(text: str, values: dict[str, str]) -> str:
-    """*text* with the inputs that it names."""
+    """*text* with the inputs that it names, and the place of the action."""
+    text = text.replace("${{ github.action_repository }}", "owner/assay").replace("${{ github.action_ref }}", "main")
     return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
 
 
@@ -97,6 +100,34 @@ def test_the_action_judges_recordings(tmp_path: Path) -> None:
     assert (done.returncode, "give the input command or recordings" in done.stdout) == (2, True)
 
 
+def test_the_action_writes_annotations_a_summary_and_sarif(tmp_path: Path) -> None:
+    sample = ROOT / "examples" / "conversation.jsonl"
+    sarif = tmp_path / "assay.sarif"
+    done = act(tmp_path, recordings=str(sample), sarif=str(sarif))
+    assert done.returncode == 1
+    stop, *lines = done.stdout.splitlines()
+    token = stop.removeprefix("::stop-commands::")
+    assert re.fullmatch("[0-9a-f]{32}", token)
+    commands = [number for number, line in enumerate(lines) if line.startswith("::")]
+    # Messages of the peers are shown before commands are on again.
+    assert lines[commands[0]] == f"::{token}::"
+    assert len(commands) == 10
+    assert commands == list(range(commands[0], len(lines)))
+    assert "## Findings" in (tmp_path / "summary").read_text(encoding="utf-8")
+    [run] = json.loads(sarif.read_text(encoding="utf-8"))["runs"]
+    rule = run["tool"]["driver"]["rules"][0]
+    assert rule["helpUri"] == "https://example.org/owner/assay/blob/main/docs/rules.md#syntaxjson"
+
+
+def test_the_action_takes_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sample, known = str(ROOT / "examples" / "conversation.jsonl"), str(tmp_path / "known.json")
+    assert main(["check", "--write-baseline", known, sample]) == 0
+    assert act(tmp_path, recordings=sample, baseline=known).returncode == 0
+    done = act(tmp_path, recordings=sample, baseline=str(tmp_path / "none"))
+    assert (done.returncode, "No such file" in done.stderr) == (2, True)
+    capsys.readouterr()
+
+
 # ── the hooks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -134,7 +165,7 @@ def steps_of(job: str) -> list[dict[str, Any]]:
 
 
 def test_the_workflow_uses_the_action_with_inputs_that_it_has() -> None:
-    [step] = [step for step in steps_of("action") if "assay" in step["uses"]]
+    [step] = [step for step in steps_of("action") if "/assay@" in step["uses"]]
     assert set(step["with"]) <= set(ACTION["inputs"])
     # YAML 1.1 reads the key `on` as a truth value; runners do not.
     assert set(WORKFLOW) == {"name", True, "jobs"}
@@ -149,3 +180,11 @@ def test_the_commands_of_the_workflow_fail_where_the_server_is_wrong(tmp_path: P
     server = (tmp_path / "server.py").read_text(encoding="utf-8")
     (tmp_path / "server.py").write_text(server.replace('"name": "report"', '"name": "summary"'), encoding="utf-8")
     assert run(commands[-1], tmp_path).returncode == 1
+
+
+def test_the_job_of_gitlab_writes_the_reports_that_it_names(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py", tmp_path / "server.py")
+    install, *commands = GITLAB["mcp"]["script"]
+    assert install == "pip install ./.assay"
+    assert [run(each, tmp_path).returncode for each in commands] == [0, 1]
+    assert all((tmp_path / name).is_file() for name in GITLAB["mcp"]["artifacts"]["reports"].values())

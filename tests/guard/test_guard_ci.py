@@ -20,7 +20,7 @@ def recorded(place: Path) -> list[dict[str, Any]]:
 
 def checked(place: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, list[dict[str, Any]]]:
     """The status of `assay check`, and what it finds."""
-    status = main(["check", "--format", "json", *options, str(place / "session.jsonl")])
+    status = main(["check", "--format", "ndjson", *options, str(place / "session.jsonl")])
     return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 

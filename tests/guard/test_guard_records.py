@@ -351,7 +351,7 @@ def test_findings_in_masked_messages_of_a_flight_count(tmp_path: Path) -> None:
     crashed(tmp_path, call(1), call(2, words="x" * 2 * KEPT_BYTES), **{"tools/call:search": [["result", broken]]})
     [flight] = flights(tmp_path)
     assert "swordfish" not in flight.read_text()
-    checked = assay("check", "--format", "json", str(flight))
+    checked = assay("check", "--format", "ndjson", str(flight))
     found = [json.loads(line) for line in checked.stdout.splitlines()]
     rules = [(each["violations"][0]["rule"], each.get("lacks")) for each in found]
     assert rules[:2] == [

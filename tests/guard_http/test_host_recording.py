@@ -32,7 +32,7 @@ def test_messages_of_a_host_are_recorded_with_their_server(tmp_path: Path, capsy
         post(guard, "/good/mcp", call(1, "nothing", {}, LATEST))
         guard.signal(signal.SIGTERM)
         assert guard.ended() == 4
-    main(["check", "--messages", "--format", "json", str(tmp_path / "session.jsonl")])
+    main(["check", "--messages", "--format", "ndjson", str(tmp_path / "session.jsonl")])
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {each["server"] for each in found} == {"good", "bad"}
     assert {each["server"] for each in found if each["kind"] == "result" and each["violations"]} == {"bad"}

@@ -56,7 +56,7 @@ def found_by_guard(place: Path) -> Counter[Any]:
 
 def found_by_check(place: Path, capsys: pytest.CaptureFixture[str]) -> Counter[Any]:
     """What `assay check` says of each message of the recording."""
-    status = main(["check", "--messages", "--format", "json", str(place / "session.jsonl")])
+    status = main(["check", "--messages", "--format", "ndjson", str(place / "session.jsonl")])
     out, errors = capsys.readouterr()
     assert errors == ""
     assert status in {0, 1}

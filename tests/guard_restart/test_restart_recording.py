@@ -24,7 +24,7 @@ def test_a_recording_goes_on_with_the_next_server(tmp_path: Path, capsys: pytest
         assert guard.ended() == 0
     by_file = []
     for name in ("session.jsonl", "journal"):
-        main(["check", "--format", "json", str(tmp_path / name)])
+        main(["check", "--format", "ndjson", str(tmp_path / name)])
         out, errors = capsys.readouterr()
         assert errors == ""
         rows = [json.loads(line) for line in out.splitlines()]

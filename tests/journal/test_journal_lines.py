@@ -524,6 +524,14 @@ def test_what_was_found_is_told_without_secrets(journal: Journal, arguments: Any
     assert wrong["found"] == found
 
 
+def test_a_hint_does_not_repeat_a_secret(journal: Journal) -> None:
+    """The hint for a number in quotes has the number."""
+    login = {"name": "login", "inputSchema": {"type": "object", "properties": {"pin": {"type": "integer"}}}}
+    said = Talk().opened().listed(login).client(call(1, "login", {"pin": "48391"}))
+    assert "48391" in said.violations[0].hint
+    assert b"48391" not in journal.line(said, journal.moment("stdio", "stdio", None, b""), 0)
+
+
 def test_what_was_found_under_a_secret_name_is_not_told(journal: Journal) -> None:
     login = {"name": "login", "inputSchema": {"type": "object", "properties": {"pass_word": {"type": "integer"}}}}
     said = Talk().opened().listed(login).client(call(1, "login", {"pass_word": "hunter2"}))

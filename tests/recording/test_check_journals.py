@@ -45,7 +45,7 @@ def rules(out: str) -> list[str]:
 
 
 def test_a_journal_is_judged_and_what_was_redacted_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--format", "json", str(GOLDEN)]) == 1
+    assert main(["check", "--format", "ndjson", str(GOLDEN)]) == 1
     out, errors = capsys.readouterr()
     listed = [json.loads(line)["error"] or {} for line in GOLDEN.read_bytes().splitlines()]
     assert rules(out) == [each["rule"] for error in listed for each in error.get("violations", ())]
@@ -178,7 +178,7 @@ def test_requests_without_a_session_share_the_tools_of_the_server(
         if answered is not None:
             journal.write(journal.line(conversation.hear(Party.SERVER, frame_of(answered)), moment, 0))
     journal.close()
-    main(["check", "--format", "json", journal.path])
+    main(["check", "--format", "ndjson", journal.path])
     assert rules(capsys.readouterr().out) == ["contract/input"]
 
 

@@ -292,7 +292,7 @@ def test_findings_in_masked_messages_count(
     conversation.end(Party.SERVER)
     recording.close()
     assert b"hunter2" not in file.read_bytes()
-    assert main(["check", "--format", "json", "--fail-on", "refuse", str(file)]) == 1
+    assert main(["check", "--format", "ndjson", "--fail-on", "refuse", str(file)]) == 1
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(each["violations"][0]["rule"], each["violations"][0]["at"], each["lacks"]) for each in found] == [
         ("contract/input", "/params/arguments/password", "secrets were redacted"),

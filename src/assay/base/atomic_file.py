@@ -7,9 +7,10 @@ file is unchanged.
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from os.path import basename, dirname, join
-from typing import Final
+from typing import BinaryIO, Final
 
 # Some flags do not exist on every platform.
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -29,6 +30,23 @@ def replace_file(
     The permissions are *rights*, else those of *like*, else the default. A link at *path* is replaced by a file. Only
     with *lasting* does the call wait for the disk.
     """
+    with replacing(path, like, rights=rights, lasting=lasting) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(
+    path: str | os.PathLike[str],
+    like: os.stat_result | None = None,
+    *,
+    rights: int | None = None,
+    lasting: bool = True,
+) -> Iterator[BinaryIO]:
+    """
+    Yield a new file that replaces the one at *path* at the end of the block; as `replace_file`, for long content.
+
+    An exception in the block leaves the old file as it is.
+    """
     directory = dirname(os.fspath(path))
     # An unpredictable name, because others may write to the directory. Private until it has its permissions: it may
     # contain keys. Not `tempfile`, whose import takes longer than the start of a server.
@@ -36,7 +54,7 @@ def replace_file(
     descriptor = os.open(beside, _NEW | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         with open(descriptor, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             _admit(descriptor, like, rights)
             if lasting:

@@ -7,17 +7,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import add_drafts, extensions_of, use_drafts
+from assay.cli.reports.report_options import add_reports
 from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
-    from assay.base.verdict import Verdict
     from assay.cli.evidence import Piece
+    from assay.cli.reports.check_findings import CheckedMessage
+    from assay.cli.reports.reporting import Reporting
     from assay.core.policy import Policy
-    from assay.records.transcript import Judged
     from assay.settings import Settings
     from assay.spec.extensions.official import ExtensionSet
 
@@ -47,7 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    add_reports(parser)
     parser.add_argument(
         "--fail-on",
         choices=LEVELS,
@@ -84,29 +85,56 @@ def run(args: argparse.Namespace) -> int:
     if wrong is not None:
         print(f"assay check: {wrong}", file=sys.stderr)
         return 2
+    from assay.cli.reports.report_outputs import ReportFileError
+    from assay.cli.reports.reporting import Reporting, ReportUsageError
+
     extensions = extensions_of(settings)
     policy = _policy(settings) if args.policy else None
-    pieces, worst = _pieces(args.files)
+    try:
+        with Reporting(args, settings) as reporting:
+            return _judged(args, reporting, settings, policy, extensions)
+    except (ReportUsageError, ReportFileError) as error:
+        return _refuse("", str(error))
+
+
+def _judged(
+    args: argparse.Namespace,
+    reporting: Reporting,
+    settings: Settings,
+    policy: Policy | None,
+    extensions: ExtensionSet,
+) -> int:
+    """Judge all files and complete the reports; return the exit status."""
+    pieces, passed_over = _pieces(args.files)
+    worst = 2 if passed_over else 0
+    for line in passed_over:
+        reporting.pass_over()
+        _refuse("", line)
     for index, piece in enumerate(pieces):
         _progress(index, len(pieces), piece.name)
-        report = (_CheckJson if args.format == "json" else _TextReport)(args, piece.name, is_first=not index)
-        worst = max(worst, _check(args, piece, report, settings, policy, extensions))
+        worst = max(worst, _check(args, piece, reporting, settings, policy, extensions))
+    stale = reporting.stale()
+    for entry in stale:
+        _say(f"assay check: {args.baseline}: no longer found: {entry}")
+    worst = max(worst, 1 if stale and args.fail_on_stale else 0)
+    wrong = reporting.write_known()
+    for line in [*([wrong] if wrong else []), *reporting.close(2 if wrong else worst, passed_over)]:
+        worst = _refuse("", line)
     return worst
 
 
-def _pieces(names: list[str]) -> tuple[list[Piece], int]:
-    """Return everything to judge, and exit status 2 if a name has nothing to judge."""
+def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:
+    """Return everything to judge, and why other names have nothing to judge."""
     from assay.cli.evidence import found
 
-    pieces, status = [], 0
+    pieces, passed_over = [], []
     for name in names:
         each = found(name)
         pieces += each.pieces
-        for line in each.passed_over:
-            status = _refuse("", line)
+        passed_over += each.passed_over
         if not each.pieces and not each.passed_over:
-            status = _refuse("", f"no recordings (*.jsonl) in {name}")
-    return pieces, status
+            passed_over.append(f"no recordings (*.jsonl) in {name}")
+    return pieces, passed_over
 
 
 def _no_revision(name: str) -> str | None:
@@ -143,31 +171,36 @@ def _say(line: str) -> None:
 def _check(
     args: argparse.Namespace,
     piece: Piece,
-    report: _TextReport | _CheckJson,
+    reporting: Reporting,
     settings: Settings,
     policy: Policy | None,
     extensions: ExtensionSet,
 ) -> int:
-    """Judge one file and print findings as they come, so that memory stays bounded; return the exit status."""
+    """Judge one file and report findings as they come, so that memory stays bounded; return the exit status."""
     from assay.cli.evidence import opened
     from assay.records.transcript import TranscriptError
 
     name, failed, judged = piece.name, False, False
+    reporting.begin(name)
     try:
         with opened(args, piece, settings, policy, extensions) as evidence:
             for each in evidence.judged():
                 judged = True
-                report.add(each)
-                failed = failed or _fails(args.fail_on, each.verdict)
+                message = reporting.add(each)
+                failed = failed or _fails(args.fail_on, message)
     except (OSError, TranscriptError) as error:
-        report.stop()
-        return _refuse(name, error.strerror if isinstance(error, OSError) else error.args[0])
-    for line in evidence.remarks():
+        reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error.args[0])
+        reporting.end(error=reason)
+        return _refuse(name, reason)
+    remarks = list(evidence.remarks())
+    for line in remarks:
         _say(f"assay check: {name}: {line}")
     if not judged:
         # A build whose recorder failed must not pass.
-        return _refuse(name, f"nothing to judge{evidence.remedy()}")
-    report.end(evidence.revision)
+        reason = f"nothing to judge{evidence.remedy()}"
+        reporting.end(remarks=remarks, error=reason)
+        return _refuse(name, reason)
+    reporting.end(evidence.revision, remarks, is_partial=evidence.is_partial)
     # A missing or unjudged message could have failed the build.
     return 1 if failed else 2 if evidence.is_partial and args.fail_on != "never" else 0
 
@@ -179,12 +212,11 @@ def _refuse(name: str, reason: str | None) -> int:
     return 2
 
 
-def _fails(level: str, verdict: Verdict) -> bool:
-    """Whether a message makes the check fail at this *level*."""
-    from assay.cli.terminal.verdicts import outcome
+def _fails(level: str, message: CheckedMessage) -> bool:
+    """Whether a message makes the check fail at this *level*. What the baseline has does not."""
+    from assay.cli.reports.check_findings import counts
 
-    stopped = outcome(verdict) in {"refused", "aside"}
-    return level != "never" and (stopped or (level == "report" and bool(verdict.violations)))
+    return any(counts(level, each) for each in message.findings)
 
 
 def _progress(index: int, total: int, name: str) -> None:
@@ -199,88 +231,3 @@ def _plain(name: str) -> str:
     from assay.base.printable import plain
 
     return plain(os.fsencode(name).decode(errors="replace"))
-
-
-class _TextReport:
-    """Findings for people."""
-
-    def __init__(self, args: argparse.Namespace, name: str, *, is_first: bool) -> None:
-        from assay.cli.terminal.groups import Groups
-        from assay.cli.terminal.style import Style
-        from assay.cli.terminal.verdicts import Summary
-
-        self._messages = args.messages
-        self._all = args.all or args.messages
-        self._name = name
-        self._first = is_first
-        self._style = Style(sys.stdout)
-        self._summary = Summary()
-        self._groups = Groups(self._style)
-
-    def add(self, judged: Judged) -> None:
-        from assay.cli.terminal.verdicts import lines
-
-        if not self._summary.messages:
-            print(("" if self._first else "\n") + self._style.paint(_plain(self._name), "bold"))
-        self._summary.add(judged.verdict)
-        if not self._all:
-            self._groups.add(judged)
-        elif self._messages or judged.verdict.violations:
-            print("\n".join(lines(judged, self._style)))
-
-    def stop(self) -> None:
-        """Print the findings so far."""
-        for line in self._groups.lines():
-            print(line)
-
-    def end(self, revision: str | None) -> None:
-        """Print the findings and the counts."""
-        self.stop()
-        print("\n".join(self._summary.lines(revision, self._style)))
-
-
-class _CheckJson:
-    """Findings for programs: one JSON object a line."""
-
-    def __init__(self, args: argparse.Namespace, name: str, *, is_first: bool) -> None:
-        del is_first
-        self._all = args.messages
-        self._name = name
-
-    def add(self, judged: Judged) -> None:
-        import orjson
-
-        from assay.cli.terminal.verdicts import outcome
-        from assay.core.render import as_json
-        from assay.edges.standard_streams import write_utf8
-
-        verdict = judged.verdict
-        if not self._all and not verdict.violations:
-            return
-        record: dict[str, Any] = {
-            "file": self._name,
-            "line": judged.line,
-            "party": verdict.party,
-            "kind": verdict.kind,
-            "method": verdict.method,
-            "tool": verdict.tool,
-            "revision": verdict.revision,
-            "outcome": outcome(verdict),
-            "violations": [as_json(each) for each in verdict.violations],
-            "more": verdict.more,
-        }
-        if judged.server:
-            record["server"] = judged.server
-        if judged.lacks:
-            record["lacks"] = judged.lacks
-        if judged.conversation:
-            record["conversation"] = judged.conversation
-        if verdict.quarantined:
-            record["quarantined"] = [each._asdict() for each in verdict.quarantined]
-        write_utf8(orjson.dumps(record).decode() + "\n")
-
-    def stop(self) -> None:
-        """Do nothing: every finding is already printed."""
-
-    def end(self, revision: str | None) -> None:
-        """Do nothing: there is no summary in JSON."""

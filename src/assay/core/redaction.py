@@ -18,6 +18,7 @@ from assay.base.mask import MASK
 from assay.base.verdict import ListEntry, Repair, Violation
 from assay.core.render import as_json
 from assay.ladder import syntax
+from assay.rules import RULES
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -189,7 +190,8 @@ class Redactor:
 
     def violation(self, violation: Violation) -> dict[str, Any]:
         """Return a violation for the journal: the found value may be part of a secret."""
-        shown = {**as_json(violation), "found": self.found(violation)}
+        found = self.found(violation)
+        shown = {**as_json(violation), "found": found, "hint": self.hint(violation, found)}
         return shown if violation.entry is None else {**shown, "entry": self.entry(violation.entry)}
 
     def repair(self, repair: Repair) -> dict[str, Any]:
@@ -204,6 +206,10 @@ class Redactor:
         """Return the found value of a violation, unless it may be part of a secret."""
         steps = violation.at.replace("~1", "/").split("/")
         return MASK if any(map(self.is_secret, steps)) else self.text(violation.found)
+
+    def hint(self, violation: Violation, found: str) -> str:
+        """Return the hint of a violation whose found value is shown as *found*. A hint may repeat the value."""
+        return violation.hint if found == violation.found else RULES[violation.rule].fix
 
     def _is_secret(self, name: str) -> bool:
         if self._extra is not None and self._extra(name):

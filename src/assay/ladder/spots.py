@@ -9,7 +9,7 @@ one ends. It builds no objects and no numbers, because Python refuses integers o
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from assay.base.large_frames import paused
@@ -76,6 +76,53 @@ def elements(text: str, at: int = 0) -> Iterator[Element]:
         at = past_space(text, end)
         at = past_space(text, at + 1) if text[at] == "," else at
         number += 1
+
+
+class Located(NamedTuple):
+    """The text of a value that was looked for by its place."""
+
+    start: int
+    end: int
+    """The positions where its text starts and ends; of the last object or array on the way if it is missing."""
+    is_there: bool
+    """Whether the value exists."""
+
+
+def located(text: str, tokens: Sequence[str], *, last: bool = False) -> Located:
+    """
+    Return where the value at a place is; *tokens* are the steps of its JSON Pointer.
+
+    With *last*, the last of several members with the same key. The time is linear in the length of *text*, however deep
+    the place is: no value on the way is read twice.
+    """
+    at = past_space(text, 0)
+    for number, token in enumerate(tokens):
+        inside = _step(text, at, token, last=last and number == len(tokens) - 1)
+        if inside is None:
+            return Located(at, scan(text, at)[1], is_there=False)
+        at = inside
+    return Located(at, scan(text, at)[1], is_there=True)
+
+
+def _step(text: str, at: int, token: str, *, last: bool) -> int | None:
+    """Return the position of one element of the object or array at *at*; None if it does not exist."""
+    if text[at] not in "{[":
+        return None
+    keyed, number, found = text[at] == "{", 0, None
+    at = past_space(text, at + 1)
+    while text[at] not in "}]":
+        name = str(number)
+        if keyed:
+            name, at = scan(text, at)
+            at = past_space(text, past_space(text, at) + 1)
+        if name == token:
+            found = at
+            if not last:
+                return found
+        at = past_space(text, scan(text, at)[1])
+        at = past_space(text, at + 1) if text[at] == "," else at
+        number += 1
+    return found
 
 
 class Edit(NamedTuple):

@@ -297,7 +297,8 @@ def _what_is_there(text: str, error: orjson.JSONDecodeError) -> str:
     """Return the text where JSON should continue; for text that is not JSON, such as a log line, its start."""
     if _is_text(text, error.pos):
         return f"the text {_excerpt(text)}"
-    reason = error.msg.partition(":")[0]
+    # Older versions of the parser add the line and the column.
+    reason = error.msg.partition(": line ")[0]
     return f"{reason} at {_place(error)}"
 
 

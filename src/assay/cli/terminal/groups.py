@@ -1,13 +1,12 @@
 """Group equal findings: show the first one, how many there are, and in which lines. Memory is bounded."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from assay.base.verdict import Violation
+from assay.base.verdict import Verdict, Violation
 from assay.cli.terminal.style import Style
-from assay.cli.terminal.verdicts import header, place_lines, rule_lines, without_repeats
-from assay.records.transcript import Judged
+from assay.cli.terminal.verdicts import place_lines, rule_lines, without_repeats
 
 MOST_GROUPS: Final = 1000
 """Maximal number of groups. Peers can make every finding different; beyond this number they are only counted."""
@@ -18,7 +17,13 @@ _MOST_LINES: Final = 5
 _NUMBER: Final = re.compile(r"(?<!\w)\d+(?!\w)")
 """A number by itself, unlike in ``tool2``: ids and indices differ between findings that are otherwise equal."""
 
+_LONGEST_NAME: Final = 200
+"""Maximal characters of a tool's name that are compared."""
+
 _Key = tuple[str | None, ...]
+
+Excerpt = Callable[[], list[str]]
+"""Returns the lines of an excerpt."""
 
 
 class _Group:
@@ -26,8 +31,8 @@ class _Group:
 
     __slots__ = ("last", "lines", "more", "places", "rule")
 
-    def __init__(self, violation: Violation, line: int, style: Style) -> None:
-        self.places = place_lines(violation, style)
+    def __init__(self, violation: Violation, line: int, excerpt: list[str], style: Style) -> None:
+        self.places = [*place_lines(violation, style), *excerpt]
         self.rule = rule_lines(violation, style)
         self.last = line
         self.lines: list[int] = []
@@ -50,21 +55,33 @@ class Groups:
         self._blocks: list[tuple[str, list[_Group], int]] = []
         self._left_out = 0
 
-    def add(self, judged: Judged) -> None:
-        """Add the findings of one message."""
+    def add(
+        self,
+        verdict: Verdict,
+        findings: Iterable[tuple[Violation, Excerpt]],
+        *,
+        line: int,
+        server: str,
+        head: Callable[[], str],
+    ) -> None:
+        """
+        Add the *findings* of one message, each with a function that returns an excerpt of the message.
+
+        *head* returns the line for the message. Both functions are called only for what is shown.
+        """
         new: list[_Group] = []
-        for violation in judged.verdict.violations:
-            key = _key(judged, violation)
+        for violation, excerpt in findings:
+            key = _key(verdict, server, violation)
             group = self._groups.get(key)
             if group is not None:
-                group.add(judged.line)
+                group.add(line)
             elif len(self._groups) < MOST_GROUPS:
-                self._groups[key] = _Group(violation, judged.line, self._style)
+                self._groups[key] = _Group(violation, line, excerpt(), self._style)
                 new.append(self._groups[key])
             else:
                 self._left_out += 1
         if new:
-            self._blocks.append((header(judged, self._style), new, judged.verdict.more))
+            self._blocks.append((head(), new, verdict.more))
 
     def lines(self) -> Iterator[str]:
         """Return the lines for all groups."""
@@ -85,19 +102,18 @@ class Groups:
         return [self._style.paint(line, "dim") for line in self._style.wrapped(text, 9)]
 
 
-def _key(judged: Judged, violation: Violation) -> _Key:
+def _key(verdict: Verdict, server: str, violation: Violation) -> _Key:
     """Return the key by which findings are grouped."""
-    verdict = judged.verdict
     # Contract findings are grouped by tool, and unanswered requests are listed one by one: readers need those details.
     own = violation.rule.startswith(("contract/", "lock/")) or verdict.kind == "missing"
     texts = (violation.at, violation.expected, violation.found)
     return (
-        judged.server,
+        server,
         verdict.party,
         violation.rule,
         violation.action,
         violation.reason,
-        verdict.tool if own else None,
+        (verdict.tool or "")[:_LONGEST_NAME] if own else None,
         str(violation.entry),
         *(_NUMBER.sub("0", each) for each in texts),
     )

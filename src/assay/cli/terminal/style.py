@@ -9,6 +9,9 @@ import os
 from collections.abc import Mapping
 from textwrap import wrap
 from typing import TextIO
+from unicodedata import combining, east_asian_width
+
+from assay.base.printable import ERRORS
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
@@ -32,6 +35,7 @@ class Style:
         self.colours = _wants_colours(stream, environment)
         self.width = max(NARROWEST, min(columns, WIDEST))
         self.limit = max(NARROWEST, columns) if stream.isatty() else None
+        self._encoding = stream.encoding or "utf-8"
         self._ellipsis = "…" if _carries(stream, "…") else "..."
 
     def cut(self, text: str, width: int) -> str:
@@ -39,6 +43,10 @@ class Style:
         if self.limit is None or len(text) <= width:
             return text
         return text[: max(0, width - len(self._ellipsis))] + self._ellipsis
+
+    def carried(self, text: str) -> str:
+        """Return *text* as the stream shows it, which may be longer: what its encoding lacks is escaped."""
+        return text if text.isascii() else text.encode(self._encoding, ERRORS).decode(self._encoding)
 
     def paint(self, text: str, *names: str) -> str:
         """Return *text* in these colours; unchanged if colours are off."""
@@ -61,6 +69,13 @@ class Style:
             break_long_words=False,
             break_on_hyphens=False,
         ) or [margin]
+
+
+def columns(text: str) -> int:
+    """Return the number of columns of printable *text* on a terminal: East Asian characters take two."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 _UNKNOWN_WIDTH = 100

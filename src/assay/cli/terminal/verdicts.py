@@ -1,7 +1,7 @@
 """Show verdicts: one line for each message, and below it each finding with its place, rule and fix."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from assay.base.printable import plain
 from assay.base.verdict import UNNAMED, Verdict, Violation
@@ -35,17 +35,19 @@ def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
     yield from _violations(verdict, style)
 
 
-def header(judged: Judged, style: Style) -> str:
-    """Return one message as one line."""
+def header(judged: Judged, style: Style, hidden: Callable[[str], str] = str) -> str:
+    """Return one message as one line. *hidden* masks secrets in its title and its server."""
     number = f"{judged.line:>5}" if judged.line else "  end"
-    where = f"  ({plain(judged.server)}, conversation {judged.conversation})" if judged.conversation else ""
+    where = f"  ({hidden(plain(judged.server))}, conversation {judged.conversation})" if judged.conversation else ""
     lacking = f"  (as the guard judged it: {judged.lacks})" if judged.lacks else ""
-    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where + lacking, 'dim')}"
+    return (
+        f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style, hidden)}{style.paint(where + lacking, 'dim')}"
+    )
 
 
-def _headline(verdict: Verdict, style: Style) -> str:
+def _headline(verdict: Verdict, style: Style, hidden: Callable[[str], str] = str) -> str:
     mark, colour = _MARKS[outcome(verdict)]
-    return f"{style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
+    return f"{style.paint(mark, colour)} {verdict.party:<6}  {hidden(title(verdict))}"
 
 
 def _violations(verdict: Verdict, style: Style) -> Iterator[str]:
@@ -97,7 +99,8 @@ class Summary:
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()
-        self._unanswered = 0
+        self.unanswered = 0
+        """The number of requests that were never answered."""
         self._rules: Counter[str] = Counter()
         self._aside = Quarantined()
 
@@ -110,25 +113,25 @@ class Summary:
         """Count one verdict."""
         if verdict.kind == "missing":
             # Not a message: this verdict is about a missing response.
-            self._unanswered += 1
+            self.unanswered += 1
         else:
             self._outcomes[outcome(verdict)] += 1
         self._rules.update(violation.rule for violation in verdict.violations)
         self._aside.add(verdict)
 
-    def lines(self, revision: str | None, style: Style) -> Iterator[str]:
-        """Return the lines with the counts."""
+    def lines(self, revision: str | None, style: Style, hidden: Callable[[str], str] = str) -> Iterator[str]:
+        """Return the lines with the counts. *hidden* masks secrets in the names of quarantined entries."""
         counts = self._outcomes
         words = [f"{counts['good']} good"]
         kinds = (("refused", "refused"), ("aside", "with quarantined entries"), ("report", "with reports"))
         words += [f"{counts[key]} {word}" for key, word in kinds if counts[key]]
         total = f"{counted(self.messages, 'message')}{f' of MCP {revision}' if revision else ''}"
-        open_ones = f"; {counted(self._unanswered, 'request')} never answered" if self._unanswered else ""
+        open_ones = f"; {counted(self.unanswered, 'request')} never answered" if self.unanswered else ""
         text = f"{total}: {', '.join(words)}{open_ones}"
         yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
             yield f"  {count:>5} × {rule}"
-        for line in self._aside.lines():
+        for line in self._aside.lines(hidden):
             yield from style.wrapped(f"quarantined: {line}", 2)
 
 

@@ -1,0 +1,91 @@
+"""The interface of every report of `assay check`, and how a format is found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.cli.reports.baseline import BaselineEntry
+    from assay.cli.reports.check_findings import CheckedMessage, FindingMask, MessageCounts
+    from assay.cli.reports.report_outputs import ReportOutput
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What the command line asks of every report."""
+
+    fail_on: str
+    masking: FindingMask
+    is_all: bool = False
+    """Whether each of several equal findings is shown."""
+    with_messages: bool = False
+    """Whether messages without findings are shown, too."""
+    docs_url: str | None = None
+    """The address of the documentation, for links to rules; None if it is unknown."""
+
+    def page_of(self, rule: str) -> str | None:
+        """Return the address of the section about *rule*; None if it is unknown."""
+        if self.docs_url is None:
+            return None
+        # As GitHub makes anchors of headings: the slash is left out.
+        return f"{self.docs_url.rstrip('/')}/rules.md#{rule.replace('/', '')}"
+
+
+class FileEnd(NamedTuple):
+    """What is known of a file after its last message."""
+
+    name: str
+    counts: MessageCounts
+    revision: str | None = None
+    remarks: Sequence[str] = ()
+    is_partial: bool = False
+    """Whether messages are missing or were not judged."""
+    error: str | None = None
+    """Why the file could not be judged, or not to its end; None if it was."""
+
+
+class RunEnd(NamedTuple):
+    """What is known after the last file."""
+
+    status: int
+    """The exit status."""
+    remarks: Sequence[str] = ()
+    """Problems with names on the command line."""
+    stale: Sequence[BaselineEntry] = ()
+    """Entries of the baseline that were not found."""
+
+
+class CheckReport(ABC):
+    """One report. For each file `begin`, then `add` for each message, then `end`; after the last file `close`."""
+
+    def __init__(self, options: ReportOptions, output: ReportOutput) -> None:
+        self.options = options
+        self.write = output.write
+        self.output = output
+
+    @abstractmethod
+    def begin(self, name: str) -> None:
+        """Start the file *name*."""
+
+    @abstractmethod
+    def add(self, message: CheckedMessage) -> None:
+        """Add one message, with or without findings."""
+
+    @abstractmethod
+    def end(self, ended: FileEnd) -> None:
+        """End the file."""
+
+    @abstractmethod
+    def close(self, ended: RunEnd) -> None:
+        """End the report. Raises `OSError`."""
+
+
+def report_of(name: str, options: ReportOptions, output: ReportOutput) -> CheckReport:
+    """Return a new report in the format *name*: the `REPORT` of the module that is called after it."""
+    kind: type[CheckReport] = import_module(f"assay.cli.reports.{name}_report").REPORT
+    return kind(options, output)

@@ -1,0 +1,119 @@
+"""Where reports go: standard output, or files that are replaced only when the report is complete."""
+
+import os
+import stat
+import sys
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, ExitStack, suppress
+from errno import EISDIR
+from io import TextIOWrapper
+from typing import BinaryIO, Final
+
+from assay.base.atomic_file import replacing
+from assay.cli.terminal.style import Style
+from assay.edges.standard_streams import write_utf8
+
+_DEVICES: Final = ("/dev/", "/proc/")
+"""Directories whose entries are never replaced, such as /dev/stdout."""
+
+
+class ReportFileError(Exception):
+    """A report cannot be written. Not an `OSError`, which the caller reports as an error of the recording."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(f"cannot write {path}: {error.strerror or 'the write failed'}")
+
+
+class ReportOutput(ABC):
+    """The destination of one report."""
+
+    style: Style
+
+    @abstractmethod
+    def write(self, text: str) -> None:
+        """Write *text*."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Complete the output. Raises `ReportFileError`."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Leave no incomplete file behind."""
+
+
+class StandardOutput(ReportOutput):
+    """Standard output in UTF-8, for programs."""
+
+    def __init__(self) -> None:
+        self.style = Style(sys.stdout)
+
+    def write(self, text: str) -> None:
+        """Write *text*."""
+        write_utf8(text)
+
+    def finish(self) -> None:
+        """Do nothing: the process closes the stream."""
+
+    def abandon(self) -> None:
+        """Do nothing: what is printed stays."""
+
+
+class TerminalOutput(StandardOutput):
+    """Standard output in the encoding of the terminal, for people."""
+
+    def write(self, text: str) -> None:
+        """Write *text*."""
+        sys.stdout.write(text)
+
+
+class OutputFile(ReportOutput):
+    """A file in UTF-8. A regular file is replaced atomically; a pipe or device is written to as it is."""
+
+    def __init__(self, path: str) -> None:
+        """Open a new file beside *path*. Raises `ReportFileError`."""
+        self.path = path
+        self._stack = ExitStack()
+        try:
+            raw = self._stack.enter_context(_opened(path))
+        except OSError as error:
+            raise ReportFileError(path, error) from None
+        self._file = TextIOWrapper(raw, "utf-8", "replace", newline="\n")
+        self.style = Style(self._file, {})
+
+    def write(self, text: str) -> None:
+        """Write *text*. Raises `ReportFileError`."""
+        try:
+            self._file.write(text)
+        except OSError as error:
+            raise ReportFileError(self.path, error) from None
+
+    def finish(self) -> None:
+        """Put the complete file in place. Raises `ReportFileError`."""
+        try:
+            self._file.flush()
+            self._stack.close()
+        except OSError as error:
+            raise ReportFileError(self.path, error) from None
+
+    def abandon(self) -> None:
+        """Remove the incomplete file."""
+        with suppress(_AbandonedError, OSError), self._stack:
+            raise _AbandonedError
+
+
+class _AbandonedError(Exception):
+    """Ends the writing of a file."""
+
+
+def _opened(path: str) -> AbstractContextManager[BinaryIO]:
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
+    if not stat.S_ISREG(mode) or os.path.abspath(path).startswith(_DEVICES):
+        return open(path, "wb")
+    # A link stays one: the file that it leads to is replaced.
+    return replacing(os.path.realpath(path))
