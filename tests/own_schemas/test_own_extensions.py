@@ -350,6 +350,6 @@ def test_check_judges_by_the_extensions_of_the_settings(place: Path) -> None:
         ("c2s", request(2, "x/run", {"job": {"steps": "two"}})),
     ]  # fmt: skip
     said = "".join(json.dumps({"dir": way, "msg": json.dumps(message)}) + "\n" for way, message in rows)
-    done = assay_text("check", "-", "--format", "json", cwd=place, said=said)
+    done = assay_text("check", "-", "--format", "ndjson", cwd=place, said=said)
     assert f"{IDENTIFIER}, schema: RunParams" in done.stdout
     assert done.returncode == 1

@@ -122,7 +122,7 @@ def test_a_recording_is_judged_again_by_the_same_extension(place: Path) -> None:
         one.open(listing=False, **DECLARED)
         one.ask(run(2, job={"steps": 0}))
         _finish(one)
-    done = assay_text("check", "talk.jsonl", "--config", "mine.toml", "--format", "json", cwd=place)
+    done = assay_text("check", "talk.jsonl", "--config", "mine.toml", "--format", "ndjson", cwd=place)
     assert f"{IDENTIFIER}, schema: RunParams" in done.stdout
 
 
