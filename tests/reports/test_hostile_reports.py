@@ -166,7 +166,7 @@ def test_patterns_of_the_operator_are_masked_as_well(tmp_path: Path) -> None:
 
 # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-MESSAGES = 200_000
+MESSAGES = 50_000
 MEASURED = """
 import resource, sys
 from assay.cli.main import main
