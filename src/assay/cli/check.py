@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
-`assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
+`assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true. Logs and exports of
+other programs are recognized, also compressed with gzip or zstd.
 
 Exit status: 0 no finding counts by --fail-on; 1 a finding counts; 2 a file could not be read or has no messages, or
 there are no findings but some messages were not judged or are missing at the end.
@@ -41,8 +42,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "files",
         metavar="FILE",
         nargs="+",
-        help="a recording or a journal, or a directory of them; - for standard input",
+        help="a recording, a journal or a log of another program, or a directory of them; - for standard input",
     )
+    add_source(parser)
     parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
@@ -65,6 +67,39 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_preview(parser)
     add_settings(parser)
     parser.set_defaults(run=run)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Add the options for recordings of other programs."""
+    from assay.records.importers.source_formats import FORMATS
+
+    names = [each.name for each in FORMATS]
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FORMAT",
+        choices=names,
+        help=f"the format of the files, if it is not recognized: {', '.join(names)}",
+    )
+    parser.add_argument(
+        "--map",
+        dest="fields",
+        metavar="NAMES",
+        type=_fields,
+        help="the members of a line with the message and the direction: dir=direction,msg=payload,c2s=fromClient",
+    )
+    parser.add_argument(
+        "--party", choices=("client", "server"), help="the sender of all messages, if a file has only one side"
+    )
+
+
+def _fields(text: str) -> dict[str, str]:
+    from assay.records.importers.mapped import parsed
+
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _revision(name: str) -> str:
