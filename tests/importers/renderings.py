@@ -265,8 +265,7 @@ def claude_server(steps: tuple[Step, ...] = STEPS) -> bytes:
             written.append(head + b"[error] " + NOT_VALID + b" { metadata: { context: 'connection' } }\n")
         else:
             written.append(head + b"[info] Message from " + who + b": " + text + b" { metadata: undefined }\n")
-        written.append(b"INFO a line of stderr, without a time\n")
-    return b"".join(written)
+    return b"INFO a line of stderr, without a time\n".join(written)
 
 
 def claude_all(steps: tuple[Step, ...] = STEPS) -> bytes:

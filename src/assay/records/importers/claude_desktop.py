@@ -15,7 +15,7 @@ SUMMARY: Final = "only a summary was logged"
 
 _LINE: Final = re.compile(
     rb"(?P<time>\d{4}-\d\d-\d\dT\S+) "
-    rb"(?:\[(?P<level>info|warn|error|debug)\] \[(?P<all>.*?)\]|\[(?P<one>.*?)\] \[(?:info|warn|error|debug)\]) "
+    rb"(?:\[(?P<level>info|warn|error|debug)\] \[(?P<all>.*?)\]|\[(?P<one>.*?)\](?: \[(?:info|warn|error|debug)\])?) "
     rb"(?P<text>.*)",
     re.DOTALL,
 )
@@ -29,6 +29,13 @@ _NOT_JSON: Final = re.compile(rb"(?:is not valid JSON|JSON at position \d+|JSON 
 """How the client reports a line of the server that it cannot parse."""
 
 _EXCERPT: Final = re.compile(rb', (?:\.\.\.)?"(.*)"(?:\.\.\.)? is not valid JSON', re.DOTALL)
+
+_ELISION: Final = re.compile(
+    rb"(?:\.\.\.|\xe2\x80\xa6) ?[\[(<]? ?(?:truncated\b|\d[\d,]* (?:more )?(?:bytes|chars|characters)\b)"
+    rb"|[\[(<](?:truncated\b|\d[\d,]* (?:more )?(?:bytes|chars|characters)\b)",
+    re.IGNORECASE,
+)
+"""How a logger marks what it left out. With the mark inside a string, a message that was cut is still JSON."""
 
 _METHOD: Final = re.compile(rb'\bmethod="([^"]*)"')
 _IDENT: Final = re.compile(rb'\bid=(?:"([^"]*)"|(\d{1,18})\b)')
@@ -84,7 +91,7 @@ def _message(party: Party, text: bytes) -> _Logged:
     """Return a message that is logged in full, cut, or summed up. The client logs only what it could parse."""
     if not text.startswith((b"{", b"[")):
         return _Logged(party, text, SUMMARY, _summed_up(text))
-    if isinstance(syntax.read(text, _DEPTH), Violation):
+    if isinstance(syntax.read(text, _DEPTH), Violation) or _ELISION.search(text):
         return _Logged(party, text, CUT, shape_of(text))
     return _Logged(party, text)
 

@@ -59,6 +59,9 @@ def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     # The sort keeps the order of the file for equal times.
     frames.sort(key=lambda each: each.time)
     yield opened(1, _NUMBER, "")
+    if cut:
+        # The messages of a stream are written last, whenever they were sent.
+        yield TranscriptRow(1, {"event": "gap", "conversation": _NUMBER})
     yield from _rows(header, frames)
     yield from cut
 
