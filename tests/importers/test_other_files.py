@@ -600,3 +600,14 @@ def test_a_long_file_is_read_line_by_line(file: Path) -> None:
     tracemalloc.stop()
     assert judged > 2000
     assert most < 5_000_000
+
+
+def test_many_requests_at_once_take_linear_time() -> None:
+    """Ours: 80,000 requests of one archive that had not ended took more than five minutes."""
+    from assay.records.importers.importer import ImportOptions
+    from assay.records.importers.importer_table import BY_NAME
+
+    step = entry(Step(frame(id=1, method="ping"), (frame(id=1, result={}),)), START, START)
+    asked = [{**step, "time": 60_000}] * 20_000
+    rows = BY_NAME["har"].read(archive(asked).splitlines(keepends=True), ImportOptions())
+    assert sum(1 for each in rows if "msg" in each.members) == 40_000

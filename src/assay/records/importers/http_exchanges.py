@@ -6,8 +6,11 @@ where they prove the most, and an answer never comes before its question.
 """
 
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
 from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin
 
@@ -68,13 +71,18 @@ class _Said(NamedTuple):
 class _Response:
     """What is left of a response: messages that are not in the order of the conversation yet."""
 
-    __slots__ = ("end", "exchange", "is_listening", "number", "said")
+    __slots__ = ("answers", "emitted", "exchange", "is_listening", "number", "said")
 
     def __init__(self, exchange: HttpExchange, number: int, said: list[_Said]) -> None:
-        self.exchange, self.number, self.said = exchange, number, said
-        self.end = exchange.end
+        self.exchange, self.number = exchange, number
         self.is_listening = exchange.method == "GET"
         """Whether a client opened it to listen; the response to a message ends with the answer."""
+        self.said = deque(said)
+        self.emitted = 0
+        """The number of messages that are in the order already."""
+        answers = ((at, each.shape.id) for at, each in enumerate(said) if each.shape.kind == "answer")
+        self.answers = deque(answers if self.is_listening else ())
+        """The answers on a stream that are left: place and id."""
 
 
 def endpoints(exchanges: Sequence[HttpExchange]) -> frozenset[str]:
@@ -120,19 +128,22 @@ class Exchanges:
         self._has_handshake: set[int] = set()
         self._tools: dict[str, int] = {}
         """The conversation whose tools requests without a session share, by URL."""
-        self._pending: list[_Response] = []
+        self._pending: list[tuple[float, int, _Response]] = []
+        """The responses that have not ended, as a heap: end, order of the file, response."""
+        self._streams: dict[int, list[_Response]] = {}
+        """The streams that clients listen to, by conversation."""
+        self._questions: dict[tuple[int, Any], tuple[_Response, int]] = {}
+        """The response with a request of the server and the place in it, by conversation and id."""
         self._asked: dict[int, set[Any]] = {}
         """The ids of open requests of the client, by conversation."""
-        self._asking: dict[int, set[Any]] = {}
-        """The ids of open requests of the server, by conversation."""
+        self._order = count()
 
     def rows(self) -> Iterator[TranscriptRow]:
         """Yield the rows, in order."""
         for each in sorted(self._exchanges, key=_begin(self._exchanges)):
             yield from self._due(each.begin)
             yield from self._exchange(each)
-        while self._pending:
-            yield from self._emit(self._pending.pop(0))
+        yield from self._due(inf)
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -156,10 +167,22 @@ class Exchanges:
                 **self._more,
             )
             self._note(_CLIENT, number, shape)
-        self._pending.append(_Response(exchange, number, list(_said(exchange, shape))))
+        response = _Response(exchange, number, list(_messages(exchange, shape)))
         if exchange.end is None and exchange.method == "POST":
-            yield from self._emit(self._pending.pop())
+            yield from self._emit(response)
+        else:
+            self._wait(response)
         yield from self._provable(number)
+
+    def _wait(self, response: _Response) -> None:
+        """Keep a response until its time has come."""
+        end, number = response.exchange.end, response.number
+        heappush(self._pending, (inf if end is None else end, next(self._order), response))
+        if response.is_listening:
+            self._streams.setdefault(number, []).append(response)
+        for at, each in enumerate(response.said):
+            if each.shape.kind == "request":
+                self._questions.setdefault((number, each.shape.id), (response, at))
 
     def _opened(self, exchange: HttpExchange, number: int, message: Any) -> TranscriptRow:
         server, revision = _server(exchange.url), revision_of(message, exchange.sent)
@@ -191,51 +214,42 @@ class Exchanges:
 
     def _due(self, now: float | None) -> Iterator[TranscriptRow]:
         """Yield everything of the responses that ended before *now*."""
-        if now is None:
-            return
-        ended = [each for each in self._pending if each.end is not None and each.end <= now]
-        for each in sorted(ended, key=lambda response: response.end or 0.0):
-            self._pending.remove(each)
-            yield from self._emit(each)
+        while now is not None and self._pending and self._pending[0][0] <= now:
+            yield from self._emit(heappop(self._pending)[2])
 
     def _asked_by_server(self, number: int, shape: Shape) -> Iterator[TranscriptRow]:
-        """Yield the messages of a stream up to the request that the client answers."""
-        if shape.id in self._asking.get(number, ()):
-            return
-        for each in self._pending:
-            at = _place(each, lambda said: said.shape.kind == "request" and said.shape.id == shape.id)
-            if each.number == number and at is not None:
-                yield from self._emit(each, at + 1)
-                return
+        """Yield the messages of a response up to the request that the client answers."""
+        response, at = self._questions.pop((number, shape.id), (None, 0))
+        if response is not None:
+            yield from self._emit(response, at + 1)
 
     def _provable(self, number: int) -> Iterator[TranscriptRow]:
         """Yield the messages of open streams up to the last answer whose question was asked."""
-        for each in self._pending:
-            if each.number == number and each.is_listening:
-                asked, last = self._asked.get(number, set()), -1
-                for at, said in enumerate(each.said):
-                    if said.shape.kind != "answer":
-                        continue
-                    if said.shape.id not in asked:
-                        break
-                    last = at
-                yield from self._emit(each, last + 1)
+        asked = self._asked.get(number, set())
+        for each in self._streams.get(number, ()):
+            while each.answers and each.answers[0][1] in asked:
+                yield from self._emit(each, each.answers[0][0] + 1)
 
-    def _emit(self, response: _Response, count: int | None = None) -> Iterator[TranscriptRow]:
-        """Yield the first *count* messages of a response, all without a count."""
+    def _emit(self, response: _Response, until: int | None = None) -> Iterator[TranscriptRow]:
+        """Yield the messages of a response *until* the one with this number, all without a number."""
         exchange, number = response.exchange, response.number
-        now, response.said = response.said[:count], response.said[count:] if count is not None else []
-        for each in now:
-            if each.lacks:
-                yield left_out(exchange.line, number, _SERVER, each.shape, each.lacks, exchange.end)
-            else:
-                blind = _UNTIMED if response.is_listening else frozenset()
-                yield row(
-                    exchange.line, number, _SERVER, each.frame, http={}, time=exchange.end, blind=blind, **self._more
-                )
+        while response.said and (until is None or response.emitted < until):
+            each = response.said.popleft()
+            if response.answers and response.answers[0][0] == response.emitted:
+                response.answers.popleft()
+            response.emitted += 1
+            yield self._said(response, each)
             self._note(_SERVER, number, each.shape)
-        if count is None:
+        if until is None:
             yield from self._failed(exchange, number)
+
+    def _said(self, response: _Response, said: _Said) -> TranscriptRow:
+        # A stream that a client listens to may end long after its messages.
+        line, end = response.exchange.line, None if response.is_listening else response.exchange.end
+        if said.lacks:
+            return left_out(line, response.number, _SERVER, said.shape, said.lacks, end)
+        blind = _UNTIMED if response.is_listening else frozenset()
+        return row(line, response.number, _SERVER, said.frame, http={}, time=end, blind=blind, **self._more)
 
     def _failed(self, exchange: HttpExchange, number: int) -> Iterator[TranscriptRow]:
         """Yield the end of a request that an HTTP error answered, and no message."""
@@ -248,12 +262,11 @@ class Exchanges:
         yield TranscriptRow(exchange.line, {**members, "code": "UPSTREAM_FAILURE", "why": why}, time=exchange.end)
 
     def _note(self, party: Party, number: int, shape: Shape) -> None:
-        """Follow the open requests of both parties."""
-        mine, theirs = (self._asked, self._asking) if party is _CLIENT else (self._asking, self._asked)
-        if shape.kind == "request":
-            mine.setdefault(number, set()).add(shape.id)
-        elif shape.kind == "answer":
-            theirs.get(number, set()).discard(shape.id)
+        """Follow the open requests of the client."""
+        if shape.kind == "request" and party is _CLIENT:
+            self._asked.setdefault(number, set()).add(shape.id)
+        elif shape.kind == "answer" and party is _SERVER:
+            self._asked.get(number, set()).discard(shape.id)
 
 
 def _begin(exchanges: Sequence[HttpExchange]) -> Callable[[HttpExchange], float]:
@@ -265,11 +278,7 @@ def _begin(exchanges: Sequence[HttpExchange]) -> Callable[[HttpExchange], float]
     return lambda each: times[id(each)]
 
 
-def _place(response: _Response, wanted: Callable[[_Said], bool]) -> int | None:
-    return next((at for at, said in enumerate(response.said) if wanted(said)), None)
-
-
-def _said(exchange: HttpExchange, asked: Shape) -> Iterator[_Said]:
+def _messages(exchange: HttpExchange, asked: Shape) -> Iterator[_Said]:
     """Yield the messages of a response."""
     kind = _text(exchange.received, "content-type")
     if _STREAM in kind:
