@@ -483,6 +483,15 @@ def test_a_body_that_is_left_out_is_no_pass(file: Path, capsys: pytest.CaptureFi
     assert "1 message not judged: the body of the HTTP response is not in the file" in checked.errors
 
 
+def test_a_request_without_its_body_is_no_pass(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = [entry(*each) for each in exchanges(QUIET)]
+    del entries[-1]["request"]["postData"]
+    file.write_bytes(archive(entries))
+    checked = check(capsys, file)
+    assert (checked.faults, checked.status) == ([], 2)
+    assert "1 message not judged: the body of the HTTP request is not in the file" in checked.errors
+
+
 @pytest.mark.parametrize(("status", "wanted"), [(401, []), (404, []), (502, ["protocol/unanswered"])])
 def test_an_http_error_without_a_message_ends_its_request(
     file: Path, capsys: pytest.CaptureFixture[str], status: int, wanted: list[str]

@@ -14,7 +14,7 @@ from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
     from assay.base.verdict import Verdict
-    from assay.cli.evidence import Piece
+    from assay.cli.evidence_files import Piece
     from assay.core.policy import Policy
     from assay.records.transcript import Judged
     from assay.settings import Settings
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _pieces(names: list[str]) -> tuple[list[Piece], int]:
     """Return everything to judge, and exit status 2 if a name has nothing to judge."""
-    from assay.cli.evidence import found
+    from assay.cli.evidence_files import found
 
     pieces, status = [], 0
     for name in names:

@@ -6,7 +6,8 @@ from binascii import Error
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from assay.records.importers.http_exchanges import Exchanges, HttpExchange
+from assay.records.importers.http_bodies import HttpExchange
+from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of
 from assay.records.importers.importer import ImportOptions, seconds, whole
 from assay.records.importers.json_documents import Placed, placed_entries

@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urljoin
 
 from assay.base.verdict import Party
-from assay.ladder.events import Event, Reader
+from assay.ladder.events import Reader
+from assay.records.importers.http_bodies import STREAM, HttpExchange, Said, messages_of
 from assay.records.importers.http_facts import (
     SESSION,
-    Headers,
     facts_of,
     is_stateless,
     revision_of,
+    text_of,
 )
 from assay.records.importers.importer import LARGEST_DOCUMENT, loosely
 from assay.records.importers.talks import Shape, Talks, left_out, opened, row, shape_of
@@ -30,42 +31,11 @@ from assay.records.transcript import TranscriptRow
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
 
-_NO_BODY: Final = "the body of the HTTP response is not in the file"
-_CUT_EVENT: Final = "the stream is cut off"
+
+_NO_REQUEST: Final = "the body of the HTTP request is not in the file"
 
 _UNTIMED: Final = frozenset({"protocol/log", "protocol/progress", "protocol/subscription"})
 """Rules about messages of the server while a request is open: the messages of a stream have no times."""
-
-_STREAM: Final = "text/event-stream"
-
-
-class HttpExchange(NamedTuple):
-    """One HTTP request with its response."""
-
-    line: int
-    method: str
-    url: str
-    sent: Headers
-    """The headers of the request."""
-    body: bytes
-    status: int
-    """The HTTP status; 0 without a response."""
-    received: Headers
-    """The headers of the response."""
-    answer: bytes | None
-    """The body of the response; None if the file does not have it."""
-    begin: float | None
-    """The time of the request in seconds; None if it is unknown."""
-    end: float | None
-    """The time of the response."""
-
-
-class _Said(NamedTuple):
-    """A message of the server in a response."""
-
-    frame: bytes
-    shape: Shape
-    lacks: str = ""
 
 
 class _Response:
@@ -73,7 +43,7 @@ class _Response:
 
     __slots__ = ("answers", "emitted", "exchange", "is_listening", "number", "said")
 
-    def __init__(self, exchange: HttpExchange, number: int, said: list[_Said]) -> None:
+    def __init__(self, exchange: HttpExchange, number: int, said: list[Said]) -> None:
         self.exchange, self.number = exchange, number
         self.is_listening = exchange.method == "GET"
         """Whether a client opened it to listen; the response to a message ends with the answer."""
@@ -103,7 +73,7 @@ def place_of(url: str) -> str:
 
 def _endpoint_of(exchange: HttpExchange) -> str | None:
     """Return the URL for messages that a stream of the first HTTP transport (2024-11-05) begins with."""
-    if _STREAM not in _text(exchange.received, "content-type") or not exchange.answer:
+    if STREAM not in text_of(exchange.received, "content-type") or not exchange.answer:
         return None
     first = next(Reader(LARGEST_DOCUMENT).feed(exchange.answer), None)
     if first is None or first.name != b"endpoint" or not first.data:
@@ -154,7 +124,9 @@ class Exchanges:
         number = self._number(exchange, message, shape)
         if number > before:
             yield self._opened(exchange, number, message)
-        if exchange.method == "POST":
+        if exchange.method == "POST" and not exchange.body.strip():
+            yield left_out(exchange.line, number, _CLIENT, Shape(), _NO_REQUEST, exchange.begin)
+        elif exchange.method == "POST":
             if shape.kind == "answer":
                 yield from self._asked_by_server(number, shape)
             yield row(
@@ -167,7 +139,7 @@ class Exchanges:
                 **self._more,
             )
             self._note(_CLIENT, number, shape)
-        response = _Response(exchange, number, list(_messages(exchange, shape)))
+        response = _Response(exchange, number, list(messages_of(exchange, shape)))
         if exchange.end is None and exchange.method == "POST":
             yield from self._emit(response)
         else:
@@ -197,7 +169,7 @@ class Exchanges:
         if exchange.method == "POST" and is_stateless(message, exchange.sent):
             return self._talks.fresh()
         place = place_of(exchange.url)
-        session = _text(exchange.sent, SESSION) or _text(exchange.received, SESSION)
+        session = text_of(exchange.sent, SESSION) or text_of(exchange.received, SESSION)
         if not session:
             # The first HTTP transport has the session in the query of the URL.
             place = (_endpoint_of(exchange) if exchange.method == "GET" else None) or exchange.url
@@ -243,7 +215,7 @@ class Exchanges:
         if until is None:
             yield from self._failed(exchange, number)
 
-    def _said(self, response: _Response, said: _Said) -> TranscriptRow:
+    def _said(self, response: _Response, said: Said) -> TranscriptRow:
         # A stream that a client listens to may end long after its messages.
         line, end = response.exchange.line, None if response.is_listening else response.exchange.end
         if said.lacks:
@@ -278,53 +250,7 @@ def _begin(exchanges: Sequence[HttpExchange]) -> Callable[[HttpExchange], float]
     return lambda each: times[id(each)]
 
 
-def _messages(exchange: HttpExchange, asked: Shape) -> Iterator[_Said]:
-    """Yield the messages of a response."""
-    kind = _text(exchange.received, "content-type")
-    if _STREAM in kind:
-        yield from _events(exchange, asked)
-    elif exchange.method == "POST" and exchange.status:
-        yield from _body(exchange, asked, kind)
-
-
-def _body(exchange: HttpExchange, asked: Shape, kind: str) -> Iterator[_Said]:
-    """Yield the message of a response that is not a stream."""
-    answer = exchange.answer
-    if answer is None:
-        if asked.kind == "request" and exchange.status < 300:
-            yield _Said(b"", Shape("answer", asked.id), _NO_BODY)
-        return
-    is_error = exchange.status >= 300
-    if answer.strip() and ("json" in kind or not is_error) and not (is_error and not _is_message(answer)):
-        yield _Said(answer, shape_of(answer))
-
-
-def _is_message(answer: bytes) -> bool:
-    found = loosely(answer.strip())
-    return isinstance(found, dict) and "jsonrpc" in found
-
-
-def _events(exchange: HttpExchange, asked: Shape) -> Iterator[_Said]:
-    """Yield the messages of a stream of events."""
-    if not exchange.answer:
-        if asked.kind == "request":
-            yield _Said(b"", Shape("answer", asked.id), _NO_BODY)
-        return
-    reader = Reader(LARGEST_DOCUMENT)
-    events: list[Event] = list(reader.feed(exchange.answer))
-    for each in events:
-        if each.is_message and each.data is not None:
-            yield _Said(each.data, shape_of(each.data))
-    if reader.rest().strip():
-        yield _Said(b"", Shape("answer", asked.id) if asked.kind == "request" else Shape(), _CUT_EVENT)
-
-
 def _server(url: str) -> str:
     """Return the host of a URL, without a password that may be before it."""
     found = re.match(r"[a-z]+://(?:[^/?#]*@)?([^/?#@]*)", url, re.IGNORECASE)
     return found[1] if found is not None else ""
-
-
-def _text(headers: Headers, name: str) -> str:
-    value = headers.get(name, "")
-    return value if isinstance(value, str) else value[-1]

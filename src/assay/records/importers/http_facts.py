@@ -47,3 +47,9 @@ def revision_of(message: Any, headers: Headers) -> str | None:
         if isinstance(each, str) and each in REVISIONS and not handshake(each):
             return each
     return None
+
+
+def text_of(headers: Headers, name: str) -> str:
+    """Return the value of a header, the last one of several; "" without one."""
+    value = headers.get(name, "")
+    return value if isinstance(value, str) else value[-1]
