@@ -146,6 +146,7 @@ CLAUDE_CODE = {"debug": "Connected in 12ms", "timestamp": "2026-07-24T02:03:14Z"
     [
         (lines(CLAUDE_CODE), "a log of Claude Code, which has no messages"),
         (b"2026-07-24 02:03:14.089 [info] user-files: Handling ListOfferings action\n", "output of Cursor"),
+        (b"2026-07-24 02:03:14.089 [info] Connection state: Running\n", "set its level to Debug or Trace"),
         (lines({"resourceSpans": [{}]}), "OpenTelemetry spans"),
         (json.dumps({"resourceSpans": []}, indent=1).encode(), "OpenTelemetry spans"),
         (lines(SPAN), "OpenTelemetry spans"),

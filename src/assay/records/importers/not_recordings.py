@@ -12,6 +12,10 @@ _CURSOR: Final = re.compile(
     rb"\d{4}-\d\d-\d\d [\d:.]+ \[\w+\] .*\b(?:Handling \w+ action|[lL]istOfferings|CreateClient)\b"
 )
 
+_VSCODE: Final = re.compile(
+    rb"\d{4}-\d\d-\d\d [\d:.]+ \[\w+\] (?:Starting server |Connection state: |Discovered \d+ tools|\[server stderr\])"
+)
+
 
 class NotRecording(NamedTuple):
     """A kind of file without messages."""
@@ -35,6 +39,10 @@ def _is_cursor(head: bytes, _: str) -> bool:
     return any(_CURSOR.match(line) for line in lines_of(head))
 
 
+def _is_vscode(head: bytes, _: str) -> bool:
+    return any(_VSCODE.match(line) for line in lines_of(head))
+
+
 def _is_utf16(head: bytes, _: str) -> bool:
     return head.startswith((b"\xff\xfe", b"\xfe\xff"))
 
@@ -43,5 +51,10 @@ NOT_RECORDINGS: Final = (
     NotRecording(_is_utf16, "UTF-16; save it as UTF-8, in PowerShell with Out-File -Encoding utf8"),
     NotRecording(_is_claude_code, f"a log of Claude Code, which has no messages; {RECORD}"),
     NotRecording(_is_spans, f"OpenTelemetry spans, which have no messages; {RECORD}"),
+    NotRecording(
+        _is_vscode,
+        "output of VS Code without messages; set its level to Debug or Trace in the menu of the output, and start "
+        "the server again",
+    ),
     NotRecording(_is_cursor, f"output of Cursor, which has no messages; {RECORD}"),
 )
