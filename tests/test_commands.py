@@ -75,10 +75,10 @@ def test_what_was_never_answered_is_told_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"hello\n", b"line 1: expected one JSON value"),
+        (b"hello\n", b"not a recording: no line is a JSON object, or of a known log"),
         (b'{"dir":"c2s","dir":"s2c","msg":"x"}\n', b"line 1: expected every key once"),
         (b'{"dir":"c2s","base64":"?"}\n', b"line 1: expected base64"),
-        (b"[]\n", b"line 1: expected an object"),
+        (b"[]\n", b"not a recording: no line is a JSON object"),
         (b'\n{"msg":"x"}\n', b'line 2: expected "dir"'),
         (b'{"dir":"c2s"}\n', b'line 1: expected "msg"'),
     ],

@@ -197,9 +197,9 @@ def test_an_answer_to_a_request_without_a_method_has_a_readable_title() -> None:
 
 def test_a_line_that_is_no_json_is_worded_like_every_finding(tmp_path: Path, capsys: Captured) -> None:
     recording = tmp_path / "recording.jsonl"
-    recording.write_bytes(b"\x1f\x8b")
+    recording.write_bytes(b'{"dir":"s2c","msg":"x"}\n\x8b\n')
     assert main(["check", str(recording)]) == 2
-    assert "line 1: expected UTF-8, found the byte 0x8b" in capsys.readouterr().err
+    assert "line 2: expected UTF-8, found the byte 0x8b" in capsys.readouterr().err
 
 
 def test_what_is_no_journal_is_said_so(capsys: Captured) -> None:

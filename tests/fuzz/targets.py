@@ -15,7 +15,6 @@ import orjson
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Party, Violation
 from assay.core.conversation import Conversation, Facts
-from assay.edges.http.events import Reader, event
 from assay.edges.http.forwarding import Forwarding, read_upstream_head
 from assay.edges.http.heads import RequestHead, read_head, visible
 from assay.edges.judged_exchange import JudgedExchange
@@ -27,6 +26,7 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.ladder import syntax
+from assay.ladder.events import Reader, event
 from assay.ladder.headers import check_headers, keeps_headers
 from assay.spec.revisions import LATEST, REVISIONS
 

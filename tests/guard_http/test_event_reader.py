@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from assay.edges.http.events import OVERHEAD, PING, Event, Reader, event, primer
+from assay.ladder.events import OVERHEAD, PING, Event, Reader, event, primer
 
 
 def read(*chunks: bytes, limit: int = 1 << 20) -> list[Event]:

@@ -11,7 +11,7 @@ import pytest
 from http_client import BOTH, Service, call, events, frame_of, initialize, modern, notification, request, until
 from lying_http import REVISION, SESSION, TOOL, Liar, Peer, Received, good, guarding, lying, result
 
-from assay.edges.http.events import PING, event
+from assay.ladder.events import PING, event
 from assay.spec.revisions import LATEST
 
 Where = tuple[Service, Liar]

@@ -15,7 +15,7 @@ from assay.cli.reports.report_options import add_reports
 from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
-    from assay.cli.evidence import Piece
+    from assay.cli.evidence_files import Piece
     from assay.cli.reports.check_findings import CheckedMessage
     from assay.cli.reports.reporting import Reporting
     from assay.core.policy import Policy
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
-`assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
+`assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true. Logs and exports of
+other programs are recognized, also compressed with gzip or zstd.
 
 Exit status: 0 no finding counts by --fail-on; 1 a finding counts; 2 a file could not be read or has no messages, or
 there are no findings but some messages were not judged or are missing at the end.
@@ -44,8 +45,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "files",
         metavar="FILE",
         nargs="+",
-        help="a recording or a journal, or a directory of them; - for standard input",
+        help="a recording, a journal or a log of another program, or a directory of them; - for standard input",
     )
+    add_source(parser)
     parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     add_reports(parser)
@@ -69,6 +71,39 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_preview(parser)
     add_settings(parser)
     parser.set_defaults(run=run)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Add the options for recordings of other programs."""
+    from assay.records.importers.source_formats import FORMATS
+
+    names = [each.name for each in FORMATS]
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FORMAT",
+        choices=names,
+        help=f"the format of the files, if it is not recognized: {', '.join(names)}",
+    )
+    parser.add_argument(
+        "--map",
+        dest="fields",
+        metavar="NAMES",
+        type=_fields,
+        help="the members of a line with the message and the direction: dir=direction,msg=payload,c2s=fromClient",
+    )
+    parser.add_argument(
+        "--party", choices=("client", "server"), help="the sender of all messages, if a file has only one side"
+    )
+
+
+def _fields(text: str) -> dict[str, str]:
+    from assay.records.importers.mapped import parsed
+
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _revision(name: str) -> str:
@@ -125,7 +160,7 @@ def _judged(
 
 def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:
     """Return everything to judge, and why other names have nothing to judge."""
-    from assay.cli.evidence import found
+    from assay.cli.evidence_files import found
 
     pieces, passed_over = [], []
     for name in names:

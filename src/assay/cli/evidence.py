@@ -1,6 +1,4 @@
-"""Evidence that `assay check` judges: transcripts, journals and recordings, alone or below a folder."""
-
-# ruff: noqa: PLC0415  each kind of file imports only what it needs
+"""Evidence that `assay check` judges: journals, and recordings of the guard and of other programs."""
 
 # ruff: noqa: PLC0415  each kind of file imports only what it needs
 from __future__ import annotations
@@ -9,19 +7,21 @@ import os
 import re
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
     from assay.base.verdict import Verdict
+    from assay.cli.evidence_files import Piece
     from assay.contracts.tool_contracts import Tools
     from assay.core.conversation import Conversation
     from assay.core.policy import Policy
+    from assay.records.importers.importer import Importer, ImportOptions
     from assay.records.journal import replay
     from assay.records.journal.reading import JournalEntry, Pages
-    from assay.records.recording.judging import RecordingOpening
+    from assay.records.recording.judging import Judging, RecordingOpening
     from assay.records.transcript import Judged
     from assay.settings import Settings
     from assay.spec.extensions.official import ExtensionSet
@@ -68,6 +68,9 @@ class Evidence(Protocol):
     def remedy(self) -> str:
         """Return the hint for a file with nothing to judge."""
 
+    def cannot(self) -> tuple[str, ...]:
+        """Return what cannot be found in the file because of how it was recorded. Valid after the last verdict."""
+
 
 @contextmanager
 def opened(
@@ -80,8 +83,20 @@ def opened(
     # A byte of a message may take six in a recording, as a NUL does, and a row has more than the message.
     longest = max(LONGEST_LINE, 8 * settings.guard_limits.frame_bytes)
     with Pages(path, whole=is_run, longest=longest) as pages:
-        is_journal = _JOURNAL.match(pages.peek()) is not None
-        yield (_Journal if is_journal else _Recording)(args, pages, settings, policy, extensions)
+        if _is_journal(args, pages.peek()):
+            yield _Journal(args, pages, settings, policy, extensions)
+        else:
+            yield _Recording(args, RecordedLines(pages, path, longest), settings, policy, extensions)
+
+
+def _is_journal(args: argparse.Namespace, head: bytes) -> bool:
+    """Return whether a file is a journal. Records of other programs may begin with a time, too."""
+    from assay.records.importers.importer import loosely
+
+    if args.fields or args.source not in {None, "assay"} or _JOURNAL.match(head) is None:
+        return False
+    first = loosely(head.partition(b"\n")[0].strip())
+    return not isinstance(first, dict) or "metadata" in first
 
 
 def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
@@ -94,39 +109,125 @@ def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
     return chosen(name, Directories(args, lambda _: None))
 
 
+class RecordedLines:
+    """The lines of a recording. Its format is found without reading the file twice."""
+
+    def __init__(self, pages: Pages, name: str, longest: int) -> None:
+        """*name* is the path of the file, *longest* the maximal bytes of a line."""
+        self._pages, self._name, self._longest = pages, name, longest
+        self._lines = iter(pages)
+        self._held: list[bytes] = []
+
+    @property
+    def too_long(self) -> str:
+        """A note about lines that are too long; "" without such lines."""
+        count = self._pages.too_long
+        lines = "1 line is" if count == 1 else f"{count:,} lines are"
+        return f"{lines} longer than {self._longest:,} bytes, and not read" if count else ""
+
+    def recognised(self) -> Importer:
+        """Return the format. Raises `TranscriptError` if it is not known."""
+        from assay.records.importers.importer_table import NATIVE, looked_at, recognised, unknown
+        from assay.records.transcript import TranscriptError
+
+        head = b""
+        for head in looked_at(self._hold()):
+            found = recognised(head, self._name)
+            if found is not None:
+                return found
+        if not head.strip():
+            return NATIVE
+        raise TranscriptError(self.too_long) if self.too_long else unknown(head, self._name)
+
+    def _hold(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self._held.append(line)
+            yield line
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield every line."""
+        held, self._held = self._held, []
+        yield from held
+        yield from self._lines
+
+    def readable(self) -> Iterator[bytes]:
+        """Yield every line, a blank one in place of one that is too long."""
+        for line in self:
+            yield b"\n" if self._pages.too_long and line.startswith(b"(a line of ") else line
+
+
 class _Recording:
-    """The rows of a recording."""
+    """The rows of a recording, of the guard or of another program."""
 
     def __init__(
         self,
         args: argparse.Namespace,
-        pages: Pages,
+        lines: RecordedLines,
         settings: Settings,
         policy: Policy | None,
         extensions: ExtensionSet,
     ) -> None:
-        from assay.records.recording.judging import Judging
-
-        self._args, self._pages, self._policy = args, pages, policy
+        self._args, self._lines, self._policy = args, lines, policy
         self._limits, self._preview = settings.guard_limits, settings.guard.preview
         self._extensions = extensions
-        self._judging = Judging(self._begin, policy)
+        self._judging: Judging | None = None
+        self._importer: Importer | None = None
 
     @property
     def revision(self) -> str | None:
-        return self._judging.revision
+        return self._judging.revision if self._judging is not None else None
 
     @property
     def is_partial(self) -> bool:
-        return self._judging.is_incomplete or bool(self._judging.unjudged)
+        judging = self._judging
+        return judging is not None and bool(judging.is_incomplete or judging.unjudged or self._skipped())
 
     def judged(self) -> Iterator[Judged]:
-        return self._judging.judge(self._pages)
+        from assay.records.importers.importer_table import NATIVE
+        from assay.records.recording.judging import Judging
+
+        importer = self._importer = self._chosen() or self._lines.recognised()
+        self._judging = Judging(self._begin, self._policy, importer.blind)
+        lines = self._lines if importer is NATIVE else self._lines.readable()
+        yield from self._judging.judge_rows(importer.read(lines, self._options()))
+
+    def _chosen(self) -> Importer | None:
+        """Return the format that the options name."""
+        from assay.records.importers.importer_table import BY_NAME, MAPPED
+
+        if self._args.source is not None:
+            return BY_NAME[self._args.source]
+        return MAPPED if self._args.fields else None
+
+    def _options(self) -> ImportOptions:
+        from assay.base.verdict import Party
+        from assay.records.importers.importer import ImportOptions
+
+        party = Party(self._args.party) if self._args.party is not None else None
+        return ImportOptions(party, self._args.fields or {})
 
     def remarks(self) -> Iterator[str]:
+        cannot = self.cannot()
+        if cannot and self._importer is not None:
+            yield f"read as {self._importer.format.title}; not observed: {'; '.join(cannot)}"
+        if self._judging is None:
+            return
+        if self._skipped():
+            yield self._skipped()
         yield from self._judging.notes
         yield from _counted(self._judging.unjudged)
         yield from _counted(self._judging.recorded, _AS_RECORDED)
+
+    def cannot(self) -> tuple[str, ...]:
+        from assay.records.importers.plain_lines import ONE_SIDED
+
+        cannot = self._importer.format.cannot if self._importer is not None else ()
+        return (*cannot, ONE_SIDED) if cannot and self._args.party is not None else cannot
+
+    def _skipped(self) -> str:
+        from assay.records.importers.importer_table import NATIVE
+
+        return "" if self._importer is NATIVE else self._lines.too_long
 
     def remedy(self) -> str:
         return "; assay guard --record FILE writes a recording"
@@ -172,6 +273,7 @@ class _Journal:
 
     def judged(self) -> Iterator[Judged]:
         from assay.core.lifecycle import preferred, spoken
+        from assay.records.importers.importer import seconds
         from assay.records.journal.reading import entries
         from assay.records.journal.replay import replay, survey
         from assay.records.transcript import Judged
@@ -191,7 +293,8 @@ class _Journal:
             if lacks:
                 self._recorded[lacks] += 1
             self.revision = preferred(self.revision, spoken(verdict))
-            yield Judged(each.entry.number, verdict, 0, _server(each.entry), lacks)
+            time = seconds(each.entry.record["ts"]) if each.entry.record is not None else None
+            yield Judged(each.entry.number, verdict, 0, _server(each.entry), lacks, time)
 
     def _as_recorded(self, replayed: replay.Replayed) -> Verdict | None:
         """Return the guard's recorded verdict on a message that cannot be judged again; otherwise None."""
@@ -213,6 +316,9 @@ class _Journal:
         if not self._unjudged[_NO_PAYLOAD]:
             return ""
         return "; the journal has no payloads: run the guard with --set journal.payloads=true, or with --record FILE"
+
+    def cannot(self) -> tuple[str, ...]:
+        return ()
 
     def _judge(self, opening: replay.ReplayOpening) -> replay.ReplayJudge:
         from assay.cli.replay import judge_of_assets
@@ -257,86 +363,3 @@ def _lack(replayed: replay.Replayed) -> str:
 def _counted(messages: Counter[str], what: str = "not judged") -> Iterator[str]:
     for why, count in messages.items():
         yield f"{count:,} message{'' if count == 1 else 's'} {what}: {why}"
-
-
-_DEEPEST = 16
-"""Levels of directories below the one that was given."""
-
-_SUFFIX = ".jsonl"
-
-
-class Piece(NamedTuple):
-    """One file or run to judge."""
-
-    name: str
-    """A path, the id of a run, or - for standard input."""
-    is_run: bool = False
-    """Whether it is the first file of a run, which stands for all files of the run."""
-
-
-class FoundEvidence(NamedTuple):
-    """The pieces that a name on the command line stands for."""
-
-    pieces: list[Piece]
-    passed_over: list[str]
-    """Messages about files that cannot be judged, with the reason."""
-
-
-def found(name: str) -> FoundEvidence:
-    """Return the pieces in the directory *name* and below it; *name* itself if it is not a directory."""
-    result = FoundEvidence([], [])
-    if os.path.isdir(name):
-        _search(name, 0, result)
-    else:
-        result.pieces.append(Piece(name))
-    return result
-
-
-def _search(directory: str, depth: int, result: FoundEvidence) -> None:
-    try:
-        with os.scandir(directory) as entries:
-            listed = sorted(entries, key=lambda each: each.name)
-        result.pieces.extend(_runs(directory))
-    except OSError as error:
-        result.passed_over.append(f"{directory}: {error.strerror}")
-        return
-    for each in listed:
-        if each.is_dir():
-            _enter(each, depth, result)
-        elif each.name.endswith(_SUFFIX):
-            _take(each, result)
-
-
-def _runs(directory: str) -> list[Piece]:
-    """Return the runs of a journal in *directory*, without empty ones."""
-    from assay.records.journal.run_files import LATEST
-    from assay.records.journal.runs import runs_in
-
-    copy = os.path.join(directory, LATEST)
-    # A copy of the directory may have the file itself in place of the link.
-    copied = [Piece(copy)] if os.path.isfile(copy) and not os.path.islink(copy) else []
-    runs = runs_in(directory)
-    filled = [each for each in runs if each.size] or runs
-    return [*copied, *(Piece(each.path, is_run=True) for each in filled)]
-
-
-def _enter(entry: os.DirEntry[str], depth: int, result: FoundEvidence) -> None:
-    if entry.is_symlink():
-        # A link may leave the directory, or form a loop.
-        result.passed_over.append(f"{entry.path}: a symbolic link to a directory is not followed")
-    elif depth >= _DEEPEST:
-        result.passed_over.append(f"{entry.path}: more than {_DEEPEST} levels of directories")
-    else:
-        _search(entry.path, depth + 1, result)
-
-
-def _take(entry: os.DirEntry[str], result: FoundEvidence) -> None:
-    """Add a file, unless it belongs to a run: the run stands for all of its files."""
-    from assay.records.journal.run_files import is_run
-
-    if not entry.is_file():
-        result.passed_over.append(f"{entry.path}: not a regular file")
-    elif not is_run(entry.name):
-        result.pieces.append(Piece(entry.path))
-    elif entry.is_symlink():
-        result.passed_over.append(f"{entry.path}: a symbolic link to a run is not followed")

@@ -14,13 +14,13 @@ from assay.base.verdict import Exchange, Verdict
 from assay.core import render
 from assay.core.conversation import Facts
 from assay.core.party_state import Id
-from assay.edges.http.events import PING, Event, event
 from assay.edges.http.heads import visible
 from assay.edges.http.replies import error_body, refusal, status_of
 from assay.edges.upstream_errors import addressed, explained
 from assay.edges.url_sessions import LONGEST_ID, REMEMBERED, Stream, UrlSession
 from assay.guard.deliveries import Loss
 from assay.ladder import syntax
+from assay.ladder.events import PING, Event, event
 
 _FIRST: Final = frozenset({"initialize", "server/discover"})
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 from assay.core import render
-from assay.edges.http.events import PING, event, primer
 from assay.edges.http.replies import STREAM, Pairs, Receive, Send
 from assay.edges.http.sessions import HttpSession
+from assay.ladder.events import PING, event, primer
 from assay.settings.http_section import Http
 
 SLOW_BYTES: Final = 1 << 20

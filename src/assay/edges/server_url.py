@@ -11,13 +11,13 @@ from typing import Final
 
 from assay.base.server_names import name_of_url
 from assay.base.verdict import Exchange
-from assay.edges.http.events import Event, Reader
 from assay.edges.time_slice import Stint
 from assay.edges.upstream_answer import Lost, Refused, SessionGone, UpstreamAnswer
 from assay.edges.upstream_client import DIRECTLY, ClientSetupError, Pairs, UpstreamClient, url_of
 from assay.edges.upstream_errors import NO_POST, BrokenError, addressed, first_line
 from assay.guard.backoff import pause
 from assay.ladder import framing, syntax
+from assay.ladder.events import Event, Reader
 from assay.ladder.header_values import header_text
 from assay.ladder.headers import VERSION
 from assay.settings.upstream_section import UpstreamSettings

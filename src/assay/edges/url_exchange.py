@@ -15,7 +15,6 @@ from assay.base.no_answer import within
 from assay.edges.audited_body import AuditedBody
 from assay.edges.backend import HttpRequest
 from assay.edges.http.access import METADATA
-from assay.edges.http.events import Reader, event
 from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared, status_of
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
@@ -25,6 +24,7 @@ from assay.edges.upstream_client import Headed
 from assay.edges.upstream_errors import MOST_BYTES, SECONDS, BrokenError, NoAnswerError
 from assay.edges.upstream_target import Answered
 from assay.guard.own_frames import cancelled, may_be_cancelled
+from assay.ladder.events import Reader, event
 
 if TYPE_CHECKING:
     from assay.edges.url_backend import UrlBackend

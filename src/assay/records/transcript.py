@@ -8,8 +8,9 @@ necessarily JSON. An object instead of a string stands for its compact JSON. Byt
 `base64` in place of `msg`. A recording of `assay guard` has more, see `assay.records.recording.rows`.
 """
 
+import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from assay.base.verdict import Party, Verdict, Violation
@@ -27,11 +28,19 @@ class TranscriptError(ValueError):
 
 
 class TranscriptRow(NamedTuple):
-    """One line of a recording."""
+    """One message or event of a recording."""
 
     line: int
     members: dict[str, Any]
-    """The members, not yet checked. Empty for a last line that was cut off."""
+    """The members, not yet checked. Empty for a last line that was cut off. `msg` may also be the bytes of a frame."""
+    lacks: str = ""
+    """Why the message is not there in full and cannot be judged; "" if it can."""
+    blind: Collection[str] = ()
+    """The rules that this row cannot prove, because of how it was recorded; their findings are dropped."""
+    mask: re.Pattern[str] | None = None
+    """The text that the recorder put in place of secrets; findings about such values are dropped."""
+    time: float | None = None
+    """The time in seconds since 1970; None if the recording does not have it."""
 
 
 class Judged(NamedTuple):
@@ -46,6 +55,8 @@ class Judged(NamedTuple):
     """The name of the guarded server, if the recording has it."""
     lacks: str = ""
     """Why the verdict is the one that the guard recorded, and not a new one; "" for a message that was judged."""
+    time: float | None = None
+    """The time of the message in seconds since 1970; None if the recording does not have it."""
 
 
 def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
@@ -95,4 +106,6 @@ def frame_of(row: TranscriptRow) -> bytes:
     if "msg" not in members:
         raise TranscriptError(f'line {row.line}: expected "msg", the frame')
     message = members["msg"]
+    if isinstance(message, bytes):
+        return message
     return message.encode() if isinstance(message, str) else syntax.write(message)

@@ -20,7 +20,6 @@ from assay.core.conversation import Facts
 from assay.edges.auth import Gate, Principal
 from assay.edges.http import body
 from assay.edges.http.access import METADATA, Door
-from assay.edges.http.events import event, primer
 from assay.edges.http.heads import (
     RequestHead,
     check_accept,
@@ -60,6 +59,7 @@ from assay.edges.http.request_headers import (
 )
 from assay.edges.http.sessions import HttpSession, Sessions
 from assay.edges.recorder import Recorder
+from assay.ladder.events import event, primer
 from assay.records.journal.record_ids import Moment
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, features_of, handshake

@@ -38,7 +38,8 @@ def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
 def header(judged: Judged, style: Style, hidden: Callable[[str], str] = str) -> str:
     """Return one message as one line. *hidden* masks secrets in its title and its server."""
     number = f"{judged.line:>5}" if judged.line else "  end"
-    where = f"  ({hidden(plain(judged.server))}, conversation {judged.conversation})" if judged.conversation else ""
+    place = (hidden(plain(judged.server)), f"conversation {judged.conversation}")
+    where = f"  ({', '.join(filter(None, place))})" if judged.conversation else ""
     lacking = f"  (as the guard judged it: {judged.lacks})" if judged.lacks else ""
     return (
         f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style, hidden)}{style.paint(where + lacking, 'dim')}"

@@ -5,10 +5,10 @@ from asyncio import Future
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from assay.edges.http.events import PING
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import STREAM, Pairs, Receive, Send, slowly
 from assay.edges.http.sessions import HttpSession
+from assay.ladder.events import PING
 from assay.settings.http_section import Http
 
 

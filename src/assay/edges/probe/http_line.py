@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 
 from assay.contracts.header_arguments import ParamHeaders
-from assay.edges.http.events import Reader
 from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
 from assay.edges.upstream_client import DIRECTLY, ClientSetupError, HttpAnswer, UpstreamClient, objection_to, url_of
 from assay.edges.upstream_errors import BrokenError, as_answer
 from assay.ladder import syntax
+from assay.ladder.events import Reader
 from assay.ladder.headers import VERSION, stateless_headers
 from assay.settings.upstream_section import UpstreamSettings
 from assay.spec.revisions import handshake

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Self, cast
 import orjson
 
 from assay.records.journal import run_files
+from assay.records.unpacking import unpacked
 
 LONGEST_LINE: Final = 128 << 20
 """Maximal bytes of a line. A line is held in memory, and parsing takes several times its size."""
@@ -29,18 +30,19 @@ class Pages:
         Open the journal called *name*, ``-`` for standard input. Raises `OSError`.
 
         With *whole*, *name* is the first remaining file of a run, and all its files are read. A line of more than
-        *longest* bytes is replaced by a note, which is not JSON.
+        *longest* bytes is replaced by a note, which is not JSON. A file may be compressed.
         """
         self._path = ""
         self._goes_on = False
         self._longest = longest
+        self._file: BufferedReader
         self._held: list[bytes] = []
         self._size = 0
         self.too_long = 0
         """Number of lines that were too long."""
         self._over = False
         if name == "-":
-            self._file: BufferedReader = open(0, "rb", closefd=False)  # noqa: SIM115 - `with` closes it
+            self._file = unpacked(open(0, "rb", closefd=False))  # noqa: SIM115 - `with` closes it
             return
         if os.path.basename(name) == run_files.LATEST and os.path.islink(name):
             # The link leads to the last file of a run.
@@ -48,7 +50,7 @@ class Pages:
         is_directory = os.path.isdir(name)
         self._path = run_files.newest(name) if is_directory else name
         self._goes_on = whole or is_directory or run_files.begins_run(name)
-        self._file = open(self._path, "rb")  # noqa: SIM115 - as above
+        self._file = unpacked(open(self._path, "rb"))  # noqa: SIM115 - as above
 
     def __enter__(self) -> Self:
         return self
@@ -181,7 +183,7 @@ class Pages:
         return False
 
     def _open(self, path: str) -> None:
-        file = open(path, "rb")  # noqa: SIM115 - as above
+        file = unpacked(open(path, "rb"))  # noqa: SIM115 - as above
         self._file.close()
         self._file, self._path = file, path
 

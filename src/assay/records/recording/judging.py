@@ -5,7 +5,7 @@ The verdicts are those of the guard that wrote it, as far as a recording carries
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from assay.core.conversation import Conversation
 from assay.core.lifecycle import preferred
 from assay.core.policy import Policy
 from assay.ladder import syntax
+from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
 from assay.records.transcript import Judged, TranscriptRow, frame_of, party_of, read
 from assay.spec.revisions import is_known
@@ -34,6 +35,8 @@ _UNREADABLE: Final = b"(masked)"
 
 _DEPTH: Final = 200
 """Maximal levels of a masked message to search."""
+
+_UNANSWERED: Final = "protocol/unanswered"
 
 Ident = str | int
 
@@ -68,21 +71,33 @@ class RecordingOpening(NamedTuple):
 class _JudgedTalk:
     """One conversation of a recording."""
 
-    __slots__ = ("conversation", "opening", "unheard")
+    __slots__ = ("blind", "conversation", "opening", "unheard")
 
     def __init__(self, conversation: Conversation, opening: RecordingOpening) -> None:
         self.conversation = conversation
         self.opening = opening
         self.unheard: set[tuple[Party, Ident]] = set()
         """Requests that are not in the recording: their responses cannot be judged."""
+        self.blind: frozenset[str] = frozenset()
+        """Rules that cannot be judged any more, because messages are missing."""
 
 
 class Judging:
     """The verdicts on one recording, and notes about it."""
 
-    def __init__(self, begin: Callable[[RecordingOpening], Conversation], policy: Policy | None = None) -> None:
-        """*begin* creates the conversations; *policy* applies to them, None for the recorded actions."""
+    def __init__(
+        self,
+        begin: Callable[[RecordingOpening], Conversation],
+        policy: Policy | None = None,
+        blind: Collection[str] = (),
+    ) -> None:
+        """
+        *begin* creates the conversations; *policy* applies to them, None for the recorded actions.
+
+        *blind* are the rules that the recording cannot prove; their findings are dropped.
+        """
         self._policy = policy
+        self._blind = frozenset(blind)
         self._begin = begin
         self._talks: OrderedDict[int, _JudgedTalk] = OrderedDict()
         self._tools: OrderedDict[int, Tools] = OrderedDict()
@@ -101,7 +116,11 @@ class Judging:
 
     def judge(self, lines: Iterable[bytes]) -> Iterator[Judged]:
         """Yield a verdict on each message, then on each request without a response. Raises `TranscriptError`."""
-        for row in read(lines):
+        return self.judge_rows(read(lines))
+
+    def judge_rows(self, rows: Iterable[TranscriptRow]) -> Iterator[Judged]:
+        """Yield the same for rows that are already read."""
+        for row in rows:
             if not row.members:
                 self.is_incomplete = True
                 self.notes.append(f"line {row.line} is cut off and not judged; the recorder was killed")
@@ -120,7 +139,7 @@ class Judging:
             self.unjudged["too many conversations"] += 1
             return
         talk = self._talk(number)
-        left_out = next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
+        left_out = row.lacks or next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
         judged, lacks = self._skip(talk, party, row, left_out) if left_out else self._hear(talk, party, row)
         self.revision = preferred(self.revision, talk.conversation.revision)
         if judged is None:
@@ -128,7 +147,20 @@ class Judging:
             return
         if lacks:
             self.recorded[lacks] += 1
-        yield Judged(row.line, judged, number, talk.opening.server, lacks)
+        yield Judged(row.line, self._provable(talk, row, judged), number, talk.opening.server, lacks, row.time)
+
+    def _provable(self, talk: _JudgedTalk, row: TranscriptRow, judged: Verdict) -> Verdict:
+        """Return *judged* without findings that the recording cannot prove."""
+        if judged.findings is None:
+            return judged
+        blind = self._blind | talk.blind | frozenset(row.blind)
+        shown = [each for each in judged.violations if each.rule not in blind]
+        if row.mask is not None:
+            proved = [each for each in shown if not is_masked(judged.value, each.at, row.mask)]
+            # The message may be valid, or not: only its sender knows.
+            self.unjudged["values were redacted by the recorder"] += len(proved) < len(shown)
+            shown = proved
+        return judged if len(shown) == len(judged.violations) else without_findings(judged, shown)
 
     def _hear(self, talk: _JudgedTalk, party: Party, row: TranscriptRow) -> tuple[Verdict | None, str]:
         """
@@ -161,6 +193,9 @@ class Judging:
         """Skip a message that is missing or incomplete in the recording, with its request or response; as `_hear`."""
         members, ident = row.members, row.members.get("id")
         kind, exchange = kind_of(members), None
+        if row.lacks:
+            # A recorder that cuts messages does not keep the verdict on them, as the guard does.
+            talk.blind |= AFTER_CUT if isinstance(ident, str | int) else AFTER_GAP
         value: dict[str, Any] = {}
         if isinstance(ident, str | int):
             value["id"] = ident
@@ -204,13 +239,15 @@ class Judging:
         if event == "unanswered":
             missing = _given_up(talk, row)
             if missing is not None:
-                yield Judged(row.line, missing, number, talk.opening.server)
+                yield Judged(row.line, missing, number, talk.opening.server, time=row.time)
         elif event == "end":
             why, unstarted = str(members.get("why") or ""), members.get("unstarted") is True
             for left in talk.conversation.end(party_of(row), why, unstarted=unstarted):
-                yield Judged(row.line, left, number, talk.opening.server)
+                yield Judged(row.line, left, number, talk.opening.server, time=row.time)
         elif event == "restart":
             talk.conversation.renew()
+        elif event == "gap":
+            talk.blind |= AFTER_GAP
         elif event == "forget":
             talk.conversation.forget_settled()
         elif event == "release":
@@ -227,6 +264,8 @@ class Judging:
     def _left(self) -> Iterator[Judged]:
         """Yield a verdict on each open request."""
         for number, talk in self._talks.items():
+            if _UNANSWERED in self._blind | talk.blind:
+                continue
             for party in (Party.SERVER, Party.CLIENT):
                 for left in talk.conversation.end(party):
                     yield Judged(0, left, number, talk.opening.server)

@@ -1,0 +1,256 @@
+"""
+Recorded HTTP requests and responses as messages in the order of the conversation. No I/O.
+
+A file has one time for a request, and at most one for its response: the events of a stream have none. They are put
+where they prove the most, and an answer never comes before its question.
+"""
+
+import re
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Any, Final
+from urllib.parse import urljoin
+
+from assay.base.verdict import Party
+from assay.ladder.events import Reader
+from assay.records.importers.http_bodies import STREAM, HttpExchange, Said, messages_of
+from assay.records.importers.http_facts import (
+    SESSION,
+    facts_of,
+    is_stateless,
+    revision_of,
+    text_of,
+)
+from assay.records.importers.importer import LARGEST_DOCUMENT, loosely
+from assay.records.importers.talks import Shape, Talks, left_out, opened, row, shape_of
+from assay.records.transcript import TranscriptRow
+
+_CLIENT: Final = Party.CLIENT
+_SERVER: Final = Party.SERVER
+
+
+_NO_REQUEST: Final = "the body of the HTTP request is not in the file"
+
+_UNTIMED: Final = frozenset({"protocol/log", "protocol/progress", "protocol/subscription"})
+"""Rules about messages of the server while a request is open: the messages of a stream have no times."""
+
+
+class _Response:
+    """What is left of a response: messages that are not in the order of the conversation yet."""
+
+    __slots__ = ("answers", "emitted", "exchange", "is_listening", "number", "said")
+
+    def __init__(self, exchange: HttpExchange, number: int, said: list[Said]) -> None:
+        self.exchange, self.number = exchange, number
+        self.is_listening = exchange.method == "GET"
+        """Whether a client opened it to listen; the response to a message ends with the answer."""
+        self.said = deque(said)
+        self.emitted = 0
+        """The number of messages that are in the order already."""
+        answers = ((at, each.shape.id) for at, each in enumerate(said) if each.shape.kind == "answer")
+        self.answers = deque(answers if self.is_listening else ())
+        """The answers on a stream that are left: place and id."""
+
+
+def endpoints(exchanges: Sequence[HttpExchange]) -> frozenset[str]:
+    """Return the URLs that speak MCP: those with a message in a request, and those with MCP headers."""
+    return frozenset(place_of(each.url) for each in exchanges if _has_message(each))
+
+
+def _has_message(exchange: HttpExchange) -> bool:
+    if any(name.startswith("mcp-") for name in exchange.sent):
+        return True
+    return b'"jsonrpc"' in exchange.body or (exchange.method == "GET" and _endpoint_of(exchange) is not None)
+
+
+def place_of(url: str) -> str:
+    """Return *url* without its query and fragment."""
+    return re.split(r"[?#]", url, maxsplit=1)[0]
+
+
+def _endpoint_of(exchange: HttpExchange) -> str | None:
+    """Return the URL for messages that a stream of the first HTTP transport (2024-11-05) begins with."""
+    if STREAM not in text_of(exchange.received, "content-type") or not exchange.answer:
+        return None
+    first = next(Reader(LARGEST_DOCUMENT).feed(exchange.answer), None)
+    if first is None or first.name != b"endpoint" or not first.data:
+        return None
+    try:
+        return urljoin(exchange.url, first.data.decode(errors="replace"))
+    except ValueError:
+        return None
+
+
+class Exchanges:
+    """The rows of all exchanges of a file."""
+
+    def __init__(self, exchanges: Sequence[HttpExchange], **more: Any) -> None:
+        """*more* are members of every message's row, such as its mask."""
+        known = endpoints(exchanges)
+        self._exchanges = [each for each in exchanges if place_of(each.url) in known]
+        self._more = more
+        self._talks = Talks()
+        self._numbers: OrderedDict[tuple[str, str], int] = OrderedDict()
+        """The conversation of each session, by URL and session id, or by the URL of the first HTTP transport."""
+        self._has_handshake: set[int] = set()
+        self._tools: dict[str, int] = {}
+        """The conversation whose tools requests without a session share, by URL."""
+        self._pending: list[tuple[float, int, _Response]] = []
+        """The responses that have not ended, as a heap: end, order of the file, response."""
+        self._streams: dict[int, list[_Response]] = {}
+        """The streams that clients listen to, by conversation."""
+        self._questions: dict[tuple[int, Any], tuple[_Response, int]] = {}
+        """The response with a request of the server and the place in it, by conversation and id."""
+        self._asked: dict[int, set[Any]] = {}
+        """The ids of open requests of the client, by conversation."""
+        self._order = count()
+
+    def rows(self) -> Iterator[TranscriptRow]:
+        """Yield the rows, in order."""
+        for each in sorted(self._exchanges, key=_begin(self._exchanges)):
+            yield from self._due(each.begin)
+            yield from self._exchange(each)
+        yield from self._due(inf)
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _exchange(self, exchange: HttpExchange) -> Iterator[TranscriptRow]:
+        """Yield the message of a request; the response follows at once, or later at its time."""
+        message, shape = loosely(exchange.body), shape_of(exchange.body)
+        before = self._talks.count
+        number = self._number(exchange, message, shape)
+        if number > before:
+            yield self._opened(exchange, number, message)
+        if exchange.method == "POST" and not exchange.body.strip():
+            yield left_out(exchange.line, number, _CLIENT, Shape(), _NO_REQUEST, exchange.begin)
+        elif exchange.method == "POST":
+            if shape.kind == "answer":
+                yield from self._asked_by_server(number, shape)
+            yield row(
+                exchange.line,
+                number,
+                _CLIENT,
+                exchange.body,
+                http=facts_of(exchange.sent),
+                time=exchange.begin,
+                **self._more,
+            )
+            self._note(_CLIENT, number, shape)
+        response = _Response(exchange, number, list(messages_of(exchange, shape)))
+        if exchange.end is None and exchange.method == "POST":
+            yield from self._emit(response)
+        else:
+            self._wait(response)
+        yield from self._provable(number)
+
+    def _wait(self, response: _Response) -> None:
+        """Keep a response until its time has come."""
+        end, number = response.exchange.end, response.number
+        heappush(self._pending, (inf if end is None else end, next(self._order), response))
+        if response.is_listening:
+            self._streams.setdefault(number, []).append(response)
+        for at, each in enumerate(response.said):
+            if each.shape.kind == "request":
+                self._questions.setdefault((number, each.shape.id), (response, at))
+
+    def _opened(self, exchange: HttpExchange, number: int, message: Any) -> TranscriptRow:
+        server, revision = _server(exchange.url), revision_of(message, exchange.sent)
+        if not is_stateless(message, exchange.sent):
+            return opened(exchange.line, number, server)
+        tools = self._tools.setdefault(place_of(exchange.url), number)
+        shared = {"tools": tools} if tools != number else {}
+        return opened(exchange.line, number, server, revision=revision, **shared)
+
+    def _number(self, exchange: HttpExchange, message: Any, shape: Shape) -> int:
+        """Return the conversation of an exchange: by its session; alone if its revision has none."""
+        if exchange.method == "POST" and is_stateless(message, exchange.sent):
+            return self._talks.fresh()
+        place = place_of(exchange.url)
+        session = text_of(exchange.sent, SESSION) or text_of(exchange.received, SESSION)
+        if not session:
+            # The first HTTP transport has the session in the query of the URL.
+            place = (_endpoint_of(exchange) if exchange.method == "GET" else None) or exchange.url
+        key = (place, session)
+        known = self._numbers.get(key)
+        starts = shape.kind == "request" and shape.method == "initialize"
+        if known is None or (starts and not session and known in self._has_handshake):
+            known = self._numbers[key] = self._talks.fresh()
+        if starts:
+            self._has_handshake.add(known)
+        return known
+
+    # ── responses ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _due(self, now: float | None) -> Iterator[TranscriptRow]:
+        """Yield everything of the responses that ended before *now*."""
+        while now is not None and self._pending and self._pending[0][0] <= now:
+            yield from self._emit(heappop(self._pending)[2])
+
+    def _asked_by_server(self, number: int, shape: Shape) -> Iterator[TranscriptRow]:
+        """Yield the messages of a response up to the request that the client answers."""
+        response, at = self._questions.pop((number, shape.id), (None, 0))
+        if response is not None:
+            yield from self._emit(response, at + 1)
+
+    def _provable(self, number: int) -> Iterator[TranscriptRow]:
+        """Yield the messages of open streams up to the last answer whose question was asked."""
+        asked = self._asked.get(number, set())
+        for each in self._streams.get(number, ()):
+            while each.answers and each.answers[0][1] in asked:
+                yield from self._emit(each, each.answers[0][0] + 1)
+
+    def _emit(self, response: _Response, until: int | None = None) -> Iterator[TranscriptRow]:
+        """Yield the messages of a response *until* the one with this number, all without a number."""
+        exchange, number = response.exchange, response.number
+        while response.said and (until is None or response.emitted < until):
+            each = response.said.popleft()
+            if response.answers and response.answers[0][0] == response.emitted:
+                response.answers.popleft()
+            response.emitted += 1
+            yield self._said(response, each)
+            self._note(_SERVER, number, each.shape)
+        if until is None:
+            yield from self._failed(exchange, number)
+
+    def _said(self, response: _Response, said: Said) -> TranscriptRow:
+        # A stream that a client listens to may end long after its messages.
+        line, end = response.exchange.line, None if response.is_listening else response.exchange.end
+        if said.lacks:
+            return left_out(line, response.number, _SERVER, said.shape, said.lacks, end)
+        blind = _UNTIMED if response.is_listening else frozenset()
+        return row(line, response.number, _SERVER, said.frame, http={}, time=end, blind=blind, **self._more)
+
+    def _failed(self, exchange: HttpExchange, number: int) -> Iterator[TranscriptRow]:
+        """Yield the end of a request that an HTTP error answered, and no message."""
+        ident = shape_of(exchange.body).id
+        if exchange.status < 400 or ident is None or ident not in self._asked.get(number, ()):
+            return
+        # A client signs in after 401, and opens a new session after 404; a server that fails owes an answer.
+        why = f"HTTP status {exchange.status}" if exchange.status >= 500 else ""
+        members = {"event": "unanswered", "dir": "s2c", "conversation": number, "id": ident}
+        yield TranscriptRow(exchange.line, {**members, "code": "UPSTREAM_FAILURE", "why": why}, time=exchange.end)
+
+    def _note(self, party: Party, number: int, shape: Shape) -> None:
+        """Follow the open requests of the client."""
+        if shape.kind == "request" and party is _CLIENT:
+            self._asked.setdefault(number, set()).add(shape.id)
+        elif shape.kind == "answer" and party is _SERVER:
+            self._asked.get(number, set()).discard(shape.id)
+
+
+def _begin(exchanges: Sequence[HttpExchange]) -> Callable[[HttpExchange], float]:
+    """Return the key that sorts by time. An exchange without a time stays behind the one before it."""
+    times: dict[int, float] = {}
+    last = 0.0
+    for each in exchanges:
+        last = times[id(each)] = each.begin if each.begin is not None else last
+    return lambda each: times[id(each)]
+
+
+def _server(url: str) -> str:
+    """Return the host of a URL, without a password that may be before it."""
+    found = re.match(r"[a-z]+://(?:[^/?#]*@)?([^/?#@]*)", url, re.IGNORECASE)
+    return found[1] if found is not None else ""

@@ -1,0 +1,151 @@
+"""What every importer has: how its files are recognised and read, and what they cannot show. No I/O."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from assay.base.verdict import Party
+from assay.records.importers.source_formats import SourceFormat
+from assay.records.transcript import TranscriptError, TranscriptRow
+
+LARGEST_DOCUMENT: Final = 128 << 20
+"""Maximal bytes of a file that is one JSON document, or has to be sorted. It is read as a whole."""
+
+SIZES: Final = frozenset({"framing/size"})
+"""Rules about the size of a frame, which is another one after a message was written anew."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class ImportOptions(NamedTuple):
+    """The options of the command line for files of other programs."""
+
+    party: Party | None = None
+    """The sender of all messages of a one-sided file; None if the file has both sides."""
+    fields: Mapping[str, str] = MappingProxyType({})
+    """The names of members and values in a file of an unknown format: ``{"msg": "payload", "c2s": "fromClient"}``."""
+
+
+Detect = Callable[[bytes, str], bool]
+"""Return whether a file with these first bytes, and this name, has the format."""
+
+Read = Callable[[Iterable[bytes], ImportOptions], Iterator[TranscriptRow]]
+"""Yield the rows of a file, given its lines. Raises `TranscriptError`."""
+
+
+class Importer(NamedTuple):
+    """The reader of one format."""
+
+    format: SourceFormat
+    detect: Detect
+    read: Read
+    blind: frozenset[str] = frozenset()
+    """The rules whose findings such a file cannot prove."""
+
+
+def lines_of(head: bytes) -> Iterator[bytes]:
+    """Yield the lines in the first bytes of a file, without line ends and byte order mark. The last may be cut off."""
+    for line in head.removeprefix(_BOM).split(b"\n"):
+        if stripped := line.strip():
+            yield stripped
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank with their numbers, without line ends and byte order mark."""
+    for number, line in enumerate(lines, 1):
+        text = line.removeprefix(_BOM) if number == 1 else line
+        if stripped := text.strip():
+            yield number, stripped
+
+
+@lru_cache(maxsize=1)
+def first_object(head: bytes) -> Mapping[str, Any]:
+    """
+    Return the first line of a file that is a JSON object; empty without one. *head* is the start of the file.
+
+    Every format asks for it, so it is kept; `forget` drops it.
+    """
+    found = (loosely(line) for line in lines_of(head))
+    return next((each for each in found if isinstance(each, dict)), {})
+
+
+forget: Final = first_object.cache_clear
+"""Drop the object that `first_object` keeps, which may be large."""
+
+
+def loosely(text: bytes) -> Any:
+    """Return the JSON value in *text*; None if it is not JSON. Of repeated keys the last one counts."""
+    if not text.startswith((b"{", b"[")):
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        # A recorder may keep bytes that are not UTF-8.
+        return orjson.loads(text.decode(errors="replace"))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def whole(lines: Iterable[bytes]) -> bytes:
+    """Return all *lines* as one document. Raises `TranscriptError` if it is too large."""
+    parts, size = [], 0
+    for line in lines:
+        size += len(line)
+        if size > LARGEST_DOCUMENT:
+            raise TranscriptError(f"more than {LARGEST_DOCUMENT:,} bytes, which is the most for this format")
+        parts.append(line)
+    return b"".join(parts).removeprefix(_BOM)
+
+
+class RecordedLine(NamedTuple):
+    """One line of a file with a JSON object a line."""
+
+    number: int
+    text: bytes
+    value: dict[str, Any]
+    """The object; empty for a last line that was cut off."""
+
+
+def records(lines: Iterable[bytes], title: str) -> Iterator[RecordedLine]:
+    """Yield the objects of a file with one a line. Raises `TranscriptError` for a line that is something else."""
+    for number, line in enumerate(lines, 1):
+        text = (line.removeprefix(_BOM) if number == 1 else line).strip()
+        if not text:
+            continue
+        found = loosely(text)
+        if isinstance(found, dict) and found:
+            yield RecordedLine(number, text, found)
+        elif number > 1 and not line.endswith(b"\n"):
+            # The recorder was killed, or still writes.
+            yield RecordedLine(number, text, {})
+        else:
+            raise TranscriptError(f"line {number}: expected a JSON object of {title}")
+
+
+def cut_off(line: RecordedLine) -> TranscriptRow:
+    """Return the row for a last line that was cut off."""
+    return TranscriptRow(line.number, {})
+
+
+def seconds(moment: Any) -> float | None:
+    """
+    Return a time in seconds since 1970: from ISO 8601, or from a number of seconds or milliseconds.
+
+    None if it is neither. A time without a zone counts as UTC.
+    """
+    if isinstance(moment, int | float) and not isinstance(moment, bool):
+        # Seconds reach this number in the year 5138, milliseconds have passed it in 1973.
+        return moment / 1000 if moment > 1e11 else float(moment)
+    if not isinstance(moment, str) or len(moment) > 64:
+        return None
+    try:
+        found = datetime.fromisoformat(moment)
+    except ValueError:
+        return None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,117 @@
+"""Exports of MCP Inspector 2: the tab Protocol, with messages, and the tab Network, with HTTP requests."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from assay.base.verdict import Party
+from assay.ladder import syntax
+from assay.records.importers.http_bodies import HttpExchange
+from assay.records.importers.http_exchanges import Exchanges
+from assay.records.importers.http_facts import Headers, headers_of
+from assay.records.importers.importer import ImportOptions, seconds, whole
+from assay.records.importers.json_documents import Placed, placed_entries
+from assay.records.importers.talks import opened, row
+from assay.records.transcript import TranscriptRow
+
+_MASK: Final = re.compile(r"\[REDACTED\]")
+_PARTIES: Final = {"client": Party.CLIENT, "server": Party.SERVER}
+
+_RING: Final = 1000
+"""Messages that the Inspector keeps; older ones are dropped."""
+
+_NUMBER: Final = 1
+"""The Inspector clears its list when it connects, so an export has one conversation."""
+
+_PROTOCOL: Final = re.compile(rb'"(?:origin|direction|message)"\s*:')
+_NETWORK: Final = re.compile(rb'"(?:requestHeaders|responseStatus|requestBody)"\s*:')
+
+
+def detect_protocol(head: bytes, _: str) -> bool:
+    """Return whether the file is a list of objects with messages."""
+    return _is_list(head) and len(set(_PROTOCOL.findall(head))) > 1 and _NETWORK.search(head) is None
+
+
+def detect_network(head: bytes, _: str) -> bool:
+    """Return whether the file is a list of objects with HTTP requests."""
+    return _is_list(head) and _NETWORK.search(head) is not None
+
+
+def _is_list(head: bytes) -> bool:
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return text.startswith(b"[") and text[1:].lstrip().startswith(b"{")
+
+
+class _Moment(NamedTuple):
+    """A message and its time."""
+
+    time: float
+    line: int
+    party: Party
+    message: Any
+
+
+def read_protocol(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
+    """Yield the messages in the order of their times. The answer is in the entry of its request."""
+    entries = placed_entries(whole(lines), "MCP Inspector")
+    moments = sorted(_moments(entries), key=lambda each: each.time)
+    yield opened(1, _NUMBER, "")
+    if len(entries) >= _RING:
+        yield TranscriptRow(1, {"event": "gap", "conversation": _NUMBER})
+    for each in moments:
+        time = each.time or None
+        yield row(each.line, _NUMBER, each.party, syntax.write(each.message), time=time)
+
+
+def _moments(entries: list[Placed]) -> Iterator[_Moment]:
+    last = 0.0
+    for line, entry in entries:
+        party = _PARTIES.get(str(entry.get("origin"))) or _by_direction(entry)
+        begin = seconds(entry.get("timestamp"))
+        # The sort keeps the order of the file, which is that of the requests.
+        last = begin if begin is not None else last
+        if "message" in entry:
+            yield _Moment(last, line, party, entry["message"])
+        if entry.get("response") is not None:
+            took = _milliseconds(entry.get("duration")) or 0.0
+            yield _Moment(last + took, line, party.other, entry["response"])
+
+
+def _by_direction(entry: Mapping[str, Any]) -> Party:
+    """Return the sender in an export without `origin`, where requests are the client's."""
+    return Party.CLIENT if entry.get("direction") == "request" else Party.SERVER
+
+
+def read_network(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
+    """Yield the messages of all requests that have one."""
+    entries = placed_entries(whole(lines), "MCP Inspector")
+    found = [_exchange(each) for each in entries if each.value.get("category") != "auth"]
+    return Exchanges(found, mask=_MASK).rows()
+
+
+def _exchange(entry: Placed) -> HttpExchange:
+    value = entry.value
+    begin, length = seconds(value.get("timestamp")), _milliseconds(value.get("duration"))
+    status = value.get("responseStatus")
+    body = value.get("responseBody")
+    return HttpExchange(
+        entry.line,
+        str(value.get("method")).upper(),
+        str(value.get("url")),
+        _headers(value.get("requestHeaders")),
+        str(value.get("requestBody") or "").encode(errors="replace"),
+        status if isinstance(status, int) else 0,
+        _headers(value.get("responseHeaders")),
+        body.encode(errors="replace") if isinstance(body, str) else None,
+        begin,
+        begin + length if begin is not None and length is not None else None,
+    )
+
+
+def _headers(found: Any) -> Headers:
+    return headers_of((name, str(value)) for name, value in found.items()) if isinstance(found, dict) else {}
+
+
+def _milliseconds(value: Any) -> float | None:
+    """Return a duration in seconds."""
+    return value / 1000 if isinstance(value, int | float) and value >= 0 else None

@@ -1,0 +1,102 @@
+"""
+Cut the text of members and entries out of JSON, to the byte. No I/O.
+
+A parser keeps one of two equal keys, and writes numbers and text its own way; a cut keeps what was recorded.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import orjson
+
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]', re.DOTALL)
+_SPACE: Final = b" \t\r\n"
+
+
+def members(text: bytes) -> dict[str, bytes]:
+    """Return the text of each member of the JSON object *text*, which must be valid; of repeated keys the last one."""
+    found: dict[str, bytes] = {}
+    name, begin, depth = "", 0, 0
+    is_name = True
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        if depth == 1 and is_name and mark[:1] == b'"':
+            name = _text(mark)
+        elif depth == 1 and is_name and mark == b":":
+            begin, is_name = token.end(), False
+        elif mark in b"{[":
+            depth += 1
+        elif mark in b"}]":
+            depth -= 1
+        if not is_name and (depth == 0 or (depth == 1 and mark == b",")):
+            found[name] = text[begin : token.start()].strip(_SPACE)
+            is_name = True
+    return found
+
+
+def frame_in(text: bytes, name: str) -> bytes | None:
+    """Return the message in a member of the JSON object *text*: JSON as it is there, or in a string; None without."""
+    found = members(text).get(name)
+    if found is None or not found.startswith(b'"'):
+        return found
+    try:
+        return str(orjson.loads(found)).encode()
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        # A string that is not UTF-8, or has half of a surrogate pair: its text as it is written.
+        return found[1:-1]
+
+
+def entries_of(text: bytes, begin: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each entry of the JSON array in *text* whose bracket is at *begin*."""
+    start, depth = begin + 1, 0
+    for token in _TOKEN.finditer(text, begin):
+        mark = token[0]
+        if mark in b"{[":
+            depth += 1
+        elif mark in b"}]":
+            depth -= 1
+        if depth == 0 or (depth == 1 and mark == b","):
+            if text[start : token.start()].strip(_SPACE):
+                yield start, token.start()
+            start = token.end()
+        if depth == 0:
+            return
+
+
+def place_of(text: bytes, *path: str) -> int | None:
+    """Return the place of the value at *path*, names of members from the outside to the inside; None without one."""
+    begin = 0
+    for name in path:
+        inner = _member(text, begin, name)
+        if inner is None:
+            return None
+        begin = inner
+    return begin
+
+
+def _member(text: bytes, begin: int, wanted: str) -> int | None:
+    """Return the place of a member of the JSON object that starts at *begin*."""
+    depth, last = 0, b""
+    for token in _TOKEN.finditer(text, begin):
+        mark = token[0]
+        if depth == 1 and mark == b":" and _text(last) == wanted:
+            end = token.end()
+            return end + len(text[end : end + 4096]) - len(text[end : end + 4096].lstrip(_SPACE))
+        if mark in b"{[":
+            depth += 1
+        elif mark in b"}]":
+            depth -= 1
+            if depth == 0:
+                return None
+        last = mark if depth == 1 and mark[:1] == b'"' else b""
+    return None
+
+
+def _text(mark: bytes) -> str:
+    """Return the string that *mark* stands for; "" if it is not one."""
+    try:
+        found = orjson.loads(mark) if mark else ""
+    except orjson.JSONDecodeError:
+        return ""
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,62 @@
+"""The output of VS Code for an MCP server, at the level debug or trace."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import orjson
+
+from assay.base.verdict import Party, Violation
+from assay.ladder import syntax
+from assay.records.importers.claude_desktop import CUT
+from assay.records.importers.importer import ImportOptions, lines_of, numbered, seconds
+from assay.records.importers.talks import Talks, shape_of
+from assay.records.transcript import TranscriptRow
+
+_PARTIES: Final = {
+    b"editor -> server": Party.CLIENT,
+    b"server -> editor": Party.SERVER,
+    b"Client Says": Party.CLIENT,
+    b"Server Says": Party.SERVER,
+}
+
+_TIME: Final = rb"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?) \[\w+\] "
+_MESSAGE: Final = re.compile(
+    _TIME + rb"\[(?P<sender>" + b"|".join(map(re.escape, _PARTIES)) + rb")\] (?P<text>.*)", re.DOTALL
+)
+_STRAY: Final = re.compile(_TIME + rb"Failed to parse message: (?P<text>.*)", re.DOTALL)
+
+_DEPTH: Final = 200
+
+
+def detect(head: bytes, _: str) -> bool:
+    """Return whether a line has a message."""
+    return any(_MESSAGE.match(line) or _STRAY.match(line) for line in lines_of(head))
+
+
+def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
+    """Yield the messages of the log, and the lines that the editor could not parse."""
+    talks = Talks()
+    for number, line in numbered(lines):
+        found = _MESSAGE.match(line) or _STRAY.match(line)
+        if found is None:
+            continue
+        text, time = found["text"], seconds(found["time"].decode())
+        if found.re is _STRAY:
+            yield from talks.rows(number, Party.SERVER, _unquoted(text), time=time)
+        else:
+            yield from talks.rows(number, _PARTIES[found["sender"]], text, **_fate(text), time=time)
+
+
+def _fate(text: bytes) -> dict[str, Any]:
+    """Return nothing for a whole message; for another one why it is not judged: the editor logs what it parsed."""
+    return {"lacks": CUT, "shape": shape_of(text)} if isinstance(syntax.read(text, _DEPTH), Violation) else {}
+
+
+def _unquoted(text: bytes) -> bytes:
+    """Return a stray line, which is logged as a JSON string."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return found.encode() if isinstance(found, str) else text
