@@ -175,7 +175,7 @@ def test_journal_show_names_every_quarantined_entry_before_the_place(tmp_path: P
 def test_check_names_every_quarantined_entry_in_text_and_json() -> None:
     answer = result(1, {"tools": [tool("bad"), tool("worse")]})
     rows = [{"dir": "c2s", "msg": request(1, "tools/list")}, {"dir": "s2c", "msg": answer}]
-    text, data = (checked(rows, form) for form in ("text", "json"))
+    text, data = (checked(rows, form) for form in ("text", "ndjson"))
     assert "/result/tools/0/inputSchema/properties/a/type (tool bad): expected" in text
     assert text.rstrip().endswith("quarantined: bad, worse (2 tools)")
     assert "1 good, 1 with quarantined entries" in text

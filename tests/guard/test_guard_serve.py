@@ -104,7 +104,9 @@ def test_the_asset_server_answers_the_same_behind_the_guard(tmp_path: Path, revi
     expected, _ = answered(SERVER, revision, tmp_path)
     found, log = answered([*ENFORCING, *SERVER], revision, tmp_path)
     assert found == expected
-    [ready, summary] = [line for line in log if b" guarding " not in line and b" speaks MCP " not in line]
+    lines = [line for line in log if b" guarding " not in line and b" speaks MCP " not in line]
+    assert len(lines) == 2, lines
+    ready, summary = lines
     assert ready == b"mcp:ready mode=stdio"
     assert summary.endswith(b" 0 findings, 0 stopped")
 

@@ -192,7 +192,9 @@ def _log(line: str) -> None:
 
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            print(plain(line), file=sys.stderr, flush=True)
+            # In one write: a guard shares this stderr, and its own line could come before the end of ours.
+            sys.stderr.write(f"{plain(line)}\n")
+            sys.stderr.flush()
 
 
 @contextmanager
