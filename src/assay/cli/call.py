@@ -13,6 +13,7 @@ from assay.cli.guard_terms import add_drafts, use_drafts
 from assay.cli.header_options import add_headers
 from assay.cli.program import program
 from assay.cli.serve import add_preview, add_settings
+from assay.cli.time_limit import add_time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,13 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_headers(parser)
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=_seconds,
-        default=60.0,
-        help="time limit for the whole conversation; default: 60",
-    )
+    add_time_limit(parser, "the whole conversation")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     add_drafts(parser)
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
@@ -69,12 +64,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "words", nargs="*", metavar="URL TOOL ARGUMENTS", help="the server at URL, a tool, a JSON object"
     )
     parser.set_defaults(run=run, command=(), splits=True)
-
-
-def _seconds(text: str) -> float:
-    from assay.cli.lock import seconds
-
-    return seconds(text)
 
 
 class _Wanted(NamedTuple):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.call import remedy
 from assay.cli.header_options import add_headers
 from assay.cli.serve import add_settings
+from assay.cli.time_limit import add_time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,22 +50,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--catalog", action="store_true", help="judge an AI catalog and the cards in it, not a card")
     parser.add_argument("--no-runtime", action="store_true", help="do not ask the server itself")
     add_headers(parser)
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=_seconds,
-        default=60.0,
-        help="time limit for everything that the server is asked; default: 60",
-    )
+    add_time_limit(parser, "everything that the server is asked")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     add_settings(parser)
     parser.set_defaults(run=run)
-
-
-def _seconds(text: str) -> float:
-    from assay.cli.lock import seconds
-
-    return seconds(text)
 
 
 class CardError(Exception):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.header_options import add_headers
 from assay.cli.serve import add_settings
+from assay.cli.time_limit import add_time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,13 +70,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="the format of --check; default: %(default)s"
     )
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=seconds,
-        default=60.0,
-        help="time limit for each of the two clients; default: %(default)g",
-    )
+    add_time_limit(parser, "each of the two clients")
     parser.add_argument(
         "--as",
         dest="client",
@@ -89,17 +84,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all locked")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
-
-
-def seconds(text: str) -> float:
-    """Parse the time limit of a whole conversation, in seconds."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text}: expected more than 0 and at most 86400 seconds")
-    return seconds
 
 
 def _client(text: str) -> dict[str, str]:
