@@ -127,6 +127,16 @@ def test_importing_assay_loads_nothing_that_is_not_used() -> None:
     assert not loaded & {"orjson", "jsonschema_rs", "jiter"}
 
 
+def test_checking_a_recording_loads_nothing_that_is_not_used() -> None:
+    recording = ROOT / "examples" / "conversation.jsonl"
+    loaded = modules_after(
+        "import os; from assay.cli.main import main; out = os.dup(1); os.dup2(os.open(os.devnull, os.O_WRONLY), 1); "
+        f"main(['check', {str(recording)!r}]); sys.stdout.flush(); os.dup2(out, 1)"
+    )
+    assert {"assay.cli.check", "assay.core.conversation"} <= loaded
+    assert not loaded & {"importlib.metadata", "asyncio", "aiohttp", "multiprocessing", "urllib.request"}
+
+
 def test_judging_a_message_loads_no_face_and_no_command() -> None:
     loaded = modules_after("from assay import Conversation, Party; Conversation().hear(Party.CLIENT, b'{}')")
     assert "assay.core.conversation" in loaded
