@@ -3,6 +3,7 @@
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,11 @@ SHARED_MODULE_NAMES = {
 """Modules whose folder makes the difference clear."""
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Yield each module as its path below the package, and its tree."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    """Return each module as its path below the package, and its tree."""
+    found = sorted(SOURCE.rglob("*.py"))
+    return tuple((each.relative_to(SOURCE).as_posix(), ast.parse(each.read_text(encoding="utf-8"))) for each in found)
 
 
 def imported_at_start(tree: ast.Module) -> Iterator[str]:
