@@ -1,0 +1,216 @@
+"""Who gets what of a server that many clients share: without processes, message by message."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from assay.guard.shared_server import Addressed, Mishandled, Sent, SharedServer, SharedSessions
+
+LOG = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+
+
+@dataclass(eq=False)
+class Somebody:
+    """A client of the server."""
+
+    owner: str = "us"
+    wants_logs: bool = False
+
+
+def asked(ident: bytes, method: bytes = b"tools/list") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":"%b"}' % (ident, method)
+
+
+def answered(ident: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":{}}' % ident
+
+
+@pytest.fixture
+def server() -> SharedServer[Somebody]:
+    return SharedServer()
+
+
+@pytest.fixture
+def sessions() -> SharedSessions[Somebody]:
+    return SharedSessions()
+
+
+def test_equal_ids_of_two_clients_are_told_apart(server: SharedServer[Somebody]) -> None:
+    one, other = Somebody(), Somebody()
+    assert server.send(one, asked(b'"a"')) == Sent((asked(b"1"),))
+    assert server.send(other, asked(b'"a"')) == Sent((asked(b"2"),))
+    assert server.everybody == [one, other]
+    assert server.route(answered(b"2")) == (Addressed(other, answered(b'"a"')),)
+    assert server.route(answered(b"1")) == (Addressed(one, answered(b'"a"')),)
+    assert server.everybody == []
+
+
+def test_an_answer_that_nobody_waits_for_is_for_the_guard(server: SharedServer[Somebody]) -> None:
+    assert server.route(answered(b"9")) == (Addressed(None, answered(b"9")),)
+    spaced = b'{ "jsonrpc":"2.0", "result":{}, "id":9 }'
+    assert server.route(spaced) == (Addressed(None, spaced),)
+
+
+def test_the_entries_of_a_batch_are_sent_and_routed_one_by_one(server: SharedServer[Somebody]) -> None:
+    one = Somebody()
+    assert server.send(one, b"[%b,%b]" % (asked(b"7"), asked(b"8"))).frames == (asked(b"1"), asked(b"2"))
+    batch = b"[%b,%b]" % (answered(b"2"), answered(b"1"))
+    assert list(server.route(batch)) == [Addressed(one, answered(b"8")), Addressed(one, answered(b"7"))]
+
+
+@pytest.mark.parametrize("frame", [b"7", b'"text"', answered(b"5")], ids=["number", "text", "answer-to-nothing"])
+def test_what_the_server_has_not_asked_for_is_not_sent(server: SharedServer[Somebody], frame: bytes) -> None:
+    assert server.send(Somebody(), frame) == Sent()
+
+
+def test_only_the_client_that_asked_can_cancel(server: SharedServer[Somebody]) -> None:
+    cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}'
+    one, other = Somebody(), Somebody()
+    server.send(one, asked(b'"a"'))
+    assert server.send(other, cancelled % b'"a"') == Sent()
+    assert server.send(one, b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}') == Sent()
+    assert server.send(one, cancelled % b'"a"') == Sent((cancelled % b"1",))
+    # Its answer may have crossed with the cancellation.
+    assert server.route(answered(b"1")) == (Addressed(one, answered(b'"a"')),)
+
+
+def test_the_requests_of_a_client_that_leaves_are_cancelled(server: SharedServer[Somebody]) -> None:
+    one, other = Somebody(), Somebody()
+    server.send(one, asked(b"1"))
+    server.send(other, asked(b"1"))
+    [frame] = server.leave(one)
+    assert b'"requestId":1,' in frame
+    assert server.everybody == [other]
+    assert server.route(answered(b"1")) == (Addressed(None, answered(b"1")),)
+
+
+def test_an_unreadable_answer_goes_to_the_client_whose_request_it_names(server: SharedServer[Somebody]) -> None:
+    one = Somebody()
+    server.send(one, asked(b'"a"'))
+    broken = b'{"jsonrpc":"2.0","id":1,"result":{'
+    assert server.route(broken) == (Addressed(one, broken.replace(b":1,", b':"a",')),)
+    assert server.route(b"{") == (Addressed(None, b"{"),)
+
+
+def test_the_end_of_a_frame_that_is_too_long_has_the_id_too(server: SharedServer[Somebody]) -> None:
+    one = Somebody()
+    server.send(one, asked(b'"a"'))
+    assert server.route(b'{"jsonrpc":"2.0","result":{"x":"xxx', b'xxx"},"id":1}') == (
+        Addressed(one, b'{"jsonrpc":"2.0","result":{"x":"xxx', b'xxx"},"id":"a"}'),
+    )
+
+
+@pytest.mark.parametrize(
+    ("clients", "receiver", "is_delivered"),
+    [
+        pytest.param([], None, True, id="nobody-waits"),
+        pytest.param([Somebody(wants_logs=True)], 0, True, id="the-only-one-wants-it"),
+        pytest.param([Somebody()], 0, False, id="nobody-wants-it"),
+        pytest.param([Somebody(), Somebody(wants_logs=True)], None, True, id="it-may-be-about-either"),
+        pytest.param([Somebody("them"), Somebody(wants_logs=True)], None, True, id="two-principals"),
+    ],
+)
+def test_a_log_message_is_for_the_one_request_it_can_be_about(
+    server: SharedServer[Somebody], clients: list[Somebody], receiver: int | None, is_delivered: bool
+) -> None:
+    for each in clients:
+        server.send(each, asked(b"1"))
+    to = None if receiver is None else clients[receiver]
+    assert list(server.route(LOG)) == [Addressed(to, LOG, is_delivered=is_delivered)]
+
+
+def test_after_two_principals_neither_gets_a_log_message(server: SharedServer[Somebody]) -> None:
+    server.send(Somebody("them"), asked(b"1"))
+    server.route(answered(b"1"))
+    one = Somebody(wants_logs=True)
+    server.send(one, asked(b"1"))
+    assert list(server.route(LOG)) == [Addressed(None, LOG)]
+
+
+def test_a_message_that_could_not_be_routed_fails_the_request_it_answers(server: SharedServer[Somebody]) -> None:
+    one = Somebody()
+    for ident in (b'"a"', b'"b"', b'"c"'):
+        server.send(one, asked(ident))
+    assert list(server.mishandled(answered(b"1"))) == [Mishandled(one, "a")]
+    assert list(server.mishandled(b"[%b]" % answered(b"2"))) == [Mishandled(one, "b")]
+    assert list(server.mishandled(b'{"id":3,"result":{', b"")) == [Mishandled(one, "c")]
+    assert list(server.mishandled(answered(b"9"))) == []
+    assert list(server.mishandled(LOG)) == []
+    assert list(server.mishandled(asked(b"4", b"ping"))) == [Mishandled(None, 4)]
+
+
+# ── sessions that share one handshake ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_initialize_is_sent_once_and_answered_to_all(sessions: SharedSessions[Somebody]) -> None:
+    first, second, third = Somebody(), Somebody(), Somebody()
+    assert sessions.send(first, asked(b'"a"', b"initialize")) == Sent((asked(b"1", b"initialize"),))
+    assert sessions.send(second, asked(b'"b"', b"initialize")) == Sent()
+    assert sessions.route(answered(b"1")) == (
+        Addressed(first, answered(b'"a"')),
+        Addressed(second, answered(b'"b"')),
+    )
+    assert sessions.send(third, asked(b"5", b"initialize")) == Sent(answers=(Addressed(third, answered(b"5")),))
+    assert sessions.send(first, INITIALIZED) == Sent((INITIALIZED,))
+    assert sessions.send(second, INITIALIZED) == Sent()
+    assert sessions.everybody == [first, second, third]
+
+
+def test_a_failed_initialize_is_tried_again_by_the_next(sessions: SharedSessions[Somebody]) -> None:
+    failed = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32603,"message":"no"}}'
+    first, second = Somebody(), Somebody()
+    sessions.send(first, asked(b"0", b"initialize"))
+    assert sessions.route(failed % b"1") == (Addressed(first, failed % b"0"),)
+    assert sessions.send(second, asked(b"0", b"initialize")) == Sent((asked(b"2", b"initialize"),))
+
+
+def test_a_run_whose_first_sessions_have_left_is_stuck(sessions: SharedSessions[Somebody]) -> None:
+    first = Somebody()
+    sessions.send(first, asked(b"0", b"initialize"))
+    assert not sessions.is_stuck
+    assert sessions.leave(first) == []
+    assert sessions.is_stuck
+
+
+def test_a_session_that_leaves_later_has_its_requests_cancelled(sessions: SharedSessions[Somebody]) -> None:
+    first = Somebody()
+    sessions.send(first, asked(b"0", b"initialize"))
+    sessions.route(answered(b"1"))
+    sessions.send(first, asked(b"1"))
+    [frame] = sessions.leave(first)
+    assert b'"requestId":2,' in frame
+    assert not sessions.is_stuck
+
+
+def test_a_request_of_the_server_goes_to_the_one_that_waits_and_only_it_can_answer(
+    sessions: SharedSessions[Somebody],
+) -> None:
+    first, second = Somebody(), Somebody()
+    for each in (first, second):
+        sessions.send(each, asked(b"0", b"initialize"))
+    sessions.route(answered(b"1"))
+    sessions.send(first, asked(b"1"))
+    wanted = asked(b'"s"', b"sampling/createMessage")
+    assert sessions.route(wanted) == (Addressed(first, wanted),)
+    assert sessions.send(second, answered(b'"s"')) == Sent()
+    assert sessions.send(first, answered(b'"s"')) == Sent((answered(b'"s"'),))
+    assert sessions.send(first, answered(b'"s"')) == Sent()
+    sessions.send(second, asked(b"1"))
+    # Either may be meant.
+    assert sessions.route(wanted) == (Addressed(None, wanted),)
+
+
+def test_a_notification_of_the_server_is_for_every_session(sessions: SharedSessions[Somebody]) -> None:
+    first, second = Somebody(), Somebody()
+    for each in (first, second):
+        sessions.send(each, asked(b"0", b"initialize"))
+    changed = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+    assert list(sessions.route(changed)) == [Addressed(first, changed), Addressed(second, changed)]
+
+
+def test_a_run_whose_initialize_got_no_usable_answer_is_stuck(sessions: SharedSessions[Somebody]) -> None:
+    """No request fails by itself: whoever drives the run ends it, and with it all that waits."""
+    sessions.send(Somebody(), asked(b'"a"', b"initialize"))
+    assert list(sessions.mishandled(answered(b"1"))) == []
+    assert sessions.is_stuck
