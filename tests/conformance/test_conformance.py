@@ -145,7 +145,7 @@ def test_any_difference_counts_in_either_direction(
     assert (" NO " in capsys.readouterr().out) == bool(differences)
 
 
-def test_only_a_few_scenarios_that_differ_get_a_second_chance() -> None:
+def test_only_a_few_scenarios_that_differ_get_other_chances() -> None:
     """No server is at the address, so a second run would fail."""
     many = compared({"r": {name: {} for name in "abcd"}}, [])
     assert run_again("http://127.0.0.1:9/mcp", {}, many) == many
