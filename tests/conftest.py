@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from kit import laws, processes
+from kit.warm import MEASURED
 from sheltered import state_variables
 
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
@@ -79,31 +80,42 @@ def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, object, objec
     return done
 
 
+PROCESSES_MEASURED = {"guard_http", "guard_remote", "http"}
+"""Folders whose tests look at processes, and are not measured themselves."""
+
 UNMEASURED = {
-    *("clauses", "engine", "fuzz", "laws", "lock", "response", "spec"),
-    *("clients", "conformance", "guard_http", "guard_lies", "guard_random", "guard_remote", "http", "real_servers"),
+    *("assets", "ci", "clauses", "clients_config", "engine", "fuzz", "importers", "journal", "kit", "laws", "lock"),
+    *("platforms", "reports", "response", "spec", "stress"),
+    *("clients", "conformance", "guard_lies", "guard_random", "real_servers"),
+    *("test_bench_targets", "test_compat", "test_docs", "test_house", "test_one_of_each", "test_output"),
+    *("test_plain_english", "test_public_names", "test_trust", "test_wording"),
 }
 """
-Folders whose tests are not measured themselves, because that doubles their time.
+Folders and files that are not measured, nor the processes that they start, because that doubles their time.
 
-The first reach other rooms, or have so many examples that others reach all they reach; the rest look at processes,
-which are measured.
+They reach other rooms, or have so many examples that others reach all they reach.
 """
 
 
 class Measurement:
-    """What coverage measures in this process, with pauses."""
+    """What coverage measures in this process and in those that it starts, with pauses."""
 
     def __init__(self) -> None:
         # A measurement that is stopped is not the current one any more.
         self._coverage = coverage.Coverage.current()
         self._running = self._coverage is not None
+        self._processes = os.environ.get(MEASURED)
 
-    def run(self, wanted: bool) -> None:
+    def run(self, *, here: bool, in_processes: bool) -> None:
         """Go on, or pause."""
-        if self._coverage is not None and wanted is not self._running:
-            (self._coverage.start if wanted else self._coverage.stop)()
-            self._running = wanted
+        if self._coverage is not None and here is not self._running:
+            (self._coverage.start if here else self._coverage.stop)()
+            self._running = here
+        if self._processes is not None:
+            if in_processes:
+                os.environ[MEASURED] = self._processes
+            else:
+                os.environ.pop(MEASURED, None)
 
 
 measurement = Measurement()
@@ -111,8 +123,10 @@ measurement = Measurement()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Pause the measurement in the folders of `UNMEASURED`."""
-    measurement.run(item.path.parent.name not in UNMEASURED)
+    """Pause the measurement in the folders of `UNMEASURED` and `PROCESSES_MEASURED`."""
+    folder = item.path.parent.name
+    wanted = UNMEASURED.isdisjoint({folder, item.path.stem})
+    measurement.run(here=wanted and folder not in PROCESSES_MEASURED, in_processes=wanted)
 
 
 @pytest.hookimpl(wrapper=True)

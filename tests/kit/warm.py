@@ -58,11 +58,10 @@ class WarmStart:
         self._python = python
         self._programs = tuple(programs)
         self._modules = modules
-        # Not looked at later: a test may change the environment of its own process, for those that it starts.
-        self._settings = _settings(os.environ)
-        self._link: socket.socket | None = None
         # Not what they are later: a test that sets PYTHONPATH means the interpreter that reads it.
         self._settings = _settings(os.environ)
+        self._measured = os.environ.get(MEASURED, "")
+        self._link: socket.socket | None = None
 
     def fits(self, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Whether a process with *arguments* can be started here: the interpreter reads its own settings only once."""
@@ -110,7 +109,7 @@ class WarmStart:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
         # Not by Popen: this one outlives the tests, and ends when the link does.
         null = os.open(os.devnull, os.O_RDWR)
-        command = [self._python, __file__, os.environ.get(MEASURED, ""), *self._modules]
+        command = [self._python, __file__, self._measured, *self._modules]
         streams = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1)]
         plain = {name: value for name, value in os.environ.items() if name != MEASURED}
         os.posix_spawn(self._python, command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
@@ -258,6 +257,16 @@ def leave(status: int) -> None:
         os._exit(status)
 
 
+def stop_measuring() -> None:
+    """End the measurement that this process has from the one that forked it, and write nothing."""
+    coverage = sys.modules.get("coverage")
+    current = coverage.Coverage.current() if coverage is not None else None
+    if current is not None:
+        current.stop()
+        # There is no public way to drop what was measured.
+        current._auto_save = False
+
+
 def main() -> None:
     """Serve; in a child, run the program it was asked for."""
     measured, *modules = sys.argv[1:]
@@ -268,6 +277,8 @@ def main() -> None:
         os.environ[MEASURED] = measured
         importlib.import_module("coverage").process_startup(slug="warm")
     arguments = become(*serve(link))
+    if measured and MEASURED not in os.environ:
+        stop_measuring()
     try:
         run(arguments)
     except SystemExit as end:
