@@ -106,6 +106,7 @@ export function histogram(title, buckets, format, noun) {
         axis(host, {
           grid: false,
           axis: {
+            size: 28,
             incrs: [1, 2, 4, 8, 16, 32, 64],
             space: 70,
             values: (_, splits) => splits.map((at) => (Number.isInteger(at) && buckets[at] ? format(buckets[at][0]) : "")),
@@ -138,7 +139,7 @@ export function activity(title, points, describe) {
       tzDate: (seconds) => globalThis.uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
       series: [{}, bars(host, "--bar"), bars(host, "--error")],
-      axes: [axis(host, { grid: false, axis: { space: 80, values: (_, splits, __, ___, step) => splits.map((each) => moment(each, step)) } }), axis(host, { axis: { size: 48, values: (_, splits) => splits.map((each) => (Number.isInteger(each) ? number(each) : "")) } })],
+      axes: [axis(host, { grid: false, axis: { size: 28, space: 80, values: (_, splits, __, ___, step) => splits.map((each) => moment(each, step)) } }), axis(host, { axis: { size: 48, values: (_, splits) => splits.map((each) => (Number.isInteger(each) ? number(each) : "")) } })],
     },
   });
   new Chart(host, make);
@@ -148,7 +149,7 @@ export function activity(title, points, describe) {
 /** Return a small picture of a histogram for a cell of a table; the numbers beside it say the same. */
 export function miniHistogram(buckets) {
   const most = Math.max(1, ...buckets.map((each) => each[2]));
-  const width = 100 / Math.max(1, buckets.length);
+  const width = 100 / Math.max(12, buckets.length);
   const rows = buckets.map(([, , count], at) => {
     const height = count === 0 ? 0 : Math.max(6, (100 * count) / most);
     return svg("rect", { x: at * width, y: 100 - height, width: width * 0.85, height });

@@ -1,6 +1,6 @@
 /** Elements of a page. Text is always text: nothing here parses HTML, and hidden characters are made visible. */
 
-import { visibleParts, visibleText } from "./text.js";
+import { number, visibleParts, visibleText } from "./text.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -69,6 +69,11 @@ export function code(text) {
 export function link(address, ...children) {
   if (!address || !/^https?:\/\//.test(address)) return element("span", null, ...children);
   return element("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, ...children);
+}
+
+/** Return a number for a cell of a table; a zero is quiet, so that the others stand out. */
+export function amount(value) {
+  return element("span", { class: value === 0 ? "zero" : null }, number(value));
 }
 
 /** Return a table. *columns*: `[title, {number: true, class}]`; *rows*: arrays of cells, or `{cells, ...attributes}`. */

@@ -107,8 +107,8 @@ export function findingView(finding, message, rule, extra = []) {
       element(
         "div",
         { class: "compare" },
-        element("div", null, element("span", { class: "label" }, "Expected"), element("span", { class: "expected" }, finding.expected)),
-        element("div", null, element("span", { class: "label" }, "Found"), element("span", { class: "found" }, finding.found)),
+        element("div", null, element("span", { class: "label" }, "Expected"), element("span", { class: "expected-value" }, finding.expected)),
+        element("div", null, element("span", { class: "label" }, "Found"), element("span", { class: "found-value" }, finding.found)),
       ),
       element("p", { class: "todo" }, element("strong", null, "To do: "), finding.hint),
       finding.reason && element("p", { class: "remark" }, `Passed by an exception: ${finding.reason}`),

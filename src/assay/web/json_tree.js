@@ -5,20 +5,26 @@ import { locate, parse } from "./json_text.js";
 import { number } from "./text.js";
 
 const OPEN_ITEMS = 24;
-/** Containers with more elements start folded, unless the fault is in them. */
-
 const OPEN_DEPTH = 6;
-/** Containers below this depth start folded, unless the fault is in them. */
+/** Without a fault, containers with more elements, or deeper ones, start folded. */
+
+const BESIDE_ITEMS = 6;
+const BESIDE_DEPTH = 3;
+/** The same for containers that are not on the way to the fault. */
+
+const NEAR = 3;
+/** Elements before and after the one with the fault that are shown of a long container, and at its start. */
 
 const LONG = 1200;
-/** Characters of a string that are shown at first. */
+const LONG_BESIDE = 160;
+/** Characters of a string that are shown at first: of the fault, and of others. */
 
-function stringNode(node) {
+function stringNode(node, most) {
   const span = element("span", { class: "json-string" });
   const write = (shown) => fill(span, '"', shown, node.isCut || shown.length < node.value.length ? "…" : '"');
-  write(node.value.slice(0, LONG));
-  if (node.value.length <= LONG) return span;
-  const more = element("button", { type: "button", class: "quiet" }, `show ${number(node.value.length - LONG)} more characters`);
+  write(node.value.slice(0, most));
+  if (node.value.length <= most) return span;
+  const more = element("button", { type: "button", class: "quiet" }, `${number(node.value.length - most)} more characters`);
   more.addEventListener("click", () => {
     write(node.value);
     more.remove();
@@ -26,8 +32,8 @@ function stringNode(node) {
   return [span, " ", more];
 }
 
-function scalar(node) {
-  if (node.type === "string") return stringNode(node);
+function scalar(node, most) {
+  if (node.type === "string") return stringNode(node, most);
   return element("span", { class: `json-${node.type}` }, node.value);
 }
 
@@ -51,7 +57,33 @@ class Tree {
   }
 
   isOpen(node, depth) {
-    return this.onTheWay.has(node) || (node.size <= OPEN_ITEMS && depth < OPEN_DEPTH);
+    if (this.onTheWay.has(node)) return true;
+    if (this.faults.size === 0) return node.size <= OPEN_ITEMS && depth < OPEN_DEPTH;
+    return node.size <= BESIDE_ITEMS && depth <= BESIDE_DEPTH;
+  }
+
+  /** Split the elements of a container into runs: those to show, and those behind a button. */
+  runs(node) {
+    const at = node.items.flatMap((item, index) => (item.node && this.onTheWay.has(item.node) ? [index] : []));
+    const isShown = (_, index) =>
+      node.items.length <= OPEN_ITEMS || index < NEAR || (at.length === 0 && index < OPEN_ITEMS) || at.some((each) => Math.abs(each - index) <= NEAR);
+    const runs = [];
+    for (const [index, item] of node.items.entries()) {
+      const shown = isShown(item, index);
+      if (runs.at(-1)?.shown === shown) runs.at(-1).items.push(item);
+      else runs.push({ shown, items: [item] });
+    }
+    return runs;
+  }
+
+  run({ shown, items }, depth, node) {
+    const build = () => items.map((item) => this.item(item, depth, node));
+    if (shown) return build();
+    const text = `${number(items.length)} more ${ELEMENTS[node.type][items.length === 1 ? 0 : 1]}`;
+    const more = element("button", { type: "button", class: "quiet" }, text);
+    const line = element("div", { class: "json-line" }, "… ", more);
+    more.addEventListener("click", () => line.replaceWith(...build()));
+    return line;
   }
 
   mark(made, node) {
@@ -64,7 +96,8 @@ class Tree {
 
   value(node, before, depth) {
     if (node.items === undefined) {
-      const shown = this.mark(element("span", { class: "json-value" }, scalar(node)), node);
+      const most = this.faults.size === 0 || this.faults.has(node) ? LONG : LONG_BESIDE;
+      const shown = this.mark(element("span", { class: "json-value" }, scalar(node, most)), node);
       return element("div", { class: "json-line" }, before, shown);
     }
     const [opening, closing] = BRACKETS[node.type];
@@ -82,7 +115,7 @@ class Tree {
     const made = element("details", { class: "json-container" }, element("summary", null, before, head, note), inside);
     const build = () => {
       if (inside.childNodes.length > 0) return;
-      fill(inside, ...node.items.map((item) => this.item(item, depth + 1, node)));
+      fill(inside, ...this.runs(node).map((run) => this.run(run, depth + 1, node)));
       made.append(element("div", { class: "json-closing" }, closing));
     };
     if (this.isOpen(node, depth)) {
@@ -130,11 +163,21 @@ export function jsonView(text, faults = []) {
   const located = root === null ? [] : faults.filter((each) => each.span === undefined).map((each) => locate(root, each.at, each.last));
   const spans = [...faults.filter((each) => each.span).map((each) => each.span), ...located.map(span)];
   const raw = () => marked(text, spans);
-  if (root === null) return element("div", { class: "json" }, raw());
-  const tree = () => element("div", { class: "tree" }, new Tree(root, located).value(root, [], 0));
-  const shown = element("div", null, tree());
-  const switched = choice("How the message is shown", [["tree", "Tree"], ["raw", "Raw"]], "tree", (way) =>
-    fill(shown, way === "tree" ? tree() : raw()),
-  );
-  return element("div", { class: "json" }, switched, shown);
+  const tree = () => element("div", { class: "tree", tabindex: "0", role: "group", "aria-label": "The message as a tree" }, new Tree(root, located).value(root, [], 0));
+  const shown = element("div", null, root === null ? raw() : tree());
+  const show = (way) => {
+    fill(shown, way === "tree" ? tree() : raw());
+    showFault(shown.firstChild);
+  };
+  const switched = root !== null && choice("How the message is shown", [["tree", "Tree"], ["raw", "Raw"]], "tree", show);
+  requestAnimationFrame(() => showFault(shown.firstChild));
+  return element("div", { class: "json" }, switched && element("div", { class: "json-head" }, switched), shown);
+}
+
+/** Scroll the fault into the box of the message, and leave the page where it is. */
+function showFault(box) {
+  const fault = box.querySelector(".fault");
+  if (fault === null) return;
+  const below = fault.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  if (below > box.clientHeight - 40) box.scrollTop += below - box.clientHeight / 3;
 }

@@ -7,7 +7,7 @@ import { figuresSections } from "./report_figures.js";
 import { findingsSection } from "./report_findings.js";
 import { filesSection, verdictSection } from "./report_verdict.js";
 import { toolsSection } from "./report_tools.js";
-import { isEmpty, listenToKeys, parseQuery } from "./search.js";
+import { isEmpty, listenToKeys, onSearch, parseQuery } from "./search.js";
 import { number } from "./text.js";
 import { switchTheme } from "./theme.js";
 
@@ -61,9 +61,8 @@ function start() {
   const found = element("output", { class: "found", for: "search", "aria-live": "polite" });
   const themeButton = element("button", { type: "button", class: "theme" });
 
-  const conversations = conversationsSection(data, (id) => openFinding(id));
-  const findings = findingsSection(data, (id) => conversations.open(id));
-  const openFinding = (id) => findings.open(id);
+  const findings = findingsSection(data);
+  const conversations = conversationsSection(data, findings.open);
   const sections = [findings, conversations, ...figuresSections(data), toolsSection(data), filesSection(data)];
 
   const filter = () => {
@@ -76,6 +75,12 @@ function start() {
   listenToKeys(search, () => {
     search.value = "";
     filter();
+  });
+
+  onSearch((text) => {
+    search.value = text;
+    filter();
+    findings.node.scrollIntoView({ block: "start" });
   });
 
   const main = element("main", null, verdictSection(data), navigation(sections), findings.node);

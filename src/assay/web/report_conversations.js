@@ -13,9 +13,14 @@ function nameOf(talk) {
   return talk.server && talk.number ? `${talk.server}, ${name.toLowerCase()}` : name;
 }
 
-function detailOf(talk) {
-  const parties = [talk.client, talk.peer].filter(Boolean).join(" ↔ ");
-  return [parties, talk.period && time(talk.period[0]), talk.revision, talk.number ? talk.file : talk.server].filter(Boolean).join(" · ");
+function partiesOf(talk) {
+  return [talk.client, talk.peer].filter(Boolean).join(" ↔ ");
+}
+
+/** What is known of a conversation, without what *isAlike* in all of them. */
+function detailOf(talk, isAlike = {}) {
+  const place = isAlike.file ? null : talk.number ? talk.file : talk.server;
+  return [talk.period && time(talk.period[0]), !isAlike.parties && partiesOf(talk), !isAlike.revision && talk.revision, place].filter(Boolean).join(" · ");
 }
 
 function activityChart(data) {
@@ -31,20 +36,17 @@ export function conversationsSection(data, openFinding) {
   const panel = element("div", { class: "panel", id: "timeline", role: "region", "aria-label": "Timeline of the chosen conversation", tabindex: "-1" });
   const list = element("ul", { class: "talks" });
 
-  // The first group with a finding in the message at a place.
-  const groupAt = new Map();
-  for (const group of data.groups)
-    for (const [at] of group.samples) {
-      const message = data.messages[at];
-      const place = `${message.file}\0${message.line}\0${message.conversation}`;
-      if (!groupAt.has(place)) groupAt.set(place, group.id);
+  const known = new Set(data.groups.map((each) => each.id));
+  const opener = (row) => {
+    for (const each of [row, row.answer]) {
+      const found = each?.groups.find((name) => known.has(name));
+      if (found) return () => openFinding(found, each.line);
     }
-  const opener = (talk) => (row) => {
-    const lines = [row.line, row.answer?.line].filter((each) => each !== undefined);
-    const found = lines.map((line) => groupAt.get(`${talk.file}\0${line}\0${talk.number}`)).find(Boolean);
-    return found ? () => openFinding(found) : null;
+    return null;
   };
 
+  const differ = (values) => new Set(values).size > 1;
+  const isAlike = { parties: !differ(data.talks.map(partiesOf)), revision: !differ(data.talks.map((each) => each.revision)), file: !differ(data.talks.map((each) => each.file)) };
   const entries = data.talks.map((talk) => ({
     talk,
     entry: searchable({ server: talk.server, method: talk.rows.map((row) => row[4]).join(" "), tool: talk.rows.map((row) => row[4]).join(" ") }, nameOf(talk), talk.file, talk.client, talk.peer, talk.revision ?? ""),
@@ -56,7 +58,7 @@ export function conversationsSection(data, openFinding) {
   const choose = (item) => {
     chosen = item;
     for (const each of entries) each.button?.setAttribute("aria-pressed", String(each === item));
-    fill(panel, element("h3", null, nameOf(item.talk)), element("p", { class: "quiet-text" }, detailOf(item.talk)), timelineView(item.talk, opener(item.talk)));
+    fill(panel, element("h3", null, nameOf(item.talk)), element("p", { class: "quiet-text" }, detailOf(item.talk)), timelineView(item.talk, opener));
   };
   const buttonOf = (item) => {
     const { talk } = item;
@@ -65,7 +67,7 @@ export function conversationsSection(data, openFinding) {
       { type: "button", "data-row": true, "aria-pressed": "false", "aria-controls": "timeline", on: { click: () => choose(item) } },
       element("span", { class: "talk-name" }, nameOf(talk)),
       element("span", { class: "talk-counts" }, counted(talk.messages, "message"), talk.findings > 0 && element("span", { class: `talk-findings tone-${talk.stopped > 0 ? "error" : "warning"}` }, counted(talk.findings, "finding"))),
-      element("span", { class: "talk-detail" }, detailOf(talk)),
+      element("span", { class: "talk-detail" }, detailOf(talk, isAlike)),
     );
     return item.button;
   };

@@ -1,7 +1,7 @@
 /** Response times and sizes, by method and tool. */
 
 import { histogram, miniHistogram } from "./charts.js";
-import { element, fill, table } from "./dom.js";
+import { amount, element, fill, table } from "./dom.js";
 import { isEmpty, matches, searchable } from "./search.js";
 import { bytes, counted, duration, number } from "./text.js";
 
@@ -52,7 +52,7 @@ function latencySection(data) {
     methods,
     partial: data.methodsArePartial,
     columns: [["Distribution", { class: "mini-cell" }], ["Answers", { number: true }], ["p50", { number: true }], ["p95", { number: true }], ["p99", { number: true }], ["Slowest", { number: true }], ["Errors", { number: true }], ["Failed calls", { number: true }], ["Never answered", { number: true }]],
-    cells: (each) => [miniHistogram(each.latency.buckets), number(each.latency.count), duration(each.latency.p50), duration(each.latency.p95), duration(each.latency.p99), duration(each.latency.most), number(each.errors), number(each.failed), number(each.unanswered)],
+    cells: (each) => [miniHistogram(each.latency.buckets), number(each.latency.count), duration(each.latency.p50), duration(each.latency.p95), duration(each.latency.p99), duration(each.latency.most), amount(each.errors), amount(each.failed), amount(each.unanswered)],
     chart: (each) => histogram(`Response times of ${nameOf(each)}, ${counted(each.latency.count, "answer")}`, each.latency.buckets, duration, "answers"),
   });
   if (node !== null || data.totals.messages === 0) return node;

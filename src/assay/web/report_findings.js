@@ -36,8 +36,8 @@ function extent(group) {
 }
 
 class FindingRow {
-  constructor(group, data, openTalk) {
-    Object.assign(this, { group, data, openTalk });
+  constructor(group, data, talks) {
+    Object.assign(this, { group, data, talks });
     const samples = group.samples.map(([message, finding]) => [data.messages[message], finding]);
     const texts = samples.flatMap(([message, finding]) => [message.title, message.text, message.findings[finding].expected, message.findings[finding].found]);
     const rule = data.rules[group.rule];
@@ -88,7 +88,8 @@ class FindingRow {
     const where = [counted(this.group.count, "time"), extent(this.group), this.group.period && period(...this.group.period)].filter(Boolean).join("; ");
     this.sample = element("div", { class: "sample" });
     const labels = this.samples.map((_, at) => [at, `${at + 1}`]);
-    const pager = labels.length > 1 ? element("div", { class: "pager" }, element("span", null, `${counted(labels.length, "message")} of ${number(this.group.count)}: `), choice("Which message", labels, 0, (at) => this.choose(at))) : null;
+    this.pager = labels.length > 1 ? choice("Which message", labels, 0, (at) => this.choose(at)) : null;
+    const pager = this.pager && element("div", { class: "pager" }, element("span", null, "Sample messages"), this.pager);
     fill(this.body, element("p", { class: "quiet-text row-where" }, where), pager, this.sample);
     this.choose(0);
   }
@@ -100,23 +101,25 @@ class FindingRow {
     }
     const [message, finding] = this.samples[at];
     const rule = this.data.rules[this.group.rule];
-    const talk = this.openTalk.find(message);
+    const talk = this.talks.find(message);
     const show = talk && element("p", { class: "no-print" }, element("a", { href: `#${talk.id}` }, "Show it in its conversation"));
     fill(this.sample, findingView(message.findings[finding], message, rule, show ? [show] : []));
   }
 
-  open() {
+  /** Open the row, with the sample at *line* if there is one. */
+  open(line) {
     this.build();
     this.node.open = true;
     this.show();
+    const at = this.samples.findIndex(([message]) => message.line === line);
+    if (at > 0) this.pager.children[at].click();
   }
 }
 
-/** Return the section. *openTalk* opens a conversation. */
-export function findingsSection(data, openTalk) {
-  const talks = new Map(data.talks.flatMap((talk) => [[`${talk.file}\0${talk.server}\0${talk.number}`, talk]]));
+/** Return the section. */
+export function findingsSection(data) {
+  const talks = new Map(data.talks.map((talk) => [`${talk.file}\0${talk.server}\0${talk.number}`, talk]));
   const finder = { find: (message) => talks.get(`${message.file}\0${message.server}\0${message.conversation}`) };
-  void openTalk;
   const rows = data.groups.map((group) => new FindingRow(group, data, finder));
   const list = element("div", { class: "groups" });
   let way = "rule";
@@ -158,7 +161,7 @@ export function findingsSection(data, openTalk) {
       const count = render();
       return isEmpty(wanted) ? rows.length : count;
     },
-    open(id) {
+    open(id, line) {
       const row = rows.find((each) => each.group.id === id);
       if (row === undefined) return false;
       if (!matches(query, row.entry)) {
@@ -166,7 +169,7 @@ export function findingsSection(data, openTalk) {
       }
       most = Math.max(most, rows.indexOf(row) + 1);
       render();
-      row.open();
+      row.open(line);
       row.summary.focus({ preventScroll: true });
       row.node.scrollIntoView({ block: "start" });
       return true;

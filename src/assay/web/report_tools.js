@@ -1,7 +1,7 @@
 /** The tools that servers list: use, findings, and what their definitions cost. */
 
-import { code, element, table } from "./dom.js";
-import { isEmpty, matches, searchable } from "./search.js";
+import { amount, code, element, table } from "./dom.js";
+import { isEmpty, matches, searchable, searchFor } from "./search.js";
 import { counted, duration, number } from "./text.js";
 
 const HINTS = {
@@ -17,9 +17,9 @@ function hints(tool) {
 }
 
 function nameCell(tool) {
-  const problems = tool.problems.map((each) => element("span", { class: `badge badge-${each.what === "withheld" ? "error" : "warning"}`, title: each.rule }, each.what));
+  const problems = tool.problems.map((each) => element("span", { class: `badge badge-${each.what === "withheld" ? "error" : "warning"}`, title: each.rules.join(", ") }, each.what));
   const title = tool.title && tool.title !== tool.name ? element("span", { class: "tool-title" }, tool.title) : null;
-  return element("div", { class: "tool", "data-row": true, tabindex: "-1" }, element("span", { class: "tool-name" }, code(tool.name), tool.server && element("span", { class: "quiet-text" }, ` ${tool.server}`), " ", ...problems), title, tool.description && element("span", { class: "tool-description" }, tool.description), hints(tool));
+  return element("div", { class: "tool" }, element("span", { class: "tool-name" }, element("button", { type: "button", class: "link", "data-row": true, title: "Search for this tool", on: { click: () => searchFor(`tool:"${tool.name}"`) } }, code(tool.name)), tool.server && element("span", { class: "quiet-text" }, ` ${tool.server}`), " ", ...problems), title, tool.description && element("span", { class: "tool-description" }, tool.description), hints(tool));
 }
 
 function totals(tools) {
@@ -41,10 +41,10 @@ export function toolsSection(data) {
     const text = "No list of tools is in the recording.";
     return { node: element("section", { id: "tools", "aria-labelledby": "tools-title" }, element("h2", { id: "tools-title" }, "Tools"), element("p", { class: "empty" }, text)), title: "Tools", count: 0 };
   }
-  const cells = (tool) => [nameCell(tool), number(tool.calls), number(tool.errors), number(tool.findings), tool.p95 === null ? "–" : duration(tool.p95), number(tool.tokens), tool.hasOutput ? "yes" : "no", number(tool.versions)];
+  const cells = (tool) => [nameCell(tool), amount(tool.calls), amount(tool.errors), amount(tool.findings), tool.p95 === null ? "–" : duration(tool.p95), number(tool.tokens), tool.hasOutput ? "yes" : "no", number(tool.versions)];
   const shown = table("Tools", COLUMNS, tools.map((each) => ({ cells: cells(each) })));
   const lines = [...shown.querySelectorAll("tbody tr")];
-  const index = tools.map((each) => searchable({ tool: each.name, server: each.server, rule: each.problems.map((problem) => problem.rule).join(" ") }, each.title, each.description));
+  const index = tools.map((each) => searchable({ tool: each.name, server: each.server, rule: each.problems.map((problem) => problem.rules.join(" ")).join(" ") }, each.title, each.description));
   const partial = data.toolsArePartial ? element("p", { class: "remark" }, `The page has ${counted(tools.length, "tool")}; there are more.`) : null;
   const node = element(
     "section",

@@ -1,6 +1,6 @@
 /** The top of the report: the verdict, the figures that explain it, what could not be seen; and the list of files. */
 
-import { code, element, table } from "./dom.js";
+import { amount, code, element, table } from "./dom.js";
 import { isEmpty, matches, searchable } from "./search.js";
 import { bytes, counted, duration, number, period } from "./text.js";
 
@@ -103,7 +103,7 @@ const COLUMNS = [
 export function filesSection(data) {
   const rows = data.files.map((file) => ({
     file,
-    cells: [file.name, number(file.messages), number(file.good), number(file.refused), number(file.quarantined), number(file.reported), number(file.unanswered), file.revision ?? "–", file.error ? "no: error" : file.isComplete ? "yes" : "no"],
+    cells: [file.name, number(file.messages), number(file.good), amount(file.refused), amount(file.quarantined), amount(file.reported), amount(file.unanswered), file.revision ?? "–", file.error ? "no: error" : file.isComplete ? "yes" : "no"],
   }));
   const shown = table("Files", COLUMNS, rows.map(({ cells }) => ({ cells })));
   const lines = [...shown.querySelectorAll("tbody tr")];

@@ -37,6 +37,18 @@ export function matches(query, entry) {
   );
 }
 
+const SEARCH = "assay-search";
+
+/** Ask the page to search for *text*. */
+export function searchFor(text) {
+  document.dispatchEvent(new CustomEvent(SEARCH, { detail: text }));
+}
+
+/** Call *search* with every text that a part of the page asks for. */
+export function onSearch(search) {
+  document.addEventListener(SEARCH, (event) => search(event.detail));
+}
+
 const MOVES = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1 };
 
 function isTyping(target) {

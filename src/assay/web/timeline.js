@@ -31,8 +31,8 @@ class Scale {
 }
 
 /** Return a row of the page's data as an object. */
-function read([line, time, party, kind, title, size, outcome, answer]) {
-  const [answerLine, answerTime, answerKind, answerSize, answerOutcome] = answer ?? [];
+function read([line, time, party, kind, title, size, outcome, answer, groups]) {
+  const [answerLine, answerTime, answerKind, answerSize, answerOutcome, answerGroups] = answer ?? [];
   return {
     line,
     time,
@@ -41,7 +41,8 @@ function read([line, time, party, kind, title, size, outcome, answer]) {
     title,
     size,
     outcome,
-    answer: answer && { line: answerLine, time: answerTime, kind: answerKind, size: answerSize, outcome: answerOutcome },
+    answer: answer && { line: answerLine, time: answerTime, kind: answerKind, size: answerSize, outcome: answerOutcome, groups: answerGroups },
+    groups,
   };
 }
 

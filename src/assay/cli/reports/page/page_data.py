@@ -1,6 +1,5 @@
 """The data of the page, as JSON: made of one digest, after the last file. No I/O, no clock."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from assay import __version__
@@ -9,7 +8,7 @@ from assay.cli.reports.check_findings import SEVERITY
 from assay.cli.reports.check_report import FileEnd, ReportOptions, RunEnd
 from assay.cli.reports.page.histograms import PRECISION
 from assay.cli.reports.page.page_digest import EXCERPT, MOST_LARGEST, WHOLE, PageDigest
-from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample
+from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_name
 from assay.cli.reports.page.page_talks import MORE_WITH_FINDINGS, MOST_ROWS
 from assay.cli.reports.page.page_tools import CHARACTERS_A_TOKEN
 from assay.cli.reports.page.page_verdict import messages_of, page_verdict
@@ -162,7 +161,7 @@ class _Messages:
 
 
 def _group(key: PageGroupKey, group: PageGroup, messages: _Messages) -> dict[str, Any]:
-    ident = f"{rank(*key.key, key.level, key.is_known):016x}"
+    ident = group_name(key)
     samples = [[messages.number(each), each.finding] for each in group.shown_samples()]
     facts = {"id": ident, "level": key.level, "known": key.is_known, "samples": samples}
     return facts | key.key._asdict() | group.as_json()
@@ -199,7 +198,7 @@ def _tools(digest: PageDigest, groups: list[tuple[PageGroupKey, PageGroup]]) -> 
             "errors": 0 if used is None else used.errors + used.failed,
             "p95": None if used is None or not used.latency.count else round(used.latency.quantile(0.95)),
             "findings": sum(group.count for _, group in own),
-            "problems": list(_problems(own)),
+            "problems": _problems(own),
         })  # fmt: skip
     return sorted(shown, key=lambda each: (each["server"], -each["calls"], each["name"]))
 
@@ -208,8 +207,10 @@ def _is_about(key: PageGroupKey, server: str, name: str) -> bool:
     return key.key.server == server and (key.key.tool == name or key.key.entry == f"tool {name}")
 
 
-def _problems(own: list[tuple[PageGroupKey, PageGroup]]) -> Iterator[dict[str, str]]:
-    """Yield why a tool is withheld, or cannot be judged."""
+def _problems(own: list[tuple[PageGroupKey, PageGroup]]) -> list[dict[str, Any]]:
+    """Return why a tool is withheld, or cannot be judged."""
+    found: dict[str, list[str]] = {}
     for key, _ in own:
         if key.key.entry and (key.level == "error" or key.key.rule in _UNJUDGEABLE):
-            yield {"what": "withheld" if key.level == "error" else "not judgeable", "rule": key.key.rule}
+            found.setdefault("withheld" if key.level == "error" else "not judgeable", []).append(key.key.rule)
+    return [{"what": what, "rules": sorted(set(rules))} for what, rules in found.items()]

@@ -15,7 +15,7 @@ from assay.cli.reports.check_findings import LONGEST_NAME, SEVERITY, CheckedMess
 from assay.cli.reports.check_report import FileEnd
 from assay.cli.reports.page.histograms import TimeBuckets
 from assay.cli.reports.page.method_figures import MethodFigures
-from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample
+from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_key, group_rank
 from assay.cli.reports.page.page_talks import PageTalk
 from assay.cli.reports.page.page_tools import PageTool, listed_tools
 from assay.cli.reports.page.shown_message import message_text, shown_message
@@ -257,10 +257,10 @@ class PageDigest:
             self._group(finding, number, ident, time, samples)
 
     def _group(self, finding: CheckFinding, number: int, ident: int, time: float | None, samples: "_Samples") -> None:
-        key = PageGroupKey(finding.key, finding.level, finding.is_known)
+        key = group_key(finding)
         group = self.groups.get(key)
         if group is None:
-            priority = (SEVERITY.index(finding.level), rank(*finding.key, finding.level, finding.is_known))
+            priority = (SEVERITY.index(finding.level), group_rank(key))
             if not self.groups.admits(priority):
                 return
             group = PageGroup()

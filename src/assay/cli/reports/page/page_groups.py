@@ -3,7 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from assay.cli.reports.check_findings import CheckFinding, FindingKey, Level
-from assay.cli.reports.page.smallest import Smallest
+from assay.cli.reports.page.smallest import Smallest, rank
 
 MOST_SAMPLES: Final = 2
 """Messages of one group that are kept beside the first one."""
@@ -22,6 +22,21 @@ class PageGroupKey(NamedTuple):
     key: FindingKey
     level: Level
     is_known: bool
+
+
+def group_key(finding: CheckFinding) -> PageGroupKey:
+    """Return the group of a finding."""
+    return PageGroupKey(finding.key, finding.level, finding.is_known)
+
+
+def group_rank(key: PageGroupKey) -> int:
+    """Return the rank of a group, which also is its name on the page."""
+    return rank(*key.key, key.level, key.is_known)
+
+
+def group_name(key: PageGroupKey) -> str:
+    """Return the name of a group in addresses."""
+    return f"{group_rank(key):016x}"
 
 
 class PageSample(NamedTuple):

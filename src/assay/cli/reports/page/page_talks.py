@@ -6,6 +6,7 @@ from typing import Any, Final
 from assay.base.message import params_of
 from assay.base.verdict import Party
 from assay.cli.reports.check_findings import CheckedMessage
+from assay.cli.reports.page.page_groups import group_key, group_name
 
 MOST_ROWS: Final = 250
 """Rows of one conversation that a page has: more than most conversations, and more than a reader looks at."""
@@ -17,8 +18,14 @@ _OUTCOME: Final = 6
 _ANSWER: Final = 7
 """The columns of a row with the outcome, and with the answer."""
 
+_MOST_NAMES: Final = 3
+"""Groups of findings that a row names."""
+
 Row = list[Any]
-"""Line, milliseconds since 1970, sender (c or s), kind, title, bytes, outcome, and the same of the answer or None."""
+"""
+Line, milliseconds since 1970, sender (c or s), kind, title, bytes, outcome, the same of the answer or None, and the
+names of the groups of its findings.
+"""
 
 
 class PageTalk:
@@ -63,17 +70,18 @@ class PageTalk:
         if verdict.method in _INTRODUCTIONS:
             self._introduce(verdict.kind, verdict.value, name)
         outcome = "missing" if kind == "missing" else message.outcome
+        names = list(dict.fromkeys(group_name(group_key(each)) for each in message.findings[:_MOST_NAMES]))
         head = [message.judged.line, time]
         ident = verdict.value.get("id") if isinstance(verdict.value, dict) else None
         if kind in {"result", "error"} and isinstance(ident, str | int):
             asked = self.open.pop((verdict.party.other, ident), None)
             if asked is not None:
-                asked[_ANSWER] = [*head, kind, len(verdict.frame), outcome]
+                asked[_ANSWER] = [*head, kind, len(verdict.frame), outcome, names]
                 return
         if not self._has_room(has_findings=bool(message.findings)):
             self.left += 1
             return
-        row: Row = [*head, str(verdict.party)[0], kind, title(), len(verdict.frame), outcome, None]
+        row: Row = [*head, str(verdict.party)[0], kind, title(), len(verdict.frame), outcome, None, names]
         self.rows.append(row)
         if kind == "request" and isinstance(ident, str | int):
             self.open[verdict.party, ident] = row
