@@ -91,7 +91,7 @@ export function table(caption, columns, rows) {
   });
   return element(
     "div",
-    { class: "table", tabindex: "0", role: "region", "aria-label": caption },
+    { class: "table", tabindex: "0", role: "group", "aria-label": caption },
     element(
       "table",
       null,

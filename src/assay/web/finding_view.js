@@ -82,7 +82,7 @@ export function ruleView(rule, finding) {
   return element(
     "section",
     { class: "rule", "aria-label": `The rule ${rule.id}` },
-    element("h5", null, link(rule.page, code(rule.id))),
+    element("h4", null, link(rule.page, code(rule.id))),
     facts([
       ["Asks", rule.asks],
       ["Why", rule.why],

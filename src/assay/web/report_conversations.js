@@ -88,7 +88,7 @@ export function conversationsSection(data, openFinding) {
     element("h2", { id: "conversations-title" }, "Conversations"),
     activityChart(data),
     sampled,
-    element("div", { class: "conversations" }, element("div", { class: "talks-box", tabindex: "0", role: "region", "aria-label": "Conversations" }, list), panel),
+    element("div", { class: "conversations" }, element("div", { class: "talks-box", tabindex: "0", role: "group", "aria-label": "All conversations" }, list), panel),
   );
   return {
     node,

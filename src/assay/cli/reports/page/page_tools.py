@@ -21,7 +21,7 @@ _LONGEST_TEXT: Final = 400
 _HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 _LARGEST_DEFINITION: Final = 1 << 20
-"""Bytes of a definition in which versions are told apart."""
+"""Bytes of a definition by which versions are distinguished."""
 
 
 def listed_tools(verdict: Verdict) -> Iterator[tuple[str, dict[str, Any]]]:
