@@ -69,7 +69,6 @@ function start() {
     const query = parseQuery(search.value);
     const total = sections.reduce((sum, each) => sum + (each.filter?.(query) ?? 0), 0);
     fill(found, isEmpty(query) ? "" : `${number(total)} found`);
-    document.body.classList.toggle("searching", !isEmpty(query));
   };
   search.addEventListener("input", filter);
   listenToKeys(search, () => {

@@ -19,7 +19,13 @@ function nameCell(method, choose) {
 function figureSection({ id, title, noun, intro, columns, methods, cells, chart, partial }) {
   if (methods.length === 0) return null;
   const place = element("div", { class: "chart-place" });
-  const show = (method) => fill(place, chart(method));
+  const show = (method) => {
+    for (const [at, line] of lines.entries()) {
+      line.classList.toggle("chosen", methods[at] === method);
+      line.querySelector("button").setAttribute("aria-pressed", String(methods[at] === method));
+    }
+    fill(place, chart(method));
+  };
   const shown = table(title, [["Method and tool"], ...columns], methods.map((each) => ({ cells: [nameCell(each, () => show(each)), ...cells(each)] })));
   const lines = [...shown.querySelectorAll("tbody tr")];
   const index = methods.map((each) => searchable({ method: each.method, tool: each.tool, server: each.server }, noun));
@@ -29,7 +35,7 @@ function figureSection({ id, title, noun, intro, columns, methods, cells, chart,
     node,
     title,
     count: null,
-    finish: () => show(methods[0]),
+    finish: () => show(methods.find((each) => each.answers !== null) ?? methods[0]),
     filter(query) {
       let count = 0;
       for (const [at, line] of lines.entries()) {
@@ -77,7 +83,7 @@ function sizesSection(data) {
     intro: "Of requests and notifications, and of their answers. Medians have the same precision as response times.",
     methods: data.methods,
     partial: data.methodsArePartial,
-    columns: [["Sent", { number: true }], ["Median", { number: true }], ["Largest", { number: true }], ["Answers", { number: true }], ["Median", { number: true }], ["Largest", { number: true }]],
+    columns: [["Sent", { number: true }], ["Median sent", { number: true }], ["Largest sent", { number: true }], ["Answers", { number: true }], ["Median answer", { number: true }], ["Largest answer", { number: true }]],
     cells: (each) => [...sizeCells(each.sent), ...sizeCells(each.answers)],
     chart: (each) => {
       const spread = each.answers ?? each.sent;

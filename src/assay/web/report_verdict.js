@@ -71,7 +71,8 @@ export function verdictSection(data) {
   return element(
     "section",
     { class: `verdict tone-${verdict.tone}`, "aria-labelledby": "verdict" },
-    element("h1", { id: "verdict" }, verdict.sentence),
+    // A number and its noun stay on one line.
+    element("h1", { id: "verdict" }, verdict.sentence.replace(/(\d) (?=[a-z])/g, "$1\u00a0")),
     element("p", { class: "files" }, files),
     ...verdict.notes.map((each) => element("p", { class: "verdict-note" }, each)),
     element(
