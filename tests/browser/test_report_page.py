@@ -470,6 +470,11 @@ def test_nothing_else_can_run_in_the_page(timed_page: Path, browser: Browser) ->
 def test_the_page_of_all_recorded_conversations(shared: Path, made: Made, opened: Opened) -> None:
     path = made(str(shared / "transcripts"))
     page = opened(path)
+    expect(page.locator(".verdict .files")).to_contain_text("75 files in ")
+    expect(page.locator("#tools .totals")).to_contain_text("the largest list costs about")
+    expect(page.locator("#tools tbody tr:visible")).to_have_count(40)
+    page.locator("#tools").get_by_role("button", name="Show all").click()
+    expect(page.locator("#tools tbody tr:visible")).to_have_count(page.locator("#tools tbody tr").count())
     data = page_data(path.read_text(encoding="utf-8"))
     assert len(data["files"]) >= 75
     open_all(page)

@@ -30,6 +30,11 @@ export function whereOf(message) {
   return `${message.file}, ${message.line ? `line ${number(message.line)}` : "the end"}`;
 }
 
+/** Return our own text with what is between backticks as code. */
+export function prose(text) {
+  return text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? code(part) : part));
+}
+
 function facts(rows) {
   const kept = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return element("dl", { class: "facts" }, ...kept.map(([name, ...value]) => [element("dt", null, name), element("dd", null, ...value)]));
@@ -84,8 +89,8 @@ export function ruleView(rule, finding) {
     { class: "rule", "aria-label": `The rule ${rule.id}` },
     element("h4", null, link(rule.page, code(rule.id))),
     facts([
-      ["Asks", rule.asks],
-      ["Why", rule.why],
+      ["Asks", prose(rule.asks)],
+      ["Why", prose(rule.why)],
       ["Source", link(address, source)],
       ["Breaks it", rule.example ? code(rule.example) : null],
       ["Enforced", rule.effect],
@@ -107,10 +112,10 @@ export function findingView(finding, message, rule, extra = []) {
       element(
         "div",
         { class: "compare" },
-        element("div", null, element("span", { class: "label" }, "Expected"), element("span", { class: "expected-value" }, finding.expected)),
+        element("div", null, element("span", { class: "label" }, "Expected"), element("span", { class: "expected-value" }, prose(finding.expected))),
         element("div", null, element("span", { class: "label" }, "Found"), element("span", { class: "found-value" }, finding.found)),
       ),
-      element("p", { class: "todo" }, element("strong", null, "To do: "), finding.hint),
+      element("p", { class: "todo" }, element("strong", null, "To do: "), prose(finding.hint)),
       finding.reason && element("p", { class: "remark" }, `Passed by an exception: ${finding.reason}`),
       finding.schemaAt && element("p", { class: "quiet-text" }, "Place in the schema: ", code(finding.schemaAt)),
       message.more > 0 && element("p", { class: "remark" }, `The message has at least ${counted(message.more, "more finding")}.`),

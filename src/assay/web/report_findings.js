@@ -1,7 +1,7 @@
 /** The findings of the report: in groups by rule, tool, place or server; each opens to its messages. */
 
 import { choice, code, element, fill } from "./dom.js";
-import { findingView, levelBadge } from "./finding_view.js";
+import { findingView, levelBadge, prose } from "./finding_view.js";
 import { isEmpty, matches, searchable } from "./search.js";
 import { counted, number, period } from "./text.js";
 
@@ -72,8 +72,8 @@ class FindingRow {
   sentence() {
     const { group } = this;
     const first = this.samples[0]?.[0].findings[this.samples[0][1]];
-    const said = first ? ` expected ${first.expected}, found ${first.found}` : ` ${this.data.rules[group.rule].asks}`;
-    return element("span", { class: "row-sentence" }, group.place ? code(group.place) : "the message:", said);
+    const said = first ? [" expected ", prose(first.expected), ", found ", first.found] : ` ${this.data.rules[group.rule].asks}`;
+    return element("span", { class: "row-sentence" }, group.place ? element("code", { class: "row-place" }, group.place) : "the message:", said);
   }
 
   toggled() {

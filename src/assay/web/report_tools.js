@@ -1,6 +1,6 @@
 /** The tools that servers list: use, findings, and what their definitions cost. */
 
-import { amount, code, element, table } from "./dom.js";
+import { amount, code, element, fill, table } from "./dom.js";
 import { isEmpty, matches, searchable, searchFor } from "./search.js";
 import { counted, duration, number } from "./text.js";
 
@@ -22,6 +22,12 @@ function nameCell(tool) {
   return element("div", { class: "tool" }, element("span", { class: "tool-name" }, element("button", { type: "button", class: "link", "data-row": true, title: "Search for this tool", on: { click: () => searchFor(`tool:"${tool.name}"`) } }, code(tool.name)), tool.server && element("span", { class: "quiet-text" }, ` ${tool.server}`), " ", ...problems), title, tool.description && element("span", { class: "tool-description" }, tool.description), hints(tool));
 }
 
+/** Recordings without names of servers may have many of them: their tools do not add up. */
+function totalOfLists(data) {
+  const without = data.tools.filter((each) => !each.hasOutput).length;
+  return element("li", null, `${counted(data.tools.length, "tool")} in ${counted(data.lists.count, "list")}; the largest list costs about ${counted(data.lists.tokens, "token")} in every request of a client that sends all of it; ${number(without)} without an outputSchema`);
+}
+
 function totals(tools) {
   const servers = new Map();
   for (const tool of tools) servers.set(tool.server, [...(servers.get(tool.server) ?? []), tool]);
@@ -31,6 +37,9 @@ function totals(tools) {
     return element("li", null, server ? [element("strong", null, server), ": "] : null, `${counted(own.length, "tool")}, about ${counted(tokens, "token")} in every request of a client that sends them all; ${without === 0 ? "all have an outputSchema" : `${number(without)} without an outputSchema`}`);
   });
 }
+
+const PAGE = 40;
+/** Tools that are shown at first. */
 
 const COLUMNS = [["Tool"], ["Calls", { number: true }], ["Errors", { number: true }], ["Findings", { number: true }], ["p95", { number: true }], ["Tokens", { number: true }], ["Output schema"], ["Versions", { number: true }]];
 
@@ -51,22 +60,34 @@ export function toolsSection(data) {
     { id: "tools", "aria-labelledby": "tools-title" },
     element("h2", { id: "tools-title" }, "Tools"),
     element("p", { class: "intro" }, `As the servers listed them last. Tokens are an estimate: the characters of a definition as compact JSON, divided by ${data.limits.charactersPerToken}. Errors are error answers and results with isError.`),
-    element("ul", { class: "totals" }, ...totals(tools)),
+    element("ul", { class: "totals" }, ...(data.servers.length === 0 && data.files.length > 1 ? [totalOfLists(data)] : totals(tools))),
     shown,
     partial,
   );
+  let query = { words: [], fields: [] };
+  let most = PAGE;
+  const more = element("button", { type: "button", class: "more", on: { click: () => { most = tools.length; render(); } } });
+  shown.after(more);
+  const render = () => {
+    let count = 0;
+    for (const [at, line] of lines.entries()) {
+      const isFound = matches(query, index[at]);
+      count += isFound ? 1 : 0;
+      line.hidden = !isFound || count > most;
+    }
+    more.hidden = count <= most;
+    fill(more, `Show all ${number(count)}`);
+    node.hidden = count === 0 && !isEmpty(query);
+    return count;
+  };
+  render();
   return {
     node,
     title: "Tools",
     count: tools.length,
-    filter(query) {
-      let count = 0;
-      for (const [at, line] of lines.entries()) {
-        line.hidden = !matches(query, index[at]);
-        count += line.hidden ? 0 : 1;
-      }
-      node.hidden = count === 0 && !isEmpty(query);
-      return count;
+    filter(wanted) {
+      query = wanted;
+      return render();
     },
   };
 }

@@ -62,18 +62,25 @@ function remarks(data) {
   return element("aside", { class: "notice", "aria-labelledby": "limits" }, element("h2", { id: "limits" }, "What this report cannot show"), element("ul", null, ...items, ...stale));
 }
 
+/** The names of up to three files; of more, their number, and the directory if they share one. */
+function filesText(data) {
+  const names = data.files.map((each) => each.name);
+  const total = names.length + (data.moreFiles.files ?? 0);
+  if (total <= 3) return names.join(", ");
+  const folders = new Set(names.map((each) => each.slice(0, each.lastIndexOf("/") + 1)));
+  const [folder] = folders;
+  return folders.size === 1 && folder !== "" ? `${counted(total, "file")} in ${folder}` : `${names.slice(0, 2).join(", ")} and ${counted(total - 2, "more file")}`;
+}
+
 /** Return the first section. */
 export function verdictSection(data) {
   const { verdict, totals } = data;
-  const names = data.files.map((each) => each.name);
-  const more = names.length - 3 + (data.moreFiles.files ?? 0);
-  const files = `${names.slice(0, 3).join(", ")}${more > 0 ? ` and ${counted(more, "more file")}` : ""}`;
   return element(
     "section",
     { class: `verdict tone-${verdict.tone}`, "aria-labelledby": "verdict" },
     // A number and its noun stay on one line.
     element("h1", { id: "verdict" }, verdict.sentence.replace(/(\d) (?=[a-z])/g, "$1\u00a0")),
-    element("p", { class: "files" }, files),
+    element("p", { class: "files" }, filesText(data)),
     ...verdict.notes.map((each) => element("p", { class: "verdict-note" }, each)),
     element(
       "dl",

@@ -57,6 +57,7 @@ def page_data(digest: PageDigest, options: ReportOptions, ended: RunEnd, made: s
         ],
         "tools": _tools(digest, [(key, group) for key, group in groups]),
         "toolsArePartial": digest.tools.is_partial,
+        "lists": {"count": digest.lists.count, "tokens": digest.lists.most or 0},
         "activity": {"width": digest.activity.width, "points": digest.activity.as_json()},
         "limits": {
             "precision": round(PRECISION, 3),

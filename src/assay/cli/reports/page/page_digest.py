@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 from assay.base.verdict import Party, Verdict
 from assay.cli.reports.check_findings import LONGEST_NAME, SEVERITY, CheckedMessage, CheckFinding, cut
 from assay.cli.reports.check_report import FileEnd
-from assay.cli.reports.page.histograms import TimeBuckets
+from assay.cli.reports.page.histograms import LogHistogram, TimeBuckets
 from assay.cli.reports.page.method_figures import MethodFigures
 from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_key, group_rank
 from assay.cli.reports.page.page_talks import PageTalk
-from assay.cli.reports.page.page_tools import PageTool, listed_tools
+from assay.cli.reports.page.page_tools import PageTool, compact, listed_tools, tokens_of
 from assay.cli.reports.page.shown_message import message_text, shown_message
 from assay.cli.reports.page.smallest import DistinctCount, Smallest, rank
 from assay.cli.terminal.verdicts import title
@@ -121,6 +121,8 @@ class PageDigest:
         self.faulty_talks: Smallest[tuple[str, str, int], PageTalk] = Smallest(MOST_FAULTY_TALKS)
         self.figures: Smallest[FigureKey, MethodFigures] = Smallest(MOST_METHODS)
         self.tools: Smallest[tuple[str, str], PageTool] = Smallest(MOST_TOOLS)
+        self.lists = LogHistogram()
+        """Tokens of each list of tools, or of each page of one."""
         self.largest: list[LargeMessage] = []
         self.files: list[FileEnd] = []
         self.more_files: Counter[str] = Counter()
@@ -139,8 +141,8 @@ class PageDigest:
             self._seen_at(time, has_findings=bool(message.findings))
         self._figure(message, verdict, micros)
         self._talk(message, time)
-        for name, tool in listed_tools(verdict):
-            self._tool(message, name, tool)
+        if verdict.kind == "result" and verdict.method == "tools/list":
+            self._list(message)
         if message.findings:
             self._find(message, time)
 
@@ -197,7 +199,16 @@ class PageDigest:
             self.figures.put(key, priority, figures)
         figures.add(verdict, len(message.findings), took)
 
-    def _tool(self, message: CheckedMessage, name: str, tool: dict[str, Any]) -> None:
+    def _list(self, message: CheckedMessage) -> None:
+        """Add the tools of a list."""
+        tokens = 0
+        for name, tool in listed_tools(message.judged.verdict):
+            text = compact(tool)
+            tokens += tokens_of(len(text))
+            self._tool(message, name, tool, text)
+        self.lists.add(tokens)
+
+    def _tool(self, message: CheckedMessage, name: str, tool: dict[str, Any], text: str) -> None:
         key = (message.server, self._name(name))
         found = self.tools.get(key)
         if found is None:
@@ -206,7 +217,7 @@ class PageDigest:
                 return
             found = PageTool()
             self.tools.put(key, priority, found)
-        found.add((message.file, message.judged.line), tool, self._name.text)
+        found.add((message.file, message.judged.line), tool, text, self._name.text)
 
     # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -312,6 +323,7 @@ class PageDigest:
         for kind, entries in other.withheld.items():
             self.withheld.setdefault(kind, DistinctCount(1024)).merge(entries)
         self.activity.merge(other.activity)
+        self.lists.merge(other.lists)
         self.conversations.merge(other.conversations)
         self.servers.merge(other.servers, _same)
         self.groups.merge(other.groups, PageGroup.merge)

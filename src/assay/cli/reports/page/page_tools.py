@@ -21,7 +21,7 @@ _LONGEST_TEXT: Final = 400
 _HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 _LARGEST_DEFINITION: Final = 1 << 20
-"""Bytes of a definition by which versions are distinguished."""
+"""Characters of a definition by which versions are distinguished."""
 
 
 def listed_tools(verdict: Verdict) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -33,6 +33,16 @@ def listed_tools(verdict: Verdict) -> Iterator[tuple[str, dict[str, Any]]]:
     for tool in tools[:_MOST_LISTED] if isinstance(tools, list) else ():
         if isinstance(tool, dict) and isinstance(tool.get("name"), str):
             yield tool["name"], tool
+
+
+def compact(tool: dict[str, Any]) -> str:
+    """Return a definition as compact JSON."""
+    return orjson.dumps(tool).decode()
+
+
+def tokens_of(characters: int) -> int:
+    """Return an estimate of the tokens of a text with so many characters."""
+    return -(-characters // CHARACTERS_A_TOKEN)
 
 
 class PageTool:
@@ -49,15 +59,14 @@ class PageTool:
         """The number of different definitions."""
         self.shown: dict[str, Any] = {}
 
-    def add(self, at: tuple[str, int], tool: dict[str, Any], name: Callable[[str], str]) -> None:
-        """Add the definition in the list at a place. *name* masks a text."""
-        text = orjson.dumps(tool)
+    def add(self, at: tuple[str, int], tool: dict[str, Any], text: str, name: Callable[[str], str]) -> None:
+        """Add the definition in the list at a place; *text* is its compact JSON. *name* masks a text."""
         digest = rank(text[:_LARGEST_DEFINITION], len(text))
         self.lists += 1
         self.versions.add(digest)
         if (at, digest) > (self._at, self._digest):
             if digest != self._digest:
-                self.shown = _definition(tool, len(text.decode()), name)
+                self.shown = _definition(tool, len(text), name)
             self._at, self._digest = at, digest
 
     def merge(self, other: "PageTool") -> None:
@@ -83,5 +92,5 @@ def _definition(tool: dict[str, Any], characters: int, name: Callable[[str], str
         "hints": {each: hints[each] for each in _HINTS if isinstance(hints.get(each), bool)},
         "hasOutput": isinstance(tool.get("outputSchema"), dict),
         "characters": characters,
-        "tokens": -(-characters // CHARACTERS_A_TOKEN),
+        "tokens": tokens_of(characters),
     }
