@@ -41,7 +41,7 @@ def shared() -> Path:
 
 
 SLOW = (
-    "test_hostile_reports",
+    *("test_report_page", "test_hostile_reports"),
     *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_lock_command", "test_docs"),
     *("test_children_sessions", "test_messages", "test_remote_failures", "test_stress_http", "test_guard_random"),
     *("test_remote_peers", "test_output", "test_restart_torture", "test_restart_between", "test_restart_ends"),
@@ -81,7 +81,17 @@ def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, object, objec
 
 UNMEASURED = {
     *("clauses", "engine", "fuzz", "laws", "lock", "response", "spec"),
-    *("clients", "conformance", "guard_http", "guard_lies", "guard_random", "guard_remote", "http", "real_servers"),
+    *(
+        "browser",
+        "clients",
+        "conformance",
+        "guard_http",
+        "guard_lies",
+        "guard_random",
+        "guard_remote",
+        "http",
+        "real_servers",
+    ),
 }
 """
 Folders whose tests are not measured themselves, because that doubles their time.

@@ -65,6 +65,13 @@ def test_every_package_has_a_layer() -> None:
     assert {each.name for each in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
 
 
+def test_the_pages_have_no_python_code() -> None:
+    """They are files that a browser loads; what puts them together is elsewhere."""
+    found = [each for each in (SOURCE / "web").rglob("*.py")]
+    assert [each.name for each in found] == ["__init__.py"]
+    assert len(ast.parse(found[0].read_text(encoding="utf-8")).body) == 1
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_imports_only_those_below_it(layer: str) -> None:
     below = set(LAYERS[: LAYERS.index(layer) + 1]) | {"__version__"}

@@ -354,6 +354,14 @@ def test_dark_follows_the_system_and_the_switch_is_remembered(timed_page: Path, 
     assert background(page) == light
 
 
+def test_a_dark_page_is_printed_in_light_colours(timed_page: Path, opened: Opened) -> None:
+    page = opened(timed_page, color_scheme="dark")
+    dark = page.evaluate("getComputedStyle(document.body).color")
+    page.emulate_media(media="print", color_scheme="dark")
+    light = opened(timed_page).evaluate("getComputedStyle(document.body).color")
+    assert page.evaluate("getComputedStyle(document.body).color") == light != dark
+
+
 def test_a_phone_needs_no_scrolling_to_the_side(timed_page: Path, opened: Opened) -> None:
     page = opened(timed_page, viewport={"width": 375, "height": 700})
     open_all(page)

@@ -120,6 +120,12 @@ def test_a_digest_does_not_depend_on_how_the_work_was_split(
     assert shown(ended(merged)) == whole
 
 
+def test_a_digest_masks_the_same_in_another_process() -> None:
+    redactor = pickle.loads(pickle.dumps(Redactor(["nightingale"])))  # noqa: S301 - our own
+    assert redactor.text("project nightingale") == "[redacted]"
+    assert redactor.text("password=hunter2hunter2") == "password=[redacted]"
+
+
 def test_a_part_may_be_empty(checked: list[CheckedMessage]) -> None:
     digest = digest_of(checked)
     digest.merge(PageDigest(REDACTOR))

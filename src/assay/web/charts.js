@@ -55,7 +55,12 @@ class Chart {
     }
     this.drawn?.destroy();
     const { options, data } = this.make(this.host);
-    const common = { width: this.width, height: HEIGHT, legend: { show: false }, cursor: { drag: { x: false, y: false }, y: false } };
+    const common = {
+      width: this.width,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { drag: { x: false, y: false }, y: false },
+    };
     this.drawn = new globalThis.uPlot({ ...common, ...options }, data, this.host);
   }
 }
@@ -100,7 +105,10 @@ export function histogram(title, buckets, format, noun) {
     data: [buckets.map((_, at) => at), buckets.map((each) => each[2])],
     options: {
       ...plugin,
-      scales: { x: { time: false, range: [-0.6, buckets.length - 0.4] }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
+      scales: {
+        x: { time: false, range: [-0.6, buckets.length - 0.4] },
+        y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] },
+      },
       series: [{}, bars(host, "--accent")],
       axes: [
         axis(host, {
@@ -109,10 +117,17 @@ export function histogram(title, buckets, format, noun) {
             size: 28,
             incrs: [1, 2, 4, 8, 16, 32, 64],
             space: 70,
-            values: (_, splits) => splits.map((at) => (Number.isInteger(at) && buckets[at] ? format(buckets[at][0]) : "")),
+            values: (_, splits) =>
+              splits.map((at) => (Number.isInteger(at) && buckets[at] ? format(buckets[at][0]) : "")),
           },
         }),
-        axis(host, { axis: { size: 48, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6], values: (_, splits) => splits.map(number) } }),
+        axis(host, {
+          axis: {
+            size: 48,
+            incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6],
+            values: (_, splits) => splits.map(number),
+          },
+        }),
       ],
     },
   });
@@ -139,7 +154,15 @@ export function activity(title, points, describe) {
       tzDate: (seconds) => globalThis.uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
       series: [{}, bars(host, "--bar"), bars(host, "--error")],
-      axes: [axis(host, { grid: false, axis: { size: 28, space: 80, values: (_, splits, __, ___, step) => splits.map((each) => moment(each, step)) } }), axis(host, { axis: { size: 48, values: (_, splits) => splits.map((each) => (Number.isInteger(each) ? number(each) : "")) } })],
+      axes: [
+        axis(host, {
+          grid: false,
+          axis: { size: 28, space: 80, values: (_, splits, __, ___, step) => splits.map((each) => moment(each, step)) },
+        }),
+        axis(host, {
+          axis: { size: 48, values: (_, splits) => splits.map((each) => (Number.isInteger(each) ? number(each) : "")) },
+        }),
+      ],
     },
   });
   new Chart(host, make);
@@ -154,5 +177,9 @@ export function miniHistogram(buckets) {
     const height = count === 0 ? 0 : Math.max(6, (100 * count) / most);
     return svg("rect", { x: at * width, y: 100 - height, width: width * 0.85, height });
   });
-  return svg("svg", { class: "mini", viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" }, ...rows);
+  return svg(
+    "svg",
+    { class: "mini", viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" },
+    ...rows,
+  );
 }

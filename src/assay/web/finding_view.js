@@ -37,7 +37,11 @@ export function prose(text) {
 
 function facts(rows) {
   const kept = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return element("dl", { class: "facts" }, ...kept.map(([name, ...value]) => [element("dt", null, name), element("dd", null, ...value)]));
+  return element(
+    "dl",
+    { class: "facts" },
+    ...kept.map(([name, ...value]) => [element("dt", null, name), element("dd", null, ...value)]),
+  );
 }
 
 /** Rules about text that is not JSON have a position; the others have a place. */
@@ -64,12 +68,17 @@ export function messageView(message, finding) {
     outcomeMark(message.outcome),
     " ",
     element("strong", null, message.title),
-    element("span", { class: "quiet-text" }, ` from the ${message.party}${sent}${size}; ${whereOf(message)}${server}${conversation}`),
+    element(
+      "span",
+      { class: "quiet-text" },
+      ` from the ${message.party}${sent}${size}; ${whereOf(message)}${server}${conversation}`,
+    ),
   );
   const notes = [];
   if (message.lacks) notes.push(`As the guard judged it: ${message.lacks}.`);
   if (message.cut) notes.push("The message is long: parts that are not near a fault are left out (…).");
-  if (message.text === "") notes.push(NO_TEXT[message.kind === "missing" ? "missing" : message.absent] ?? NO_TEXT.lacks);
+  if (message.text === "")
+    notes.push(NO_TEXT[message.kind === "missing" ? "missing" : message.absent] ?? NO_TEXT.lacks);
   const faults = finding ? [faultOf(finding)] : message.findings.map(faultOf);
   return element(
     "section",
@@ -112,13 +121,24 @@ export function findingView(finding, message, rule, extra = []) {
       element(
         "div",
         { class: "compare" },
-        element("div", null, element("span", { class: "label" }, "Expected"), element("span", { class: "expected-value" }, prose(finding.expected))),
-        element("div", null, element("span", { class: "label" }, "Found"), element("span", { class: "found-value" }, finding.found)),
+        element(
+          "div",
+          null,
+          element("span", { class: "label" }, "Expected"),
+          element("span", { class: "expected-value" }, prose(finding.expected)),
+        ),
+        element(
+          "div",
+          null,
+          element("span", { class: "label" }, "Found"),
+          element("span", { class: "found-value" }, finding.found),
+        ),
       ),
       element("p", { class: "todo" }, element("strong", null, "To do: "), prose(finding.hint)),
       finding.reason && element("p", { class: "remark" }, `Passed by an exception: ${finding.reason}`),
       finding.schemaAt && element("p", { class: "quiet-text" }, "Place in the schema: ", code(finding.schemaAt)),
-      message.more > 0 && element("p", { class: "remark" }, `The message has at least ${counted(message.more, "more finding")}.`),
+      message.more > 0 &&
+        element("p", { class: "remark" }, `The message has at least ${counted(message.more, "more finding")}.`),
       ...extra,
     ),
     element("div", { class: "finding-body" }, messageView(message, finding), ruleView(rule, finding)),

@@ -112,7 +112,10 @@ export function parse(text) {
 
 /** Return the steps of a JSON Pointer. */
 function steps(pointer) {
-  return pointer.split("/").slice(1).map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
 function child(node, step, isLast) {

@@ -24,7 +24,11 @@ function stringNode(node, most) {
   const write = (shown) => fill(span, '"', shown, node.isCut || shown.length < node.value.length ? "…" : '"');
   write(node.value.slice(0, most));
   if (node.value.length <= most) return span;
-  const more = element("button", { type: "button", class: "quiet" }, `${number(node.value.length - most)} more characters`);
+  const more = element(
+    "button",
+    { type: "button", class: "quiet" },
+    `${number(node.value.length - most)} more characters`,
+  );
   more.addEventListener("click", () => {
     write(node.value);
     more.remove();
@@ -66,7 +70,10 @@ class Tree {
   runs(node) {
     const at = node.items.flatMap((item, index) => (item.node && this.onTheWay.has(item.node) ? [index] : []));
     const isShown = (_, index) =>
-      node.items.length <= OPEN_ITEMS || index < NEAR || (at.length === 0 && index < OPEN_ITEMS) || at.some((each) => Math.abs(each - index) <= NEAR);
+      node.items.length <= OPEN_ITEMS ||
+      index < NEAR ||
+      (at.length === 0 && index < OPEN_ITEMS) ||
+      at.some((each) => Math.abs(each - index) <= NEAR);
     const runs = [];
     for (const [index, item] of node.items.entries()) {
       const shown = isShown(item, index);
@@ -160,16 +167,34 @@ function span(fault) {
  */
 export function jsonView(text, faults = []) {
   const root = parse(text);
-  const located = root === null ? [] : faults.filter((each) => each.span === undefined).map((each) => locate(root, each.at, each.last));
+  const located =
+    root === null
+      ? []
+      : faults.filter((each) => each.span === undefined).map((each) => locate(root, each.at, each.last));
   const spans = [...faults.filter((each) => each.span).map((each) => each.span), ...located.map(span)];
   const raw = () => marked(text, spans);
-  const tree = () => element("div", { class: "tree", tabindex: "0", role: "group", "aria-label": "The message as a tree" }, new Tree(root, located).value(root, [], 0));
+  const tree = () =>
+    element(
+      "div",
+      { class: "tree", tabindex: "0", role: "group", "aria-label": "The message as a tree" },
+      new Tree(root, located).value(root, [], 0),
+    );
   const shown = element("div", null, root === null ? raw() : tree());
   const show = (way) => {
     fill(shown, way === "tree" ? tree() : raw());
     showFault(shown.firstChild);
   };
-  const switched = root !== null && choice("How the message is shown", [["tree", "Tree"], ["raw", "Raw"]], "tree", show);
+  const switched =
+    root !== null &&
+    choice(
+      "How the message is shown",
+      [
+        ["tree", "Tree"],
+        ["raw", "Raw"],
+      ],
+      "tree",
+      show,
+    );
   requestAnimationFrame(() => showFault(shown.firstChild));
   return element("div", { class: "json" }, switched && element("div", { class: "json-head" }, switched), shown);
 }

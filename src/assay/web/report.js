@@ -28,7 +28,16 @@ function header(search, themeButton, found) {
 }
 
 function navigation(sections) {
-  const links = sections.filter((each) => each.node).map((each) => element("a", { href: `#${each.node.id}` }, each.title, each.count !== null && element("span", { class: "count" }, number(each.count))));
+  const links = sections
+    .filter((each) => each.node)
+    .map((each) =>
+      element(
+        "a",
+        { href: `#${each.node.id}` },
+        each.title,
+        each.count !== null && element("span", { class: "count" }, number(each.count)),
+      ),
+    );
   return element("nav", { class: "sections", "aria-label": "Sections" }, ...links);
 }
 
@@ -37,8 +46,25 @@ function footer(data) {
   return element(
     "footer",
     null,
-    element("p", null, `Made by assay ${data.generator.version}${made}. Secrets are masked. The page is complete: it loads nothing from the network.`),
-    element("p", { class: "keys" }, element("kbd", null, "/"), " search  ", element("kbd", null, "Esc"), " clear  ", element("kbd", null, "j"), " ", element("kbd", null, "k"), " move  ", element("kbd", null, "Enter"), " open"),
+    element(
+      "p",
+      null,
+      `Made by assay ${data.generator.version}${made}. Secrets are masked. The page is complete: it loads nothing from the network.`,
+    ),
+    element(
+      "p",
+      { class: "keys" },
+      element("kbd", null, "/"),
+      " search  ",
+      element("kbd", null, "Esc"),
+      " clear  ",
+      element("kbd", null, "j"),
+      " ",
+      element("kbd", null, "k"),
+      " move  ",
+      element("kbd", null, "Enter"),
+      " open",
+    ),
   );
 }
 
@@ -93,11 +119,11 @@ function start() {
   });
   addEventListener("hashchange", () => followLink(sections));
 
-  const print = () => {
+  const expand = () => {
     for (const each of sections) each.expand?.();
   };
-  addEventListener("beforeprint", print);
-  matchMedia("print").addEventListener("change", (event) => event.matches && print());
+  addEventListener("beforeprint", expand);
+  matchMedia("print").addEventListener("change", (event) => event.matches && expand());
 }
 
 start();

@@ -2,7 +2,7 @@
 
 import { histogram, miniHistogram } from "./charts.js";
 import { amount, element, fill, table } from "./dom.js";
-import { isEmpty, matches, searchable } from "./search.js";
+import { filterRows, searchable } from "./search.js";
 import { bytes, counted, duration, number } from "./text.js";
 
 function nameOf(method) {
@@ -12,7 +12,10 @@ function nameOf(method) {
 
 function nameCell(method, choose) {
   const server = method.server ? element("span", { class: "quiet-text" }, ` ${method.server}`) : null;
-  return [element("button", { type: "button", class: "link", "data-row": true, on: { click: choose } }, nameOf(method)), server];
+  return [
+    element("button", { type: "button", class: "link", "data-row": true, on: { click: choose } }, nameOf(method)),
+    server,
+  ];
 }
 
 /** A table whose rows choose what the chart above it shows. */
@@ -26,25 +29,31 @@ function figureSection({ id, title, noun, intro, columns, methods, cells, chart,
     }
     fill(place, chart(method));
   };
-  const shown = table(title, [["Method and tool"], ...columns], methods.map((each) => ({ cells: [nameCell(each, () => show(each)), ...cells(each)] })));
+  const shown = table(
+    title,
+    [["Method and tool"], ...columns],
+    methods.map((each) => ({ cells: [nameCell(each, () => show(each)), ...cells(each)] })),
+  );
   const lines = [...shown.querySelectorAll("tbody tr")];
   const index = methods.map((each) => searchable({ method: each.method, tool: each.tool, server: each.server }, noun));
-  const more = partial ? element("p", { class: "remark" }, "There are more methods or tools than the page has figures for.") : null;
-  const node = element("section", { id, "aria-labelledby": `${id}-title` }, element("h2", { id: `${id}-title` }, title), element("p", { class: "intro" }, intro), place, shown, more);
+  const more = partial
+    ? element("p", { class: "remark" }, "There are more methods or tools than the page has figures for.")
+    : null;
+  const node = element(
+    "section",
+    { id, "aria-labelledby": `${id}-title` },
+    element("h2", { id: `${id}-title` }, title),
+    element("p", { class: "intro" }, intro),
+    place,
+    shown,
+    more,
+  );
   return {
     node,
     title,
     count: null,
     finish: () => show(methods.find((each) => each.answers !== null) ?? methods[0]),
-    filter(query) {
-      let count = 0;
-      for (const [at, line] of lines.entries()) {
-        line.hidden = !matches(query, index[at]);
-        count += line.hidden ? 0 : 1;
-      }
-      node.hidden = count === 0 && !isEmpty(query);
-      return count;
-    },
+    filter: (query) => filterRows(node, lines, index, query),
   };
 }
 
@@ -57,13 +66,48 @@ function latencySection(data) {
     intro: `From a request to its answer, as the recorder saw them. Percentiles are within ${Math.round(1000 * data.limits.precision) / 10} %.`,
     methods,
     partial: data.methodsArePartial,
-    columns: [["Distribution", { class: "mini-cell" }], ["Answers", { number: true }], ["p50", { number: true }], ["p95", { number: true }], ["p99", { number: true }], ["Slowest", { number: true }], ["Errors", { number: true }], ["Failed calls", { number: true }], ["Never answered", { number: true }]],
-    cells: (each) => [miniHistogram(each.latency.buckets), number(each.latency.count), duration(each.latency.p50), duration(each.latency.p95), duration(each.latency.p99), duration(each.latency.most), amount(each.errors), amount(each.failed), amount(each.unanswered)],
-    chart: (each) => histogram(`Response times of ${nameOf(each)}, ${counted(each.latency.count, "answer")}`, each.latency.buckets, duration, "answers"),
+    columns: [
+      ["Distribution", { class: "mini-cell" }],
+      ["Answers", { number: true }],
+      ["p50", { number: true }],
+      ["p95", { number: true }],
+      ["p99", { number: true }],
+      ["Slowest", { number: true }],
+      ["Errors", { number: true }],
+      ["Failed calls", { number: true }],
+      ["Never answered", { number: true }],
+    ],
+    cells: (each) => [
+      miniHistogram(each.latency.buckets),
+      number(each.latency.count),
+      duration(each.latency.p50),
+      duration(each.latency.p95),
+      duration(each.latency.p99),
+      duration(each.latency.most),
+      amount(each.errors),
+      amount(each.failed),
+      amount(each.unanswered),
+    ],
+    chart: (each) =>
+      histogram(
+        `Response times of ${nameOf(each)}, ${counted(each.latency.count, "answer")}`,
+        each.latency.buckets,
+        duration,
+        "answers",
+      ),
   });
   if (node !== null || data.totals.messages === 0) return node;
   const text = "The recording has no times, or no request with an answer: there are no response times.";
-  return { node: element("section", { id: "latency", "aria-labelledby": "latency-title" }, element("h2", { id: "latency-title" }, "Response times"), element("p", { class: "empty" }, text)), title: "Response times", count: null };
+  return {
+    node: element(
+      "section",
+      { id: "latency", "aria-labelledby": "latency-title" },
+      element("h2", { id: "latency-title" }, "Response times"),
+      element("p", { class: "empty" }, text),
+    ),
+    title: "Response times",
+    count: null,
+  };
 }
 
 function sizeCells(spread) {
@@ -71,8 +115,18 @@ function sizeCells(spread) {
 }
 
 function largest(data) {
-  const rows = data.largest.map((each) => [each.title, bytes(each.size), each.party, `${each.file}, line ${number(each.line)}`]);
-  return element("div", null, element("h3", null, "The largest messages"), table("The largest messages", [["Message"], ["Size", { number: true }], ["Sender"], ["Place"]], rows));
+  const rows = data.largest.map((each) => [
+    each.title,
+    bytes(each.size),
+    each.party,
+    `${each.file}, line ${number(each.line)}`,
+  ]);
+  return element(
+    "div",
+    null,
+    element("h3", null, "The largest messages"),
+    table("The largest messages", [["Message"], ["Size", { number: true }], ["Sender"], ["Place"]], rows),
+  );
 }
 
 function sizesSection(data) {
@@ -83,12 +137,24 @@ function sizesSection(data) {
     intro: "Of requests and notifications, and of their answers. Medians have the same precision as response times.",
     methods: data.methods,
     partial: data.methodsArePartial,
-    columns: [["Sent", { number: true }], ["Median sent", { number: true }], ["Largest sent", { number: true }], ["Answers", { number: true }], ["Median answer", { number: true }], ["Largest answer", { number: true }]],
+    columns: [
+      ["Sent", { number: true }],
+      ["Median sent", { number: true }],
+      ["Largest sent", { number: true }],
+      ["Answers", { number: true }],
+      ["Median answer", { number: true }],
+      ["Largest answer", { number: true }],
+    ],
     cells: (each) => [...sizeCells(each.sent), ...sizeCells(each.answers)],
     chart: (each) => {
       const spread = each.answers ?? each.sent;
       const what = each.answers ? "answers to" : "messages of";
-      return histogram(`Sizes of ${what} ${nameOf(each)}`, spread.buckets, bytes, each.answers ? "answers" : "messages");
+      return histogram(
+        `Sizes of ${what} ${nameOf(each)}`,
+        spread.buckets,
+        bytes,
+        each.answers ? "answers" : "messages",
+      );
     },
   });
   section?.node.append(largest(data));

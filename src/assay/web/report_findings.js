@@ -31,7 +31,8 @@ function extent(group) {
   const [first, last] = [group.first, group.last];
   if (first === null) return "";
   if (first[0] === last[0] && first[1] === last[1]) return placeText(first);
-  if (first[0] === last[0]) return `lines ${number(first[1])} to ${last[1] ? number(last[1]) : "the end"} of ${first[0]}`;
+  if (first[0] === last[0])
+    return `lines ${number(first[1])} to ${last[1] ? number(last[1]) : "the end"} of ${first[0]}`;
   return `from ${placeText(first)} to ${placeText(last)}`;
 }
 
@@ -39,10 +40,21 @@ class FindingRow {
   constructor(group, data, talks) {
     Object.assign(this, { group, data, talks });
     const samples = group.samples.map(([message, finding]) => [data.messages[message], finding]);
-    const texts = samples.flatMap(([message, finding]) => [message.title, message.text, message.findings[finding].expected, message.findings[finding].found]);
+    const texts = samples.flatMap(([message, finding]) => [
+      message.title,
+      message.text,
+      message.findings[finding].expected,
+      message.findings[finding].found,
+    ]);
     const rule = data.rules[group.rule];
     this.samples = samples;
-    const fields = { rule: group.rule, tool: `${group.tool} ${group.entry}`, method: group.method, server: group.server, level: group.level };
+    const fields = {
+      rule: group.rule,
+      tool: `${group.tool} ${group.entry}`,
+      method: group.method,
+      server: group.server,
+      level: group.level,
+    };
     this.entry = searchable(fields, group.place, group.party, group.first?.[0] ?? "", rule.asks, rule.fix, ...texts);
     this.node = null;
   }
@@ -59,21 +71,40 @@ class FindingRow {
       element("span", { class: "row-main" }, this.headline(), this.sentence()),
       element("span", { class: "row-count" }, number(group.count), element("span", { class: "times" }, " ×")),
     );
-    this.node = element("details", { class: "row", id: group.id, on: { toggle: () => this.toggled() } }, this.summary, this.body);
+    this.node = element(
+      "details",
+      { class: "row", id: group.id, on: { toggle: () => this.toggled() } },
+      this.summary,
+      this.body,
+    );
     return this.node;
   }
 
   headline() {
     const { group } = this;
     const about = [group.method, group.tool].filter(Boolean).join(" ") || "a message";
-    return element("span", { class: "row-title" }, code(group.rule), element("span", { class: "row-about" }, `${about} from the ${group.party}`), group.entry && element("span", { class: "row-about" }, group.entry), group.known && element("span", { class: "badge" }, "known"));
+    return element(
+      "span",
+      { class: "row-title" },
+      code(group.rule),
+      element("span", { class: "row-about" }, `${about} from the ${group.party}`),
+      group.entry && element("span", { class: "row-about" }, group.entry),
+      group.known && element("span", { class: "badge" }, "known"),
+    );
   }
 
   sentence() {
     const { group } = this;
     const first = this.samples[0]?.[0].findings[this.samples[0][1]];
-    const said = first ? [" expected ", prose(first.expected), ", found ", first.found] : ` ${this.data.rules[group.rule].asks}`;
-    return element("span", { class: "row-sentence" }, group.place ? element("code", { class: "row-place" }, group.place) : "the message:", said);
+    const said = first
+      ? [" expected ", prose(first.expected), ", found ", first.found]
+      : ` ${this.data.rules[group.rule].asks}`;
+    return element(
+      "span",
+      { class: "row-sentence" },
+      group.place ? element("code", { class: "row-place" }, group.place) : "the message:",
+      said,
+    );
   }
 
   toggled() {
@@ -85,11 +116,18 @@ class FindingRow {
 
   show() {
     if (this.body.childNodes.length > 0) return;
-    const where = [counted(this.group.count, "time"), extent(this.group), this.group.period && period(...this.group.period)].filter(Boolean).join("; ");
+    const where = [
+      counted(this.group.count, "time"),
+      extent(this.group),
+      this.group.period && period(...this.group.period),
+    ]
+      .filter(Boolean)
+      .join("; ");
     this.sample = element("div", { class: "sample" });
     const labels = this.samples.map((_, at) => [at, `${at + 1}`]);
     this.pager = labels.length > 1 ? choice("Which message", labels, 0, (at) => this.choose(at)) : null;
-    const pager = this.pager && element("div", { class: "pager" }, element("span", null, "Sample messages"), this.pager);
+    const pager =
+      this.pager && element("div", { class: "pager" }, element("span", null, "Sample messages"), this.pager);
     fill(this.body, element("p", { class: "quiet-text row-where" }, where), pager, this.sample);
     this.choose(0);
   }
@@ -102,7 +140,8 @@ class FindingRow {
     const [message, finding] = this.samples[at];
     const rule = this.data.rules[this.group.rule];
     const talk = this.talks.find(message);
-    const show = talk && element("p", { class: "no-print" }, element("a", { href: `#${talk.id}` }, "Show it in its conversation"));
+    const show =
+      talk && element("p", { class: "no-print" }, element("a", { href: `#${talk.id}` }, "Show it in its conversation"));
     fill(this.sample, findingView(message.findings[finding], message, rule, show ? [show] : []));
   }
 
@@ -134,20 +173,66 @@ export function findingsSection(data) {
       groups.set(name, [...(groups.get(name) ?? []), row]);
     }
     const parts = [...groups].map(([name, members]) => groupView(name, members, way, data));
-    const more = shown.length > most ? element("button", { type: "button", class: "more", on: { click: () => { most += 5 * PAGE; render(); } } }, `Show ${number(Math.min(5 * PAGE, shown.length - most))} more of ${number(shown.length)}`) : null;
-    const nothing = shown.length === 0 ? element("p", { class: "empty" }, rows.length === 0 ? "No findings: every message is valid." : "No finding matches the search.") : null;
+    const more =
+      shown.length > most
+        ? element(
+            "button",
+            {
+              type: "button",
+              class: "more",
+              on: {
+                click: () => {
+                  most += 5 * PAGE;
+                  render();
+                },
+              },
+            },
+            `Show ${number(Math.min(5 * PAGE, shown.length - most))} more of ${number(shown.length)}`,
+          )
+        : null;
+    const nothing =
+      shown.length === 0
+        ? element(
+            "p",
+            { class: "empty" },
+            rows.length === 0 ? "No findings: every message is valid." : "No finding matches the search.",
+          )
+        : null;
     list.className = `groups by-${way}`;
     fill(list, ...parts, more, nothing);
     return shown.length;
   };
 
   const ways = Object.keys(WAYS).filter((each) => each !== "server" || data.servers.length > 1);
-  const switched = choice("Group the findings by", ways.map((each) => [each, WAYS[each].label]), way, (chosen) => {
-    way = chosen;
-    render();
-  });
-  const left = data.leftOut > 0 ? element("p", { class: "remark" }, `${counted(data.leftOut, "finding")} of further kinds are not listed; assay check --format ndjson lists all.`) : null;
-  const head = element("div", { class: "section-head" }, element("h2", { id: "findings-title" }, "Findings"), rows.length > 1 && element("div", { class: "with-label no-print" }, element("span", { "aria-hidden": "true" }, "Group by"), switched));
+  const switched = choice(
+    "Group the findings by",
+    ways.map((each) => [each, WAYS[each].label]),
+    way,
+    (chosen) => {
+      way = chosen;
+      render();
+    },
+  );
+  const left =
+    data.leftOut > 0
+      ? element(
+          "p",
+          { class: "remark" },
+          `${counted(data.leftOut, "finding")} of further kinds are not listed; assay check --format ndjson lists all.`,
+        )
+      : null;
+  const head = element(
+    "div",
+    { class: "section-head" },
+    element("h2", { id: "findings-title" }, "Findings"),
+    rows.length > 1 &&
+      element(
+        "div",
+        { class: "with-label no-print" },
+        element("span", { "aria-hidden": "true" }, "Group by"),
+        switched,
+      ),
+  );
   const node = element("section", { id: "findings", "aria-labelledby": "findings-title" }, head, list, left);
   render();
 
@@ -189,7 +274,12 @@ function groupView(name, members, way, data) {
   return element(
     "section",
     { class: "group" },
-    element("div", { class: "group-head" }, element("h3", null, code(name)), element("span", { class: "group-count" }, counted(total, "finding"))),
+    element(
+      "div",
+      { class: "group-head" },
+      element("h3", null, code(name)),
+      element("span", { class: "group-count" }, counted(total, "finding")),
+    ),
     about,
     ...members.map((each) => each.build()),
   );

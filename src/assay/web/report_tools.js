@@ -13,19 +13,55 @@ const HINTS = {
 
 function hints(tool) {
   const words = Object.entries(tool.hints).map(([name, value]) => HINTS[name][value ? 0 : 1]);
-  return words.length > 0 ? element("span", { class: "tags" }, ...words.map((each) => element("span", { class: "tag" }, each))) : null;
+  return words.length > 0
+    ? element("span", { class: "tags" }, ...words.map((each) => element("span", { class: "tag" }, each)))
+    : null;
 }
 
 function nameCell(tool) {
-  const problems = tool.problems.map((each) => element("span", { class: `badge badge-${each.what === "withheld" ? "error" : "warning"}`, title: each.rules.join(", ") }, each.what));
+  const problems = tool.problems.map((each) =>
+    element(
+      "span",
+      { class: `badge badge-${each.what === "withheld" ? "error" : "warning"}`, title: each.rules.join(", ") },
+      each.what,
+    ),
+  );
   const title = tool.title && tool.title !== tool.name ? element("span", { class: "tool-title" }, tool.title) : null;
-  return element("div", { class: "tool" }, element("span", { class: "tool-name" }, element("button", { type: "button", class: "link", "data-row": true, title: "Search for this tool", on: { click: () => searchFor(`tool:"${tool.name}"`) } }, code(tool.name)), tool.server && element("span", { class: "quiet-text" }, ` ${tool.server}`), " ", ...problems), title, tool.description && element("span", { class: "tool-description" }, tool.description), hints(tool));
+  return element(
+    "div",
+    { class: "tool" },
+    element(
+      "span",
+      { class: "tool-name" },
+      element(
+        "button",
+        {
+          type: "button",
+          class: "link",
+          "data-row": true,
+          title: "Search for this tool",
+          on: { click: () => searchFor(`tool:"${tool.name}"`) },
+        },
+        code(tool.name),
+      ),
+      tool.server && element("span", { class: "quiet-text" }, ` ${tool.server}`),
+      " ",
+      ...problems,
+    ),
+    title,
+    tool.description && element("span", { class: "tool-description" }, tool.description),
+    hints(tool),
+  );
 }
 
 /** Recordings without names of servers may have many of them: their tools do not add up. */
 function totalOfLists(data) {
   const without = data.tools.filter((each) => !each.hasOutput).length;
-  return element("li", null, `${counted(data.tools.length, "tool")} in ${counted(data.lists.count, "list")}; the largest list costs about ${counted(data.lists.tokens, "token")} in every request of a client that sends all of it; ${number(without)} without an outputSchema`);
+  return element(
+    "li",
+    null,
+    `${counted(data.tools.length, "tool")} in ${counted(data.lists.count, "list")}; the largest list costs about ${counted(data.lists.tokens, "token")} in every request of a client that sends all of it; ${number(without)} without an outputSchema`,
+  );
 }
 
 function totals(tools) {
@@ -34,39 +70,100 @@ function totals(tools) {
   return [...servers].map(([server, own]) => {
     const tokens = own.reduce((sum, each) => sum + each.tokens, 0);
     const without = own.filter((each) => !each.hasOutput).length;
-    return element("li", null, server ? [element("strong", null, server), ": "] : null, `${counted(own.length, "tool")}, about ${counted(tokens, "token")} in every request of a client that sends them all; ${without === 0 ? "all have an outputSchema" : `${number(without)} without an outputSchema`}`);
+    return element(
+      "li",
+      null,
+      server ? [element("strong", null, server), ": "] : null,
+      `${counted(own.length, "tool")}, about ${counted(tokens, "token")} in every request of a client that sends them all; ${without === 0 ? "all have an outputSchema" : `${number(without)} without an outputSchema`}`,
+    );
   });
 }
 
 const PAGE = 40;
 /** Tools that are shown at first. */
 
-const COLUMNS = [["Tool"], ["Calls", { number: true }], ["Errors", { number: true }], ["Findings", { number: true }], ["p95", { number: true }], ["Tokens", { number: true }], ["Output schema"], ["Versions", { number: true }]];
+const COLUMNS = [
+  ["Tool"],
+  ["Calls", { number: true }],
+  ["Errors", { number: true }],
+  ["Findings", { number: true }],
+  ["p95", { number: true }],
+  ["Tokens", { number: true }],
+  ["Output schema"],
+  ["Versions", { number: true }],
+];
 
 /** Return the section. */
 export function toolsSection(data) {
   const { tools } = data;
   if (tools.length === 0) {
     const text = "No list of tools is in the recording.";
-    return { node: element("section", { id: "tools", "aria-labelledby": "tools-title" }, element("h2", { id: "tools-title" }, "Tools"), element("p", { class: "empty" }, text)), title: "Tools", count: 0 };
+    return {
+      node: element(
+        "section",
+        { id: "tools", "aria-labelledby": "tools-title" },
+        element("h2", { id: "tools-title" }, "Tools"),
+        element("p", { class: "empty" }, text),
+      ),
+      title: "Tools",
+      count: 0,
+    };
   }
-  const cells = (tool) => [nameCell(tool), amount(tool.calls), amount(tool.errors), amount(tool.findings), tool.p95 === null ? "–" : duration(tool.p95), number(tool.tokens), tool.hasOutput ? "yes" : "no", number(tool.versions)];
-  const shown = table("Tools", COLUMNS, tools.map((each) => ({ cells: cells(each) })));
+  const cells = (tool) => [
+    nameCell(tool),
+    amount(tool.calls),
+    amount(tool.errors),
+    amount(tool.findings),
+    tool.p95 === null ? "–" : duration(tool.p95),
+    number(tool.tokens),
+    tool.hasOutput ? "yes" : "no",
+    number(tool.versions),
+  ];
+  const shown = table(
+    "Tools",
+    COLUMNS,
+    tools.map((each) => ({ cells: cells(each) })),
+  );
   const lines = [...shown.querySelectorAll("tbody tr")];
-  const index = tools.map((each) => searchable({ tool: each.name, server: each.server, rule: each.problems.map((problem) => problem.rules.join(" ")).join(" ") }, each.title, each.description));
-  const partial = data.toolsArePartial ? element("p", { class: "remark" }, `The page has ${counted(tools.length, "tool")}; there are more.`) : null;
+  const index = tools.map((each) =>
+    searchable(
+      { tool: each.name, server: each.server, rule: each.problems.map((problem) => problem.rules.join(" ")).join(" ") },
+      each.title,
+      each.description,
+    ),
+  );
+  const partial = data.toolsArePartial
+    ? element("p", { class: "remark" }, `The page has ${counted(tools.length, "tool")}; there are more.`)
+    : null;
   const node = element(
     "section",
     { id: "tools", "aria-labelledby": "tools-title" },
     element("h2", { id: "tools-title" }, "Tools"),
-    element("p", { class: "intro" }, `As the servers listed them last. Tokens are an estimate: the characters of a definition as compact JSON, divided by ${data.limits.charactersPerToken}. Errors are error answers and results with isError.`),
-    element("ul", { class: "totals" }, ...(data.servers.length === 0 && data.files.length > 1 ? [totalOfLists(data)] : totals(tools))),
+    element(
+      "p",
+      { class: "intro" },
+      `As the servers listed them last. Tokens are an estimate: the characters of a definition as compact JSON, divided by ${data.limits.charactersPerToken}. Errors are error answers and results with isError.`,
+    ),
+    element(
+      "ul",
+      { class: "totals" },
+      ...(data.servers.length === 0 && data.files.length > 1 ? [totalOfLists(data)] : totals(tools)),
+    ),
     shown,
     partial,
   );
   let query = { words: [], fields: [] };
   let most = PAGE;
-  const more = element("button", { type: "button", class: "more", on: { click: () => { most = tools.length; render(); } } });
+  const more = element("button", {
+    type: "button",
+    class: "more",
+    on: {
+      click: () => {
+        most = tools.length;
+        render();
+      },
+    },
+  });
   shown.after(more);
   const render = () => {
     let count = 0;

@@ -1,29 +1,47 @@
 /** The top of the report: the verdict, the figures that explain it, what could not be seen; and the list of files. */
 
 import { amount, code, element, table } from "./dom.js";
-import { isEmpty, matches, searchable } from "./search.js";
+import { filterRows, searchable } from "./search.js";
 import { bytes, counted, duration, number, period } from "./text.js";
 
 function tile(title, value, detail) {
-  return element("div", { class: "tile" }, element("dt", null, title), element("dd", null, element("span", { class: "value" }, value), detail && element("span", { class: "detail" }, detail)));
+  return element(
+    "div",
+    { class: "tile" },
+    element("dt", null, title),
+    element(
+      "dd",
+      null,
+      element("span", { class: "value" }, value),
+      detail && element("span", { class: "detail" }, detail),
+    ),
+  );
 }
 
 function findingsTile(totals) {
   const levels = ["error", "warning", "note"].filter((level) => totals[level] > 0);
-  const detail = levels.map((level) => element("span", { class: `level tone-${level}` }, counted(totals[level], level)));
+  const detail = levels.map((level) =>
+    element("span", { class: `level tone-${level}` }, counted(totals[level], level)),
+  );
   return tile("Findings", number(totals.findings), detail.length > 0 ? detail : "none");
 }
 
 function timeTile(data) {
   if (data.period === null) return tile("Time", "–", "the recording has no times");
   const [first, last] = data.period;
-  const partial = data.timed < data.totals.messages ? `; ${counted(data.totals.messages - data.timed, "message")} without a time` : "";
+  const partial =
+    data.timed < data.totals.messages
+      ? `; ${counted(data.totals.messages - data.timed, "message")} without a time`
+      : "";
   return tile("Time", duration((last - first) * 1000), period(first, last) + partial);
 }
 
 function conversationsTile(data) {
   const { conversations, conversationsAreExact } = data.totals;
-  const servers = data.servers.length > 0 ? `${data.servers.length === 1 ? "server" : `${data.servers.length} servers:`} ${data.servers.slice(0, 3).join(", ")}${data.servers.length > 3 ? " …" : ""}` : null;
+  const servers =
+    data.servers.length > 0
+      ? `${data.servers.length === 1 ? "server" : `${data.servers.length} servers:`} ${data.servers.slice(0, 3).join(", ")}${data.servers.length > 3 ? " …" : ""}`
+      : null;
   return tile("Conversations", `${conversationsAreExact ? "" : "about "}${number(conversations)}`, servers);
 }
 
@@ -40,14 +58,22 @@ const NOT_OBSERVED = /^read as (.*?); not observed: (.*)$/;
 function remarksOf(data) {
   const found = new Map();
   for (const file of data.files)
-    for (const remark of [...file.remarks, ...(file.error ? [file.error] : [])]) found.set(remark, [...(found.get(remark) ?? []), file.name]);
+    for (const remark of [...file.remarks, ...(file.error ? [file.error] : [])])
+      found.set(remark, [...(found.get(remark) ?? []), file.name]);
   for (const remark of data.remarks) found.set(remark, []);
   return found;
 }
 
 function filesOf(names) {
   if (names.length === 0) return null;
-  return [" ", element("span", { class: "quiet-text" }, names.length === 1 ? `(${names[0]})` : `(${counted(names.length, "file")})`)];
+  return [
+    " ",
+    element(
+      "span",
+      { class: "quiet-text" },
+      names.length === 1 ? `(${names[0]})` : `(${counted(names.length, "file")})`,
+    ),
+  ];
 }
 
 function remarks(data) {
@@ -55,11 +81,25 @@ function remarks(data) {
     const hidden = NOT_OBSERVED.exec(remark);
     if (hidden === null) return element("li", null, remark, filesOf(names));
     const parts = hidden[2].split("; ").map((each) => element("li", null, each));
-    return element("li", null, `Read as ${hidden[1]}, which does not show the following`, filesOf(names), "; not observed is not passed:", element("ul", null, ...parts));
+    return element(
+      "li",
+      null,
+      `Read as ${hidden[1]}, which does not show the following`,
+      filesOf(names),
+      "; not observed is not passed:",
+      element("ul", null, ...parts),
+    );
   });
-  const stale = data.stale.map((each) => element("li", null, "No longer found, remove it from the baseline: ", code(each)));
+  const stale = data.stale.map((each) =>
+    element("li", null, "No longer found, remove it from the baseline: ", code(each)),
+  );
   if (items.length + stale.length === 0) return null;
-  return element("aside", { class: "notice", "aria-labelledby": "limits" }, element("h2", { id: "limits" }, "What this report cannot show"), element("ul", null, ...items, ...stale));
+  return element(
+    "aside",
+    { class: "notice", "aria-labelledby": "limits" },
+    element("h2", { id: "limits" }, "What this report cannot show"),
+    element("ul", null, ...items, ...stale),
+  );
 }
 
 /** The names of up to three files; of more, their number, and the directory if they share one. */
@@ -69,7 +109,9 @@ function filesText(data) {
   if (total <= 3) return names.join(", ");
   const folders = new Set(names.map((each) => each.slice(0, each.lastIndexOf("/") + 1)));
   const [folder] = folders;
-  return folders.size === 1 && folder !== "" ? `${counted(total, "file")} in ${folder}` : `${names.slice(0, 2).join(", ")} and ${counted(total - 2, "more file")}`;
+  return folders.size === 1 && folder !== ""
+    ? `${counted(total, "file")} in ${folder}`
+    : `${names.slice(0, 2).join(", ")} and ${counted(total - 2, "more file")}`;
 }
 
 /** Return the first section. */
@@ -111,25 +153,45 @@ const COLUMNS = [
 export function filesSection(data) {
   const rows = data.files.map((file) => ({
     file,
-    cells: [file.name, number(file.messages), number(file.good), amount(file.refused), amount(file.quarantined), amount(file.reported), amount(file.unanswered), file.revision ?? "–", file.error ? "no: error" : file.isComplete ? "yes" : "no"],
+    cells: [
+      file.name,
+      number(file.messages),
+      number(file.good),
+      amount(file.refused),
+      amount(file.quarantined),
+      amount(file.reported),
+      amount(file.unanswered),
+      file.revision ?? "–",
+      file.error ? "no: error" : file.isComplete ? "yes" : "no",
+    ],
   }));
-  const shown = table("Files", COLUMNS, rows.map(({ cells }) => ({ cells })));
+  const shown = table(
+    "Files",
+    COLUMNS,
+    rows.map(({ cells }) => ({ cells })),
+  );
   const lines = [...shown.querySelectorAll("tbody tr")];
-  const index = rows.map(({ file }) => searchable({}, file.name, ...file.remarks, file.error ?? "", file.revision ?? ""));
-  const more = data.moreFiles.files ? element("p", { class: "remark" }, `and ${counted(data.moreFiles.files, "more file")}, ${number(data.moreFiles.problems)} with problems`) : null;
-  const node = element("section", { id: "files", "aria-labelledby": "files-title" }, element("h2", { id: "files-title" }, "Files"), shown, more);
+  const index = rows.map(({ file }) =>
+    searchable({}, file.name, ...file.remarks, file.error ?? "", file.revision ?? ""),
+  );
+  const more = data.moreFiles.files
+    ? element(
+        "p",
+        { class: "remark" },
+        `and ${counted(data.moreFiles.files, "more file")}, ${number(data.moreFiles.problems)} with problems`,
+      )
+    : null;
+  const node = element(
+    "section",
+    { id: "files", "aria-labelledby": "files-title" },
+    element("h2", { id: "files-title" }, "Files"),
+    shown,
+    more,
+  );
   return {
     node,
     title: "Files",
     count: data.files.length + (data.moreFiles.files ?? 0),
-    filter(query) {
-      let count = 0;
-      for (const [at, line] of lines.entries()) {
-        line.hidden = !matches(query, index[at]);
-        count += line.hidden ? 0 : 1;
-      }
-      node.hidden = count === 0 && !isEmpty(query);
-      return count;
-    },
+    filter: (query) => filterRows(node, lines, index, query),
   };
 }

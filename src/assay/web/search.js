@@ -25,7 +25,9 @@ export function isEmpty(query) {
 
 /** Return an entry to search: *fields* by name, and all texts in which words are found. */
 export function searchable(fields, ...texts) {
-  const lower = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value ?? "").toLowerCase()]));
+  const lower = Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, String(value ?? "").toLowerCase()]),
+  );
   return { fields: lower, text: [...Object.values(lower), ...texts].join("\n").toLowerCase() };
 }
 
@@ -35,6 +37,17 @@ export function matches(query, entry) {
     query.words.every((word) => entry.text.includes(word)) &&
     query.fields.every(([name, value]) => (entry.fields[name] ?? "").includes(value))
   );
+}
+
+/** Hide the *rows* whose entry in *index* does not match, and *section* if none does; return the number of others. */
+export function filterRows(section, rows, index, query) {
+  let count = 0;
+  for (const [at, row] of rows.entries()) {
+    row.hidden = !matches(query, index[at]);
+    count += row.hidden ? 0 : 1;
+  }
+  section.hidden = count === 0 && !isEmpty(query);
+  return count;
 }
 
 const SEARCH = "assay-search";

@@ -58,15 +58,28 @@ function scaled(value, units) {
   return `${short(value / factor)} ${unit}`;
 }
 
-const SIZES = [[1, "B"], [1024, "KiB"], [1024 ** 2, "MiB"], [1024 ** 3, "GiB"]];
+const SIZES = [
+  [1, "B"],
+  [1024, "KiB"],
+  [1024 ** 2, "MiB"],
+  [1024 ** 3, "GiB"],
+];
 
 /** A number of bytes: "17.3 KiB". */
 export function bytes(value) {
   return value < 1 ? "0 B" : scaled(value, SIZES);
 }
 
-const DURATIONS = [[1, "µs"], [1e3, "ms"], [1e6, "s"]];
-const LONG_DURATIONS = [[86_400e6, "d", 3600e6, "h"], [3600e6, "h", 60e6, "min"], [60e6, "min", 1e6, "s"]];
+const DURATIONS = [
+  [1, "µs"],
+  [1e3, "ms"],
+  [1e6, "s"],
+];
+const LONG_DURATIONS = [
+  [86_400e6, "d", 3600e6, "h"],
+  [3600e6, "h", 60e6, "min"],
+  [60e6, "min", 1e6, "s"],
+];
 
 /** A duration, given in microseconds: "12.4 ms", "7 min 41 s". */
 export function duration(microseconds) {

@@ -18,10 +18,17 @@ function remember(theme) {
   }
 }
 
+function preferred() {
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
 /** Return the theme in use: light or dark. */
 export function theme() {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  return document.documentElement.dataset.theme;
+}
+
+function use(name) {
+  document.documentElement.dataset.theme = name;
 }
 
 function label(button) {
@@ -30,20 +37,25 @@ function label(button) {
   button.setAttribute("aria-label", `Use ${other} colours`);
 }
 
-/** Make *button* switch between light and dark; *changed* is called after every change. */
+/** Choose the theme, and make *button* switch it; *changed* is called after every change. */
 export function switchTheme(button, changed) {
-  const before = remembered();
-  if (before === "light" || before === "dark") document.documentElement.dataset.theme = before;
+  let chosen = remembered();
   const update = () => {
+    use(chosen === "light" || chosen === "dark" ? chosen : preferred());
     label(button);
     changed();
   };
   button.addEventListener("click", () => {
-    const other = theme() === "dark" ? "light" : "dark";
-    document.documentElement.dataset.theme = other;
-    remember(other);
+    chosen = theme() === "dark" ? "light" : "dark";
+    remember(chosen);
     update();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
-  label(button);
+  // Charts are pictures: on paper they need the light colours, too.
+  addEventListener("beforeprint", () => {
+    use("light");
+    changed();
+  });
+  addEventListener("afterprint", update);
+  update();
 }

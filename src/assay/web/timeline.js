@@ -41,7 +41,14 @@ function read([line, time, party, kind, title, size, outcome, answer, groups]) {
     title,
     size,
     outcome,
-    answer: answer && { line: answerLine, time: answerTime, kind: answerKind, size: answerSize, outcome: answerOutcome, groups: answerGroups },
+    answer: answer && {
+      line: answerLine,
+      time: answerTime,
+      kind: answerKind,
+      size: answerSize,
+      outcome: answerOutcome,
+      groups: answerGroups,
+    },
     groups,
   };
 }
@@ -57,7 +64,11 @@ function barOf(row, scale, order) {
   const kind = row.answer || isOpen ? "bar" : "dot";
   const style = { "--from": `${start.toFixed(3)}%`, "--length": `${(end - start).toFixed(3)}%` };
   const tone = { good: "good", report: "warning", missing: "warning" }[worst(row)] ?? "error";
-  return element("span", { class: "track", "aria-hidden": "true" }, element("span", { class: `${kind} tone-${tone}${isOpen ? " open-end" : ""}`, style }));
+  return element(
+    "span",
+    { class: "track", "aria-hidden": "true" },
+    element("span", { class: `${kind} tone-${tone}${isOpen ? " open-end" : ""}`, style }),
+  );
 }
 
 function took(row, scale) {
@@ -69,11 +80,19 @@ function rowView(row, order, scale, open) {
   const lane = element(
     "span",
     { class: `lane lane-${row.party}` },
-    element("span", { class: "arrow", role: "img", "aria-label": `from the ${row.party}` }, row.party === "client" ? "→" : "←"),
+    element(
+      "span",
+      { class: "arrow", role: "img", "aria-label": `from the ${row.party}` },
+      row.party === "client" ? "→" : "←",
+    ),
     " ",
     element("span", { class: "title" }, row.title),
   );
-  const size = row.answer ? `${bytes(row.size)} · ${bytes(row.answer.size)}` : row.kind === "missing" ? "" : bytes(row.size);
+  const size = row.answer
+    ? `${bytes(row.size)} · ${bytes(row.answer.size)}`
+    : row.kind === "missing"
+      ? ""
+      : bytes(row.size);
   const shown = worst(row);
   const lines = [row.line, row.answer?.line].filter(Boolean).map(number).join(", ");
   const cells = [
@@ -86,7 +105,11 @@ function rowView(row, order, scale, open) {
   ];
   const opened = shown === "good" ? null : open(row);
   if (opened === null) return element("li", { class: "step", title: lines ? `line ${lines}` : null }, ...cells);
-  return element("li", null, element("button", { type: "button", class: "step has-finding", "data-row": true, on: { click: opened } }, ...cells));
+  return element(
+    "li",
+    null,
+    element("button", { type: "button", class: "step has-finding", "data-row": true, on: { click: opened } }, ...cells),
+  );
 }
 
 function notes(talk, scale) {
@@ -102,7 +125,12 @@ export function timelineView(talk, open) {
   const rows = talk.rows.map(read);
   const scale = new Scale(rows);
   const axis = scale.isTimed
-    ? element("div", { class: "axis", "aria-hidden": "true" }, element("span", null, "0"), element("span", null, duration(scale.span * 1000)))
+    ? element(
+        "div",
+        { class: "axis", "aria-hidden": "true" },
+        element("span", null, "0"),
+        element("span", null, duration(scale.span * 1000)),
+      )
     : null;
   const head = element(
     "div",
