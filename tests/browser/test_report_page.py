@@ -268,6 +268,15 @@ def test_an_address_opens_a_finding_or_a_conversation(timed_page: Path, opened: 
     expect(rows(page).first).to_be_visible()
 
 
+def test_a_link_to_something_that_the_search_hides_clears_the_search(timed_page: Path, opened: Opened) -> None:
+    page = opened(timed_page)
+    page.get_by_role("searchbox").fill("rule:contract/input")
+    other = next(each for each in page_data(timed_page.read_text())["groups"] if each["rule"] == "contract/output")
+    page.evaluate("(name) => { location.hash = name; }", other["id"])
+    expect(page.locator(f'details[id="{other["id"]}"] .finding')).to_be_visible()
+    expect(page.get_by_role("searchbox")).to_have_value("")
+
+
 def test_opening_a_finding_changes_the_address(timed_page: Path, opened: Opened) -> None:
     page = opened(timed_page)
     found = open_row(page, "contract/input")

@@ -76,7 +76,12 @@ export function amount(value) {
   return element("span", { class: value === 0 ? "zero" : null }, number(value));
 }
 
-/** Return a table. *columns*: `[title, {number: true, class}]`; *rows*: arrays of cells, or `{cells, ...attributes}`. */
+/** Return a button for what a list does not show yet. */
+export function moreButton(text, click) {
+  return element("button", { type: "button", class: "more", on: { click } }, text);
+}
+
+/** Return a table. *columns*: `[title, {number, class}]`; *rows*: arrays of cells, or `{cells, ...attributes}`. */
 export function table(caption, columns, rows) {
   const kinds = columns.map(([, options]) => [options?.number && "number", options?.class].filter(Boolean).join(" "));
   const head = columns.map(([title], at) => element("th", { scope: "col", class: kinds[at] || null }, title));

@@ -1,8 +1,8 @@
 /**
  * Reads JSON text into nodes that know where they are in the text.
  *
- * Unlike `JSON.parse` it keeps the spelling of numbers and all members with the same key. It also reads what a shortened
- * message has in place of missing parts: `…12` for twelve elements, and `"abc"…` for a string that goes on.
+ * Unlike `JSON.parse` it keeps the spelling of numbers, and all members with the same key. It also reads what a
+ * shortened message has in place of missing parts: `…12` for twelve elements, `"abc"…` for a string that goes on.
  */
 
 const SPACE = /[ \t\r\n]*/y;

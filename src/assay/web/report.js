@@ -49,7 +49,8 @@ function footer(data) {
     element(
       "p",
       null,
-      `Made by assay ${data.generator.version}${made}. Secrets are masked. The page is complete: it loads nothing from the network.`,
+      `Made by assay ${data.generator.version}${made}. Secrets are masked. `,
+      "The page is complete: it loads nothing from the network.",
     ),
     element(
       "p",

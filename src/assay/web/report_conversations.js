@@ -1,8 +1,8 @@
 /** The conversations of the report: a list, and the timeline of one of them. */
 
 import { activity } from "./charts.js";
-import { element, fill } from "./dom.js";
-import { isEmpty, matches, searchable } from "./search.js";
+import { element, fill, moreButton } from "./dom.js";
+import { isEmpty, matches, NOTHING, searchable, searchFor } from "./search.js";
 import { counted, duration, number, time } from "./text.js";
 import { timelineView } from "./timeline.js";
 
@@ -42,164 +42,144 @@ function activityChart(data) {
   );
 }
 
+function entryOf(talk) {
+  const titles = talk.rows.map((row) => row[4]).join(" ");
+  const fields = { server: talk.server, method: titles, tool: titles };
+  return searchable(fields, nameOf(talk), talk.file, talk.client, talk.peer, talk.revision ?? "");
+}
+
+function areAlike(talks, valueOf) {
+  return new Set(talks.map(valueOf)).size === 1;
+}
+
+/** The list of conversations, and the timeline of the chosen one. */
+class Conversations {
+  constructor(data, openFinding) {
+    this.data = data;
+    this.openFinding = openFinding;
+    this.title = "Conversations";
+    this.count = data.totals.conversations;
+    this.groups = new Set(data.groups.map((each) => each.id));
+    this.isAlike = {
+      parties: areAlike(data.talks, partiesOf),
+      revision: areAlike(data.talks, (each) => each.revision),
+      file: areAlike(data.talks, (each) => each.file),
+    };
+    this.items = data.talks.map((talk) => ({ talk, entry: entryOf(talk), button: null }));
+    this.chosen = null;
+    this.most = PAGE;
+    this.query = NOTHING;
+    this.list = element("ul", { class: "talks" });
+    const label = "Timeline of the chosen conversation";
+    this.panel = element("div", {
+      class: "panel",
+      id: "timeline",
+      role: "region",
+      "aria-label": label,
+      tabindex: "-1",
+    });
+    this.node = this.section();
+  }
+
+  section() {
+    const box = { class: "talks-box", tabindex: "0", role: "group", "aria-label": "All conversations" };
+    return element(
+      "section",
+      { id: "conversations", "aria-labelledby": "conversations-title" },
+      element("h2", { id: "conversations-title" }, "Conversations"),
+      activityChart(this.data),
+      this.data.talksArePartial && this.sampled(),
+      element("div", { class: "conversations" }, element("div", box, this.list), this.panel),
+    );
+  }
+
+  sampled() {
+    const { talks, totals, limits } = this.data;
+    const total = `${totals.conversationsAreExact ? "" : "about "}${number(totals.conversations)}`;
+    return element(
+      "p",
+      { class: "remark" },
+      `The page has ${number(talks.length)} of ${total} conversations: `,
+      "a random sample, always the same for the same recording, and some with findings. ",
+      `Of each it has up to ${number(limits.rows)} messages.`,
+    );
+  }
+
+  /** Return what a click on a row of the timeline does: it opens a finding of its messages; null without one. */
+  opener(row) {
+    for (const each of [row, row.answer]) {
+      const found = each?.groups.find((name) => this.groups.has(name));
+      if (found) return () => this.openFinding(found, each.line);
+    }
+    return null;
+  }
+
+  choose(item) {
+    this.chosen = item;
+    for (const each of this.items) each.button?.setAttribute("aria-pressed", String(each === item));
+    fill(
+      this.panel,
+      element("h3", null, nameOf(item.talk)),
+      element("p", { class: "quiet-text" }, detailOf(item.talk)),
+      timelineView(item.talk, (row) => this.opener(row)),
+    );
+  }
+
+  buttonOf(item) {
+    const { talk } = item;
+    const tone = talk.stopped > 0 ? "error" : "warning";
+    const found = element("span", { class: `talk-findings tone-${tone}` }, counted(talk.findings, "finding"));
+    const pressed = String(item === this.chosen);
+    item.button ??= element(
+      "button",
+      { type: "button", "data-row": true, "aria-pressed": pressed, on: { click: () => this.choose(item) } },
+      element("span", { class: "talk-name" }, nameOf(talk)),
+      element("span", { class: "talk-counts" }, counted(talk.messages, "message"), talk.findings > 0 && found),
+      element("span", { class: "talk-detail" }, detailOf(talk, this.isAlike)),
+    );
+    return item.button;
+  }
+
+  render() {
+    const shown = this.items.filter((each) => matches(this.query, each.entry));
+    const buttons = shown.slice(0, this.most).map((each) => this.buttonOf(each));
+    if (shown.length > this.most) buttons.push(moreButton(`Show all ${number(shown.length)}`, () => this.showAll()));
+    fill(this.list, ...buttons.map((each) => element("li", null, each)));
+    this.node.hidden = shown.length === 0 && !isEmpty(this.query);
+    return shown;
+  }
+
+  showAll() {
+    this.most = Infinity;
+    this.render();
+  }
+
+  finish() {
+    this.choose(this.render()[0]);
+  }
+
+  filter(query) {
+    this.query = query;
+    const shown = this.render();
+    if (shown.length > 0 && !shown.includes(this.chosen)) this.choose(shown[0]);
+    return shown.length;
+  }
+
+  open(id) {
+    const item = this.items.find((each) => each.talk.id === id);
+    if (item === undefined) return false;
+    if (!matches(this.query, item.entry)) searchFor("");
+    this.most = Math.max(this.most, this.items.indexOf(item) + 1);
+    this.render();
+    this.choose(item);
+    this.panel.focus({ preventScroll: true });
+    this.node.scrollIntoView({ block: "start" });
+    return true;
+  }
+}
+
 /** Return the section. *openFinding* opens a group of findings. */
 export function conversationsSection(data, openFinding) {
   if (data.talks.length === 0) return { node: null, title: "Conversations", count: null };
-  const panel = element("div", {
-    class: "panel",
-    id: "timeline",
-    role: "region",
-    "aria-label": "Timeline of the chosen conversation",
-    tabindex: "-1",
-  });
-  const list = element("ul", { class: "talks" });
-
-  const known = new Set(data.groups.map((each) => each.id));
-  const opener = (row) => {
-    for (const each of [row, row.answer]) {
-      const found = each?.groups.find((name) => known.has(name));
-      if (found) return () => openFinding(found, each.line);
-    }
-    return null;
-  };
-
-  const differ = (values) => new Set(values).size > 1;
-  const isAlike = {
-    parties: !differ(data.talks.map(partiesOf)),
-    revision: !differ(data.talks.map((each) => each.revision)),
-    file: !differ(data.talks.map((each) => each.file)),
-  };
-  const entries = data.talks.map((talk) => ({
-    talk,
-    entry: searchable(
-      {
-        server: talk.server,
-        method: talk.rows.map((row) => row[4]).join(" "),
-        tool: talk.rows.map((row) => row[4]).join(" "),
-      },
-      nameOf(talk),
-      talk.file,
-      talk.client,
-      talk.peer,
-      talk.revision ?? "",
-    ),
-  }));
-  let chosen = null;
-  let most = PAGE;
-  let query = { words: [], fields: [] };
-
-  const choose = (item) => {
-    chosen = item;
-    for (const each of entries) each.button?.setAttribute("aria-pressed", String(each === item));
-    fill(
-      panel,
-      element("h3", null, nameOf(item.talk)),
-      element("p", { class: "quiet-text" }, detailOf(item.talk)),
-      timelineView(item.talk, opener),
-    );
-  };
-  const buttonOf = (item) => {
-    const { talk } = item;
-    item.button ??= element(
-      "button",
-      {
-        type: "button",
-        "data-row": true,
-        "aria-pressed": "false",
-        "aria-controls": "timeline",
-        on: { click: () => choose(item) },
-      },
-      element("span", { class: "talk-name" }, nameOf(talk)),
-      element(
-        "span",
-        { class: "talk-counts" },
-        counted(talk.messages, "message"),
-        talk.findings > 0 &&
-          element(
-            "span",
-            { class: `talk-findings tone-${talk.stopped > 0 ? "error" : "warning"}` },
-            counted(talk.findings, "finding"),
-          ),
-      ),
-      element("span", { class: "talk-detail" }, detailOf(talk, isAlike)),
-    );
-    return item.button;
-  };
-  const render = () => {
-    const shown = entries.filter((each) => matches(query, each.entry));
-    const more =
-      shown.length > most
-        ? element(
-            "li",
-            null,
-            element(
-              "button",
-              {
-                type: "button",
-                class: "more",
-                on: {
-                  click: () => {
-                    most += 1000;
-                    render();
-                  },
-                },
-              },
-              `Show all ${number(shown.length)}`,
-            ),
-          )
-        : null;
-    fill(list, ...shown.slice(0, most).map((each) => element("li", null, buttonOf(each))), more);
-    return shown.length;
-  };
-
-  const total = data.totals.conversations;
-  const sampled = data.talksArePartial
-    ? element(
-        "p",
-        { class: "remark" },
-        `The page has ${number(data.talks.length)} of ${data.totals.conversationsAreExact ? "" : "about "}${number(total)} conversations: a random sample, always the same for the same recording, and some with findings. Of each it has up to ${number(data.limits.rows)} messages.`,
-      )
-    : null;
-  const node = element(
-    "section",
-    { id: "conversations", "aria-labelledby": "conversations-title" },
-    element("h2", { id: "conversations-title" }, "Conversations"),
-    activityChart(data),
-    sampled,
-    element(
-      "div",
-      { class: "conversations" },
-      element("div", { class: "talks-box", tabindex: "0", role: "group", "aria-label": "All conversations" }, list),
-      panel,
-    ),
-  );
-  return {
-    node,
-    title: "Conversations",
-    count: total,
-    finish() {
-      render();
-      choose(entries[0]);
-    },
-    filter(wanted) {
-      query = wanted;
-      const count = render();
-      node.hidden = count === 0 && !isEmpty(wanted);
-      const first = entries.find((each) => matches(query, each.entry));
-      if (first !== undefined && (chosen === null || !matches(query, chosen.entry))) choose(first);
-      return count;
-    },
-    open(id) {
-      const item = entries.find((each) => each.talk.id === id);
-      if (item === undefined) return false;
-      query = { words: [], fields: [] };
-      most = Math.max(most, entries.indexOf(item) + 1);
-      node.hidden = false;
-      render();
-      choose(item);
-      panel.focus({ preventScroll: true });
-      node.scrollIntoView({ block: "start" });
-      return true;
-    },
-  };
+  return new Conversations(data, openFinding);
 }

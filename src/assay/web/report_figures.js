@@ -59,11 +59,12 @@ function figureSection({ id, title, noun, intro, columns, methods, cells, chart,
 
 function latencySection(data) {
   const methods = data.methods.filter((each) => each.latency !== null);
+  const percent = Math.round(1000 * data.limits.precision) / 10;
   const node = figureSection({
     id: "latency",
     title: "Response times",
     noun: "latency response time",
-    intro: `From a request to its answer, as the recorder saw them. Percentiles are within ${Math.round(1000 * data.limits.precision) / 10} %.`,
+    intro: `From a request to its answer, as the recorder saw them. Percentiles are within ${percent} %.`,
     methods,
     partial: data.methodsArePartial,
     columns: [

@@ -1,8 +1,8 @@
 /** The findings of the report: in groups by rule, tool, place or server; each opens to its messages. */
 
-import { choice, code, element, fill } from "./dom.js";
+import { choice, code, element, fill, moreButton } from "./dom.js";
 import { findingView, levelBadge, prose } from "./finding_view.js";
-import { isEmpty, matches, searchable } from "./search.js";
+import { matches, NOTHING, searchable, searchFor } from "./search.js";
 import { counted, number, period } from "./text.js";
 
 const PAGE = 100;
@@ -37,8 +37,8 @@ function extent(group) {
 }
 
 class FindingRow {
-  constructor(group, data, talks) {
-    Object.assign(this, { group, data, talks });
+  constructor(group, data, talkOf) {
+    Object.assign(this, { group, data, talkOf });
     const samples = group.samples.map(([message, finding]) => [data.messages[message], finding]);
     const texts = samples.flatMap(([message, finding]) => [
       message.title,
@@ -139,7 +139,7 @@ class FindingRow {
     }
     const [message, finding] = this.samples[at];
     const rule = this.data.rules[this.group.rule];
-    const talk = this.talks.find(message);
+    const talk = this.talkOf(message);
     const show =
       talk && element("p", { class: "no-print" }, element("a", { href: `#${talk.id}` }, "Show it in its conversation"));
     fill(this.sample, findingView(message.findings[finding], message, rule, show ? [show] : []));
@@ -155,132 +155,131 @@ class FindingRow {
   }
 }
 
-/** Return the section. */
-export function findingsSection(data) {
-  const talks = new Map(data.talks.map((talk) => [`${talk.file}\0${talk.server}\0${talk.number}`, talk]));
-  const finder = { find: (message) => talks.get(`${message.file}\0${message.server}\0${message.conversation}`) };
-  const rows = data.groups.map((group) => new FindingRow(group, data, finder));
-  const list = element("div", { class: "groups" });
-  let way = "rule";
-  let query = { words: [], fields: [] };
-  let most = PAGE;
+function keyOf(file, server, number) {
+  return `${file}\0${server}\0${number}`;
+}
 
-  const render = () => {
-    const shown = rows.filter((row) => matches(query, row.entry));
+/** All findings, in groups by what is chosen. */
+class Findings {
+  constructor(data) {
+    this.data = data;
+    this.title = "Findings";
+    this.count = data.totals.findings;
+    this.way = "rule";
+    this.query = NOTHING;
+    this.most = PAGE;
+    const talks = new Map(data.talks.map((talk) => [keyOf(talk.file, talk.server, talk.number), talk]));
+    const talkOf = (message) => talks.get(keyOf(message.file, message.server, message.conversation));
+    this.rows = data.groups.map((group) => new FindingRow(group, data, talkOf));
+    this.list = element("div", { class: "groups" });
+    this.node = element(
+      "section",
+      { id: "findings", "aria-labelledby": "findings-title" },
+      this.head(),
+      this.list,
+      this.rest(),
+    );
+    this.open = this.open.bind(this);
+    this.render();
+  }
+
+  head() {
+    const ways = Object.keys(WAYS).filter((each) => each !== "server" || this.data.servers.length > 1);
+    const labels = ways.map((each) => [each, WAYS[each].label]);
+    const switched = choice("Group the findings by", labels, this.way, (chosen) => {
+      this.way = chosen;
+      this.render();
+    });
+    const grouping = element(
+      "div",
+      { class: "with-label no-print" },
+      element("span", { "aria-hidden": "true" }, "Group by"),
+      switched,
+    );
+    const title = element("h2", { id: "findings-title" }, "Findings");
+    return element("div", { class: "section-head" }, title, this.rows.length > 1 && grouping);
+  }
+
+  rest() {
+    const { leftOut } = this.data;
+    if (leftOut === 0) return null;
+    const text = `${counted(leftOut, "finding")} of other kinds are not listed; assay check --format ndjson lists all.`;
+    return element("p", { class: "remark" }, text);
+  }
+
+  render() {
+    const shown = this.rows.filter((row) => matches(this.query, row.entry));
     const groups = new Map();
-    for (const row of shown.slice(0, most)) {
-      const name = WAYS[way].of(row.group);
+    for (const row of shown.slice(0, this.most)) {
+      const name = WAYS[this.way].of(row.group);
       groups.set(name, [...(groups.get(name) ?? []), row]);
     }
-    const parts = [...groups].map(([name, members]) => groupView(name, members, way, data));
-    const more =
-      shown.length > most
-        ? element(
-            "button",
-            {
-              type: "button",
-              class: "more",
-              on: {
-                click: () => {
-                  most += 5 * PAGE;
-                  render();
-                },
-              },
-            },
-            `Show ${number(Math.min(5 * PAGE, shown.length - most))} more of ${number(shown.length)}`,
-          )
-        : null;
-    const nothing =
-      shown.length === 0
-        ? element(
-            "p",
-            { class: "empty" },
-            rows.length === 0 ? "No findings: every message is valid." : "No finding matches the search.",
-          )
-        : null;
-    list.className = `groups by-${way}`;
-    fill(list, ...parts, more, nothing);
+    this.list.className = `groups by-${this.way}`;
+    const parts = [...groups].map(([name, members]) => groupView(name, members, this.way, this.data));
+    fill(this.list, ...parts, this.more(shown.length), shown.length === 0 && this.empty());
     return shown.length;
-  };
+  }
 
-  const ways = Object.keys(WAYS).filter((each) => each !== "server" || data.servers.length > 1);
-  const switched = choice(
-    "Group the findings by",
-    ways.map((each) => [each, WAYS[each].label]),
-    way,
-    (chosen) => {
-      way = chosen;
-      render();
-    },
-  );
-  const left =
-    data.leftOut > 0
-      ? element(
-          "p",
-          { class: "remark" },
-          `${counted(data.leftOut, "finding")} of further kinds are not listed; assay check --format ndjson lists all.`,
-        )
-      : null;
-  const head = element(
-    "div",
-    { class: "section-head" },
-    element("h2", { id: "findings-title" }, "Findings"),
-    rows.length > 1 &&
-      element(
-        "div",
-        { class: "with-label no-print" },
-        element("span", { "aria-hidden": "true" }, "Group by"),
-        switched,
-      ),
-  );
-  const node = element("section", { id: "findings", "aria-labelledby": "findings-title" }, head, list, left);
-  render();
+  more(total) {
+    if (total <= this.most) return null;
+    const text = `Show ${number(Math.min(5 * PAGE, total - this.most))} more of ${number(total)}`;
+    return moreButton(text, () => {
+      this.most += 5 * PAGE;
+      this.render();
+    });
+  }
 
-  return {
-    node,
-    title: "Findings",
-    count: data.totals.findings,
-    filter(wanted) {
-      query = wanted;
-      most = PAGE;
-      const count = render();
-      return isEmpty(wanted) ? rows.length : count;
-    },
-    open(id, line) {
-      const row = rows.find((each) => each.group.id === id);
-      if (row === undefined) return false;
-      if (!matches(query, row.entry)) {
-        query = { words: [], fields: [] };
-      }
-      most = Math.max(most, rows.indexOf(row) + 1);
-      render();
-      row.open(line);
-      row.summary.focus({ preventScroll: true });
-      row.node.scrollIntoView({ block: "start" });
-      return true;
-    },
-    expand() {
-      for (const row of rows.filter((each) => each.node?.isConnected).slice(0, PRINTED)) {
-        row.isQuiet = true;
-        row.open();
-      }
-    },
-  };
+  empty() {
+    const text = this.rows.length === 0 ? "No findings: every message is valid." : "No finding matches the search.";
+    return element("p", { class: "empty" }, text);
+  }
+
+  filter(query) {
+    this.query = query;
+    this.most = PAGE;
+    return this.render();
+  }
+
+  /** Open the group with this name, with the sample at *line* if there is one; false if there is no such group. */
+  open(id, line) {
+    const row = this.rows.find((each) => each.group.id === id);
+    if (row === undefined) return false;
+    if (!matches(this.query, row.entry)) searchFor("");
+    this.most = Math.max(this.most, this.rows.indexOf(row) + 1);
+    this.render();
+    row.open(line);
+    row.summary.focus({ preventScroll: true });
+    row.node.scrollIntoView({ block: "start" });
+    return true;
+  }
+
+  /** Open what is printed. */
+  expand() {
+    for (const row of this.rows.filter((each) => each.node?.isConnected).slice(0, PRINTED)) {
+      row.isQuiet = true;
+      row.open();
+    }
+  }
 }
 
 function groupView(name, members, way, data) {
   const total = members.reduce((sum, each) => sum + each.group.count, 0);
-  const about = way === "rule" ? element("p", { class: "group-about" }, data.rules[name].asks) : null;
+  const title = element("h3", null, code(name));
   return element(
     "section",
     { class: "group" },
     element(
       "div",
       { class: "group-head" },
-      element("h3", null, code(name)),
+      title,
       element("span", { class: "group-count" }, counted(total, "finding")),
     ),
-    about,
+    way === "rule" && element("p", { class: "group-about" }, data.rules[name].asks),
     ...members.map((each) => each.build()),
   );
+}
+
+/** Return the section. */
+export function findingsSection(data) {
+  return new Findings(data);
 }

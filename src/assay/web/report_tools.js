@@ -1,7 +1,7 @@
 /** The tools that servers list: use, findings, and what their definitions cost. */
 
-import { amount, code, element, fill, table } from "./dom.js";
-import { isEmpty, matches, searchable, searchFor } from "./search.js";
+import { amount, code, element, fill, moreButton, table } from "./dom.js";
+import { filterRows, NOTHING, searchable, searchFor } from "./search.js";
 import { counted, duration, number } from "./text.js";
 
 const HINTS = {
@@ -54,29 +54,29 @@ function nameCell(tool) {
   );
 }
 
-/** Recordings without names of servers may have many of them: their tools do not add up. */
-function totalOfLists(data) {
-  const without = data.tools.filter((each) => !each.hasOutput).length;
-  return element(
-    "li",
-    null,
-    `${counted(data.tools.length, "tool")} in ${counted(data.lists.count, "list")}; the largest list costs about ${counted(data.lists.tokens, "token")} in every request of a client that sends all of it; ${number(without)} without an outputSchema`,
-  );
+function withoutOutput(tools) {
+  const without = tools.filter((each) => !each.hasOutput).length;
+  return without === 0 ? "all have an outputSchema" : `${number(without)} without an outputSchema`;
 }
 
-function totals(tools) {
+/** Recordings without names of servers may have many of them: their tools do not add up. */
+function totalOfLists(data) {
+  const lists = `${counted(data.tools.length, "tool")} in ${counted(data.lists.count, "list")}`;
+  const cost = `the largest list costs about ${counted(data.lists.tokens, "token")} in every request that has it`;
+  return element("li", null, `${lists}; ${cost}; ${withoutOutput(data.tools)}`);
+}
+
+function totalOfServer(server, tools) {
+  const tokens = tools.reduce((sum, each) => sum + each.tokens, 0);
+  const cost = `${counted(tools.length, "tool")}, about ${counted(tokens, "token")} in every request that has them`;
+  return element("li", null, server && [element("strong", null, server), ": "], `${cost}; ${withoutOutput(tools)}`);
+}
+
+function totals(data) {
+  if (data.servers.length === 0 && data.files.length > 1) return [totalOfLists(data)];
   const servers = new Map();
-  for (const tool of tools) servers.set(tool.server, [...(servers.get(tool.server) ?? []), tool]);
-  return [...servers].map(([server, own]) => {
-    const tokens = own.reduce((sum, each) => sum + each.tokens, 0);
-    const without = own.filter((each) => !each.hasOutput).length;
-    return element(
-      "li",
-      null,
-      server ? [element("strong", null, server), ": "] : null,
-      `${counted(own.length, "tool")}, about ${counted(tokens, "token")} in every request of a client that sends them all; ${without === 0 ? "all have an outputSchema" : `${number(without)} without an outputSchema`}`,
-    );
-  });
+  for (const tool of data.tools) servers.set(tool.server, [...(servers.get(tool.server) ?? []), tool]);
+  return [...servers].map(([server, tools]) => totalOfServer(server, tools));
 }
 
 const PAGE = 40;
@@ -93,23 +93,8 @@ const COLUMNS = [
   ["Versions", { number: true }],
 ];
 
-/** Return the section. */
-export function toolsSection(data) {
-  const { tools } = data;
-  if (tools.length === 0) {
-    const text = "No list of tools is in the recording.";
-    return {
-      node: element(
-        "section",
-        { id: "tools", "aria-labelledby": "tools-title" },
-        element("h2", { id: "tools-title" }, "Tools"),
-        element("p", { class: "empty" }, text),
-      ),
-      title: "Tools",
-      count: 0,
-    };
-  }
-  const cells = (tool) => [
+function cells(tool) {
+  return [
     nameCell(tool),
     amount(tool.calls),
     amount(tool.errors),
@@ -119,72 +104,72 @@ export function toolsSection(data) {
     tool.hasOutput ? "yes" : "no",
     number(tool.versions),
   ];
-  const shown = table(
-    "Tools",
-    COLUMNS,
-    tools.map((each) => ({ cells: cells(each) })),
-  );
-  const lines = [...shown.querySelectorAll("tbody tr")];
-  const index = tools.map((each) =>
-    searchable(
-      { tool: each.name, server: each.server, rule: each.problems.map((problem) => problem.rules.join(" ")).join(" ") },
-      each.title,
-      each.description,
-    ),
-  );
-  const partial = data.toolsArePartial
-    ? element("p", { class: "remark" }, `The page has ${counted(tools.length, "tool")}; there are more.`)
-    : null;
-  const node = element(
+}
+
+function entryOf(tool) {
+  const rules = tool.problems.flatMap((each) => each.rules).join(" ");
+  return searchable({ tool: tool.name, server: tool.server, rule: rules }, tool.title, tool.description);
+}
+
+function section(...children) {
+  return element(
     "section",
     { id: "tools", "aria-labelledby": "tools-title" },
     element("h2", { id: "tools-title" }, "Tools"),
-    element(
-      "p",
-      { class: "intro" },
-      `As the servers listed them last. Tokens are an estimate: the characters of a definition as compact JSON, divided by ${data.limits.charactersPerToken}. Errors are error answers and results with isError.`,
-    ),
-    element(
-      "ul",
-      { class: "totals" },
-      ...(data.servers.length === 0 && data.files.length > 1 ? [totalOfLists(data)] : totals(tools)),
-    ),
-    shown,
-    partial,
+    ...children,
   );
-  let query = { words: [], fields: [] };
-  let most = PAGE;
-  const more = element("button", {
-    type: "button",
-    class: "more",
-    on: {
-      click: () => {
-        most = tools.length;
-        render();
-      },
-    },
-  });
-  shown.after(more);
-  const render = () => {
-    let count = 0;
-    for (const [at, line] of lines.entries()) {
-      const isFound = matches(query, index[at]);
-      count += isFound ? 1 : 0;
-      line.hidden = !isFound || count > most;
-    }
-    more.hidden = count <= most;
-    fill(more, `Show all ${number(count)}`);
-    node.hidden = count === 0 && !isEmpty(query);
+}
+
+/** The table of tools: the first ones, and the others on demand. */
+class Tools {
+  constructor(data) {
+    const { tools } = data;
+    this.title = "Tools";
+    this.count = tools.length;
+    this.most = PAGE;
+    this.query = NOTHING;
+    const shown = table(
+      "Tools",
+      COLUMNS,
+      tools.map((each) => ({ cells: cells(each) })),
+    );
+    this.lines = [...shown.querySelectorAll("tbody tr")];
+    this.index = tools.map(entryOf);
+    this.more = moreButton("", () => {
+      this.most = Infinity;
+      this.render();
+    });
+    const estimate = `the characters of a definition as compact JSON, divided by ${data.limits.charactersPerToken}`;
+    const intro = `As the servers listed them last. Tokens are an estimate: ${estimate}. `;
+    this.node = section(
+      element("p", { class: "intro" }, intro, "Errors are error answers and results with isError."),
+      element("ul", { class: "totals" }, ...totals(data)),
+      shown,
+      this.more,
+      data.toolsArePartial &&
+        element("p", { class: "remark" }, `The page has ${counted(tools.length, "tool")}; there are more.`),
+    );
+    this.render();
+  }
+
+  render() {
+    const count = filterRows(this.node, this.lines, this.index, this.query);
+    const found = this.lines.filter((each) => !each.hidden);
+    for (const each of found.slice(this.most)) each.hidden = true;
+    this.more.hidden = count <= this.most;
+    fill(this.more, `Show all ${number(count)}`);
     return count;
-  };
-  render();
-  return {
-    node,
-    title: "Tools",
-    count: tools.length,
-    filter(wanted) {
-      query = wanted;
-      return render();
-    },
-  };
+  }
+
+  filter(query) {
+    this.query = query;
+    return this.render();
+  }
+}
+
+/** Return the section. */
+export function toolsSection(data) {
+  if (data.tools.length > 0) return new Tools(data);
+  const node = section(element("p", { class: "empty" }, "No list of tools is in the recording."));
+  return { node, title: "Tools", count: 0 };
 }

@@ -36,20 +36,22 @@ function timeTile(data) {
   return tile("Time", duration((last - first) * 1000), period(first, last) + partial);
 }
 
+/** The first names of a list, with an ellipsis for the others. */
+function firstOf(names, most) {
+  return names.slice(0, most).join(", ") + (names.length > most ? " …" : "");
+}
+
 function conversationsTile(data) {
   const { conversations, conversationsAreExact } = data.totals;
-  const servers =
-    data.servers.length > 0
-      ? `${data.servers.length === 1 ? "server" : `${data.servers.length} servers:`} ${data.servers.slice(0, 3).join(", ")}${data.servers.length > 3 ? " …" : ""}`
-      : null;
-  return tile("Conversations", `${conversationsAreExact ? "" : "about "}${number(conversations)}`, servers);
+  const { servers } = data;
+  const detail = servers.length > 0 && `${counted(servers.length, "server")}: ${firstOf(servers, 3)}`;
+  return tile("Conversations", `${conversationsAreExact ? "" : "about "}${number(conversations)}`, detail);
 }
 
 function revisionTile(data) {
-  const names = data.revisions.map(([name]) => name);
-  if (names.length === 0) return tile("Revision", "–", "not known");
-  const others = names.length > 1 ? `also ${names.slice(1, 4).join(", ")}${names.length > 4 ? " …" : ""}` : "of MCP";
-  return tile("Revision", names[0], others);
+  const [name, ...others] = data.revisions.map(([each]) => each);
+  if (name === undefined) return tile("Revision", "–", "not known");
+  return tile("Revision", name, others.length > 0 ? `also ${firstOf(others, 4)}` : "of MCP");
 }
 
 const NOT_OBSERVED = /^read as (.*?); not observed: (.*)$/;

@@ -18,6 +18,9 @@ export function parseQuery(text) {
   return query;
 }
 
+/** The query that asks for nothing. */
+export const NOTHING = parseQuery("");
+
 /** Whether *query* asks for nothing. */
 export function isEmpty(query) {
   return query.words.length === 0 && query.fields.length === 0;

@@ -1,7 +1,15 @@
 /** Text for people: characters that hide or reorder text made visible, numbers, sizes, durations and times. */
 
-const INVISIBLE =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffc\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\udb40[\udc00-\udfff]/g;
+const HIDDEN = [
+  "\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f", // control characters but tabs and line breaks
+  "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069", // marks that change the direction of writing
+  "\\u00ad\\u180e\\u200b-\\u200d\\u2028\\u2029\\u2060-\\u2065\\u206a-\\u206f\\ufeff", // of no width, and separators
+  "\\u115f\\u1160\\u3164\\uffa0", // fillers, which look like spaces
+  "\\ufe00-\\ufe0f\\ufff9-\\ufffc\\ufffe\\uffff", // variation selectors, annotations, and what is no character
+];
+const HALF = "[\\ud800-\\udbff](?![\\udc00-\\udfff])|(?<![\\ud800-\\udbff])[\\udc00-\\udfff]";
+const TAG = "\\udb40[\\udc00-\\udfff]";
+const INVISIBLE = new RegExp(`[${HIDDEN.join("")}]|${HALF}|${TAG}`, "g");
 
 const JOINERS = new Set(["\u200d", "\ufe0f"]);
 
