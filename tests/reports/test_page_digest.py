@@ -138,6 +138,8 @@ def test_counts_are_those_of_all_findings(checked: list[CheckedMessage], monkeyp
     findings = [each for message in checked for each in message.findings]
     assert data["totals"]["findings"] == len(findings)
     assert len(data["groups"]) == 7
+    for rule, shown_rule in data["rules"].items():
+        assert shown_rule["count"] == sum(each.key.rule == rule for each in findings)
     assert data["leftOut"] == len(findings) - sum(each["count"] for each in data["groups"])
     for group in data["groups"]:
         same = [each for each in findings if each.key.rule == group["rule"] and each.key.tool == group["tool"]

@@ -2,7 +2,7 @@
 
 import { choice, code, element, fill, moreButton } from "./dom.js";
 import { findingView, levelBadge, prose } from "./finding_view.js";
-import { matches, NOTHING, searchable, searchFor } from "./search.js";
+import { isEmpty, matches, NOTHING, searchable, searchFor } from "./search.js";
 import { counted, number, period } from "./text.js";
 
 const PAGE = 100;
@@ -159,6 +159,13 @@ function keyOf(file, server, number) {
   return `${file}\0${server}\0${number}`;
 }
 
+/** As `Map.groupBy`, which browsers have only since 2024. */
+function groupedBy(items, nameOf) {
+  const groups = new Map();
+  for (const each of items) groups.set(nameOf(each), [...(groups.get(nameOf(each)) ?? []), each]);
+  return groups;
+}
+
 /** All findings, in groups by what is chosen. */
 class Findings {
   constructor(data) {
@@ -209,15 +216,33 @@ class Findings {
 
   render() {
     const shown = this.rows.filter((row) => matches(this.query, row.entry));
-    const groups = new Map();
-    for (const row of shown.slice(0, this.most)) {
-      const name = WAYS[this.way].of(row.group);
-      groups.set(name, [...(groups.get(name) ?? []), row]);
-    }
+    const groups = groupedBy(shown.slice(0, this.most), (row) => this.nameOf(row));
     this.list.className = `groups by-${this.way}`;
-    const parts = [...groups].map(([name, members]) => groupView(name, members, this.way, this.data));
+    const parts = [...groups].map(([name, members]) => this.groupView(name, members, this.total(name, shown)));
     fill(this.list, ...parts, this.more(shown.length), shown.length === 0 && this.empty());
     return shown.length;
+  }
+
+  nameOf(row) {
+    return WAYS[this.way].of(row.group);
+  }
+
+  /** The number of findings with this name; of a rule, also those that are not listed. */
+  total(name, shown) {
+    if (this.way === "rule" && this.query === NOTHING) return this.data.rules[name].count;
+    return shown.filter((row) => this.nameOf(row) === name).reduce((sum, row) => sum + row.group.count, 0);
+  }
+
+  groupView(name, members, total) {
+    const title = element("h3", null, code(name));
+    const count = element("span", { class: "group-count" }, counted(total, "finding"));
+    return element(
+      "section",
+      { class: "group" },
+      element("div", { class: "group-head" }, title, count),
+      this.way === "rule" && element("p", { class: "group-about" }, this.data.rules[name].asks),
+      ...members.map((each) => each.build()),
+    );
   }
 
   more(total) {
@@ -235,7 +260,7 @@ class Findings {
   }
 
   filter(query) {
-    this.query = query;
+    this.query = isEmpty(query) ? NOTHING : query;
     this.most = PAGE;
     return this.render();
   }
@@ -260,23 +285,6 @@ class Findings {
       row.open();
     }
   }
-}
-
-function groupView(name, members, way, data) {
-  const total = members.reduce((sum, each) => sum + each.group.count, 0);
-  const title = element("h3", null, code(name));
-  return element(
-    "section",
-    { class: "group" },
-    element(
-      "div",
-      { class: "group-head" },
-      title,
-      element("span", { class: "group-count" }, counted(total, "finding")),
-    ),
-    way === "rule" && element("p", { class: "group-about" }, data.rules[name].asks),
-    ...members.map((each) => each.build()),
-  );
 }
 
 /** Return the section. */

@@ -44,7 +44,7 @@ def page_data(digest: PageDigest, options: ReportOptions, ended: RunEnd, made: s
         "moreFiles": dict(digest.more_files),
         "remarks": list(ended.remarks),
         "stale": [str(each) for each in ended.stale],
-        "rules": {name: _rule(name, options) for name in sorted(digest.rules)},
+        "rules": {name: _rule(name, options) | {"count": digest.rules[name]} for name in sorted(digest.rules)},
         "groups": shown,
         "leftOut": digest.rules.total() - listed,
         "messages": messages.shown,

@@ -231,7 +231,8 @@ class PageDigest:
                 self._server(message.server)
             known = self._kept(self.talks, key, ranked)
         if faulty is None and message.findings:
-            faulty = self._kept(self.faulty_talks, key, rank(*key))
+            # By another rank: the first ones by the same are kept already.
+            faulty = self._kept(self.faulty_talks, key, rank("faulty", *key))
             if faulty is not None:
                 faulty.is_since_finding = True
         for talk in (known, faulty):
