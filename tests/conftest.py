@@ -42,7 +42,7 @@ def shared() -> Path:
 
 
 SLOW = (
-    "test_hostile_reports",
+    *("test_report_page", "test_hostile_reports"),
     *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_lock_command", "test_docs"),
     *("test_children_sessions", "test_messages", "test_remote_failures", "test_stress_http", "test_guard_random"),
     *("test_remote_peers", "test_output", "test_restart_torture", "test_restart_between", "test_restart_ends"),
@@ -84,7 +84,21 @@ PROCESSES_MEASURED = {"guard_http", "guard_remote", "http"}
 """Folders whose tests look at processes, and are not measured themselves."""
 
 UNMEASURED = {
-    *("assets", "ci", "clauses", "clients_config", "engine", "fuzz", "importers", "journal", "kit", "laws", "lock"),
+    *(
+        "assets",
+        "browser",
+        "checking",
+        "ci",
+        "clauses",
+        "clients_config",
+        "engine",
+        "fuzz",
+        "importers",
+        "journal",
+        "kit",
+        "laws",
+        "lock",
+    ),
     *("platforms", "reports", "response", "spec", "stress"),
     *("clients", "conformance", "guard_lies", "guard_random", "real_servers"),
     *("test_bench_targets", "test_compat", "test_docs", "test_house", "test_one_of_each", "test_output"),

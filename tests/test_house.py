@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "assay"
 
 LAYERS = (
-    *("base", "spec", "rules", "engine", "contracts", "ladder", "core"),
+    *("base", "web", "spec", "rules", "engine", "contracts", "ladder", "core"),
     *("lock", "guard", "settings", "records", "edges", "assets", "api", "cli"),
 )
 """Each package imports only packages to its left."""
@@ -65,6 +65,13 @@ def test_every_package_has_a_layer() -> None:
     found = {each.name for each in SOURCE.iterdir() if (each / "__init__.py").is_file()}
     assert found == set(LAYERS)
     assert {each.name for each in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+def test_the_pages_have_no_python_code() -> None:
+    """They are files that a browser loads; what puts them together is elsewhere."""
+    found = list((SOURCE / "web").rglob("*.py"))
+    assert [each.name for each in found] == ["__init__.py"]
+    assert len(ast.parse(found[0].read_text(encoding="utf-8")).body) == 1
 
 
 @pytest.mark.parametrize("layer", LAYERS)

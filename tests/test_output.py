@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "help of a command": ("guard --help", 0),
     "check": (f"check {SAMPLE}", 1),
     "check as JSON": (f"check --messages --format ndjson {SAMPLE}", 1),
+    "report": (f"report -o - {SAMPLE}", 0),
     "card": (f"card {CARD}", 0),
     "card as JSON": (f"card --format json {CARD}", 0),
     "rules": ("rules", 0),

@@ -49,6 +49,12 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: ZipFile) ->
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == there
 
 
+def test_the_wheel_has_the_licences_of_what_it_brings_along(wheel: ZipFile) -> None:
+    kept = "mcp_assay-0.1.0.dist-info/licenses/"
+    for name in ("LICENSE", "src/assay/web/vendor/uplot/LICENSE"):
+        assert wheel.read(kept + name) == (ROOT / name).read_bytes()
+
+
 def test_the_wheel_installs_the_command(wheel: ZipFile) -> None:
     written = wheel.read("mcp_assay-0.1.0.dist-info/entry_points.txt").decode()
     assert written.split() == ["[console_scripts]", "assay", "=", "assay.cli.main:main"]
@@ -100,7 +106,8 @@ def test_the_image_is_built_from_files_that_are_there_and_not_ignored() -> None:
 
 
 def test_the_image_has_what_the_distribution_is_built_from() -> None:
-    assert {"pyproject.toml", "src", PROJECT["readme"], *PROJECT["license-files"], *BESIDE} <= set(copied())
+    licences = {each for each in PROJECT["license-files"] if not each.startswith("src/")}
+    assert {"pyproject.toml", "src", PROJECT["readme"], *licences, *BESIDE} <= set(copied())
 
 
 def test_the_image_has_a_python_that_was_tried() -> None:

@@ -112,6 +112,7 @@ READING = [
     (("schemas", "export", "there"), 0, "wrote "),
     (("keys", "new", "ada"), 0, "[auth.keys.ada]"),
     (("check", str(CONVERSATION)), 1, "contract/output"),
+    (("report", str(CONVERSATION)), 0, "assay-report.html ("),
     (("card", str(CARD)), 0, "no findings"),
     (("check", "none.jsonl"), 2, "none.jsonl: No such file"),
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CATALOGUE / "examples")), 0, '"ok":true'),

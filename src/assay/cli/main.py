@@ -36,6 +36,7 @@ _COMMANDS: Final = {
     "demo": ("demo",),
     "call": ("call",),
     "check": ("check",),
+    "report": ("report",),
     "card": ("card",),
     "journal": ("journal",),
     "rules": ("rules", "explain"),
