@@ -44,7 +44,8 @@ def split_blocks(read: Callable[[int], bytes], longest: int, instead: Callable[[
             yield LineBlock([instead(size + len(rest) + 1)])
             lines = chunk.split(b"\n")
         else:
-            lines = b"".join((*held, chunk)).split(b"\n")
+            lines = chunk.split(b"\n")
+            lines[0] = b"".join((*held, lines[0]))
         last = lines.pop()
         held, size = [last] if last else [], len(last)
         if lines:

@@ -107,7 +107,7 @@ class MisreadRowError(Exception):
 class _JudgedTalk:
     """One conversation of a recording."""
 
-    __slots__ = ("blind", "conversation", "heads", "is_met", "number", "opening", "revision", "touched", "unheard")
+    __slots__ = ("blind", "conversation", "heads", "is_met", "number", "opening", "touched", "unheard")
 
     def __init__(self, number: int, conversation: Conversation, opening: RecordingOpening, line: int) -> None:
         self.number = number
@@ -121,8 +121,6 @@ class _JudgedTalk:
         """The line of its last message, or of its start."""
         self.heads: list[bytes] = []
         """The heads of its rows that need no second look."""
-        self.revision: str | None = None
-        """Its revision when the last of these heads was added."""
         self.is_met = False
         """Whether a message was judged."""
 
@@ -132,8 +130,8 @@ class _JudgedTalk:
         return not self.unheard and (self.opening.effect is None or self.opening.effect.is_empty)
 
 
-_Plain = tuple[_JudgedTalk, Callable[[Party, bytes, Facts], Verdict], Party, Facts]
-"""What is known of a row by its head."""
+_Plain = tuple[_JudgedTalk, Callable[[Party, bytes, Facts], bool] | None, Party, Facts]
+"""What is known of a row by its head; without the function, a verdict on every message is needed."""
 
 
 class Judging:
@@ -207,10 +205,10 @@ class Judging:
         Raises `TranscriptError`, and `MisreadRowError` for a part of a recording. This is the inner loop of every large
         recording: a row that only has a good message makes no objects but those of its verdict.
         """
-        heads, every, loads, line = self._heads, self._every, orjson.loads, before
+        heads, loads, line = self._heads, orjson.loads, before
         for lines, is_ended in blocks:
             end = line + len(lines)
-            good, is_final = 0, self._is_final
+            good = 0
             try:
                 for text in lines:
                     line += 1
@@ -223,20 +221,18 @@ class Judging:
                             except orjson.JSONDecodeError:
                                 message = None
                             if type(message) is str:
-                                talk, hear, party, facts = plain
-                                verdict = hear(party, message.encode(), facts)
+                                talk, skims, party, facts = plain
                                 talk.touched = line
-                                known = is_final or verdict.revision is talk.revision
-                                if verdict.findings is None and known and not every:
+                                frame = message.encode()
+                                if skims is not None and skims(party, frame, facts):
                                     good += 1
-                                    continue
-                                yield from self._conclude(talk, TranscriptRow(line, {}), verdict)
-                                is_final = self._is_final
+                                else:
+                                    verdict = talk.conversation.hear(party, frame, facts)
+                                    yield from self._conclude(talk, TranscriptRow(line, {}), verdict)
                                 continue
                     elif plain is not None:
                         continue
                     yield from self._line(line, head, text if line == end and not is_ended else text + b"\n")
-                    is_final = self._is_final
             finally:
                 self.good += good
         yield from self._finish(END if self._part is None else self._part.end)
@@ -262,10 +258,10 @@ class Judging:
         if talk is None:
             return
         if "event" not in members and type(members.get("msg")) is str and self._is_plain_head(head, members):
-            if talk.is_plain:
+            if talk.is_plain and talk.is_met:
                 talk.heads.append(head)
-                talk.revision = talk.conversation.revision
-                self._remember(head, (talk, talk.conversation.hear, party_of(row), read_facts(members)))
+                skims = None if self._every else talk.conversation.skims
+                self._remember(head, (talk, skims, party_of(row), read_facts(members)))
         else:
             self._forget(talk)
 
