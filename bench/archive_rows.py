@@ -69,10 +69,11 @@ TOOLS: Final[tuple[dict[str, Any], ...]] = (
     },
 )
 
-_WORDS: Final = (
+_SENTENCE: Final = (
     "the archive of a team has some gigabytes of traffic with tools that search read and write files where every "
     "message is a line of text with a number a name and a few values of which most are short"
-).split()
+)
+_WORDS: Final = tuple(_SENTENCE.split(" "))
 
 
 def write_archive(path: Path, messages: int) -> int:

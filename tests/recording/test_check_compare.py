@@ -11,7 +11,7 @@ from assay.cli.main import main
 from assay.core.conversation import Conversation, Facts
 from assay.records.journal import Journal
 from assay.spec.revisions import LATEST
-from talk import call, frame_of, request, result
+from talk import frame_of, request, result
 
 GOLDEN = Path(__file__).parents[1] / "journal" / "golden.jsonl"
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)

@@ -57,7 +57,7 @@ class BlockScan(NamedTuple):
     path: str
     offset: int
     size: int
-    page: int = PAGE
+    page: int
 
     def results(self, _: CheckTerms, tick: Tick) -> Iterator[ScannedPage | SplitRefused]:
         """Yield the pages of the range. A problem with reading is reported by the process that judges."""

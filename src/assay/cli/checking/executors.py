@@ -96,11 +96,12 @@ class Spool:
 
     def items(self) -> Iterator[Any]:
         """Yield all results, once."""
-        self._file.seek(0)
-        while size := self._file.read(8):
-            # Our own results: an attacker who can change them can change the program, too.
-            yield from pickle.loads(self._file.read(int.from_bytes(size, "big")))  # noqa: S301
-        self.drop()
+        # Closed also if the reader stops early, as it does at the end of a unit.
+        with self._file:
+            self._file.seek(0)
+            while size := self._file.read(8):
+                # Our own results: an attacker who can change them can change the program, too.
+                yield from pickle.loads(self._file.read(int.from_bytes(size, "big")))  # noqa: S301
 
     def drop(self) -> None:
         """Forget all results."""

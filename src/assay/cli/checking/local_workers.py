@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import wait
-from threading import Condition, Thread
+from threading import Condition, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from assay.cli.checking.executors import Spool, packed
@@ -47,10 +47,9 @@ class _Worker:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=serve, args=(theirs, terms), daemon=True)
-        with _without_interrupts():
-            self.process.start()
-        theirs.close()
         self.index: int | None = None
+        self.process.start()
+        theirs.close()
 
     def begin(self, index: int, unit: WorkUnit) -> None:
         """Give it a unit to do."""
@@ -68,15 +67,31 @@ class _Worker:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: it ends the main process, which ends them."""
+    """
+    Start processes that Ctrl-C does not reach: it ends the main process, which ends them.
+
+    An interrupt in the meantime is raised at the end: a process that is only half started would print a traceback.
+    """
     if sys.platform == "win32":
         yield
         return
+    from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415 - not on every platform
+
+    # Started with the first process, it would let interrupts through again.
+    ensure_running()
+    seen: list[int] = []
+    is_main = current_thread() is main_thread()
+    handler = signal.signal(signal.SIGINT, lambda number, _: seen.append(number)) if is_main else None
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
+        # A blocked signal may still arrive in a thread of a library.
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if is_main:
+            signal.signal(signal.SIGINT, handler)
+    if seen:
+        raise KeyboardInterrupt
 
 
 def serve(connection: Connection, terms: CheckTerms) -> None:
@@ -142,8 +157,9 @@ class LocalWorkers:
             self._left_over = {index for index, unit in enumerate(units) if getattr(unit, "path", None) == "-"}
             self._waiting = deque(index for index in range(len(units)) if index not in self._left_over)
             self._tries, self._done = [0] * len(units), {}
-        while len(self._workers) < min(self._jobs, len(units)):
-            self._workers.append(_Worker(self._terms))
+        with _without_interrupts():
+            while len(self._workers) < min(self._jobs, len(units)):
+                self._workers.append(_Worker(self._terms))
         self._assign()
         if self._pump is None:
             self._pump = Thread(target=self._run, name="assay-check-results", daemon=True)
@@ -229,5 +245,6 @@ class LocalWorkers:
                     self._changed.notify_all()
             needed = bool(self._waiting)
         if needed:
-            self._workers.append(_Worker(self._terms))
+            with _without_interrupts():
+                self._workers.append(_Worker(self._terms))
         self._assign()

@@ -99,11 +99,11 @@ class WorkPlan:
 
     def _split(self) -> None:
         """Scan the large files, and split them into parts."""
-        from assay.cli.checking.block_scan import BlockScan
+        from assay.cli.checking.block_scan import PAGE, BlockScan
         from assay.cli.checking.recording_split import split
 
         scans = [
-            (work, BlockScan(work.whole.path, offset, min(SCANNED, work.size - offset)))
+            (work, BlockScan(work.whole.path, offset, min(SCANNED, work.size - offset), PAGE))
             for work in self._works
             if can_split(self._terms, work)
             for offset in range(0, work.size, SCANNED)
