@@ -8,7 +8,7 @@ import pytest
 from assay.cli.checking import block_scan, recording_split, work_plan
 from assay.cli.checking.check_terms import MessageDigest
 from assay.cli.main import main
-from assay.cli.reports import check_report, ndjson_report
+from assay.cli.reports import ndjson_report
 from assay.cli.reports.check_findings import CheckedMessage
 from assay.cli.reports.check_report import RunEnd
 from kit.archives import archive
@@ -54,7 +54,6 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[MethodCounts]:
     """Put the report in place of another one, and return the digests that it gets."""
     monkeypatch.setattr(ndjson_report, "REPORT", CountingReport)
     monkeypatch.setattr(CountingReport, "used", [])
-    assert check_report.report_of
     return CountingReport.used
 
 

@@ -21,8 +21,14 @@ from assay.spec.extensions.official import OFFICIAL
 from kit.archives import archive
 
 TERMS = CheckTerms(Settings(), OFFICIAL)
-LISTED = '{"tools":[{"name":"add","inputSchema":{"type":"object","required":["n"]}}]}'
-CALLED = '{"name":"add","arguments":{}}'
+LISTED = (
+    '{"dir":"s2c","conversation":1,"msg":{"jsonrpc":"2.0","id":1,"result":'
+    '{"tools":[{"name":"add","inputSchema":{"type":"object","required":["n"]}}]}}}'
+)
+CALLED = (
+    '{"dir":"c2s","conversation":2,"msg":{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+    '"params":{"name":"add","arguments":{}}}}'
+)
 
 
 class Apart(InOneProcess):
@@ -104,13 +110,13 @@ def test_conversations_that_share_tools_stay_together(tmp_path: Path, monkeypatc
         '{"event":"recording","version":1}',
         '{"event":"open","conversation":1,"server":"a","mode":"audit","revision":"2025-11-25"}',
         '{"dir":"c2s","conversation":1,"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1,\\"method\\":\\"tools/list\\"}"}',
-        '{"dir":"s2c","conversation":1,"msg":{"jsonrpc":"2.0","id":1,"result":%s}}' % LISTED,
+        LISTED,
         *(
             f'{{"dir":"c2s","conversation":{number},"msg":{{"jsonrpc":"2.0","method":"notifications/initialized"}}}}'
             for number in range(10, 20)
         ),
         '{"event":"open","conversation":2,"server":"a","mode":"audit","revision":"2025-11-25","tools":1}',
-        '{"dir":"c2s","conversation":2,"msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}}' % CALLED,
+        CALLED,
         '{"event":"close"}',
     ]
     path = tmp_path / "shared.jsonl"
