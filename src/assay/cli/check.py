@@ -213,9 +213,11 @@ def _streams(
 ) -> Iterator[tuple[FileWork, Iterator[StreamItem]]]:
     """Yield the findings of each file, from this process or from several."""
     from assay.cli.checking.work_plan import WorkPlan, available_jobs, executor_of
+    from assay.cli.terminal.progress_bar import ProgressBar
 
     jobs = args.jobs or available_jobs()
-    with executor_of(terms, works, lambda _: None, jobs) as executor:
+    bar = ProgressBar(f"assay {args.chosen}", sum(each.size for each in works))
+    with bar, executor_of(terms, works, bar.tick, jobs) as executor:
         plan = WorkPlan(terms, works, executor, jobs)
         plan.begin()
         for work in works:
@@ -279,8 +281,10 @@ def _policy(settings: Settings) -> Policy | None:
 
 def _say(line: str) -> None:
     from assay.base.printable import plain
+    from assay.cli.terminal.progress_bar import printing
 
-    print(plain(line), file=sys.stderr)
+    with printing(sys.stderr):
+        print(plain(line), file=sys.stderr)
 
 
 def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem], reporting: Reporting) -> int:
