@@ -52,20 +52,20 @@ def on_terminal(delay: float, *arguments: str) -> str:
 def rendered(text: str) -> list[str]:
     """Return the lines that a terminal shows."""
     screen, row, column = [""], 0, 0
-    for token in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|.|\n", text, re.DOTALL):
-        if token == "\n":
+    for part in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|.|\n", text, re.DOTALL):
+        if part == "\n":
             row += 1
             if row == len(screen):
                 screen.append("")
-        elif token == "\r":
+        elif part == "\r":
             column = 0
-        elif token == "\x1b[A":
+        elif part == "\x1b[A":
             row = max(0, row - 1)
-        elif token.startswith("\x1b"):
-            assert token == "\x1b[K", token
+        elif part.startswith("\x1b"):
+            assert part == "\x1b[K", part
             screen[row] = screen[row][:column]
         else:
-            screen[row] = screen[row][:column].ljust(column) + token + screen[row][column + 1 :]
+            screen[row] = screen[row][:column].ljust(column) + part + screen[row][column + 1 :]
             column += 1
     return [line.rstrip() for line in screen]
 

@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "files",
         metavar="FILE",
         nargs="+",
-        help="a recording, a journal or a log of another program, or a directory of them; - for standard input",
+        help="a recording, a journal or a log of another program, a directory of them, or a URL; - for standard input",
     )
     add_source(parser)
     parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
@@ -83,6 +83,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="N",
         type=_jobs,
         help="processes for large inputs (default: one for each CPU)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="judge on the Dask cluster whose scheduler is at ADDRESS, such as tcp://host:8786",
     )
     add_preview(parser)
     add_settings(parser)
@@ -150,6 +155,7 @@ def judge_pieces(args: argparse.Namespace, settings: Settings, pieces: list[Piec
     wrong = None if args.revision is None else _no_revision(args.revision)
     if wrong is not None:
         return _refuse(args, "", wrong)
+    from assay.cli.checking.executors import ClusterError
     from assay.cli.checking.tuning import tune
     from assay.cli.checking.work_plan import works_of
     from assay.cli.reports.report_outputs import ReportFileError
@@ -161,7 +167,7 @@ def judge_pieces(args: argparse.Namespace, settings: Settings, pieces: list[Piec
         with Reporting(args, settings, has_several=len(pieces) + len(passed_over) > 1) as reporting:
             terms = _terms(args, settings, policy, reporting)
             return _judged(args, reporting, terms, works_of(pieces, _resolver(args)), passed_over)
-    except (ReportUsageError, ReportFileError) as error:
+    except (ReportUsageError, ReportFileError, ClusterError) as error:
         return _refuse(args, "", str(error))
 
 
@@ -212,12 +218,16 @@ def _streams(
     args: argparse.Namespace, terms: CheckTerms, works: list[FileWork]
 ) -> Iterator[tuple[FileWork, Iterator[StreamItem]]]:
     """Yield the findings of each file, from this process or from several."""
-    from assay.cli.checking.work_plan import WorkPlan, available_jobs, executor_of
+    from assay.cli.checking.work_plan import WorkPlan, available_jobs, cluster_executor, executor_of
     from assay.cli.terminal.progress_bar import ProgressBar
 
-    jobs = args.jobs or available_jobs()
     bar = ProgressBar(f"assay {args.chosen}", sum(each.size for each in works))
-    with bar, executor_of(terms, works, bar.tick, jobs) as executor:
+    if args.cluster:
+        executor, jobs = cluster_executor(terms, works, bar.tick, args.cluster)
+    else:
+        jobs = args.jobs or available_jobs()
+        executor = executor_of(terms, works, bar.tick, jobs)
+    with bar, executor:
         plan = WorkPlan(terms, works, executor, jobs)
         plan.begin()
         for work in works:

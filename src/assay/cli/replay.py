@@ -21,6 +21,7 @@ Exit status: 0 all verdicts are the same, 1 a verdict differs, 2 the file could 
 _OF_CHECK: Final[dict[str, Any]] = {
     "all": False,
     "baseline": None,
+    "cluster": None,
     "compare": True,
     "docs_url": None,
     "fail_on": "never",

@@ -24,6 +24,10 @@ _IN_MEMORY: Final = 256 << 10
 """Bytes of the results of one unit to keep in memory; more of them are kept in a temporary file."""
 
 
+class ClusterError(Exception):
+    """A cluster cannot be used; the message has the reason."""
+
+
 class Executor(Protocol):
     """Does units of work."""
 

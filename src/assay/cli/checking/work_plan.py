@@ -163,6 +163,30 @@ def executor_of(terms: CheckTerms, works: Sequence[FileWork], tick: Tick, jobs: 
     return LocalWorkers(terms, tick, jobs)
 
 
+def cluster_executor(terms: CheckTerms, works: Sequence[FileWork], tick: Tick, address: str) -> tuple[Executor, int]:
+    """Return the Dask cluster at *address*, and how many units it does at a time. Raises `ClusterError`."""
+    from assay.cli.checking.executors import ClusterError
+
+    try:
+        from assay.cli.checking.dask_cluster import DaskCluster
+    except ImportError as error:
+        from assay.base.extras import missing
+
+        raise ClusterError(f"--cluster needs {missing(error, 'cluster')}") from None
+    for work in works:
+        path = work.whole.path
+        if path != "-" and not is_url(path):
+            # Workers have another working directory.
+            work.whole = work.whole._replace(path=os.path.abspath(path))
+    cluster = DaskCluster(terms, tick, address)
+    try:
+        cluster.check_files({work.whole.path: work.size for work in works if work.error is None})
+    except BaseException:
+        cluster.__exit__()
+        raise
+    return cluster, cluster.jobs
+
+
 def _has_several(terms: CheckTerms, works: Sequence[FileWork]) -> bool:
     """Return whether there is more than one unit of work."""
     return len(works) > 1 or any(can_split(terms, each) for each in works)
