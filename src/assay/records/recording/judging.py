@@ -164,6 +164,8 @@ class Judging:
         self._heads: dict[bytes, _Plain | tuple[()]] = {}
         """What is known of rows by their head; empty for a row of another part."""
         self._dropped: set[int] = set()
+        self._ended: set[int] = set()
+        """Conversations that the guard has released. Nothing of them is kept: a large recording has many."""
         self._state: State = "foreign" if part is None or part.is_foreign else "closed"
         self.good = 0
         """Messages without findings that were only counted."""
@@ -305,8 +307,9 @@ class Judging:
     def _message(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
         party = party_of(row)
         number = conversation_of(row.members)
-        if number in self._dropped:
-            self.unjudged.add("too many conversations", row.line)
+        if number in self._dropped or number in self._ended:
+            reason = "too many conversations" if number in self._dropped else "its conversation had ended"
+            self.unjudged.add(reason, row.line)
             return
         talk = self._talk(number, row.line)
         left_out = row.lacks or next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
@@ -412,6 +415,7 @@ class Judging:
             self._tools.clear()
             self._heads.clear()
             self._dropped.clear()
+            self._ended.clear()
             self._state = "open"
         elif event == "open":
             self._open(number, members, row.line)
@@ -424,6 +428,9 @@ class Judging:
             self.is_incomplete = True
             why = f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
             self.notes.append((row.line, why))
+        elif event == "release" and number in self._talks:
+            self._forget(self._talks.pop(number))
+            self._ended.add(number)
         elif number in self._talks:
             talk = self._talks[number]
             for left in self._happened(talk, row):
@@ -447,8 +454,6 @@ class Judging:
             talk.blind |= AFTER_GAP
         elif event == "forget":
             talk.conversation.forget_settled()
-        elif event == "release":
-            talk.conversation.release()
 
     def _finish(self, line: int) -> Iterator[Judged | Meeting]:
         """Yield a verdict on each open request before *line*, unless its response may be among the missing messages."""
@@ -503,6 +508,7 @@ class Judging:
             line = before.touched
         elif self._idle:
             heappush(self._idle, (line, number))
+        self._ended.discard(number)
         talk = self._talks[number] = _JudgedTalk(number, self._begin(opening), opening, line)
         self._keep(number, talk.conversation.tools)
         return talk
@@ -514,10 +520,11 @@ class Judging:
             heapify(self._idle)
         while True:
             seen, number = heappop(self._idle)
-            talk = self._talks[number]
-            if talk.touched == seen:
+            talk = self._talks.get(number)
+            if talk is not None and talk.touched == seen:
                 break
-            heappush(self._idle, (talk.touched, number))
+            if talk is not None:
+                heappush(self._idle, (talk.touched, number))
         self._forget(talk)
         del self._talks[number]
         self._dropped.add(number)
