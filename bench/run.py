@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import orjson
 
+import archive
 import guard
 import guard_http
 import serve
@@ -35,6 +36,7 @@ PARTS: Final[dict[str, Part]] = {
     "http": serve_http.main,
     "guard": guard.main,
     "listen": guard_http.main,
+    "archive": archive.main,
 }
 KNOWN: Final = (*PARTS, "worst")
 RESULT: Final = serve.ROOT / ".cache" / "bench" / "result.json"
@@ -43,7 +45,8 @@ RESULT: Final = serve.ROOT / ".cache" / "bench" / "result.json"
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
-        prog="bench/run.py", description="The cost of a verdict, of the asset server, and of the guard."
+        prog="bench/run.py",
+        description="The cost of a verdict, of the asset server, of the guard, and of a large archive.",
     )
     top.add_argument("parts", nargs="*", metavar="PART", help=f"{' or '.join(KNOWN)}; without one, all but worst")
     top.add_argument("--only", metavar="NAMES", help=f"of serve, some of {','.join(serve.CANDIDATES)}")

@@ -28,6 +28,9 @@ os.environ.update(state_variables(STATE))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".cache" / "python"))
 
+# Pages have the time at which they were made, and tests compare pages that were made a while apart.
+os.environ.setdefault("SOURCE_DATE_EPOCH", "1794000000")
+
 processes.install()
 settings.load_profile(laws.PROFILE)
 

@@ -23,7 +23,7 @@ from kit.laws import law
 # ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _nothing(frame: bytes, message: dict[str, Any]) -> None:
+def _nothing(message: dict[str, Any]) -> None:
     """What the quick way says where it leaves the verdict to the other."""
 
 

@@ -185,7 +185,9 @@ def test_requests_without_a_session_share_the_tools_of_the_server(
 def test_replay_sends_a_recording_to_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "session.jsonl").write_bytes(b'{"dir":"c2s","msg":"x"}\n')
     assert main(["replay", str(tmp_path / "session.jsonl")]) == 2
-    assert capsys.readouterr().err.endswith("a recording, not a journal; use assay check\n")
+    assert capsys.readouterr().err.endswith(
+        "a recording, not a journal: it has no verdicts to compare; assay check judges it\n"
+    )
 
 
 def test_a_line_that_is_not_a_record_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

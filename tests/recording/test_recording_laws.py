@@ -162,7 +162,7 @@ def test_masked_messages_have_the_findings_that_were_found(
         again, judging = judged(file)
         assert [outcome(each.verdict) for each in again] == said, path.name
         assert not judging.unjudged
-        masked += judging.recorded
+        masked.update(dict(judging.recorded))
     assert masked["secrets were redacted"] > 0
 
 

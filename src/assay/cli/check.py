@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import add_drafts, extensions_of, use_drafts
@@ -15,12 +15,16 @@ from assay.cli.reports.report_options import add_reports
 from assay.cli.serve import add_preview, add_settings
 
 if TYPE_CHECKING:
-    from assay.cli.evidence_files import Piece
+    from collections.abc import Callable, Iterator, Sequence
+
+    from assay.cli.checking.check_stream import StreamItem, UnitEnd
+    from assay.cli.checking.check_terms import CheckTerms
+    from assay.cli.checking.evidence_files import Piece
+    from assay.cli.checking.work_plan import FileWork
     from assay.cli.reports.check_findings import CheckedMessage
     from assay.cli.reports.reporting import Reporting
     from assay.core.policy import Policy
     from assay.settings import Settings
-    from assay.spec.extensions.official import ExtensionSet
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
@@ -28,7 +32,8 @@ A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line
 other programs are recognized, also compressed with gzip or zstd.
 
 Exit status: 0 no finding counts by --fail-on; 1 a finding counts; 2 a file could not be read or has no messages, or
-there are no findings but some messages were not judged or are missing at the end.
+there are no findings but some messages were not judged or are missing at the end. With --compare: 0 all verdicts are
+the same, 1 a verdict differs, 2 a file could not be read or has nothing to compare.
 """
 
 
@@ -45,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "files",
         metavar="FILE",
         nargs="+",
-        help="a recording, a journal or a log of another program, or a directory of them; - for standard input",
+        help="a recording, a journal or a log of another program, a directory of them, or a URL; - for standard input",
     )
     add_source(parser)
     parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
@@ -57,8 +62,29 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="report",
         help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
     )
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="show where verdicts differ from those in a journal, in place of findings; exit with 1 if one does",
+    )
+    add_scale(parser)
     add_judging(parser)
     parser.set_defaults(run=run)
+
+
+def add_scale(parser: argparse.ArgumentParser) -> None:
+    """Add the options for large inputs."""
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=_jobs,
+        help="processes for large inputs (default: one for each CPU)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="judge on the Dask cluster whose scheduler is at ADDRESS, such as tcp://host:8786",
+    )
 
 
 def add_judging(parser: argparse.ArgumentParser) -> None:
@@ -111,6 +137,16 @@ def _fields(text: str) -> dict[str, str]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _jobs(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of processes, at least 1, found {text!r}")
+    return number
+
+
 def _revision(name: str) -> str:
     from assay.spec.revisions import named
 
@@ -119,44 +155,81 @@ def _revision(name: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Judge the files; return the exit status."""
-    return judged_files(args)[0]
+    return judge_files(args).status
 
 
-def judged_files(args: argparse.Namespace) -> tuple[int, str]:
-    """Judge the files and write the reports; return the exit status, and what a report sums up in a sentence."""
-    settings = _settings(args)
+def judge_files(args: argparse.Namespace) -> CheckedRun:
+    """Judge the files of the command line, and write all reports."""
+    return judge_pieces(args, _settings(args), *_pieces(args.files))
+
+
+class CheckedRun(NamedTuple):
+    """What came of a run."""
+
+    status: int
+    """The exit status."""
+    sentence: str = ""
+    """The run in one sentence, if a report has one and is complete; "" otherwise."""
+
+
+def judge_pieces(
+    args: argparse.Namespace, settings: Settings, pieces: list[Piece], passed_over: list[str]
+) -> CheckedRun:
+    """Judge *pieces* and write all reports. *passed_over* are problems with other names."""
     use_drafts(args, settings)
     wrong = None if args.revision is None else _no_revision(args.revision)
     if wrong is not None:
-        return _refuse(args, "", wrong), ""
+        return CheckedRun(_refuse(args, "", wrong))
+    from assay.cli.checking.executors import ClusterError
+    from assay.cli.checking.tuning import tune
+    from assay.cli.checking.work_plan import works_of
     from assay.cli.reports.report_outputs import ReportFileError
     from assay.cli.reports.reporting import Reporting, ReportUsageError
 
-    extensions = extensions_of(settings)
+    tune()
     policy = _policy(settings) if args.policy else None
     try:
-        with Reporting(args, settings) as reporting:
-            return _judged(args, reporting, settings, policy, extensions), reporting.summary
-    except (ReportUsageError, ReportFileError) as error:
-        return _refuse(args, "", str(error)), ""
+        with Reporting(args, settings, has_several=len(pieces) + len(passed_over) > 1) as reporting:
+            terms = _terms(args, settings, policy, reporting)
+            status = _judged(args, reporting, terms, works_of(pieces, _resolver(args)), passed_over)
+            return CheckedRun(status, reporting.summary)
+    except (ReportUsageError, ReportFileError, ClusterError) as error:
+        return CheckedRun(_refuse(args, "", str(error)))
+
+
+def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, reporting: Reporting) -> CheckTerms:
+    from assay.cli.checking.check_terms import CheckTerms
+
+    return CheckTerms(
+        settings,
+        extensions_of(settings),
+        policy,
+        args.revision,
+        args.literal,
+        args.source,
+        args.fields,
+        args.party,
+        tuple(args.draft),
+        args.compare,
+        args.messages,
+        reporting.digests,
+    )
 
 
 def _judged(
     args: argparse.Namespace,
     reporting: Reporting,
-    settings: Settings,
-    policy: Policy | None,
-    extensions: ExtensionSet,
+    terms: CheckTerms,
+    works: list[FileWork],
+    passed_over: Sequence[str],
 ) -> int:
     """Judge all files and complete the reports; return the exit status."""
-    pieces, passed_over = _pieces(args.files)
     worst = 2 if passed_over else 0
     for line in passed_over:
         reporting.pass_over()
         _refuse(args, "", line)
-    for index, piece in enumerate(pieces):
-        _progress(args, index, len(pieces), piece.name)
-        worst = max(worst, _check(args, piece, reporting, settings, policy, extensions))
+    for work, items in _streams(args, terms, works):
+        worst = max(worst, _check(args, work, items, reporting))
     stale = reporting.stale()
     for entry in stale:
         _say(f"assay {args.chosen}: {args.baseline}: no longer found: {entry}")
@@ -167,9 +240,29 @@ def _judged(
     return worst
 
 
+def _streams(
+    args: argparse.Namespace, terms: CheckTerms, works: list[FileWork]
+) -> Iterator[tuple[FileWork, Iterator[StreamItem]]]:
+    """Yield the findings of each file, from this process or from several."""
+    from assay.cli.checking.work_plan import WorkPlan, available_jobs, cluster_executor, executor_of
+    from assay.cli.terminal.progress_bar import ProgressBar
+
+    bar = ProgressBar(f"assay {args.chosen}", sum(each.size for each in works))
+    if args.cluster:
+        executor, jobs = cluster_executor(terms, works, bar.tick, args.cluster)
+    else:
+        jobs = args.jobs or available_jobs()
+        executor = executor_of(terms, works, bar.tick, jobs)
+    with bar, executor:
+        plan = WorkPlan(terms, works, executor, jobs)
+        plan.begin()
+        for work in works:
+            yield work, plan.stream(work)
+
+
 def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:
     """Return everything to judge, and why other names have nothing to judge."""
-    from assay.cli.evidence_files import found
+    from assay.cli.checking.evidence_files import found
 
     pieces, passed_over = [], []
     for name in names:
@@ -179,6 +272,22 @@ def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:
         if not each.pieces and not each.passed_over:
             passed_over.append(f"no recordings (*.jsonl) in {name}")
     return pieces, passed_over
+
+
+def _resolver(args: argparse.Namespace) -> Callable[[str], tuple[str, bool]]:
+    """Return what finds the file of a name, or the run with this id. It raises `OSError`."""
+
+    def resolve(name: str) -> tuple[str, bool]:
+        from assay.records.line_blocks import is_url
+
+        if name == "-" or os.path.isfile(name) or is_url(name):
+            return name, False
+        from assay.cli.journal_choice import Directories, chosen
+
+        # The settings are already loaded and their warnings printed.
+        return chosen(name, Directories(args, lambda _: None))
+
+    return resolve
 
 
 def _no_revision(name: str) -> str | None:
@@ -208,45 +317,51 @@ def _policy(settings: Settings) -> Policy | None:
 
 def _say(line: str) -> None:
     from assay.base.printable import plain
+    from assay.cli.terminal.progress_bar import printing
 
-    print(plain(line), file=sys.stderr)
+    with printing(sys.stderr):
+        print(plain(line), file=sys.stderr)
 
 
-def _check(
-    args: argparse.Namespace,
-    piece: Piece,
-    reporting: Reporting,
-    settings: Settings,
-    policy: Policy | None,
-    extensions: ExtensionSet,
-) -> int:
-    """Judge one file and report findings as they come, so that memory stays bounded; return the exit status."""
-    from assay.cli.evidence import opened
-    from assay.records.transcript import TranscriptError
+def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem], reporting: Reporting) -> int:
+    """Report the findings of one file as they come, so that memory stays bounded; return the exit status."""
+    from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
+    from assay.cli.reports.check_findings import CheckedMessage
 
-    name, failed, judged = piece.name, False, False
-    reporting.begin(name)
-    try:
-        with opened(args, piece, settings, policy, extensions) as evidence:
-            for each in evidence.judged():
-                judged = True
-                message = reporting.add(each)
-                failed = failed or _fails(args.fail_on, message)
-    except (OSError, TranscriptError) as error:
-        reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error.args[0])
-        reporting.end(error=reason)
-        return _refuse(args, name, reason)
-    remarks = list(evidence.remarks())
-    for line in remarks:
-        _say(f"assay {args.chosen}: {name}: {line}")
-    if not judged:
-        # A build whose recorder failed must not pass.
-        reason = f"nothing to judge{evidence.remedy()}"
-        reporting.end(remarks=remarks, error=reason)
-        return _refuse(args, name, reason)
-    reporting.end(evidence.revision, remarks, is_partial=evidence.is_partial)
+    end, failed = UnitEnd(error=work.error), False
+    reporting.begin(work.name)
+    for item in items:
+        if isinstance(item, CheckedMessage):
+            message = reporting.add(item)
+            failed = failed or _fails(args.fail_on, message)
+        elif isinstance(item, UnitEnd):
+            end = item
+        elif isinstance(item, ChangedVerdict):
+            reporting.differ(item)
+        else:
+            reporting.meet(item)
+    remarks = list(end.all_remarks()) if end.error is None else []
+    for line in () if args.compare else remarks:
+        _say(f"assay {args.chosen}: {work.name}: {line}")
+    if end.error is None:
+        end.error = _lack(args, end)
+    reporting.end(end, remarks=remarks)
+    if end.error is not None:
+        return _refuse(args, work.name, end.error)
+    if args.compare:
+        return 1 if end.outcomes["different"] else 0
     # A missing or unjudged message could have failed the build.
-    return 1 if failed else 2 if evidence.is_partial and args.fail_on != "never" else 0
+    return 1 if failed else 2 if end.is_partial and args.fail_on != "never" else 0
+
+
+def _lack(args: argparse.Namespace, end: UnitEnd) -> str | None:
+    """Return why a file that was read to its end has nothing to judge or to compare; None if it has."""
+    if args.compare:
+        from assay.cli.reports.comparison_report import comparison_problem
+
+        return comparison_problem(end.outcomes)
+    # A build whose recorder failed must not pass.
+    return None if end.is_judged else f"nothing to judge{end.remedy}"
 
 
 def _refuse(args: argparse.Namespace, name: str, reason: str | None) -> int:
@@ -261,17 +376,3 @@ def _fails(level: str, message: CheckedMessage) -> bool:
     from assay.cli.reports.check_findings import counts
 
     return any(counts(level, each) for each in message.findings)
-
-
-def _progress(args: argparse.Namespace, index: int, total: int, name: str) -> None:
-    """Show which file is being read, if there are several and stderr is a terminal."""
-    if total > 1 and sys.stderr.isatty():
-        text = f"assay {args.chosen}: {index + 1} of {total}: {_plain(name[-60:])}"
-        print(f"\r\x1b[K{text}\r", end="", file=sys.stderr, flush=True)
-
-
-def _plain(name: str) -> str:
-    """Return a file name without control characters, which a terminal would act on."""
-    from assay.base.printable import plain
-
-    return plain(os.fsencode(name).decode(errors="replace"))

@@ -143,7 +143,11 @@ def add_drafts(parser: argparse.ArgumentParser) -> None:
 
 def use_drafts(args: argparse.Namespace, settings: Settings) -> None:
     """Use the draft revisions of the options and of the settings in this process. Raises `SettingsError`."""
-    names = (*settings.guard.draft_revisions, *args.draft)
+    use_drafts_named((*settings.guard.draft_revisions, *args.draft))
+
+
+def use_drafts_named(names: Sequence[str]) -> None:
+    """Use these draft revisions in this process. Raises `SettingsError`."""
     if names:
         from assay.settings import own_schemas
 

@@ -8,7 +8,7 @@ import argparse
 import os
 import sys
 
-from assay.cli.check import add_judging, add_source
+from assay.cli.check import add_judging, add_scale, add_source
 from assay.cli.ci import LEVELS
 
 _EPILOG = """\
@@ -49,20 +49,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--baseline", metavar="FILE", help="findings in FILE are known, and do not count by --fail-on")
     parser.add_argument("--docs-url", metavar="URL", help="the address of Assay's docs directory, for links to rules")
+    add_scale(parser)
     add_judging(parser)
-    parser.set_defaults(run=run, all=False, messages=False, write_baseline=None, fail_on_stale=False)
+    parser.set_defaults(run=run, all=False, compare=False, messages=False, write_baseline=None, fail_on_stale=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; return the exit status."""
-    from assay.cli.check import judged_files
+    from assay.cli.check import judge_files
 
     is_printed = args.page == "-"
     args.format = "html" if is_printed else None
     args.output = [] if is_printed else [("html", args.page)]
     if not is_printed and _is_input(args):
         return _say(f"{args.page}: the page would replace a recording", 2)
-    status, sentence = judged_files(args)
+    status, sentence = judge_files(args)
     if not sentence:
         # The reason is printed already.
         return status or 2
@@ -74,7 +75,7 @@ def _is_input(args: argparse.Namespace) -> bool:
     """Whether the page would replace a file to judge, also one in a directory."""
     if not os.path.isfile(args.page):
         return False
-    from assay.cli.evidence_files import found
+    from assay.cli.checking.evidence_files import found
 
     page = os.path.realpath(args.page)
     pieces = (piece for name in args.files for piece in found(name).pieces)

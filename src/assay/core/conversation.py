@@ -86,14 +86,16 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
             # The cost of a large message is bounded before it is judged.
             if len(frame) <= LARGE:
                 if party is CLIENT:
-                    accepted = self._quick_call(frame, value)
+                    exchange = self._quick_call(value)
+                    if exchange is not None:
+                        return verdict(CLIENT, frame, "request", value, exchange, exchange.entry.revision)
                 elif party is SERVER:
-                    accepted = self._quick_result(frame, value)
+                    exchange = self._quick_result(value)
+                    if exchange is not None:
+                        return verdict(SERVER, frame, "result", value, exchange, exchange.entry.revision)
                 else:
                     # "client" is equal to Party.CLIENT and not the same object; any other text raises ValueError.
                     return self.hear(Party(party), frame, facts)  # type: ignore[unreachable]  # for untyped callers
-                if accepted is not None:
-                    return accepted
         elif type(value) is Violation:
             if framing.is_blank(frame):
                 return verdict(party, frame, "blank", None, None, self.revision, Findings(()))

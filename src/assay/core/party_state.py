@@ -1,13 +1,14 @@
 """The state of one party: its open requests, its progress tokens, its capabilities. No judging, no I/O."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, Literal
 
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
 from assay.ladder.protocol import Entry, Judge
 from assay.spec.methods import methods
-from assay.spec.revisions import handshake
+from assay.spec.revisions import DRAFTS, handshake
 
 Id = str | int
 
@@ -153,9 +154,32 @@ def undeclared(party: Party, revision: str, declared: Mapping[Party, Mapping[str
     if all(each is None for each in declared.values()):
         # True at the start of every conversation, and without sessions each request starts one.
         return frozenset()
-    return frozenset(
-        name for name in methods(revision) if missing_capability(name, party, revision, declared) is not None
-    )
+    needs = _needs(party, revision) if revision not in DRAFTS else _needs.__wrapped__(party, revision)
+    lacking = [names for owner, path, names in needs if not _is_declared(declared[owner], path)]
+    return frozenset().union(*lacking)
+
+
+@cache
+def _needs(party: Party, revision: str) -> tuple[tuple[Party, tuple[str, ...], frozenset[str]], ...]:
+    """Return each capability that methods of *party* need, with its owner, and the names of those methods."""
+    found: dict[tuple[Party, str], set[str]] = {}
+    for name, known in methods(revision).items():
+        needed = known.needs(party.value) if party in known.senders else None
+        if needed is not None:
+            found.setdefault((Party(needed[0]), needed[1]), set()).add(name)
+    return tuple((owner, tuple(path.split(".")), frozenset(names)) for (owner, path), names in found.items())
+
+
+def _is_declared(capabilities: Mapping[str, Any] | None, path: tuple[str, ...]) -> bool:
+    """Return whether a party has declared the capability at *path*, or its capabilities are not known."""
+    here: Any = capabilities
+    if here is None:
+        return True
+    for step in path:
+        here = here.get(step) if type(here) is dict or isinstance(here, Mapping) else None
+        if here is None or here is False:
+            return False
+    return True
 
 
 def missing_capability(
@@ -173,9 +197,4 @@ def missing_capability(
 
 def has_capability(capabilities: Mapping[str, Any], path: str) -> bool:
     """Return whether *path* was declared: as an object of that name, or as a flag that is true."""
-    here: Any = capabilities
-    for step in path.split("."):
-        here = here.get(step) if isinstance(here, Mapping) else None
-        if here is None or here is False:
-            return False
-    return True
+    return _is_declared(capabilities, tuple(path.split(".")))

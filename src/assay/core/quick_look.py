@@ -1,20 +1,23 @@
 """
 The fast path for tool calls and their results, which are most of the traffic and mostly valid.
 
-Each method returns a verdict, or None: then the thorough way decides. Whatever is accepted here is accepted there too;
-tests/laws/test_quick_look.py compares the two. Without this module a call through the guard over pipes takes 44 µs of
-CPU in place of 17.
+Each method returns the exchange of an accepted message, or None: then the thorough way decides. Whatever is accepted
+here is accepted there too; tests/laws/test_quick_look.py compares the two. Without this module a call through the guard
+over pipes takes 44 µs of CPU in place of 17.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY
-from assay.base.verdict import Exchange, Verdict, verdict
+from assay.base.verdict import Exchange, Party, Verdict, verdict
 from assay.core.history.asking_back import declared_in
 from assay.core.history.log_levels import RANKS
-from assay.core.judge_base import CLIENT, SERVER, JudgeBase, repeated_headers
-from assay.ladder import contract
+from assay.core.judge_base import CLIENT, NO_FACTS, SERVER, Facts, JudgeBase, repeated_headers
+from assay.engine.budget import LARGE
+from assay.ladder import contract, syntax
 from assay.ladder.headers import Headers, keeps_headers
+
+_read: Final = syntax.read
 
 
 class QuickLook(JudgeBase):
@@ -30,7 +33,20 @@ class QuickLook(JudgeBase):
         self._client.close(exchange, "answered")
         return verdict(SERVER, frame, "result", None, exchange, exchange.entry.revision)
 
-    def _quick_call(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
+    def skims(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> bool:
+        """
+        Hear a good call of a tool, or its good result, and return True; return False, and do nothing, for all others.
+
+        For recordings, in which most messages are of that kind, and a message without findings needs no verdict.
+        """
+        if len(frame) > LARGE or len(frame) > self._frame_bytes or (self._lines and b"\r" in frame):
+            return False
+        value = _read(frame, self._depth, self._values)
+        if type(value) is not dict or (facts.headers is not None and not self._keeps_headers(value, facts.headers)):
+            return False
+        return (self._quick_call(value) if party is CLIENT else self._quick_result(value)) is not None
+
+    def _quick_call(self, message: dict[str, Any]) -> Exchange | None:
         try:
             if message["method"] != "tools/call" or message["jsonrpc"] != "2.0" or len(message) != 4:
                 return None
@@ -71,9 +87,9 @@ class QuickLook(JudgeBase):
             del requests[ident]
             return None
         side.garbage = 0
-        return verdict(CLIENT, frame, "request", message, exchange, entry.revision)
+        return exchange
 
-    def _quick_result(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
+    def _quick_result(self, message: dict[str, Any]) -> Exchange | None:
         client = self._client
         try:
             exchange = client.open[message["id"]]
@@ -100,7 +116,7 @@ class QuickLook(JudgeBase):
                 break
         client.close(exchange, "answered")
         self._server.garbage = 0
-        return verdict(SERVER, frame, "result", message, exchange, entry.revision)
+        return exchange
 
     def _keeps_headers(self, message: dict[str, Any], headers: Headers) -> bool:
         known = self._called(message)

@@ -19,8 +19,8 @@ from assay.ladder import syntax
 
 PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
 
-# A row contains a message one level down; the depth of the message itself is judged later.
-_ROW_DEPTH = 200
+ROW_DEPTH = 200
+"""Maximal levels of a row. It contains a message one level down, whose own depth is judged later."""
 
 
 class TranscriptError(ValueError):
@@ -57,13 +57,24 @@ class Judged(NamedTuple):
     """Why the verdict is the one that the guard recorded, and not a new one; "" for a message that was judged."""
     time: float | None = None
     """The time of the message in seconds since 1970; None if the recording does not have it."""
+    order: tuple[int, int] | None = None
+    """Its place among all verdicts of the file, if that is not its line: the line, and a second number to sort by."""
+
+
+class Meeting(NamedTuple):
+    """The first message of a conversation that is judged. It comes before the verdict on that message."""
+
+    order: tuple[int, int]
+    """As in `Judged`."""
+    conversation: int
+    server: str
 
 
 def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
     """Yield the rows of a recording, in order. Raises `TranscriptError` for a line that is not a JSON object."""
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield TranscriptRow(number, _members(number, line))
+            yield TranscriptRow(number, members_of(number, line))
 
 
 def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged]:
@@ -73,9 +84,10 @@ def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged
     return Judging(lambda _: conversation).judge(lines)
 
 
-def _members(number: int, line: bytes) -> dict[str, Any]:
+def members_of(number: int, line: bytes) -> dict[str, Any]:
+    """Return the members of a row; empty for a last line that was cut off. Raises `TranscriptError`."""
     # As strictly as a message: a duplicate key would be dropped silently, and with it the message to judge.
-    row = syntax.read(line, _ROW_DEPTH)
+    row = syntax.read(line, ROW_DEPTH)
     if isinstance(row, dict):
         return row
     if number > 1 and not line.endswith(b"\n"):

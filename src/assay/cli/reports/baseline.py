@@ -7,10 +7,10 @@ A finding is known by its rule, party, method, tool, entry, place and server, up
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from assay.cli.reports.check_findings import FindingKey, KnownFindings
+from assay.cli.reports.check_findings import CheckedMessage, FindingKey, KnownFindings
 from assay.ladder import syntax
 from assay.rules import RULES
 
@@ -44,7 +44,15 @@ class BaselineEntry:
         return " ".join(each for each in words if each)
 
 
-class Baseline(KnownFindings):
+class CountedFindings(KnownFindings):
+    """Known findings that are counted one by one, in the order of the files."""
+
+    def marked(self, message: CheckedMessage) -> CheckedMessage:
+        """Count the findings of *message*, and return it with those marked that are known."""
+        return message._replace(findings=tuple(replace(each, is_known=self(each.key)) for each in message.findings))
+
+
+class Baseline(CountedFindings):
     """The known findings of a file, and how many of them were found."""
 
     def __init__(self, entries: tuple[BaselineEntry, ...]) -> None:
@@ -65,7 +73,7 @@ class Baseline(KnownFindings):
         return [each for each in self.entries if each.key not in self._found]
 
 
-class NewBaseline(KnownFindings):
+class NewBaseline(CountedFindings):
     """Accepts every finding, for a new baseline."""
 
     def __init__(self, reasons: tuple[BaselineEntry, ...] = ()) -> None:

@@ -108,7 +108,7 @@ class FindingMask:
 
     def message(self, judged: Judged, file: str, is_known: "KnownFindings") -> CheckedMessage:
         """Return *judged* for reports; *is_known* tells which findings the baseline has."""
-        verdict, server = judged.verdict, self._name(judged.server) or ""
+        verdict, server = judged.verdict, self.name(judged.server)
         if not verdict.violations and not self._with_messages:
             return CheckedMessage(judged, file, "good", (), None, None, server)
         method, tool = self._name(verdict.method), self._name(verdict.tool)
@@ -120,6 +120,10 @@ class FindingMask:
             place = (file, judged.line, judged.conversation)
             findings.append(CheckFinding(*place, key, violation, shown, verdict.revision, is_known(key)))
         return CheckedMessage(judged, file, outcome(verdict), tuple(findings), method, tool, server)
+
+    def name(self, name: str) -> str:
+        """Return the name of a server for reports."""
+        return self._name(name) or ""
 
     def _name(self, name: str | None) -> str | None:
         # Cut first: searching a name of a megabyte for secrets takes long, and a peer can send many.
@@ -151,6 +155,10 @@ class KnownFindings:
         """Count one finding, and return whether it is known."""
         del key
         return False
+
+    def marked(self, message: CheckedMessage) -> CheckedMessage:
+        """Count the findings of *message*, and return it with those marked that are known."""
+        return message
 
 
 def counts(fail_on: str, finding: CheckFinding) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from assay.cli.checking.check_stream import ChangedVerdict
+    from assay.cli.checking.check_terms import DigestFactory, MessageDigest
     from assay.cli.reports.baseline import BaselineEntry
     from assay.cli.reports.check_findings import CheckedMessage, FindingMask, MessageCounts
     from assay.cli.reports.report_outputs import ReportOutput
@@ -25,6 +28,8 @@ class ReportOptions:
     """Whether each of several equal findings is shown."""
     with_messages: bool = False
     """Whether messages without findings are shown, too."""
+    has_several: bool = False
+    """Whether there may be several files."""
     docs_url: str | None = None
     """The address of the documentation, for links to rules; None if it is unknown."""
 
@@ -47,6 +52,10 @@ class FileEnd(NamedTuple):
     """Whether messages are missing or were not judged."""
     error: str | None = None
     """Why the file could not be judged, or not to its end; None if it was."""
+    unlisted: int = 0
+    """Messages without findings that were only counted; `counts` has them, too."""
+    outcomes: Mapping[str, int] = MappingProxyType({})
+    """The number of records of a journal by the outcome of the comparison, if there was one."""
 
 
 class RunEnd(NamedTuple):
@@ -61,7 +70,18 @@ class RunEnd(NamedTuple):
 
 
 class CheckReport(ABC):
-    """One report. For each file `begin`, then `add` for each message, then `end`; after the last file `close`."""
+    """
+    One report. For each file `begin`, then `add` for each message with findings, then `end`; after the last file
+    `close`.
+
+    With `--messages` it gets every message. A report that needs something of every message in any case has a `digest`.
+    """
+
+    digest: DigestFactory | None = None
+    """
+    Returns a new digest, if the report has one. Several processes may fill digests, each with the messages of some
+    conversations, and they are merged; the report gets the result with `use`, before `close`.
+    """
 
     def __init__(self, options: ReportOptions, output: ReportOutput) -> None:
         self.options = options
@@ -77,9 +97,18 @@ class CheckReport(ABC):
     def begin(self, name: str) -> None:
         """Start the file *name*."""
 
+    def meet(self, conversation: int, server: str) -> None:  # noqa: B027 - most reports have no need of it
+        """Note that the next message is the first one of a conversation. It may not be added, if it has no findings."""
+
     @abstractmethod
     def add(self, message: CheckedMessage) -> None:
-        """Add one message, with or without findings."""
+        """Add one message."""
+
+    def differ(self, difference: ChangedVerdict) -> None:  # noqa: B027 - as above
+        """Add a verdict of a journal that is another one today."""
+
+    def use(self, digest: MessageDigest) -> None:  # noqa: B027 - as above
+        """Take the digest of all messages."""
 
     @abstractmethod
     def end(self, ended: FileEnd) -> None:

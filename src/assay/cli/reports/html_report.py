@@ -2,6 +2,8 @@
 
 import os
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 from assay import __version__
 from assay.base.printable import plain
@@ -21,7 +23,8 @@ class HtmlReport(CheckReport):
 
     def __init__(self, options: ReportOptions, output: ReportOutput) -> None:
         super().__init__(options, output)
-        self.digest = PageDigest(options.masking.redactor)
+        self.digest = partial(PageDigest, options.masking.redactor)
+        self._digest = PageDigest(options.masking.redactor)
         self._sentence = ""
 
     @property
@@ -33,18 +36,22 @@ class HtmlReport(CheckReport):
         """Do nothing: a file is listed when it ends."""
 
     def add(self, message: CheckedMessage) -> None:
-        """Add one message to the digest."""
-        self.digest.add(message)
+        """Note which findings the baseline has: the digest of all messages is made without it."""
+        self._digest.know(message)
+
+    def use(self, digest: Any) -> None:
+        """Take the digest of all messages."""
+        self._digest.merge(digest)
 
     def end(self, ended: FileEnd) -> None:
-        """Add the file to the digest."""
-        self.digest.end(ended)
+        """List the file."""
+        self._digest.end(ended)
 
     def close(self, ended: RunEnd) -> None:
         """Write the page."""
-        data = page_data(self.digest, self.options, ended, _made())
+        data = page_data(self._digest, self.options, ended, _made())
         self._sentence = data["verdict"]["sentence"]
-        names = [each.name for each in self.digest.files]
+        names = [each.name for each in self._digest.files]
         title = f"Assay: {', '.join(names[:2])}{f' and {len(names) - 2:,} more' if len(names) > 2 else ''}"
         generator = f"Assay {__version__}"
         for part in html_page("report.js", plain(title), data, generator=generator, fallback=self._sentence):

@@ -65,16 +65,22 @@ class JunitReport(CheckReport):
         self._suites = {}
         self._servers = {}
 
+    def meet(self, conversation: int, server: str) -> None:
+        """Start the suite of the conversation."""
+        number = self._suite_of(conversation)
+        if number not in self._suites:
+            self._suites[number], self._servers[number] = {}, server
+
     def add(self, message: CheckedMessage) -> None:
         """Add the findings of the message to the suite of its conversation."""
-        number = message.judged.conversation
-        if number not in self._suites and len(self._suites) >= _MOST_CONVERSATIONS:
-            number = _OTHERS
-        suite = self._suites.setdefault(number, {})
-        if number not in self._servers:
-            self._servers[number] = message.server
+        suite = self._suites[self._suite_of(message.judged.conversation)]
         for each in message.findings:
             suite.setdefault(each.key.rule, _Case()).add(each, self.options.fail_on)
+
+    def _suite_of(self, conversation: int) -> int:
+        if conversation in self._suites or len(self._suites) < _MOST_CONVERSATIONS:
+            return conversation
+        return _OTHERS
 
     def end(self, ended: FileEnd) -> None:
         """Write the suites of the file."""

@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from typing import BinaryIO, Final
 
 from assay.base.atomic_file import replacing
+from assay.cli.terminal.progress_bar import printing
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import write_utf8
 
@@ -50,7 +51,8 @@ class StandardOutput(ReportOutput):
 
     def write(self, text: str) -> None:
         """Write *text*."""
-        write_utf8(text)
+        with printing(sys.stdout):
+            write_utf8(text)
 
     def finish(self) -> None:
         """Do nothing: the process closes the stream."""
@@ -64,7 +66,8 @@ class TerminalOutput(StandardOutput):
 
     def write(self, text: str) -> None:
         """Write *text*."""
-        sys.stdout.write(text)
+        with printing(sys.stdout):
+            sys.stdout.write(text)
 
 
 class OutputFile(ReportOutput):

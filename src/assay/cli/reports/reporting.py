@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
+    from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
+    from assay.cli.checking.check_terms import DigestFactory
     from assay.cli.reports.baseline import BaselineEntry
-    from assay.records.transcript import Judged
+    from assay.records.transcript import Meeting
     from assay.settings import Settings
 
 
@@ -30,8 +32,8 @@ class ReportUsageError(Exception):
 class Reporting:
     """The reports, and the baseline."""
 
-    def __init__(self, args: argparse.Namespace, settings: Settings) -> None:
-        """Open all outputs. Raises `ReportUsageError`."""
+    def __init__(self, args: argparse.Namespace, settings: Settings, *, has_several: bool = False) -> None:
+        """Open all outputs; *has_several* if there are several files. Raises `ReportUsageError`."""
         from assay.core.redaction import Redactor
 
         self._write_to: str | None = args.write_baseline
@@ -42,9 +44,9 @@ class Reporting:
             FindingMask(Redactor(settings.journal.redact), with_messages=args.messages),
             is_all=args.all,
             with_messages=args.messages,
+            has_several=has_several,
             docs_url=args.docs_url or _documentation(args),
         )
-        self._masking = options.masking
         self._outputs: list[ReportOutput] = []
         self._reports: list[CheckReport] = []
         self._counts = MessageCounts()
@@ -55,12 +57,13 @@ class Reporting:
         except ReportFileError as error:
             self._abandon()
             raise ReportUsageError(str(error)) from None
+        self._digests = [make() for make in self.digests]
 
     def _open(self, args: argparse.Namespace, options: ReportOptions) -> None:
         if args.format is not None:
             shown = TerminalOutput() if args.format == "text" else StandardOutput()
             self._outputs.append(shown)
-            self._reports.append(report_of(args.format, options, shown))
+            self._reports.append(report_of("comparison" if args.compare else args.format, options, shown))
         for name, path in args.output:
             file = OutputFile(path)
             self._outputs.append(file)
@@ -75,27 +78,41 @@ class Reporting:
         for each in self._reports:
             each.begin(self._name)
 
-    def add(self, judged: Judged) -> CheckedMessage:
-        """Add one message to every report, and return it with its findings."""
-        message = self._masking.message(judged, self._name, self._known)
+    def meet(self, meeting: Meeting) -> None:
+        """Note that the next message is the first one of its conversation."""
+        for each in self._reports:
+            each.meet(meeting.conversation, meeting.server)
+
+    def add(self, message: CheckedMessage) -> CheckedMessage:
+        """Add one message to every report, and return it with those findings marked that the baseline has."""
+        message = self._known.marked(message)
         self._counts.count(message)
         for each in self._reports:
             each.add(message)
         return message
 
-    def end(
-        self,
-        revision: str | None = None,
-        remarks: Sequence[str] = (),
-        *,
-        is_partial: bool = False,
-        error: str | None = None,
-    ) -> None:
-        """End the file."""
-        self._has_errors = self._has_errors or error is not None
-        ended = FileEnd(self._name, self._counts, revision, remarks, is_partial, error)
+    def differ(self, difference: ChangedVerdict) -> None:
+        """Add a verdict of a journal that is another one today."""
         for each in self._reports:
-            each.end(ended)
+            each.differ(difference)
+
+    @property
+    def digests(self) -> tuple[DigestFactory, ...]:
+        """What makes the digests that reports ask for."""
+        return tuple(each.digest for each in self._reports if each.digest is not None)
+
+    def end(self, ended: UnitEnd, *, remarks: Sequence[str] = ()) -> None:
+        """End the file."""
+        self._has_errors = self._has_errors or ended.error is not None
+        self._counts["good"] += ended.good
+        for mine, theirs in zip(self._digests, ended.digests, strict=False):
+            mine.merge(theirs)
+        revision, is_partial = (ended.revision, ended.is_partial) if ended.error is None else (None, False)
+        known = FileEnd(
+            self._name, self._counts, revision, remarks, is_partial, ended.error, ended.good, ended.outcomes
+        )
+        for each in self._reports:
+            each.end(known)
 
     def pass_over(self) -> None:
         """Note that a name on the command line has nothing to judge."""
@@ -110,6 +127,9 @@ class Reporting:
     def close(self, status: int, remarks: Sequence[str]) -> Iterable[str]:
         """Complete all reports. Yield the problems."""
         ended = RunEnd(status, remarks, self.stale())
+        wanting = (each for each in self._reports if each.digest is not None)
+        for report, digest in zip(wanting, self._digests, strict=True):
+            report.use(digest)
         for report, output in zip(self._reports, self._outputs, strict=True):
             try:
                 report.close(ended)
@@ -155,6 +175,8 @@ class Reporting:
 
 def _no_conflicts(args: argparse.Namespace) -> None:
     """Refuse files that would replace each other, a recording or the baseline, and an option without its baseline."""
+    if args.compare and args.format != "text":
+        raise ReportUsageError(f"--compare prints text; --output {args.format}=FILE writes the findings")
     if args.fail_on_stale and not args.baseline:
         raise ReportUsageError("--fail-on-stale needs --baseline FILE")
     written = [path for _, path in args.output] + ([args.write_baseline] if args.write_baseline else [])

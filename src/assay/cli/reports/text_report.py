@@ -33,15 +33,20 @@ class TextReport(CheckReport):
     def begin(self, name: str) -> None:
         """Start the file *name*. The name is printed with its first message."""
         self._name = name
+        self._is_named = False
         self._summary = Summary()
         self._groups = Groups(self._style)
         self._known = 0
 
+    def meet(self, conversation: int, server: str) -> None:
+        """Print the name of the file before its first message."""
+        del conversation, server
+        if not self._is_named:
+            self._print(("" if self._is_first else "\n") + self._style.paint(plain(self._name), "bold"))
+            self._is_first, self._is_named = False, True
+
     def add(self, message: CheckedMessage) -> None:
         """Print the message, or keep its findings until the end of the file."""
-        if not self._summary.messages and not self._summary.unanswered:
-            self._print(("" if self._is_first else "\n") + self._style.paint(plain(self._name), "bold"))
-            self._is_first = False
         self._summary.add(message.judged.verdict)
         self._known += sum(each.is_known for each in message.findings)
         if not self._each:
@@ -51,6 +56,7 @@ class TextReport(CheckReport):
 
     def end(self, ended: FileEnd) -> None:
         """Print the findings, and the counts if the file was judged to its end."""
+        self._summary.add_good(ended.unlisted)
         for line in self._groups.lines():
             self._print(line)
         if ended.error is None:

@@ -120,6 +120,10 @@ class Summary:
         self._rules.update(violation.rule for violation in verdict.violations)
         self._aside.add(verdict)
 
+    def add_good(self, count: int) -> None:
+        """Count messages without findings."""
+        self._outcomes["good"] += count
+
     def lines(self, revision: str | None, style: Style, hidden: Callable[[str], str] = str) -> Iterator[str]:
         """Return the lines with the counts. *hidden* masks secrets in the names of quarantined entries."""
         counts = self._outcomes

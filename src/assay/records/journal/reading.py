@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader, BytesIO, RawIOBase
+from itertools import count
 from typing import Any, Final, NamedTuple, Self, cast
 
 import orjson
 
 from assay.records.journal import run_files
+from assay.records.line_blocks import LineBlock, is_url, open_binary, split_blocks
 from assay.records.unpacking import unpacked
 
 LONGEST_LINE: Final = 128 << 20
@@ -15,6 +17,9 @@ LONGEST_LINE: Final = 128 << 20
 
 _CHUNK: Final = 1 << 20
 """Bytes of a longer line to skip at a time."""
+
+_COUNTED: Final = 256
+"""Lines between two reports of the bytes that were read."""
 
 
 class Pages:
@@ -27,7 +32,7 @@ class Pages:
 
     def __init__(self, name: str, *, whole: bool = False, longest: int = LONGEST_LINE) -> None:
         """
-        Open the journal called *name*, ``-`` for standard input. Raises `OSError`.
+        Open the journal called *name*, a path or a URL, ``-`` for standard input. Raises `OSError`.
 
         With *whole*, *name* is the first remaining file of a run, and all its files are read. A line of more than
         *longest* bytes is replaced by a note, which is not JSON. A file may be compressed.
@@ -35,6 +40,9 @@ class Pages:
         self._path = ""
         self._goes_on = False
         self._longest = longest
+        self.tick: Callable[[int], None] | None = None
+        """Gets the bytes that are read from files from now on, compressed or not."""
+        self._ticked = 0
         self._file: BufferedReader
         self._held: list[bytes] = []
         self._size = 0
@@ -43,6 +51,10 @@ class Pages:
         self._over = False
         if name == "-":
             self._file = unpacked(open(0, "rb", closefd=False))  # noqa: SIM115 - `with` closes it
+            return
+        if is_url(name):
+            self._path = name
+            self._file = unpacked(open_binary(name))
             return
         if os.path.basename(name) == run_files.LATEST and os.path.islink(name):
             # The link leads to the last file of a run.
@@ -69,9 +81,43 @@ class Pages:
             if not self._turn():
                 return
 
+    def blocks(self) -> Iterator[LineBlock]:
+        """Yield every line that is still to be read, in large blocks."""
+        while True:
+            # What is there is read at once: standard input may be written slowly.
+            yield from split_blocks(self._read, self._longest, self._replacement)
+            if not self._turn():
+                return
+
+    def _read(self, most: int) -> bytes:
+        data = self._file.read1(most)
+        self._count()
+        return data
+
+    def _count(self) -> None:
+        """Report what was read of the file since the last time."""
+        if self.tick is None or not self._path:
+            return
+        try:
+            now = self._file.raw.tell() if is_url(self._path) else os.lseek(self._file.fileno(), 0, os.SEEK_CUR)
+        except OSError:
+            return
+        if now > self._ticked:
+            self.tick(now - self._ticked)
+            self._ticked = now
+
+    def _replacement(self, size: int) -> bytes:
+        return self._instead(size).removesuffix(b"\n")
+
     def _lines(self) -> Iterator[bytes]:
         """Yield every line of one file."""
-        while line := self._file.readline(self._longest):
+        for turn in count():
+            if not turn % _COUNTED:
+                self._count()
+            line = self._file.readline(self._longest)
+            if not line:
+                self._count()
+                return
             if len(line) < self._longest or line.endswith(b"\n"):
                 yield line
                 continue
@@ -145,6 +191,7 @@ class Pages:
             self._open(run_files.files_of(self._path)[0])
         else:
             self._file.seek(0)
+            self._ticked = 0
 
     def _is_over(self) -> bool:
         """Whether this file is complete: there is a next one, or its name belongs to another file."""
@@ -185,7 +232,7 @@ class Pages:
     def _open(self, path: str) -> None:
         file = unpacked(open(path, "rb"))  # noqa: SIM115 - as above
         self._file.close()
-        self._file, self._path = file, path
+        self._file, self._path, self._ticked = file, path, 0
 
 
 Record = dict[str, Any]

@@ -4,28 +4,50 @@ Judge a recording: repeat the calls that it lists, for each conversation. No I/O
 The verdicts are those of the guard that wrote it, as far as a recording carries what they depend on.
 """
 
-from collections import Counter, OrderedDict
+import sys
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, Literal, NamedTuple
+
+import orjson
 
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Exchange, Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Conversation
+from assay.core.conversation import Conversation, Facts
 from assay.core.lifecycle import preferred
 from assay.core.policy import Policy
 from assay.ladder import syntax
+from assay.records.line_blocks import LineBlock
+from assay.records.recording.plain_rows import CLOSING, MESSAGE, claimed, conversation_of, head_members
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
+from assay.records.recording.reasons import Reasons
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
-from assay.records.transcript import Judged, TranscriptRow, frame_of, party_of, read
-from assay.spec.revisions import is_known
+from assay.records.transcript import (
+    Judged,
+    Meeting,
+    TranscriptError,
+    TranscriptRow,
+    frame_of,
+    members_of,
+    party_of,
+    read,
+)
+from assay.spec.revisions import handshake, is_known
 
-_MOST: Final = 10_000
+MOST_CONVERSATIONS: Final = 10_000
 """Maximal conversations in memory. A guard has at most some thousand sessions; the longest idle ones are dropped."""
 
-_UNKNOWN: Final = 0
-"""The conversation number of rows without one."""
+_MOST_HEADS: Final = 100_000
+"""Maximal heads of rows to remember, some 200 bytes each. A conversation over STDIO has two."""
+
+END: Final = sys.maxsize
+"""The place after the last line."""
+
+EVENTS_OF_ALL: Final = frozenset({"recording", "close", "stopped"})
+"""Events that belong to no conversation."""
 
 _LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to record in full"}
 """Members that mark a message that cannot be judged, with the reason."""
@@ -68,18 +90,48 @@ class RecordingOpening(NamedTuple):
         return replace(limits, frame_bytes=self.frame_bytes)
 
 
+class RecordingPart(NamedTuple):
+    """Some conversations between two ``recording`` events, which are judged apart from all others."""
+
+    numbers: frozenset[int]
+    is_foreign: bool = False
+    """Whether no guard wrote them, so that open requests are reported at the end."""
+    end: int = END
+    """The line that ends them: the next ``recording`` event."""
+
+
+class MisreadRowError(Exception):
+    """A row belongs to another conversation than its head claims, so the recording cannot be judged in parts."""
+
+
 class _JudgedTalk:
     """One conversation of a recording."""
 
-    __slots__ = ("blind", "conversation", "opening", "unheard")
+    __slots__ = ("blind", "conversation", "heads", "is_met", "number", "opening", "touched", "unheard")
 
-    def __init__(self, conversation: Conversation, opening: RecordingOpening) -> None:
+    def __init__(self, number: int, conversation: Conversation, opening: RecordingOpening, line: int) -> None:
+        self.number = number
         self.conversation = conversation
         self.opening = opening
         self.unheard: set[tuple[Party, Ident]] = set()
         """Requests that are not in the recording: their responses cannot be judged."""
         self.blind: frozenset[str] = frozenset()
         """Rules that cannot be judged any more, because messages are missing."""
+        self.touched = line
+        """The line of its last message, or of its start."""
+        self.heads: list[bytes] = []
+        """The heads of its rows that need no second look."""
+        self.is_met = False
+        """Whether a message was judged."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a row that only has a message is judged by that message alone."""
+        return not self.unheard and (self.opening.effect is None or self.opening.effect.is_empty)
+
+
+_Plain = tuple[_JudgedTalk, Callable[[Party, bytes, Facts], bool] | None, Party, Facts]
+"""What is known of a row by its head; without the function, a verdict on every message is needed."""
 
 
 class Judging:
@@ -90,29 +142,49 @@ class Judging:
         begin: Callable[[RecordingOpening], Conversation],
         policy: Policy | None = None,
         blind: Collection[str] = (),
+        *,
+        every: bool = True,
+        part: RecordingPart | None = None,
     ) -> None:
         """
         *begin* creates the conversations; *policy* applies to them, None for the recorded actions.
 
-        *blind* are the rules that the recording cannot prove; their findings are dropped.
+        *blind* are the rules that the recording cannot prove; their findings are dropped. Without *every*, messages
+        without findings are only counted. With *part*, all other rows are skipped.
         """
         self._policy = policy
         self._blind = frozenset(blind)
         self._begin = begin
-        self._talks: OrderedDict[int, _JudgedTalk] = OrderedDict()
+        self._every = every
+        self._part = part
+        self._talks: dict[int, _JudgedTalk] = {}
+        self._idle: list[tuple[int, int]] = []
+        """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
         self._tools: OrderedDict[int, Tools] = OrderedDict()
+        self._heads: dict[bytes, _Plain | tuple[()]] = {}
+        """What is known of rows by their head; empty for a row of another part."""
         self._dropped: set[int] = set()
-        self._state: State = "foreign"
+        self._ended: set[int] = set()
+        """Conversations that the guard has released. Nothing of them is kept: a large recording has many."""
+        self._state: State = "foreign" if part is None or part.is_foreign else "closed"
+        self.good = 0
+        """Messages without findings that were only counted."""
         self.is_incomplete = False
         """Whether messages are missing at the end of the recording."""
-        self.unjudged: Counter[str] = Counter()
-        """Number of messages that were not judged, by reason."""
-        self.recorded: Counter[str] = Counter()
-        """Number of messages with the verdict of the guard, by reason."""
-        self.notes: list[str] = []
-        """Other notes about the recording."""
-        self.revision: str | None = None
+        self.unjudged = Reasons()
+        """Messages that were not judged."""
+        self.recorded = Reasons()
+        """Messages with the verdict of the guard."""
+        self.notes: list[tuple[int, str]] = []
+        """Other notes about the recording, each with its line."""
+        self.revisions: list[tuple[int, str]] = []
+        """The revisions that may be that of the recording, each with the line that shows it."""
+        self._is_final = False
+
+    @property
+    def revision(self) -> str | None:
         """The revision of the first conversation with a handshake; without one, of the first that has a revision."""
+        return self.revisions[-1][1] if self.revisions else None
 
     def judge(self, lines: Iterable[bytes]) -> Iterator[Judged]:
         """Yield a verdict on each message, then on each request without a response. Raises `TranscriptError`."""
@@ -120,34 +192,157 @@ class Judging:
 
     def judge_rows(self, rows: Iterable[TranscriptRow]) -> Iterator[Judged]:
         """Yield the same for rows that are already read."""
+        return (each for each in self.follow_rows(rows) if isinstance(each, Judged))
+
+    def follow_rows(self, rows: Iterable[TranscriptRow]) -> Iterator[Judged | Meeting]:
+        """Yield the same, and before the first verdict of each conversation that it is met."""
         for row in rows:
-            if not row.members:
-                self.is_incomplete = True
-                self.notes.append(f"line {row.line} is cut off and not judged; the recorder was killed")
-            elif "event" in row.members:
-                yield from self._event(row)
-            else:
-                yield from self._message(row)
-        yield from self._finish()
+            yield from self._row(row)
+        yield from self._finish(END)
+
+    def follow_blocks(self, blocks: Iterable[LineBlock], before: int = 0) -> Iterator[Judged | Meeting]:
+        """
+        Yield the same for the lines of a recording in our own format; *before* lines come before the first block.
+
+        Raises `TranscriptError`, and `MisreadRowError` for a part of a recording. This is the inner loop of every large
+        recording: a row that only has a good message makes no objects but those of its verdict.
+        """
+        heads, loads, line = self._heads, orjson.loads, before
+        for lines, is_ended in blocks:
+            end = line + len(lines)
+            good = 0
+            try:
+                for text in lines:
+                    line += 1
+                    head, _, tail = text.partition(MESSAGE)
+                    plain = heads.get(head)
+                    if plain:
+                        if text[-1] == CLOSING:
+                            try:
+                                message = loads(tail[:-1])
+                            except orjson.JSONDecodeError:
+                                message = None
+                            if type(message) is str:
+                                talk, skims, party, facts = plain
+                                talk.touched = line
+                                frame = message.encode()
+                                if skims is not None and skims(party, frame, facts):
+                                    good += 1
+                                else:
+                                    verdict = talk.conversation.hear(party, frame, facts)
+                                    yield from self._conclude(talk, TranscriptRow(line, {}), verdict)
+                                continue
+                    elif plain is not None:
+                        continue
+                    yield from self._line(line, head, text if line == end and not is_ended else text + b"\n")
+            finally:
+                self.good += good
+        yield from self._finish(END if self._part is None else self._part.end)
+
+    def _line(self, number: int, head: bytes, text: bytes) -> Iterator[Judged | Meeting]:
+        """Judge a line that is not known by its head, and remember the head if it says all but the message."""
+        if not text.strip():
+            return
+        part = self._part
+        try:
+            members = members_of(number, text)
+        except TranscriptError:
+            if part is None or claimed(text) in {None, *part.numbers}:
+                raise
+            return
+        if part is not None and not self._is_ours(part, text, members):
+            if type(members.get("msg")) is str and self._is_plain_head(head, members):
+                self._remember(head, ())
+            return
+        row = TranscriptRow(number, members)
+        yield from self._row(row)
+        talk = self._talks.get(conversation_of(members))
+        if talk is None:
+            return
+        if "event" not in members and type(members.get("msg")) is str and self._is_plain_head(head, members):
+            if talk.is_plain and talk.is_met:
+                talk.heads.append(head)
+                skims = None if self._every else talk.conversation.skims
+                self._remember(head, (talk, skims, party_of(row), read_facts(members)))
+        else:
+            self._forget(talk)
+
+    def _is_ours(self, part: RecordingPart, text: bytes, members: dict[str, Any]) -> bool:
+        """Return whether a row belongs to *part*. Raises `MisreadRowError`."""
+        if not members or members.get("event") in EVENTS_OF_ALL:
+            return False
+        if conversation_of(members) in part.numbers:
+            return True
+        if claimed(text) in part.numbers:
+            raise MisreadRowError
+        return False
+
+    def _is_plain_head(self, head: bytes, members: dict[str, Any]) -> bool:
+        """Return whether *head* has all *members* of a row but the message, so that it says the same in every row."""
+        known = head_members(head)
+        return known is not None and len(known) + 1 == len(members) and known.items() <= members.items()
+
+    def _remember(self, head: bytes, plain: _Plain | tuple[()]) -> None:
+        if len(self._heads) >= _MOST_HEADS:
+            self._heads.clear()
+        self._heads[head] = plain
+
+    def _forget(self, talk: _JudgedTalk) -> None:
+        """Look at every part of the next row of *talk* again."""
+        for head in talk.heads:
+            self._heads.pop(head, None)
+        talk.heads.clear()
+
+    def _row(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
+        if not row.members:
+            self.is_incomplete = True
+            self.notes.append((row.line, f"line {row.line} is cut off and not judged; the recorder was killed"))
+        elif "event" in row.members:
+            yield from self._event(row)
+        else:
+            yield from self._message(row)
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _message(self, row: TranscriptRow) -> Iterator[Judged]:
+    def _message(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
         party = party_of(row)
-        number = _number(row.members)
-        if number in self._dropped:
-            self.unjudged["too many conversations"] += 1
+        number = conversation_of(row.members)
+        if number in self._dropped or number in self._ended:
+            reason = "too many conversations" if number in self._dropped else "its conversation had ended"
+            self.unjudged.add(reason, row.line)
             return
-        talk = self._talk(number)
+        talk = self._talk(number, row.line)
         left_out = row.lacks or next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
         judged, lacks = self._skip(talk, party, row, left_out) if left_out else self._hear(talk, party, row)
-        self.revision = preferred(self.revision, talk.conversation.revision)
+        yield from self._conclude(talk, row, judged, lacks)
+
+    def _conclude(
+        self, talk: _JudgedTalk, row: TranscriptRow, judged: Verdict | None, lacks: str = ""
+    ) -> Iterator[Judged | Meeting]:
+        """Count the verdict on a message, and yield it if it is to be shown."""
+        self._prefer(talk.conversation.revision, row.line)
         if judged is None:
-            self.unjudged[lacks] += 1
+            self.unjudged.add(lacks, row.line)
             return
         if lacks:
-            self.recorded[lacks] += 1
-        yield Judged(row.line, self._provable(talk, row, judged), number, talk.opening.server, lacks, row.time)
+            self.recorded.add(lacks, row.line)
+        if not talk.is_met:
+            yield self._meet(talk, (row.line, 0))
+        shown = self._provable(talk, row, judged)
+        if shown.findings is None and not self._every:
+            self.good += 1
+        else:
+            yield Judged(row.line, shown, talk.number, talk.opening.server, lacks, row.time)
+
+    def _meet(self, talk: _JudgedTalk, order: tuple[int, int]) -> Meeting:
+        talk.is_met = True
+        return Meeting(order, talk.number, talk.opening.server)
+
+    def _prefer(self, revision: str | None, line: int) -> None:
+        """Note the revision of a conversation."""
+        if not self._is_final and revision is not None and preferred(self.revision, revision) != self.revision:
+            self.revisions.append((line, revision))
+            self._is_final = handshake(revision)
 
     def _provable(self, talk: _JudgedTalk, row: TranscriptRow, judged: Verdict) -> Verdict:
         """Return *judged* without findings that the recording cannot prove."""
@@ -157,8 +352,9 @@ class Judging:
         shown = [each for each in judged.violations if each.rule not in blind]
         if row.mask is not None:
             proved = [each for each in shown if not is_masked(judged.value, each.at, row.mask)]
-            # The message may be valid, or not: only its sender knows.
-            self.unjudged["values were redacted by the recorder"] += len(proved) < len(shown)
+            if len(proved) < len(shown):
+                # The message may be valid, or not: only its sender knows.
+                self.unjudged.add("values were redacted by the recorder", row.line)
             shown = proved
         return judged if len(shown) == len(judged.violations) else without_findings(judged, shown)
 
@@ -208,18 +404,21 @@ class Judging:
 
     # ── everything else ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _event(self, row: TranscriptRow) -> Iterator[Judged]:
+    def _event(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
         members, event = row.members, row.members["event"]
-        number = _number(members)
+        number = conversation_of(members)
         if event == "recording":
             # A file may contain several recordings.
-            yield from self._finish()
+            yield from self._finish(row.line)
             self._talks.clear()
+            self._idle.clear()
             self._tools.clear()
+            self._heads.clear()
             self._dropped.clear()
+            self._ended.clear()
             self._state = "open"
         elif event == "open":
-            self._open(number, members)
+            self._open(number, members, row.line)
         elif event == "tools":
             self._hand_down(number, members)
         elif event == "close":
@@ -227,56 +426,63 @@ class Judging:
         elif event == "stopped":
             self._state = "stopped"
             self.is_incomplete = True
-            self.notes.append(
-                f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
-            )
+            why = f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
+            self.notes.append((row.line, why))
+        elif event == "release" and number in self._talks:
+            self._forget(self._talks.pop(number))
+            self._ended.add(number)
         elif number in self._talks:
-            yield from self._happened(self._talks[number], number, row)
+            talk = self._talks[number]
+            for left in self._happened(talk, row):
+                if not talk.is_met:
+                    yield self._meet(talk, (row.line, 0))
+                yield Judged(row.line, left, number, talk.opening.server, time=row.time)
 
-    def _happened(self, talk: _JudgedTalk, number: int, row: TranscriptRow) -> Iterator[Judged]:
+    def _happened(self, talk: _JudgedTalk, row: TranscriptRow) -> Iterator[Verdict]:
         """Apply an event that is not a message."""
         members, event = row.members, row.members["event"]
         if event == "unanswered":
             missing = _given_up(talk, row)
             if missing is not None:
-                yield Judged(row.line, missing, number, talk.opening.server, time=row.time)
+                yield missing
         elif event == "end":
             why, unstarted = str(members.get("why") or ""), members.get("unstarted") is True
-            for left in talk.conversation.end(party_of(row), why, unstarted=unstarted):
-                yield Judged(row.line, left, number, talk.opening.server, time=row.time)
+            yield from talk.conversation.end(party_of(row), why, unstarted=unstarted)
         elif event == "restart":
             talk.conversation.renew()
         elif event == "gap":
             talk.blind |= AFTER_GAP
         elif event == "forget":
             talk.conversation.forget_settled()
-        elif event == "release":
-            talk.conversation.release()
 
-    def _finish(self) -> Iterator[Judged]:
-        """Yield a verdict on each open request, unless its response may be among the missing messages."""
+    def _finish(self, line: int) -> Iterator[Judged | Meeting]:
+        """Yield a verdict on each open request before *line*, unless its response may be among the missing messages."""
         if self._state == "open":
             self.is_incomplete = True
-            self.notes.append("the recording has no end: later messages are missing")
+            self.notes.append((line, "the recording has no end: later messages are missing"))
         if self._state == "foreign":
-            yield from self._left()
+            yield from self._left(line)
 
-    def _left(self) -> Iterator[Judged]:
-        """Yield a verdict on each open request."""
-        for number, talk in self._talks.items():
+    def _left(self, line: int) -> Iterator[Judged | Meeting]:
+        """Yield a verdict on each open request; the conversation that was silent for longest comes first."""
+        for talk in sorted(self._talks.values(), key=lambda each: each.touched):
             if _UNANSWERED in self._blind | talk.blind:
                 continue
+            order = (line, talk.touched)
             for party in (Party.SERVER, Party.CLIENT):
                 for left in talk.conversation.end(party):
-                    yield Judged(0, left, number, talk.opening.server)
+                    if not talk.is_met:
+                        yield self._meet(talk, order)
+                    yield Judged(0, left, talk.number, talk.opening.server, order=order)
 
-    def _talk(self, number: int) -> _JudgedTalk:
-        if number not in self._talks:
-            return self._add(number, RecordingOpening())
-        self._talks.move_to_end(number)
-        return self._talks[number]
+    def _talk(self, number: int, line: int) -> _JudgedTalk:
+        talk = self._talks.get(number)
+        if talk is None:
+            return self._add(number, RecordingOpening(), line)
+        talk.touched = line
+        return talk
 
-    def _open(self, number: int, members: dict[str, Any]) -> None:
+    def _open(self, number: int, members: dict[str, Any], line: int) -> None:
         revision, size, shared = members.get("revision"), members.get("frameBytes"), members.get("tools")
         self._add(
             number,
@@ -290,15 +496,38 @@ class Judging:
                 Effect(),
                 members.get("preview") is True,
             ),
+            line,
         )
 
-    def _add(self, number: int, opening: RecordingOpening) -> _JudgedTalk:
-        if len(self._talks) >= _MOST:
-            oldest, _ = self._talks.popitem(last=False)
-            self._dropped.add(oldest)
-        talk = self._talks[number] = _JudgedTalk(self._begin(opening), opening)
+    def _add(self, number: int, opening: RecordingOpening, line: int) -> _JudgedTalk:
+        if len(self._talks) >= MOST_CONVERSATIONS:
+            self._drop_one()
+        before = self._talks.get(number)
+        if before is not None:
+            self._forget(before)
+            line = before.touched
+        elif self._idle:
+            heappush(self._idle, (line, number))
+        self._ended.discard(number)
+        talk = self._talks[number] = _JudgedTalk(number, self._begin(opening), opening, line)
         self._keep(number, talk.conversation.tools)
         return talk
+
+    def _drop_one(self) -> None:
+        """Drop the conversation whose last message is the longest ago."""
+        if not self._idle:
+            self._idle = [(talk.touched, number) for number, talk in self._talks.items()]
+            heapify(self._idle)
+        while True:
+            seen, number = heappop(self._idle)
+            talk = self._talks.get(number)
+            if talk is not None and talk.touched == seen:
+                break
+            if talk is not None:
+                heappush(self._idle, (talk.touched, number))
+        self._forget(talk)
+        del self._talks[number]
+        self._dropped.add(number)
 
     def _hand_down(self, number: int, members: dict[str, Any]) -> None:
         before = members.get("from")
@@ -308,7 +537,7 @@ class Judging:
 
     def _keep(self, number: int, tools: Tools) -> None:
         self._tools[number] = tools
-        if len(self._tools) > _MOST:
+        if len(self._tools) > MOST_CONVERSATIONS:
             self._tools.popitem(last=False)
 
     def _shared(self, number: int) -> Tools | None:
@@ -326,11 +555,6 @@ def _given_up(talk: _JudgedTalk, row: TranscriptRow) -> Verdict | None:
     missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""), unstarted=unstarted)
     # A guard records a reason for each one, except for a timeout.
     return missing if why or code == "TIMEOUT" else None
-
-
-def _number(members: dict[str, Any]) -> int:
-    number = members.get("conversation")
-    return number if type(number) is int else _UNKNOWN
 
 
 def _answers(talk: _JudgedTalk, party: Party, verdict: Verdict) -> bool:

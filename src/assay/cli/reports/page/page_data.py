@@ -28,9 +28,9 @@ _UNJUDGEABLE: Final = frozenset({
 
 def page_data(digest: PageDigest, options: ReportOptions, ended: RunEnd, made: str | None) -> dict[str, Any]:
     """Return everything that the page shows; *made* is the time of making, None to leave it out."""
-    groups = sorted(digest.groups, key=_by_weight)
+    groups = sorted(digest.groups, key=lambda each: _weight(digest, *each))
     messages = _Messages(digest)
-    shown = [_group(key, group, messages) for key, group in groups]
+    shown = [_group(key, group, messages) | {"known": _is_known(digest, key, group)} for key, group in groups]
     listed = sum(group.count for _, group in groups)
     return {
         "generator": {"version": __version__, "made": made},
@@ -69,9 +69,13 @@ def page_data(digest: PageDigest, options: ReportOptions, ended: RunEnd, made: s
     }
 
 
-def _by_weight(item: tuple[PageGroupKey, PageGroup]) -> tuple[Any, ...]:
-    key, group = item
-    return key.is_known, SEVERITY.index(key.level), -group.count, group.first, key.key
+def _weight(digest: PageDigest, key: PageGroupKey, group: PageGroup) -> tuple[Any, ...]:
+    return _is_known(digest, key, group), SEVERITY.index(key.level), -group.count, group.first, key.key
+
+
+def _is_known(digest: PageDigest, key: PageGroupKey, group: PageGroup) -> bool:
+    """Whether the baseline has all findings of a group."""
+    return digest.known[key] >= group.count
 
 
 def _totals(digest: PageDigest) -> dict[str, Any]:
@@ -87,7 +91,7 @@ def _totals(digest: PageDigest) -> dict[str, Any]:
         "error": digest.levels["error"],
         "warning": digest.levels["warning"],
         "note": digest.levels["note"],
-        "known": digest.known,
+        "known": digest.known.total(),
         "bytes": digest.bytes,
         "conversations": digest.conversations.count,
         "conversationsAreExact": digest.conversations.is_exact,
@@ -164,7 +168,7 @@ class _Messages:
 def _group(key: PageGroupKey, group: PageGroup, messages: _Messages) -> dict[str, Any]:
     ident = group_name(key)
     samples = [[messages.number(each), each.finding] for each in group.shown_samples()]
-    facts = {"id": ident, "level": key.level, "known": key.is_known, "samples": samples}
+    facts = {"id": ident, "level": key.level, "samples": samples}
     return facts | key.key._asdict() | group.as_json()
 
 

@@ -27,6 +27,9 @@ from assay.spec.methods import revisions_of
 MOST_GROUPS: Final = 1000
 """Groups of findings that a page has: some 10 KB each, with their samples."""
 
+MOST_KNOWN: Final = 10_000
+"""Groups of findings that the baseline has, to count."""
+
 EXCERPT: Final = 4000
 """Characters of a sample message, if it is not one of those that are kept in full."""
 
@@ -97,9 +100,9 @@ class PageDigest:
     def __init__(self, redactor: Redactor) -> None:
         self._name = NameMask(redactor)
         self.outcomes: Counter[str] = Counter()
-        self.levels: Counter[str] = Counter()
-        """Findings by level, without those that the baseline has."""
-        self.known = 0
+        self._levels: Counter[str] = Counter()
+        self.known: Counter[PageGroupKey] = Counter()
+        """Findings that the baseline has, by group. Only the process that has the baseline counts them."""
         self.rules: Counter[str] = Counter()
         self.stopped: Counter[str] = Counter()
         """Messages that enforcing stops, by what they are."""
@@ -262,10 +265,7 @@ class PageDigest:
         self._keep_whole(message, ident)
         for number, finding in enumerate(message.findings):
             self.rules[finding.violation.rule] += 1
-            if finding.is_known:
-                self.known += 1
-            else:
-                self.levels[finding.level] += 1
+            self._levels[finding.level] += 1
             self._group(finding, number, ident, time, samples)
 
     def _group(self, finding: CheckFinding, number: int, ident: int, time: float | None, samples: "_Samples") -> None:
@@ -302,6 +302,21 @@ class PageDigest:
         """Return a message for the page."""
         return shown_message(message, self._title(message.judged.verdict), time, self._name.redactor, EXCERPT)
 
+    def know(self, message: CheckedMessage) -> None:
+        """Note which findings of a message the baseline has. Another digest may have the message itself."""
+        for finding in message.findings:
+            key = group_key(finding)
+            if finding.is_known and (key in self.known or len(self.known) < MOST_KNOWN):
+                self.known[key] += 1
+
+    @property
+    def levels(self) -> Counter[str]:
+        """Findings by level, without those that the baseline has."""
+        known: Counter[str] = Counter()
+        for key, number in self.known.items():
+            known[key.level] += number
+        return self._levels - known
+
     # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def end(self, ended: FileEnd) -> None:
@@ -314,9 +329,9 @@ class PageDigest:
 
     def merge(self, other: "PageDigest") -> None:
         """Add everything of *other*, which has later files, or other conversations of the same ones."""
-        for name in ("outcomes", "levels", "rules", "stopped", "revisions", "more_files"):
+        for name in ("outcomes", "_levels", "known", "rules", "stopped", "revisions", "more_files"):
             getattr(self, name).update(getattr(other, name))
-        for name in ("known", "bytes", "timed"):
+        for name in ("bytes", "timed"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.period is not None:
             own = self.period or other.period

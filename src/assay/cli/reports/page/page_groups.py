@@ -21,17 +21,16 @@ class PageGroupKey(NamedTuple):
 
     key: FindingKey
     level: Level
-    is_known: bool
 
 
 def group_key(finding: CheckFinding) -> PageGroupKey:
     """Return the group of a finding."""
-    return PageGroupKey(finding.key, finding.level, finding.is_known)
+    return PageGroupKey(finding.key, finding.level)
 
 
 def group_rank(key: PageGroupKey) -> int:
     """Return the rank of a group, which also is its name on the page."""
-    return rank(*key.key, key.level, key.is_known)
+    return rank(*key.key, key.level)
 
 
 def group_name(key: PageGroupKey) -> str:

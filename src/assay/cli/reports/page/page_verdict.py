@@ -52,8 +52,9 @@ def _notes(digest: PageDigest) -> Iterator[str]:
     missing = digest.outcomes["missing"]
     if missing:
         yield f"{counted(missing, 'request')} {'was' if missing == 1 else 'were'} never answered."
-    if digest.known:
-        yield f"{counted(digest.known, 'finding')} {'is' if digest.known == 1 else 'are'} in the baseline."
+    known = digest.known.total()
+    if known:
+        yield f"{counted(known, 'finding')} {'is' if known == 1 else 'are'} in the baseline."
     failed = sum(each.error is not None for each in digest.files)
     if failed:
         yield f"{counted(failed, 'file')} could not be judged, or not to the end."

@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from assay.records.line_blocks import is_url
+
 _DEEPEST = 16
 """Levels of directories below the one that was given."""
 
@@ -59,7 +61,7 @@ def found(name: str) -> FoundEvidence:
 
 
 def _is_pattern(name: str) -> bool:
-    return name != "-" and not os.path.lexists(name) and any(each in name for each in "*?[")
+    return name != "-" and not is_url(name) and not os.path.lexists(name) and any(each in name for each in "*?[")
 
 
 def _matches(pattern: str) -> list[str]:

@@ -1,0 +1,393 @@
+"""Evidence that `assay check` judges: journals, and recordings of the guard and of other programs."""
+
+# ruff: noqa: PLC0415  each kind of file imports only what it needs
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
+
+from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
+from assay.records.recording.reasons import Reasons
+from assay.records.transcript import Judged, Meeting
+
+if TYPE_CHECKING:
+    from assay.base.verdict import Verdict
+    from assay.cli.checking.check_terms import CheckTerms
+    from assay.cli.checking.work_units import Tick
+    from assay.contracts.tool_contracts import Tools
+    from assay.core.conversation import Conversation
+    from assay.records.importers.importer import Importer, ImportOptions
+    from assay.records.journal import replay
+    from assay.records.journal.reading import JournalEntry, Pages
+    from assay.records.line_blocks import LineBlock
+    from assay.records.recording.judging import Judging, RecordingOpening
+
+
+_JOURNAL = re.compile(rb'\s*\{\s*"ts":')
+"""How every record of a journal begins."""
+
+_NO_PAYLOAD = "no payload in the journal"
+_TOO_LARGE = "too large to record"
+_NO_REQUEST = "its request is not in the journal, or the guard could not judge it"
+
+_NOT_COMPARED = "a recording, not a journal: it has no verdicts to compare; assay check judges it"
+
+_UNJUDGED = {
+    "no payload": _NO_PAYLOAD,
+    "redacted": "secrets were redacted",
+    "by its headers": "refused because of HTTP headers",
+    "by a lock": "the lock is not in the journal",
+    "not judged": "not judged by the guard either",
+    "broken": "not a journal record",
+}
+"""Why a line of a journal is not judged. Each text follows a count, singular or plural."""
+
+
+class Evidence(Protocol):
+    """A file whose messages can be judged."""
+
+    def follow(self) -> Iterator[Judged | Meeting | ChangedVerdict]:
+        """Yield verdicts in order. Raises `OSError` and `TranscriptError`."""
+
+    def end(self) -> UnitEnd:
+        """Return the counts and the notes beside the verdicts. Valid after the last verdict."""
+
+
+@contextmanager
+def opened(terms: CheckTerms, path: str, tick: Tick, *, is_run: bool) -> Iterator[Evidence]:
+    """Open a file, or all files of the run that begins with it. *tick* gets what is read. Raises `OSError`."""
+    from assay.records.journal.reading import Pages
+
+    longest = longest_line(terms)
+    with Pages(path, whole=is_run, longest=longest) as pages:
+        head = pages.peek()
+        if is_journal(terms, head) or (terms.is_compared and not head.strip()):
+            yield _JournalEvidence(terms, pages, tick)
+        else:
+            pages.tick = tick
+            yield _RecordingEvidence(terms, RecordedLines(pages, path, longest))
+
+
+def longest_line(terms: CheckTerms) -> int:
+    """Return the maximal bytes of a line."""
+    from assay.records.journal.reading import LONGEST_LINE
+
+    # A byte of a message may take six in a recording, as a NUL does, and a row has more than the message.
+    return max(LONGEST_LINE, 8 * terms.settings.guard_limits.frame_bytes)
+
+
+def is_journal(terms: CheckTerms, head: bytes) -> bool:
+    """Return whether a file is a journal. Records of other programs may begin with a time, too."""
+    from assay.records.importers.importer import loosely
+
+    if terms.fields or terms.source not in {None, "assay"} or _JOURNAL.match(head) is None:
+        return False
+    first = loosely(head.partition(b"\n")[0].strip())
+    return not isinstance(first, dict) or "metadata" in first
+
+
+def is_native(terms: CheckTerms, head: bytes, path: str) -> bool:
+    """Return whether a file that begins with *head* is a recording in our own format."""
+    from assay.records.importers.importer_table import NATIVE, recognised
+
+    if is_journal(terms, head) or terms.fields or terms.source not in {None, "assay"}:
+        return False
+    return terms.source == "assay" or recognised(head, path) is NATIVE
+
+
+def conversation_of_recording(terms: CheckTerms, opening: RecordingOpening) -> Conversation:
+    """Return a new conversation of a recording."""
+    from assay.core.conversation import Conversation
+
+    settings = terms.settings
+    return Conversation(
+        mode=opening.mode,
+        revision=terms.revision or opening.revision,
+        errata=not terms.is_literal,
+        limits=opening.limited(settings.guard_limits),
+        policy=terms.policy or opening.effect,
+        lines=opening.lines,
+        tools=opening.tools,
+        preview=settings.guard.preview or opening.preview,
+        extensions=terms.extensions,
+    )
+
+
+def end_of_judging(judging: Judging, *, is_partial: bool = False) -> UnitEnd:
+    """Return what is known at the end of a recording, or of a part of it."""
+    return UnitEnd(
+        good=judging.good,
+        notes=judging.notes,
+        unjudged=judging.unjudged,
+        recorded=judging.recorded,
+        revisions=judging.revisions,
+        is_partial=is_partial or judging.is_incomplete or bool(judging.unjudged),
+        remedy="; assay guard --record FILE writes a recording",
+    )
+
+
+class RecordedLines:
+    """The lines of a recording. Its format is found without reading the file twice."""
+
+    def __init__(self, pages: Pages, name: str, longest: int) -> None:
+        """*name* is the path of the file, *longest* the maximal bytes of a line."""
+        self._pages, self._name, self._longest = pages, name, longest
+        self._lines = iter(pages)
+        self._held: list[bytes] = []
+
+    @property
+    def too_long(self) -> str:
+        """A note about lines that are too long; "" without such lines."""
+        count = self._pages.too_long
+        lines = "1 line is" if count == 1 else f"{count:,} lines are"
+        return f"{lines} longer than {self._longest:,} bytes, and not read" if count else ""
+
+    def recognised(self) -> Importer:
+        """Return the format. Raises `TranscriptError` if it is not known."""
+        from assay.records.importers.importer_table import NATIVE, looked_at, recognised, unknown
+        from assay.records.transcript import TranscriptError
+
+        head = b""
+        for head in looked_at(self._hold()):
+            found = recognised(head, self._name)
+            if found is not None:
+                return found
+        if not head.strip():
+            return NATIVE
+        raise TranscriptError(self.too_long) if self.too_long else unknown(head, self._name)
+
+    def _hold(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self._held.append(line)
+            yield line
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield every line."""
+        held, self._held = self._held, []
+        yield from held
+        yield from self._lines
+
+    def blocks(self) -> Iterator[LineBlock]:
+        """Yield every line, in large blocks."""
+        from assay.records.line_blocks import single_blocks
+
+        held, self._held = self._held, []
+        return chain(single_blocks(held), self._pages.blocks())
+
+    def readable(self) -> Iterator[bytes]:
+        """Yield every line, a blank one in place of one that is too long."""
+        for line in self:
+            yield b"\n" if self._pages.too_long and line.startswith(b"(a line of ") else line
+
+
+class _RecordingEvidence:
+    """The rows of a recording, of the guard or of another program."""
+
+    def __init__(self, terms: CheckTerms, lines: RecordedLines) -> None:
+        self._terms, self._lines = terms, lines
+        self._judging: Judging | None = None
+        self._importer: Importer | None = None
+
+    def follow(self) -> Iterator[Judged | Meeting | ChangedVerdict]:
+        from functools import partial
+
+        from assay.records.importers.importer_table import NATIVE
+        from assay.records.recording.judging import Judging
+        from assay.records.transcript import TranscriptError
+
+        importer = self._importer = self._chosen() or self._lines.recognised()
+        if self._terms.is_compared:
+            raise TranscriptError(_NOT_COMPARED)
+        begin = partial(conversation_of_recording, self._terms)
+        judging = self._judging = Judging(begin, self._terms.policy, importer.blind, every=self._terms.every)
+        if importer is NATIVE:
+            return judging.follow_blocks(self._lines.blocks())
+        return judging.follow_rows(importer.read(self._lines.readable(), self._options()))
+
+    def _chosen(self) -> Importer | None:
+        """Return the format that the options name."""
+        from assay.records.importers.importer_table import BY_NAME, MAPPED
+
+        if self._terms.source is not None:
+            return BY_NAME[self._terms.source]
+        return MAPPED if self._terms.fields else None
+
+    def _options(self) -> ImportOptions:
+        from assay.base.verdict import Party
+        from assay.records.importers.importer import ImportOptions
+
+        party = Party(self._terms.party) if self._terms.party is not None else None
+        return ImportOptions(party, self._terms.fields or {})
+
+    def end(self) -> UnitEnd:
+        skipped, cannot = self._skipped(), self._cannot()
+        if self._judging is None:
+            return UnitEnd()
+        end = end_of_judging(self._judging, is_partial=bool(skipped))
+        if cannot and self._importer is not None:
+            end.remarks += (f"read as {self._importer.format.title}; not observed: {'; '.join(cannot)}",)
+        if skipped:
+            end.remarks += (skipped,)
+        return end
+
+    def _cannot(self) -> tuple[str, ...]:
+        """Return what cannot be found in the file because of how it was recorded."""
+        from assay.records.importers.plain_lines import ONE_SIDED
+
+        cannot = self._importer.format.cannot if self._importer is not None else ()
+        return (*cannot, ONE_SIDED) if cannot and self._terms.party is not None else cannot
+
+    def _skipped(self) -> str:
+        from assay.records.importers.importer_table import NATIVE
+
+        return "" if self._importer is NATIVE else self._lines.too_long
+
+
+class _JournalEvidence:
+    """The records of a journal, judged again."""
+
+    def __init__(self, terms: CheckTerms, pages: Pages, tick: Tick) -> None:
+        self._terms, self._pages, self._tick = terms, pages, tick
+        self._unjudged = Reasons()
+        self._recorded = Reasons()
+        self._tools: dict[str, Tools] = {}
+        self._revisions: list[tuple[int, str]] = []
+        self._outcomes: Counter[str] = Counter()
+        self._good = 0
+
+    def follow(self) -> Iterator[Judged | Meeting | ChangedVerdict]:
+        from assay.core.lifecycle import preferred, spoken
+        from assay.records.importers.importer import seconds
+        from assay.records.journal.reading import entries
+        from assay.records.journal.replay import replay, survey
+
+        self._pages.keep()
+        # Two passes: the exceptions of a conversation must be known before its first line is judged.
+        seen = survey(entries(self._pages))
+        self._pages.rewind()
+        self._pages.tick = self._tick
+        is_met, revision = False, None
+        for each in replay(entries(self._pages), seen, limits=self._terms.settings.guard_limits, judge=self._judge):
+            number = each.entry.number
+            if self._terms.is_compared:
+                self._outcomes[each.outcome] += 1
+                if each.outcome == "different":
+                    yield ChangedVerdict((number, 0), difference_text(each))
+            verdict, lacks = each.verdict, ""
+            if verdict is None or each.outcome == "by a lock":
+                lacks = _lack(each)
+                verdict = self._as_recorded(each)
+            if verdict is None:
+                self._unjudged.add(lacks, number)
+                continue
+            if lacks:
+                self._recorded.add(lacks, number)
+            known, revision = revision, preferred(revision, spoken(verdict))
+            if revision is not None and revision != known:
+                self._revisions.append((number, revision))
+            if not is_met:
+                is_met = True
+                yield Meeting((number, 0), 0, _server(each.entry))
+            if verdict.findings is None and not self._terms.every:
+                self._good += 1
+                continue
+            time = seconds(each.entry.record["ts"]) if each.entry.record is not None else None
+            yield Judged(number, verdict, 0, _server(each.entry), lacks, time)
+
+    def _as_recorded(self, replayed: replay.Replayed) -> Verdict | None:
+        """Return the guard's recorded verdict on a message that cannot be judged again; otherwise None."""
+        from assay.records.journal.recorded_verdict import recorded_verdict
+
+        record = replayed.entry.record
+        if record is None or (replayed.outcome == "no payload" and not record["metadata"].get("omitted")):
+            # A journal without payloads has no messages to judge, only the findings of an earlier run.
+            return None
+        return recorded_verdict(record, self._terms.policy)
+
+    def end(self) -> UnitEnd:
+        too_long = "not a journal record: a line is too long; raise limits.frame_bytes"
+        return UnitEnd(
+            good=self._good,
+            remarks=(too_long,) if self._pages.too_long else (),
+            unjudged=self._unjudged,
+            recorded=self._recorded,
+            revisions=self._revisions,
+            is_partial=bool(self._unjudged),
+            remedy=_NO_PAYLOADS if self._unjudged[_NO_PAYLOAD] else "",
+            outcomes=self._outcomes,
+        )
+
+    def _judge(self, opening: replay.ReplayOpening) -> replay.ReplayJudge:
+        from assay.core.conversation import Conversation
+        from assay.spec.revisions import handshake
+
+        if opening.server == "assets":
+            from assay.cli.checking.asset_evidence import AssetJudge
+
+            return AssetJudge(opening)
+        terms = self._terms
+        alone = opening.revision is not None and not handshake(opening.revision)
+        made = Conversation(
+            mode=opening.mode,
+            revision=terms.revision or opening.revision,
+            errata=not terms.is_literal,
+            limits=opening.limits,
+            policy=terms.policy or opening.effect,
+            # Without sessions each request is a conversation of its own, and all share the server's tools.
+            tools=self._tools.get(opening.route) if alone else None,
+            preview=terms.settings.guard.preview or opening.preview,
+            extensions=terms.extensions,
+        )
+        if alone:
+            self._tools.setdefault(opening.route, made.tools)
+        return made
+
+
+_NO_PAYLOADS = "; the journal has no payloads: run the guard with --set journal.payloads=true, or with --record FILE"
+
+
+def _server(entry: JournalEntry) -> str:
+    """Return the server name of a record; "" if it has none."""
+    name = entry.record["metadata"].get("server") if entry.record is not None else None
+    return name if isinstance(name, str) else ""
+
+
+def _lack(replayed: replay.Replayed) -> str:
+    """Return why a line of a journal is not judged."""
+    metadata = replayed.entry.record["metadata"] if replayed.entry.record is not None else {}
+    if replayed.outcome == "no payload" and metadata.get("omitted"):
+        return _TOO_LARGE
+    if replayed.outcome == "not judged" and metadata.get("kind") in {"result", "error"}:
+        return _NO_REQUEST
+    return _UNJUDGED[replayed.outcome]
+
+
+def difference_text(replayed: replay.Replayed) -> str:
+    """Return the lines that show a verdict of a journal and that of today."""
+    from assay.base.printable import plain
+    from assay.cli.terminal.journal_table import title
+    from assay.records.journal.reading import violations
+    from assay.records.journal.record import status_of
+
+    record, verdict = replayed.entry.record, replayed.verdict
+    if record is None or verdict is None:
+        return ""
+    again = [(each.rule, each.at) for each in verdict.violations]
+    status = status_of(verdict, failed=record["status"] == "failed")
+    return "\n".join(
+        (
+            f"line {replayed.entry.number}: {record['metadata']['party']} {plain(title(record))}",
+            f"    recorded: {_words(record['status'], violations(record))}",
+            f"    replayed: {_words(status, again)}",
+        )
+    )
+
+
+def _words(status: str, found: list[tuple[str, str]]) -> str:
+    from assay.base.printable import plain
+
+    return plain(", ".join([status, *(f"{rule} at {at or 'the message'}" for rule, at in found)]))

@@ -1,0 +1,112 @@
+"""Where units of work are done: here, or in other processes, whose results are kept in a file until they are read."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+from assay.cli.checking.check_stream import portable
+from assay.cli.reports.check_findings import CheckedMessage
+
+if TYPE_CHECKING:
+    from assay.cli.checking.check_terms import CheckTerms
+    from assay.cli.checking.work_units import Tick, WorkUnit
+
+_BATCH: Final = 256
+"""Results in a batch: enough that sending it costs little beside its content."""
+
+_LARGEST_BATCH: Final = 1 << 20
+"""Bytes of messages in a batch, which has at least one."""
+
+_IN_MEMORY: Final = 256 << 10
+"""Bytes of the results of one unit to keep in memory; more of them are kept in a temporary file."""
+
+
+class ClusterError(Exception):
+    """A cluster cannot be used; the message has the reason."""
+
+
+class Executor(Protocol):
+    """Does units of work."""
+
+    is_shared: bool
+    """Whether several processes do the work, so that large files are worth splitting."""
+
+    def start(self, units: Sequence[WorkUnit]) -> None:
+        """Begin with *units*, in order. The ones before must be done."""
+
+    def stream(self, index: int) -> Iterator[Any]:
+        """Yield the results of one unit, once. Waits until they are there."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None:
+        """End all work."""
+
+
+class InOneProcess:
+    """Does each unit when its results are asked for."""
+
+    is_shared = False
+
+    def __init__(self, terms: CheckTerms, tick: Tick) -> None:
+        self._terms, self._tick = terms, tick
+        self._units: Sequence[WorkUnit] = ()
+
+    def start(self, units: Sequence[WorkUnit]) -> None:
+        """Do nothing yet."""
+        self._units = units
+
+    def stream(self, index: int) -> Iterator[Any]:
+        """Do one unit, and yield its results as they come."""
+        return self._units[index].results(self._terms, self._tick)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left to end."""
+
+
+def packed(items: Iterator[Any]) -> Iterator[bytes]:
+    """Yield *items* in batches, as bytes."""
+    batch: list[Any] = []
+    size = 0
+    for item in items:
+        if isinstance(item, CheckedMessage):
+            size += len(item.judged.verdict.frame)
+            batch.append(portable(item))
+        else:
+            batch.append(item)
+        if len(batch) >= _BATCH or size >= _LARGEST_BATCH:
+            yield pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
+            batch, size = [], 0
+    if batch:
+        yield pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
+
+
+class Spool:
+    """The packed results of a unit, until they are read."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(_IN_MEMORY, prefix="assay-check-")  # noqa: SIM115 - `drop` closes it
+
+    def add(self, batch: bytes) -> None:
+        """Add a batch that `packed` has yielded."""
+        self._file.write(len(batch).to_bytes(8, "big"))
+        self._file.write(batch)
+
+    def items(self) -> Iterator[Any]:
+        """Yield all results, once."""
+        # Closed also if the reader stops early, as it does at the end of a unit.
+        with self._file:
+            self._file.seek(0)
+            while size := self._file.read(8):
+                # Our own results: an attacker who can change them can change the program, too.
+                yield from pickle.loads(self._file.read(int.from_bytes(size, "big")))  # noqa: S301
+
+    def drop(self) -> None:
+        """Forget all results."""
+        self._file.close()

@@ -1,0 +1,109 @@
+"""Read lines in large blocks: splitting a block takes a fifth of the time of reading line by line. No parsing."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from io import BufferedReader, RawIOBase
+from typing import Final, NamedTuple, cast
+
+from assay.base.extras import missing
+
+BLOCK: Final = 1 << 20
+"""Bytes to read at a time."""
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+class LineBlock(NamedTuple):
+    """Some consecutive lines of a file, without their newlines."""
+
+    lines: list[bytes]
+    is_ended: bool = True
+    """Whether the last line has a newline, too: False for the last line of a file that does not end with one."""
+
+
+def split_blocks(read: Callable[[int], bytes], longest: int, instead: Callable[[int], bytes]) -> Iterator[LineBlock]:
+    """
+    Yield all lines that *read* returns, which gets the bytes to read at most.
+
+    A line of more than *longest* bytes, with its newline, is not kept in memory; *instead* returns its replacement, and
+    gets its size.
+    """
+    held: list[bytes] = []
+    size = 0
+    while chunk := read(BLOCK):
+        if b"\n" not in chunk:
+            # Joined once: a line of many chunks would be copied with each of them.
+            size += len(chunk)
+            if size <= longest:
+                held.append(chunk)
+            else:
+                held.clear()
+            continue
+        if size > longest:
+            rest, _, chunk = chunk.partition(b"\n")
+            yield LineBlock([instead(size + len(rest) + 1)])
+            lines = chunk.split(b"\n")
+        else:
+            lines = chunk.split(b"\n")
+            lines[0] = b"".join((*held, lines[0]))
+        last = lines.pop()
+        held, size = [last] if last else [], len(last)
+        if lines:
+            yield LineBlock([_short(each, longest, instead) for each in lines] if _has_long(lines, longest) else lines)
+    if size:
+        yield LineBlock([b"".join(held) if size < longest else instead(size)], is_ended=size >= longest)
+
+
+def _has_long(lines: list[bytes], longest: int) -> bool:
+    # Two blocks at most are here at a time, unless a line is long.
+    return longest < 2 * BLOCK or len(lines[0]) >= longest
+
+
+def _short(line: bytes, longest: int, instead: Callable[[int], bytes]) -> bytes:
+    return line if len(line) < longest else instead(len(line) + 1)
+
+
+def single_blocks(lines: Iterable[bytes]) -> Iterator[LineBlock]:
+    """Yield each of *lines*, which have their newlines, as a block of its own."""
+    for line in lines:
+        yield LineBlock([line.removesuffix(b"\n")], line.endswith(b"\n"))
+
+
+# ── files by name ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_url(name: str) -> bool:
+    """Return whether *name* is a URL, such as ``s3://bucket/file``, and not a path."""
+    return _URL.match(name) is not None
+
+
+def open_binary(name: str) -> BufferedReader:
+    """Open the file at a path or URL for reading. Raises `OSError`."""
+    if not is_url(name):
+        return open(name, "rb")
+    try:
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415 - only for a URL
+    except ImportError as error:
+        raise UrlError(f"a URL needs {missing(error, 'cluster')}") from None
+    try:
+        system, path = url_to_fs(name)
+        return BufferedReader(cast("RawIOBase", system.open(path, "rb")), BLOCK)
+    except (ImportError, ValueError, RuntimeError) as error:
+        # The package for a scheme is not installed, or the scheme is unknown.
+        raise UrlError(str(error)) from None
+
+
+def size_of_url(name: str) -> int | None:
+    """Return the bytes of the file at a URL; None if they are not known. Raises `OSError`."""
+    with open_binary(name) as file:
+        known = getattr(file.raw, "size", None)
+        if known is None and file.seekable():
+            known = file.seek(0, 2)
+    return known if isinstance(known, int) else None
+
+
+class UrlError(OSError):
+    """A URL cannot be read."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(5, why)

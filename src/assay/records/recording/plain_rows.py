@@ -1,0 +1,55 @@
+"""
+Rows of a recording that only have a message: most of a large recording. No I/O.
+
+Such a row is a head, such as ``{"dir":"c2s","conversation":7``, then ``,"msg":``, the message as one JSON string, and a
+closing brace. Rows of one conversation share a few heads, so a head is parsed once, and then only the string. Whatever
+looks different is read by `assay.records.transcript`; tests/recording/test_plain_rows.py compares the two.
+"""
+
+from typing import Any, Final
+
+import orjson
+
+from assay.base.verdict import Violation
+from assay.ladder import syntax
+from assay.records.transcript import ROW_DEPTH
+
+MESSAGE: Final = b',"msg":'
+"""What separates the head of a row from its message."""
+
+CLOSING: Final = ord("}")
+"""The last byte of a row."""
+
+_UNKNOWN: Final = 0
+"""The conversation number of rows without one."""
+
+_MEMBERS: Final = frozenset({"dir", "party", "conversation", "http"})
+"""Members of a head that say nothing about the message itself."""
+
+
+def conversation_of(members: dict[str, Any]) -> int:
+    """Return the number of the conversation that a row belongs to."""
+    number = members.get("conversation")
+    return number if type(number) is int else _UNKNOWN
+
+
+def head_members(head: bytes) -> dict[str, Any] | None:
+    """Return the members in the head of a row that only has a message; None if the row may have more than that."""
+    members = syntax.read(head + b"}", ROW_DEPTH)
+    if isinstance(members, Violation) or not isinstance(members, dict) or not members.keys() <= _MEMBERS:
+        return None
+    return members
+
+
+def claimed(line: bytes) -> int | None:
+    """
+    Return the conversation that a row seems to belong to, by its head alone; None if that cannot be seen.
+
+    The row may prove to belong to another one when it is read as a whole: a member behind the message wins.
+    """
+    head, found, _ = line.partition(MESSAGE)
+    try:
+        members = orjson.loads(head + b"}" if found else head)
+    except orjson.JSONDecodeError:
+        return None
+    return conversation_of(members) if isinstance(members, dict) else None

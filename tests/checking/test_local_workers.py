@@ -1,0 +1,226 @@
+"""`assay check --jobs`: other processes change nothing but the time, and the loss of one loses no finding."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from assay.cli.checking import block_scan, recording_split, work_plan
+from assay.cli.checking.check_terms import CheckTerms
+from assay.cli.checking.executors import InOneProcess
+from assay.cli.checking.local_workers import LocalWorkers, WorkerError
+from assay.cli.main import main
+from assay.settings import Settings
+from assay.spec.extensions.official import OFFICIAL
+from kit.archives import archive
+from kit.check_formats import outputs, written
+
+TERMS = CheckTerms(Settings(), OFFICIAL)
+
+
+class Doing(NamedTuple):
+    """A unit that yields numbers, and may fail before it has yielded all of them."""
+
+    numbers: int
+    marks: str = ""
+    """A directory in which each try leaves a file."""
+    deaths: int = 0
+    """How many times the process is killed in the middle."""
+    fault: str = ""
+
+    def results(self, _: Any, tick: Any) -> Iterator[Any]:
+        """Yield the numbers."""
+        tries = 0
+        if self.marks:
+            tries = len(os.listdir(self.marks))
+            Path(self.marks, f"{self.numbers}-{tries}-{os.getpid()}").touch()
+        for number in range(self.numbers):
+            if number == self.numbers // 2:
+                if tries < self.deaths:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if self.fault == "memory":
+                    raise MemoryError
+                if self.fault:
+                    raise KeyError(self.fault)
+            yield number
+        tick(self.numbers)
+
+
+def test_results_come_in_order_and_progress_is_summed_up() -> None:
+    ticks: list[int] = []
+    with LocalWorkers(TERMS, ticks.append, 2) as workers:
+        workers.start([Doing(count) for count in (1000, 3, 0, 700)])
+        assert [[*workers.stream(index)] for index in range(4)] == [[*range(count)] for count in (1000, 3, 0, 700)]
+        workers.start([Doing(5)])
+        assert [*workers.stream(0)] == [*range(5)]
+    assert sum(ticks) == 1708
+
+
+@pytest.mark.parametrize("deaths", [1, 2, 3])
+def test_a_unit_whose_process_is_killed_is_done_again(tmp_path: Path, deaths: int) -> None:
+    """After three processes it is done in this one, which the unit does not kill then."""
+    with LocalWorkers(TERMS, lambda _: None, 2) as workers:
+        workers.start([Doing(600, str(tmp_path), deaths), Doing(4)])
+        assert [*workers.stream(0)] == [*range(600)]
+        assert [*workers.stream(1)] == [*range(4)]
+    tries = sorted(tmp_path.iterdir(), key=lambda path: int(path.name.split("-")[1]))
+    assert len(tries) == deaths + 1
+    assert (tries[-1].name.split("-")[2] == str(os.getpid())) is (deaths == 3)
+
+
+def test_a_unit_without_memory_is_done_in_this_process_at_last(tmp_path: Path) -> None:
+    with LocalWorkers(TERMS, lambda _: None, 1) as workers:
+        workers.start([Doing(10, str(tmp_path), fault="memory")])
+        with pytest.raises(MemoryError):
+            [*workers.stream(0)]
+    assert len([*tmp_path.iterdir()]) == 4
+
+
+def test_a_fault_of_ours_is_raised_with_its_traceback() -> None:
+    with LocalWorkers(TERMS, lambda _: None, 1) as workers:
+        workers.start([Doing(10, fault="a bug")])
+        with pytest.raises(WorkerError, match="KeyError: 'a bug'"):
+            workers.stream(0)
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Share even the smallest inputs."""
+    monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
+    monkeypatch.setattr(work_plan, "SPLIT_FILE", 2000)
+    monkeypatch.setattr(work_plan, "SCANNED", 20_000)
+    monkeypatch.setattr(block_scan, "PAGE", 1000)
+    monkeypatch.setattr(recording_split, "SMALLEST", 3000)
+
+
+def checked(place: Path, jobs: int, *arguments: str) -> Any:
+    """Run `assay check` with this number of processes, and return all that it writes."""
+    place.mkdir()
+    status = main(["check", "--jobs", str(jobs), *outputs(place), *arguments])
+    return status, written(place)
+
+
+@pytest.mark.usefixtures("small")
+def test_all_output_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    for seed in range(3):
+        archive(inputs / f"{seed}.jsonl", seed, conversations=30)
+    (inputs / "broken.jsonl").write_bytes((inputs / "0.jsonl").read_bytes()[:30_000] + b"\nno row\n{}\n")
+    (inputs / "empty.jsonl").touch()
+    golden = str(Path(__file__).parents[1] / "journal" / "golden.jsonl")
+    files = [str(inputs), golden, "nowhere.jsonl", str(tmp_path / "*.none")]
+    baseline = str(tmp_path / "baseline.json")
+    assert main(["check", "--write-baseline", baseline, str(inputs / "0.jsonl")]) in {0, 2}
+    capsys.readouterr()
+    for name, options in {
+        "plain": (),
+        "all": ("--all",),
+        "messages": ("--messages",),
+        "known": ("--baseline", baseline, "--fail-on", "refuse"),
+    }.items():
+        one = checked(tmp_path / f"{name}1", 1, *options, *files), capsys.readouterr()
+        assert (checked(tmp_path / f"{name}2", 2, *options, *files), capsys.readouterr()) == one, name
+
+
+@pytest.mark.usefixtures("small")
+def test_standard_input_is_read_by_the_main_process(tmp_path: Path) -> None:
+    path, other = archive(tmp_path / "a.jsonl", 1), archive(tmp_path / "b.jsonl", 2)
+    found = []
+    for jobs in ("1", "2"):
+        command = [sys.executable, "-c", _SMALL, "check", "--jobs", jobs, str(path), "-", str(other)]
+        done = subprocess.run(command, input=path.read_bytes(), capture_output=True, check=False)
+        found.append((done.returncode, done.stdout, done.stderr))
+    assert found[0] == found[1]
+    assert b"\n-\n" in found[0][1]
+
+
+_SMALL = """
+import sys
+from assay.cli.checking import work_plan
+if __name__ == "__main__":
+    work_plan.SMALL_INPUT = 0
+    from assay.cli.main import main
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_small_inputs_stay_in_one_process(tmp_path: Path) -> None:
+    """Nothing of multiprocessing is imported for them."""
+    path = archive(tmp_path / "a.jsonl", 1)
+    code = f"from assay.cli.main import main; main(['check', {str(path)!r}]); import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "assay.cli.checking.executors" in loaded
+    assert not {"multiprocessing", "assay.cli.checking.local_workers", "assay.cli.checking.block_scan"} & {*loaded}
+
+
+def test_one_process_is_enough_for_one_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
+    [work] = work_plan.works_of([work_plan_piece(archive(tmp_path / "a.jsonl", 1))], lambda name: (name, False))
+    assert isinstance(work_plan.executor_of(TERMS, [work], lambda _: None, 2), InOneProcess)
+    assert isinstance(work_plan.executor_of(TERMS, [work, work], lambda _: None, 1), InOneProcess)
+    assert isinstance(work_plan.executor_of(TERMS, [work, work], lambda _: None, 2), LocalWorkers)
+
+
+def work_plan_piece(path: Path) -> Any:
+    """The piece of a file."""
+    from assay.cli.checking.evidence_files import Piece
+
+    return Piece(str(path))
+
+
+def test_an_interrupt_ends_all_processes_without_a_traceback(tmp_path: Path) -> None:
+    """The terminal sends it to all processes at once."""
+    rows = tmp_path / "long.jsonl"
+    archive(rows, 1, conversations=60, is_cut=False)
+    text = rows.read_bytes().rstrip(b"\n").rsplit(b"\n", 1)[0] + b"\n"
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
+        (tmp_path / name).write_bytes(text * 60)
+    files = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
+    command = [sys.executable, "-c", _SMALL, "check", "--jobs", "2", "--all", *files]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        deadline = time.monotonic() + 30
+        while len(children(process.pid)) < 2 and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        started = children(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, b"")
+    assert started
+    # One of them is multiprocessing's own, which ends by itself.
+    while (left := [pid for pid in started if state(pid) != "Z"]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not left
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that *pid* has started."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(each) for each in path.read_text().split()] if path.exists() else []
+
+
+def state(pid: int) -> str:
+    """Return the state of a process; Z if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_a_number_of_processes_is_at_least_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for given in ("0", "-1", "many"):
+        with pytest.raises(SystemExit):
+            main(["check", "--jobs", given, "x"])
+        assert "expected a number of processes, at least 1" in capsys.readouterr().err

@@ -1,0 +1,237 @@
+"""A recording that is split into conversations, and judged in parts, gives what it gives as a whole."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.checking import block_scan, recording_split, work_plan
+from assay.cli.checking.check_stream import ChangedVerdict, StreamItem, UnitEnd
+from assay.cli.checking.check_terms import CheckTerms
+from assay.cli.checking.evidence_files import Piece
+from assay.cli.checking.executors import InOneProcess, Spool, packed
+from assay.cli.checking.work_plan import FileWork, WorkPlan, works_of
+from assay.cli.checking.work_units import FilePart, WholeFile
+from assay.cli.reports.check_findings import CheckedMessage
+from assay.records.recording import judging
+from assay.records.transcript import Meeting
+from assay.settings import Settings
+from assay.spec.extensions.official import OFFICIAL
+from kit.archives import archive
+
+TERMS = CheckTerms(Settings(), OFFICIAL)
+LISTED = (
+    '{"dir":"s2c","conversation":1,"msg":{"jsonrpc":"2.0","id":1,"result":'
+    '{"tools":[{"name":"add","inputSchema":{"type":"object","required":["n"]}}]}}}'
+)
+CALLED = (
+    '{"dir":"c2s","conversation":2,"msg":{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+    '"params":{"name":"add","arguments":{}}}}'
+)
+
+
+class Apart(InOneProcess):
+    """Does the work of many processes in this one, with everything pickled as for another one."""
+
+    is_shared = True
+
+    def stream(self, index: int) -> Iterator[Any]:
+        """Do one unit, and send its results through a spool."""
+        spool = Spool()
+        for batch in packed(super().stream(index)):
+            spool.add(batch)
+        return spool.items()
+
+
+def shown(items: Iterator[StreamItem]) -> list[Any]:
+    """Return all that reports can see of *items*."""
+    found: list[Any] = []
+    for each in items:
+        if isinstance(each, CheckedMessage):
+            verdict = each.judged.verdict
+            found.append((each._replace(judged=each.judged._replace(verdict=None)), verdict.frame, verdict.value))  # type: ignore[arg-type]
+            found.append((verdict.party, verdict.kind, verdict.method, verdict.tool, verdict.revision, verdict.more))
+        elif isinstance(each, UnitEnd):
+            end = (each.good, each.is_judged, each.revision, each.is_partial, each.remedy, each.error)
+            found.append((*end, *each.all_remarks()))
+        else:
+            assert isinstance(each, Meeting | ChangedVerdict)
+            found.append(each)
+    return found
+
+
+def tiny(monkeypatch: pytest.MonkeyPatch, *, page: int = 400, scanned: int = 3000, unit: int = 2000) -> None:
+    """Split even the smallest files."""
+    monkeypatch.setattr(work_plan, "SPLIT_FILE", 0)
+    monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
+    monkeypatch.setattr(work_plan, "SCANNED", scanned)
+    monkeypatch.setattr(block_scan, "PAGE", page)
+    monkeypatch.setattr(recording_split, "SMALLEST", unit)
+
+
+def in_parts(path: Path, terms: CheckTerms = TERMS, jobs: int = 3) -> tuple[FileWork, list[Any]]:
+    """Judge a file in parts."""
+    [work] = works_of([Piece(str(path))], lambda name: (name, False))
+    plan = WorkPlan(terms, [work], Apart(terms, lambda _: None), jobs)
+    plan.begin()
+    return work, shown(plan.stream(work))
+
+
+def as_whole(path: Path, terms: CheckTerms = TERMS) -> list[Any]:
+    """Judge a file as one unit."""
+    [work] = works_of([Piece(str(path))], lambda name: (name, False))
+    return shown(work.whole.results(terms, lambda _: None))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_parts_give_what_the_whole_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    tiny(monkeypatch, page=(150, 400, 1500, 1 << 20)[seed % 4], scanned=(700, 3000, 1 << 20)[seed % 3])
+    path = archive(tmp_path / "a.jsonl", seed)
+    work, found = in_parts(path)
+    assert found == as_whole(path)
+    assert len(work.units) > 2
+
+
+def test_every_message_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny(monkeypatch)
+    path = archive(tmp_path / "a.jsonl", 1)
+    terms = CheckTerms(Settings(), OFFICIAL, with_messages=True)
+    _, found = in_parts(path, terms)
+    assert found == as_whole(path, terms)
+    assert found[-1][0] == 0
+    assert len(found) > len(as_whole(path))
+
+
+def test_conversations_that_share_tools_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call of the second conversation is wrong by the tools that the first one has listed."""
+    tiny(monkeypatch, page=100, unit=100)
+    rows = [
+        '{"event":"recording","version":1}',
+        '{"event":"open","conversation":1,"server":"a","mode":"audit","revision":"2025-11-25"}',
+        '{"dir":"c2s","conversation":1,"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1,\\"method\\":\\"tools/list\\"}"}',
+        LISTED,
+        *(
+            f'{{"dir":"c2s","conversation":{number},"msg":{{"jsonrpc":"2.0","method":"notifications/initialized"}}}}'
+            for number in range(10, 20)
+        ),
+        '{"event":"open","conversation":2,"server":"a","mode":"audit","revision":"2025-11-25","tools":1}',
+        CALLED,
+        '{"event":"close"}',
+    ]
+    path = tmp_path / "shared.jsonl"
+    path.write_text("\n".join(rows) + "\n")
+    work, found = in_parts(path)
+    assert found == as_whole(path)
+    parts = [each.part.numbers for each in work.units if isinstance(each, FilePart)]
+    assert any({1, 2} <= each for each in parts)
+    assert len(parts) > 3
+    assert any("contract/input" in str(each) for each in found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "not JSON",
+        '{"dir":"c2s","conversation":3,"msg":"{}"',
+        '{"dir":"c2s","conversation":3,"msg":"{}","msg":"{}"}',
+        '{"dir":"c2s","conversation":3,"msg":"\t"}',
+        '{"dir":"up","conversation":3,"msg":"{}"}',
+        '{"dir":"c2s","conversation":3}',
+        '{"dir":"c2s","msg":"{}","conversation":3}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","conversation":4}',
+        "[]",
+    ],
+)
+@pytest.mark.parametrize("place", [0.3, 0.8])
+def test_an_odd_line_has_the_same_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, place: float
+) -> None:
+    """A line that cannot be read ends the judging, and messages behind it do not count, whoever they belong to."""
+    tiny(monkeypatch)
+    path = archive(tmp_path / "a.jsonl", 5, conversations=30, is_cut=False)
+    lines = path.read_text(encoding="utf-8").split("\n")
+    lines.insert(int(place * len(lines)), line)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert in_parts(path)[1] == as_whole(path)
+
+
+def test_a_row_with_its_number_behind_the_message_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head of the row names another conversation, so the file is judged as a whole after all."""
+    tiny(monkeypatch, page=100, unit=100)
+    ping = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1,\\"method\\":\\"tools/list\\"}"'
+    rows = [f'{{"dir":"c2s","conversation":{number},{ping}}}' for number in range(1, 30)]
+    rows.insert(20, f'{{"dir":"c2s","conversation":2,{ping},"party":"client","conversation" :3}}')
+    rows.insert(10, f'{{"dir":"c2s",{ping},"conversation":3}}')
+    path = tmp_path / "odd.jsonl"
+    path.write_text("\n".join(rows[:20]) + "\n")
+    work, found = in_parts(path)
+    assert found == as_whole(path)
+    assert len(work.units) > 2
+
+
+@pytest.mark.parametrize("by_guard", [True, False])
+def test_conversations_that_one_process_would_drop_are_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_guard: bool
+) -> None:
+    """With room for a few conversations only, a message of one that was silent for long is not judged."""
+    monkeypatch.setattr(judging, "MOST_CONVERSATIONS", 4)
+    monkeypatch.setattr(recording_split, "MOST_CONVERSATIONS", 4)
+    tiny(monkeypatch, page=100, unit=100)
+    ping = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":%d,\\"method\\":\\"tools/list\\"}"'
+    order = [1, 2, 3, 4, 1, 5, 6, 2, 1, 7, 8, 9, 9, 10, 10, 11, 11, 11, 5]
+    rows = [f'{{"dir":"c2s","conversation":{number},{ping % at}}}' for at, number in enumerate(order, 1)]
+    path = tmp_path / "many.jsonl"
+    path.write_text("\n".join(['{"event":"recording"}', *rows, '{"event":"close"}'] if by_guard else rows) + "\n")
+    work, found = in_parts(path)
+    assert found == as_whole(path)
+    assert "not judged: too many conversations" in found[-1][-1]
+    local = tmp_path / "local.jsonl"
+    rows = [f'{{"dir":"c2s","conversation":{at // 8},{ping % at}}}' for at in range(400)]
+    local.write_text("\n".join(['{"event":"recording"}', *rows, '{"event":"close"}'] if by_guard else rows) + "\n")
+    work, found = in_parts(local)
+    assert found == as_whole(local)
+    # Without a guard, the end of the file shows which conversations were dropped.
+    assert (len(work.units) > 5) is by_guard
+
+
+def test_a_conversation_is_dropped_by_its_last_message_not_by_its_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "MOST_CONVERSATIONS", 3)
+    ping = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"notifications/initialized\\"}"'
+    path = tmp_path / "a.jsonl"
+    order = [1, 2, 3, 1, 4, 1, 3, 2]
+    path.write_text("".join(f'{{"dir":"c2s","conversation":{number},{ping}}}\n' for number in order))
+    assert "1 message not judged: too many conversations" in as_whole(path)[-1]
+
+
+def test_a_line_without_an_end_can_be_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny(monkeypatch)
+    path = archive(tmp_path / "a.jsonl", 3, is_cut=False)
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    _, found = in_parts(path)
+    assert found == as_whole(path)
+    assert "cut off" not in str(found[-1])
+
+
+def test_what_cannot_be_split_is_one_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gzip
+
+    tiny(monkeypatch)
+    path = archive(tmp_path / "a.jsonl", 3)
+    packed_file = tmp_path / "a.jsonl.gz"
+    packed_file.write_bytes(gzip.compress(path.read_bytes()))
+    alone = tmp_path / "alone.jsonl"
+    alone.write_text('{"dir":"c2s","msg":"{}"}\n' * 100)
+    for each in (packed_file, alone, Path(__file__).parents[1] / "journal" / "golden.jsonl"):
+        work, found = in_parts(each)
+        assert not work.units
+        assert found == as_whole(each)
+
+
+def test_a_file_that_is_gone_is_an_error_of_that_file(tmp_path: Path) -> None:
+    unit = WholeFile(str(tmp_path / "gone.jsonl"), "gone.jsonl")
+    [end] = unit.results(TERMS, lambda _: None)
+    assert isinstance(end, UnitEnd)
+    assert end.error == "No such file or directory"

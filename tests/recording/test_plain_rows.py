@@ -1,0 +1,170 @@
+"""The quick way through a recording gives what the strict way gives, row by row, whatever the rows are."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.core.conversation import Conversation
+from assay.records.line_blocks import LineBlock, single_blocks, split_blocks
+from assay.records.recording.judging import Judging, RecordingOpening
+from assay.records.transcript import Judged, Meeting, TranscriptError, read
+from kit.archives import archive, said
+from kit.laws import law
+
+
+def begun(opening: RecordingOpening) -> Conversation:
+    """A conversation as `assay check` makes it."""
+    return Conversation(
+        mode=opening.mode, revision=opening.revision, policy=opening.effect, lines=opening.lines, tools=opening.tools
+    )
+
+
+Follow = Callable[[Judging], Iterable[Judged | Meeting]]
+
+
+def outcome(follow: Follow, *, every: bool) -> Any:
+    """Return everything that judging gives: verdicts, counts, notes, and the error at its end."""
+    judging, found, error = Judging(begun, every=every), [], ""
+    try:
+        for each in follow(judging):
+            if isinstance(each, Meeting):
+                found.append(tuple(each))
+            else:
+                verdict = each.verdict
+                what = (verdict.party, verdict.frame, verdict.kind, verdict.value, verdict.revision, verdict.findings)
+                found.append((*each[:1], *each[2:], *map(repr, what)))
+    except TranscriptError as wrong:
+        error = str(wrong)
+    counts = (judging.good, judging.is_incomplete, judging.revision)
+    return found, counts, judging.notes, [*judging.unjudged], [*judging.recorded], error
+
+
+def blocks_of(text: bytes) -> Iterable[LineBlock]:
+    """Return the lines of *text* in one block, as a large file has them."""
+    left = [text]
+    return split_blocks(lambda _: left.pop() if left else b"", 1 << 40, lambda _: b"")
+
+
+def same(text: bytes) -> None:
+    """Check that the quick way and the strict way agree on a whole file."""
+    lines = text.splitlines(keepends=True) if b"\r" not in text else [*_split(text)]
+    for every in (True, False):
+        strict = outcome(lambda judging: judging.follow_rows(read(lines)), every=every)
+        assert outcome(lambda judging: judging.follow_blocks(blocks_of(text)), every=every) == strict
+        assert outcome(lambda judging: judging.follow_blocks(single_blocks(lines)), every=every) == strict
+
+
+def _split(text: bytes) -> Iterable[bytes]:
+    """Yield the lines of *text*, which end with a newline only."""
+    parts = text.split(b"\n")
+    yield from (each + b"\n" for each in parts[:-1])
+    if parts[-1]:
+        yield parts[-1]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_generated_recordings(tmp_path: Path, seed: int) -> None:
+    same(archive(tmp_path / "a.jsonl", seed).read_bytes())
+
+
+def test_recorded_conversations(shared: Path) -> None:
+    for path in sorted((shared / "transcripts").glob("*.jsonl"))[::3]:
+        same(path.read_bytes())
+
+
+def opened() -> list[bytes]:
+    """The rows of a conversation with a tool, so that the next rows may take the quick way."""
+    from random import Random
+
+    messages = [*said(Random(1), 2)]  # noqa: S311 - no secret
+    return [json.dumps({"dir": side, "conversation": 1, "msg": message}).encode() for side, message in messages]
+
+
+OPENED = b"\n".join(line.replace(b", ", b",").replace(b": ", b":") for line in opened()) + b"\n"
+GOOD = b'{"dir":"c2s","conversation":1,"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":%d,\\"method\\":\\"ping\\"}"}'
+
+ODD = [
+    b'{"dir":"c2s","conversation":1,"msg":"{}"} ',
+    b'{"dir":"c2s","conversation":1,"msg":"{}"}}',
+    b'{"dir":"c2s","conversation":1,"msg":"{}"x}',
+    b'{"dir":"c2s","conversation":1,"msg":"{}",}',
+    b'{"dir":"c2s","conversation":1,"msg":"{}","dir":"s2c"}',
+    b'{"dir":"c2s","conversation":1,"msg":"{}","msg":"[]"}',
+    b'{"dir":"c2s","conversation":1,"msg":"{}","conversation":2}',
+    b'{"dir":"c2s","conversation":1,"msg":"a","b":"c,\\"msg\\":"}',
+    b'{"dir":"c2s","conversation":1,"msg":"\t"}',
+    b'{"dir":"c2s","conversation":1,"msg":"\xff"}',
+    b'{"dir":"c2s","conversation":1,"msg":"\\ud800"}',
+    b'{"dir":"c2s","conversation":1,"msg":"\\u0000"}',
+    b'{"dir":"c2s","conversation":1,"msg":7}',
+    b'{"dir":"c2s","conversation":1,"msg":null}',
+    b'{"dir":"c2s","conversation":1,"msg":{"jsonrpc":"2.0","id":9,"method":"ping"}}',
+    b'{"dir":"c2s","conversation":1.0,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":true,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"event":"gap","msg":"{}"}',
+    b'{"event":"end","conversation":1,"dir":"s2c","why":"x,\\"msg\\":\\"y"}',
+    b'{"event":"open","conversation":1,"mode":"enforce"}',
+    b'{"event":"recording","version":1}',
+    b'{"dir":"c2s","conversation":1,"http":{"revision":"2025-11-25"},"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"http":{"headers":{"mcp-method":"tools/list"}},"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"failed":"KeyError","msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"redacted":true,"findings":[],"msg":"{}"}',
+    b'{"dir":"c2s","dir":"s2c","conversation":1,"msg":"{}"}',
+    b'{"dir":"sideways","conversation":1,"msg":"{}"}',
+    b'\xef\xbb\xbf{"dir":"c2s","conversation":1,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"msg":"{}"}\r',
+    b"{}",
+    b"",
+    b" ",
+    b"}",
+    b',"msg":"x"}',
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd[-40:].decode(errors="replace"))
+@pytest.mark.parametrize("ending", [b"\n", b""])
+def test_odd_rows(odd: bytes, ending: bytes) -> None:
+    same(OPENED + odd + ending)
+    same(OPENED + odd + b"\n" + GOOD % 50 + b"\n" + odd + b"\n" + GOOD % 51 + ending)
+
+
+PIECES = st.sampled_from(
+    [*ODD, GOOD % 60, GOOD % 61, *OPENED.splitlines()[5:], b'"', b"\\", b",", b'"msg":', b'"conversation":', b"{", b"}"]
+)
+CHANGES = st.tuples(st.integers(0, 200), st.integers(0, 3), st.binary(max_size=3))
+
+
+def changed(line: bytes, change: tuple[int, int, bytes]) -> bytes:
+    """Return *line* with some bytes replaced."""
+    at, length, new = change
+    return (line[:at] + new + line[at + length :]).replace(b"\n", b"")
+
+
+@law(300)
+@given(st.lists(PIECES, max_size=8), st.lists(CHANGES, max_size=2), st.booleans())
+def test_any_rows(pieces: list[bytes], changes: list[tuple[int, int, bytes]], is_ended: bool) -> None:
+    lines = [changed(line, changes[index]) if index < len(changes) else line for index, line in enumerate(pieces)]
+    same(OPENED + b"\n".join(lines) + (b"\n" if is_ended else b""))
+
+
+@law(200)
+@given(st.lists(st.binary(max_size=12), max_size=12), st.integers(2, 9), st.integers(1, 7))
+def test_lines_are_split_as_a_file_splits_them(parts: list[bytes], longest: int, step: int) -> None:
+    """A line with its newline has at most *longest* bytes, or is replaced."""
+    text = b"".join(parts)
+    chunks = [text[at : at + step] for at in range(0, len(text), step)]
+    blocks = split_blocks(lambda _: chunks.pop(0) if chunks else b"", longest, lambda size: b"(%d)" % size)
+    found = [
+        (line, is_ended or index < len(lines) - 1) for lines, is_ended in blocks for index, line in enumerate(lines)
+    ]
+    wanted = []
+    for line in _split(text):
+        whole = line.endswith(b"\n")
+        long = len(line) > longest or (len(line) == longest and not whole)
+        wanted.append((b"(%d)" % len(line), True) if long else (line.removesuffix(b"\n"), whole))
+    assert found == wanted
