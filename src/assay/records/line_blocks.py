@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from io import BufferedReader, RawIOBase
 from typing import Final, NamedTuple, cast
 
-from assay.base.extras import missing
-
 BLOCK: Final = 1 << 20
 """Bytes to read at a time."""
 
@@ -84,6 +82,8 @@ def open_binary(name: str) -> BufferedReader:
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415 - only for a URL
     except ImportError as error:
+        from assay.base.extras import missing  # noqa: PLC0415 - for those who lack it only
+
         raise UrlError(f"a URL needs {missing(error, 'cluster')}") from None
     try:
         system, path = url_to_fs(name)
