@@ -235,3 +235,23 @@ def test_a_file_that_is_gone_is_an_error_of_that_file(tmp_path: Path) -> None:
     [end] = unit.results(TERMS, lambda _: None)
     assert isinstance(end, UnitEnd)
     assert end.error == "No such file or directory"
+
+
+def test_nothing_is_kept_of_a_conversation_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row behind its end is not judged, wherever it is, until the conversation is opened again."""
+    tiny(monkeypatch, page=100, unit=100)
+    ping = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":%d,\\"method\\":\\"ping\\"}"'
+    opening = '{"event":"open","conversation":%d,"server":"a","mode":"audit","revision":"2025-11-25"}'
+    rows = ['{"event":"recording","version":1}']
+    for number in range(1, 9):
+        rows += [opening % number, f'{{"dir":"c2s","conversation":{number},{ping % 1}}}']
+        rows += [f'{{"event":"release","conversation":{number}}}']
+    late = f'{{"dir":"c2s","conversation":3,{ping % 2}}}'
+    path = tmp_path / "ended.jsonl"
+    path.write_text("\n".join([*rows, late, late, opening % 3, late, '{"event":"close"}']) + "\n")
+    work, found = in_parts(path)
+    assert found == as_whole(path)
+    assert len(work.units) > 4
+    end = found[-1]
+    assert end[0] == 9
+    assert end[-1] == "2 messages not judged: its conversation had ended"

@@ -85,9 +85,9 @@ class RecordingOpening(NamedTuple):
 
     def limited(self, limits: Limits) -> Limits:
         """Return *limits* with the recorder's limit for a message, unless the settings have another one."""
-        if self.frame_bytes is None or limits.frame_bytes != DEFAULT.frame_bytes:
+        if self.frame_bytes in {None, limits.frame_bytes} or limits.frame_bytes != DEFAULT.frame_bytes:
             return limits
-        return replace(limits, frame_bytes=self.frame_bytes)
+        return replace(limits, frame_bytes=self.frame_bytes or limits.frame_bytes)
 
 
 class RecordingPart(NamedTuple):
