@@ -112,6 +112,12 @@ class Following:
         for run in self._unknown():
             self._add(run, is_new=True, whole=True)
 
+    def drop(self, run: str) -> None:
+        """Follow the run called *run* no longer."""
+        for source in [each for each in self._sources if each.run.name == run]:
+            source.pages.close()
+            self._sources.remove(source)
+
     def close(self) -> None:
         """Close all files."""
         for source in self._sources:
