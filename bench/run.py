@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import orjson
 
+import feed
 import guard
 import guard_http
 import serve
@@ -35,6 +36,7 @@ PARTS: Final[dict[str, Part]] = {
     "http": serve_http.main,
     "guard": guard.main,
     "listen": guard_http.main,
+    "feed": feed.main,
 }
 KNOWN: Final = (*PARTS, "worst")
 RESULT: Final = serve.ROOT / ".cache" / "bench" / "result.json"

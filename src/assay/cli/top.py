@@ -194,8 +194,10 @@ def _watch(sources: LiveSources, totals: LiveTotals, state: TopState) -> int:
         _say(f"needs {missing(error, 'console')}; --once needs nothing")
         return 2
     console = Console(highlight=False, markup=False, emoji=False)
+    # What is copied must reach the terminal as it is.
+    whole = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
     looked = drawn = 0.0
-    with Keyboard(sys.stdin.fileno()) as keyboard, Live(console=console, screen=True, auto_refresh=False) as live:
+    with Keyboard(sys.stdin.fileno()) as keyboard, whole as live:
         while not state.over:
             _take(sources, totals)
             now = monotonic()

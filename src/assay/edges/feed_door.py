@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from os import unlink
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from assay.edges.pipes import Inlet
@@ -26,6 +27,9 @@ _MOST_HEARD: Final = 64 << 10
 """Maximal bytes that a listener may send, all of which are ignored: it has nothing to say."""
 
 _CHUNK: Final = 4096
+
+LINGER: Final = 0.1
+"""Seconds at the end of the process in which listeners can read what waits for them: why a server failed comes last."""
 
 _MOST_PIECES: Final = 4
 """Pieces that one listener gets in one turn, a megabyte in all; the messages between client and server come first."""
@@ -89,13 +93,20 @@ class FeedDoor:
             self._loop = None
 
     def close(self) -> None:
-        """Tell the listeners that it is the end, as far as there is room, and remove the socket."""
+        """Tell the listeners that it is the end, wait a moment for those that still read, and remove the socket."""
         with suppress(OSError):
             unlink(self.path)
+        self._selector.unregister(self._sock)
+        self._sock.close()
         self.feed.look()
         for each in list(self._listeners):
             each.say_goodbye(self.feed.bye())
-        self._sock.close()
+        due = perf_counter() + LINGER
+        while self._listeners and (left := due - perf_counter()) > 0:
+            for key, events in self._selector.select(left):
+                key.data.attend(events)
+        for each in list(self._listeners):
+            each.drop()
         self._selector.close()
 
     def _accept(self) -> None:
@@ -147,7 +158,7 @@ class _Listener:
         self._selector = selector
         self._gone = gone
         self._heard = 0
-        self._blocked = False
+        self._blocked = self._leaving = False
         self._queue = feed.join()
         selector.register(connection, selectors.EVENT_READ, self)
 
@@ -164,6 +175,8 @@ class _Listener:
         for _ in range(_MOST_PIECES):
             piece = queue.piece()
             if not piece:
+                if self._leaving:
+                    self.drop()
                 self._watch(blocked=False)
                 return
             try:
@@ -176,10 +189,10 @@ class _Listener:
         self._watch(blocked=bool(queue.piece()))
 
     def say_goodbye(self, line: bytes) -> None:
-        """Send what waits and *line*, as far as there is room, and close the connection."""
+        """Send what waits and *line*, and close the connection after that."""
         self._queue.say(line)
+        self._leaving = True
         self.push()
-        self.drop()
 
     def drop(self) -> None:
         """Close the connection."""

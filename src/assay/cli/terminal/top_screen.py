@@ -12,6 +12,7 @@ from rich.text import Text
 
 from assay.base.printable import plain
 from assay.cli.terminal.top_state import HELP, Picture, ServerRow, TopState, finding_lines, how_to_begin
+from assay.core.quarantined_names import counted
 from assay.records.live.live_totals import LiveFinding
 
 STATE_STYLES: Final = {"running": "green", "failed": "bold red", "ended": "dim", "idle": "dim"}
@@ -19,13 +20,18 @@ STATUS_STYLES: Final = {"refused": "red", "failed": "red", "passed": "yellow", "
 
 
 class Column(NamedTuple):
-    """A column of a table, and the width of the terminal from which it is shown."""
+    """A column of a table, and the widths of the terminal for which it is shown."""
 
     title: str
     width: int
     from_width: int = 0
     right: bool = False
     ratio: int = 0
+    below: int = 10_000
+
+    def fits(self, width: int) -> bool:
+        """Whether it is shown on a terminal of *width* columns."""
+        return self.from_width <= width < self.below
 
 
 SERVER_COLUMNS: Final = (
@@ -40,11 +46,12 @@ SERVER_COLUMNS: Final = (
     Column("stopped", 7, 56, right=True),
 )
 FINDING_COLUMNS: Final = (
-    Column("time", 8),
-    Column("server", 12, 80),
-    Column("method", 10, 60),
-    Column("tool", 12, 50),
-    Column("rule", 12, ratio=2),
+    Column("time", 8, 50),
+    Column("server", 10, 76),
+    Column("message", 14, 60, below=110),
+    Column("method", 16, 110),
+    Column("tool", 16, 110),
+    Column("rule", 12, ratio=3),
     Column("place", 8, 40, ratio=3),
 )
 
@@ -69,7 +76,7 @@ def screen(state: TopState, width: int, height: int) -> RenderableType:
 
 def _headline(state: TopState) -> str:
     picture = state.picture
-    parts = ["assay top", f"{len(picture.servers)} servers"]
+    parts = ["assay top", counted(len(picture.servers), "server")]
     parts += ["paused"] if state.paused else []
     parts += [f"{picture.dropped:,} dropped"] if picture.dropped else []
     parts += [f"filter: {plain(state.filter_text)}"] if state.filter_text else []
@@ -98,7 +105,7 @@ def _lists(state: TopState, width: int, room: int) -> Iterator[RenderableType]:
 
 
 def _servers(rows: Sequence[ServerRow], width: int) -> Table:
-    shown = [column for column in SERVER_COLUMNS if width >= column.from_width]
+    shown = [column for column in SERVER_COLUMNS if column.fits(width)]
     table = _table(shown)
     for row in rows:
         cells = {
@@ -117,7 +124,7 @@ def _servers(rows: Sequence[ServerRow], width: int) -> Table:
 
 
 def _findings(state: TopState, picture: Picture, width: int, room: int) -> Table:
-    shown = [column for column in FINDING_COLUMNS if width >= column.from_width]
+    shown = [column for column in FINDING_COLUMNS if column.fits(width)]
     table = _table(shown)
     findings = picture.findings
     chosen = next((number for number, each in enumerate(findings) if each is state.selected), 0)
@@ -131,6 +138,7 @@ def _cells(found: LiveFinding, shown: Sequence[Column]) -> Iterator[Text]:
     cells = {
         "time": Text(_time(found.ts)),
         "server": Text(plain(found.server)),
+        "message": Text(plain(found.tool or found.method)),
         "method": Text(plain(found.method)),
         "tool": Text(plain(found.tool)),
         "rule": Text(plain(found.rule), style=STATUS_STYLES.get(found.status, "")),

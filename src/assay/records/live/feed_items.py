@@ -39,7 +39,7 @@ def item_of(line: bytes) -> FeedItem | None:
     except orjson.JSONDecodeError:
         return None
     event = value.get("event") if isinstance(value, dict) else None
-    return FeedItem(event, value) if event in EVENTS else None
+    return FeedItem(event, value) if isinstance(event, str) and event in EVENTS else None
 
 
 def rows_of(hello: dict[str, Any], member: str = "servers") -> list[dict[str, Any]]:
