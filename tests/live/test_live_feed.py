@@ -7,12 +7,16 @@ import socket
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from errno import ENAMETOOLONG
 from pathlib import Path
 from typing import Any
 
 import pytest
 from guarded import call, initialize, liar, request, result, tool
 from listening import Listener, guard, live, only_socket, short_state, sockets
+
+from assay.records.live import live_sockets
+from assay.records.live.feed_reader import feed
 
 Listen = Callable[[], Listener]
 
@@ -230,15 +234,41 @@ def test_a_killed_guard_leaves_a_socket_that_the_next_one_removes(state: Path, l
         assert len(sockets(state)) == 2
 
 
-def test_a_long_state_directory_has_no_feed(state: Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a way around the length of an address")
+def test_a_long_state_directory_has_a_feed_where_that_can_be_reached(state: Path) -> None:
     deep = state / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True)
-    with guard("--", *SERVER, state=state, XDG_STATE_HOME=str(deep), HOME=str(deep)) as one:
+    with guard("--", *SERVER, state=deep) as one:
+        one.open()
+        [path] = sockets(deep)
+        assert len(str(path)) > 120
+        reading = feed(str(path))
+        assert next(reading).event == "hello"
+        one.ask(call(1))
+        assert next(reading).data["method"] == "tools/call"
+        reading.close()
+        one.process.send_signal(signal.SIGKILL)
+        one.process.wait()
+    with guard("--", *SERVER, state=deep) as other:
+        other.open()
+        assert path not in sockets(deep)
+
+
+def test_a_path_that_is_too_long_is_an_error(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_sockets, "_OPEN_FILES", str(state / "nowhere"))
+    with pytest.raises(OSError, match="the path of a socket may have") as raised:
+        live_sockets.listening(str(state / ("d" * 60) / ("e" * 60)))
+    assert raised.value.errno == ENAMETOOLONG
+
+
+def test_a_guard_that_cannot_have_a_feed_says_so_and_goes_on(state: Path) -> None:
+    live(state).parent.mkdir(parents=True)
+    live(state).write_text("in the way")
+    with guard("--", *SERVER, state=state) as one:
         one.open()
         assert "result" in one.ask(call(1))
         one.close()
-        assert b"no live feed: " in one.log.all()
-    assert not list(deep.rglob("*.sock"))
+        assert b"assay: no live feed: " in one.log.all()
 
 
 def test_a_feed_can_be_switched_off(state: Path) -> None:

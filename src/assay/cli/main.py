@@ -23,7 +23,6 @@ what do you want to do?
   list a server's tools, or call one     assay call -- COMMAND
   judge a recorded conversation          assay check FILE
   see what a guard has judged            assay journal show
-  watch all guards as they judge         assay top
   understand a finding                   assay explain RULE
   notice when a reviewed server changes  assay lock -- COMMAND
 

@@ -29,10 +29,11 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.recorder import Recorder
     from assay.edges.standard_streams import for_stderr
-    from assay.guard.deliveries import ClientTraits, ServerTraits
+    from assay.guard.deliveries import ClientTraits, ServerTraits, State
     from assay.guard.factory import SessionFactory
     from assay.guard.sinks import Sinks
     from assay.guard.summary import GuardSummary
+    from assay.records.live.live_state import RUNNING, LiveState
     from assay.records.live.unwritten import unwritten_journal
 
     def say(line: str) -> None:
@@ -86,6 +87,8 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         session = factory.open(
             ClientTraits("stdio"), ServerTraits("url", restorable=True), watch=watch, drain=terms.timeout
         )
+        if live is not None:
+            live.standing = lambda: LiveState("ended") if session.state is State.CLOSED else RUNNING
         _leave_what_lasts()
         status = stdio_url.run(
             args.target,

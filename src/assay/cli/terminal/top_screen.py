@@ -19,7 +19,7 @@ STATE_STYLES: Final = {"running": "green", "failed": "bold red", "ended": "dim",
 STATUS_STYLES: Final = {"refused": "red", "failed": "red", "passed": "yellow", "reported": "yellow"}
 
 
-class Column(NamedTuple):
+class TopColumn(NamedTuple):
     """A column of a table, and the widths of the terminal for which it is shown."""
 
     title: str
@@ -35,24 +35,24 @@ class Column(NamedTuple):
 
 
 SERVER_COLUMNS: Final = (
-    Column("server", 8, ratio=1),
-    Column("via", 5, 76),
-    Column("mode", 7, 60),
-    Column("state", 7),
-    Column("calls/min", 9, 40, right=True),
-    Column("last minute", 12, 70),
-    Column("p95 ms", 8, 50, right=True),
-    Column("findings", 8, 30, right=True),
-    Column("stopped", 7, 56, right=True),
+    TopColumn("server", 8, ratio=1),
+    TopColumn("via", 5, 76),
+    TopColumn("mode", 7, 60),
+    TopColumn("state", 7),
+    TopColumn("calls/min", 9, 40, right=True),
+    TopColumn("last minute", 12, 70),
+    TopColumn("p95 ms", 8, 50, right=True),
+    TopColumn("findings", 8, 30, right=True),
+    TopColumn("stopped", 7, 56, right=True),
 )
 FINDING_COLUMNS: Final = (
-    Column("time", 8, 50),
-    Column("server", 10, 76),
-    Column("message", 14, 60, below=110),
-    Column("method", 16, 110),
-    Column("tool", 16, 110),
-    Column("rule", 12, ratio=3),
-    Column("place", 8, 40, ratio=3),
+    TopColumn("time", 8, 50),
+    TopColumn("server", 10, 76),
+    TopColumn("message", 14, 60, below=110),
+    TopColumn("method", 16, 110),
+    TopColumn("tool", 16, 110),
+    TopColumn("rule", 12, ratio=3),
+    TopColumn("place", 8, 40, ratio=3),
 )
 
 
@@ -134,7 +134,7 @@ def _findings(state: TopState, picture: Picture, width: int, room: int) -> Table
     return table
 
 
-def _cells(found: LiveFinding, shown: Sequence[Column]) -> Iterator[Text]:
+def _cells(found: LiveFinding, shown: Sequence[TopColumn]) -> Iterator[Text]:
     cells = {
         "time": Text(_time(found.ts)),
         "server": Text(plain(found.server)),
@@ -154,7 +154,7 @@ def _time(ts: str) -> str:
         return plain(ts[:8])
 
 
-def _table(columns: Sequence[Column]) -> Table:
+def _table(columns: Sequence[TopColumn]) -> Table:
     table = Table(box=None, expand=True, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     for column in columns:
         table.add_column(

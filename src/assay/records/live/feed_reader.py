@@ -7,7 +7,7 @@ is given up.
 
 import select
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import suppress
 from time import perf_counter
 from typing import Any, Final
@@ -102,7 +102,7 @@ class FeedReader:
         return True
 
 
-def feed(path: str) -> Iterator[FeedItem]:
+def feed(path: str) -> Generator[FeedItem, None, None]:
     """Yield the items of the guard at *path* until it ends; waits for each. Raises `OSError`."""
     reader = FeedReader(path)
     try:

@@ -8,6 +8,7 @@ are written.
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from time import gmtime, perf_counter, strftime, time
 from typing import TYPE_CHECKING, Any, Final
@@ -63,7 +64,7 @@ class LiveFeed:
 
     def add(self, name: str, route: str, *, command: Sequence[str] = (), url: str = "") -> LiveServer:
         """Return a new server of the feed, with its *command* or *url* masked."""
-        made = LiveServer(self, name, route, _what(command, url))
+        made = LiveServer(self, name, route, partial(_what, tuple(command), url))
         self.servers.append(made)
         return made
 
@@ -126,7 +127,7 @@ class LiveFeed:
 
     def hello(self) -> bytes:
         """Return the first line for a listener."""
-        sessions = [each for server in self.servers for each in server.sessions()]
+        sessions = [(server, each) for server in self.servers for each in server.opened_sessions()]
         members = {
             "feed": VERSION,
             "assay": __version__,
@@ -138,7 +139,7 @@ class LiveFeed:
             "mode": self._mode,
             "payloads": self._payloads,
             "servers": [server.row() for server in self.servers],
-            "sessions": sessions[:MOST_SESSIONS],
+            "sessions": [server.session(each) for server, each in sessions[:MOST_SESSIONS]],
             "sessionCount": len(sessions),
         }
         return _line("hello", members)
@@ -179,7 +180,7 @@ def _what(command: Sequence[str], url: str) -> dict[str, str]:
     from shlex import join  # noqa: PLC0415
 
     from assay.core.masked_commands import masked_command  # noqa: PLC0415
-    from assay.core.masking import masked_url  # noqa: PLC0415 - imported after the server was started
+    from assay.core.masking import masked_url  # noqa: PLC0415 - some milliseconds, for listeners only
 
     if url:
         return {"url": cut(masked_url(url), _LONGEST)}

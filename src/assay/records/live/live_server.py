@@ -22,8 +22,8 @@ MOST_SESSIONS: Final = 100
 class LiveServer:
     """A server behind the guard, or the asset server."""
 
-    def __init__(self, feed: "LiveFeed", name: str, route: str, what: dict[str, str]) -> None:
-        """*what* is its masked command or URL, by the name of the member."""
+    def __init__(self, feed: "LiveFeed", name: str, route: str, what: Callable[[], dict[str, str]]) -> None:
+        """*what* returns its masked command or URL, by the name of the member."""
         self._feed = feed
         self.name = name
         self.route = route
@@ -110,7 +110,7 @@ class LiveServer:
         return {
             "name": self.name,
             "route": self.route,
-            **self._what,
+            **self._what(),
             **self._state(self._sent),
             "lock": "locked" if self._locked else "none",
             "revisions": revisions,
@@ -118,9 +118,9 @@ class LiveServer:
             "journal": self._journal(),
         }
 
-    def sessions(self) -> list[dict[str, Any]]:
-        """Return its sessions, each with what its client has said about itself."""
-        return [self.session(each) for each in list(self._sessions) if each.identity is not None]
+    def opened_sessions(self) -> "list[GuardedSession]":
+        """Return its sessions whose client has said something about itself."""
+        return [each for each in self._sessions if each.identity is not None]
 
     def session(self, session: "GuardedSession") -> dict[str, Any]:
         """Return what is known of one session."""

@@ -12,7 +12,7 @@ import stat
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from errno import ECONNREFUSED, ENAMETOOLONG, EPERM
 from os.path import join
 from typing import Final
@@ -26,6 +26,9 @@ SUPPORTED: Final = hasattr(socket, "AF_UNIX") and os.name == "posix"
 """Whether this system has Unix sockets that a guard can use."""
 
 _NAME: Final = re.compile(r"(?P<pid>[0-9]{1,10})-[0-9a-f]{8}\.sock")
+
+_OPEN_FILES: Final = "/proc/self/fd"
+"""The open files of this process, on Linux."""
 
 _BACKLOG: Final = 16
 """Connections that may wait until the guard accepts them."""
@@ -42,8 +45,6 @@ def listening(directory: str) -> tuple[socket.socket, str]:
     Raises `OSError`.
     """
     path = join(directory, f"{os.getpid()}-{os.urandom(4).hex()}.sock")
-    if len(os.fsencode(path)) > LONGEST_PATH:
-        raise OSError(ENAMETOOLONG, f"the path of a socket may have {LONGEST_PATH} bytes", path)
     make_folder(directory)
     if os.stat(directory).st_mode & 0o077:
         os.chmod(directory, 0o700)
@@ -51,7 +52,8 @@ def listening(directory: str) -> tuple[socket.socket, str]:
     try:
         made.setblocking(False)
         # Until its mode is set, the mode of the directory keeps other users out.
-        made.bind(path)
+        with _short(path) as short:
+            made.bind(short)
         os.chmod(path, 0o600)
         made.listen(_BACKLOG)
     except OSError as error:
@@ -60,6 +62,26 @@ def listening(directory: str) -> tuple[socket.socket, str]:
             os.unlink(path)
         raise OSError(error.errno, error.strerror, path) from None
     return made, path
+
+
+@contextmanager
+def _short(path: str) -> Iterator[str]:
+    """
+    Return a path to the same socket that fits an address. Raises `OSError` if that is not possible.
+
+    On Linux a long path is replaced by one through an open directory.
+    """
+    if len(os.fsencode(path)) <= LONGEST_PATH:
+        yield path
+        return
+    directory, name = os.path.split(path)
+    if not os.path.isdir(_OPEN_FILES):
+        raise OSError(ENAMETOOLONG, f"the path of a socket may have {LONGEST_PATH} bytes", path)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"{_OPEN_FILES}/{descriptor}/{name}"
+    finally:
+        os.close(descriptor)
 
 
 def sockets_in(directory: str) -> Iterator[tuple[str, int]]:
@@ -83,7 +105,8 @@ def connected(path: str) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.setblocking(False)
-        made.connect(path)
+        with _short(path) as short:
+            made.connect(short)
         if not is_own_peer(made):
             raise PermissionError(EPERM, "another user listens there", path)
     except OSError as error:

@@ -20,7 +20,7 @@ _STEPS: Final = 8
 """Buckets for each doubling of a duration: a bound is at most 9 % above the true value."""
 _LEAST_MS: Final = 0.001
 _MOST_MS: Final = 1e7
-"""The bounds of durations that are told apart: a microsecond, and some hours."""
+"""The bounds of durations that are distinguished: a microsecond, and some hours."""
 
 MOST_SERVERS: Final = 500
 MOST_GROUPS: Final = 1000
@@ -113,7 +113,7 @@ class LiveFinding(NamedTuple):
     record: Record
 
 
-class FindingGroup:
+class LiveGroup:
     """Findings of one rule, for one tool, at one place."""
 
     __slots__ = ("count", "first", "last")
@@ -183,7 +183,7 @@ class LiveTotals:
     def __init__(self) -> None:
         self.servers: dict[tuple[object, str], ServerTotals] = {}
         """By source and name."""
-        self.groups: dict[tuple[str, str, str], FindingGroup] = {}
+        self.groups: dict[tuple[str, str, str], LiveGroup] = {}
         """By rule, tool and place."""
         self.recent: deque[LiveFinding] = deque(maxlen=MOST_RECENT)
         """The last findings, oldest first."""
@@ -259,7 +259,7 @@ class LiveTotals:
         key = finding.rule, finding.tool, finding.at
         if key not in self.groups and len(self.groups) >= MOST_GROUPS:
             key = finding.rule, "", ""
-        group = self.groups.setdefault(key, FindingGroup(finding.ts))
+        group = self.groups.setdefault(key, LiveGroup(finding.ts))
         group.count += 1
         group.last = finding.ts
 
