@@ -9,6 +9,7 @@ import selectors
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from os import unlink
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -75,7 +76,8 @@ class FeedDoor:
         """Send what waits, as far as there is room."""
         feed = self.feed
         feed.look()
-        feed.flush_time.due = float("inf")
+        feed.distribute()
+        feed.flush_time.due = inf
         for each in list(self._listeners):
             each.push()
 
@@ -99,6 +101,7 @@ class FeedDoor:
         self._selector.unregister(self._sock)
         self._sock.close()
         self.feed.look()
+        self.feed.distribute()
         for each in list(self._listeners):
             each.say_goodbye(self.feed.bye())
         due = perf_counter() + LINGER

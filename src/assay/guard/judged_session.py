@@ -34,6 +34,9 @@ CROWD: Final = 1000
 HANDSHAKE: Final = 60.0
 """Seconds that the next server has to answer `initialize`: as long as the clients of the official SDKs give it."""
 
+TOOLS_LIST: Final = "tools/list"
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+
 LEFT: Final = Loss("closed", "the client left", failed=False)
 CALM: Final = frozenset({State.NEW, State.OPENING, State.OPEN})
 HOLDING: Final = frozenset({State.AWAY, State.RESTORING})
@@ -258,12 +261,18 @@ class JudgedSession:
                 self.memory.note(verdict)
             if exchange is not None:
                 self._note_opening(verdict)
+            elif verdict.kind == "notification" and verdict.method == TOOLS_CHANGED:
+                self.records.event("changed", b"", self.name)
+        elif verdict.kind == "result" and exchange.entry.name == TOOLS_LIST:
+            self.records.event("listed", verdict.frame, self.name)
 
     def _note_opening(self, verdict: Verdict) -> None:
         if verdict.kind == "request" and verdict.method == "initialize":
             self.identity = identity_of(verdict.value)
         if verdict.exchange is not None and verdict.exchange.method == "initialize" and self._state in CALM:
             self._enter(self._phase())
+            if self._state is State.OPEN and verdict.kind == "result":
+                self.records.event("opened", b"", self.name)
 
     def _phase(self) -> State:
         if self.conversation.revision is not None:

@@ -7,7 +7,7 @@ from typing import Literal
 from assay.base.verdict import Verdict
 from assay.guard.internal_errors import log_once
 
-EventKind = Literal["stray", "restart", "closed"]
+EventKind = Literal["stray", "restart", "opened", "closed", "listed", "changed"]
 
 
 class Sink:
@@ -26,7 +26,8 @@ class Sink:
         Record something that is not a judged message.
 
         ``stray``: server output that is not a message. ``restart``: the server was restarted; *data* is how often.
-        ``closed``: the session has ended; *data* is why.
+        ``opened``: a handshake is complete. ``closed``: the session has ended; *data* is why. ``listed``: a page of
+        tools; *data* is the message. ``changed``: the server reports that its tools have changed.
         """
 
     def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from assay import __version__
-from assay.guard.internal_errors import log_once
 from assay.records.journal.record import cut
-from assay.records.live.listener_queue import ListenerQueue
+from assay.records.live.listener_queue import PIECE, ListenerQueue
 from assay.records.live.live_server import MOST_SESSIONS, LiveServer
 from assay.records.live.live_state import FlushTime
 
@@ -30,6 +29,9 @@ VERSION: Final = 1
 
 GATHERED: Final = 0.05
 """Seconds that lines are gathered before they are sent: a send for each message would take 10 µs of the guard."""
+
+_MOST_FRESH: Final = 1000
+"""Maximal writes of a journal that are gathered."""
 
 _LONGEST: Final = 500
 """Maximal characters of a text of a peer in an event."""
@@ -49,6 +51,8 @@ class LiveFeed:
         self.address = ""
         """The address of the guard over HTTP."""
         self.servers: list[LiveServer] = []
+        self._fresh: list[bytes] = []
+        """Lines that are not in the queues yet."""
         self.queues: list[ListenerQueue] = []
         """What waits for each listener."""
         self.switches: list[Callable[[bool], None]] = []
@@ -76,6 +80,8 @@ class LiveFeed:
 
     def join(self) -> ListenerQueue:
         """Return the queue of a new listener, which begins with hello."""
+        # What was written before is for the others; the new listener knows it from the journal.
+        self.distribute()
         queue = ListenerQueue()
         self.queues.append(queue)
         if len(self.queues) == 1:
@@ -88,6 +94,7 @@ class LiveFeed:
         self.queues.remove(queue)
         if not self.queues:
             self.flush_time.due = inf
+            self._fresh.clear()
             self._switch(False)
 
     def _switch(self, on: bool) -> None:
@@ -99,23 +106,32 @@ class LiveFeed:
     # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lines(self, lines: bytes) -> None:
-        """Hand on whole *lines* of a journal. Never raises."""
-        try:
-            self._put(lines, lines.count(b"\n"))
-        except Exception as error:
-            log_once(error, "a record could not be handed on")
+        """Hand on whole *lines* of a journal. This is called while a client waits for its response."""
+        fresh = self._fresh
+        fresh.append(lines)
+        if len(fresh) == 1:
+            self.flush_time.due = perf_counter() + GATHERED
+            self.arm()
+        elif len(fresh) >= _MOST_FRESH:
+            self.distribute()
 
     def event(self, kind: str, **members: Any) -> None:
         """Hand on an event."""
         if self.queues:
-            self._put(_line(kind, members), 1)
+            self.lines(_line(kind, members))
 
-    def _put(self, lines: bytes, records: int) -> None:
-        for queue in self.queues:
-            queue.put(lines, records)
-        if self.flush_time.due == inf and self.queues:
-            self.flush_time.due = perf_counter() + GATHERED
-            self.arm()
+    def distribute(self) -> None:
+        """Put what was handed on into the queues of the listeners, in pieces of a moderate size."""
+        fresh, self._fresh = self._fresh, []
+        first = size = 0
+        for number, lines in enumerate(fresh, 1):
+            size += len(lines)
+            if size >= PIECE or number == len(fresh):
+                whole = b"".join(fresh[first:number])
+                records = whole.count(b"\n")
+                for queue in self.queues:
+                    queue.put(whole, records)
+                first, size = number, 0
 
     def look(self) -> None:
         """Report changed states of servers."""

@@ -6,7 +6,7 @@ from weakref import WeakSet
 
 from assay.base.verdict import Party
 from assay.records.journal.run_files import run_of
-from assay.records.live.live_sink import LiveSink
+from assay.records.live.live_sink import LiveSink, UnwrittenSink
 from assay.records.live.live_state import RUNNING, LiveState
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class LiveServer:
         if journal is None:
             own = self._unwritten()
             own.tap(self._feed.lines)
-            self._sink = LiveSink(self._feed, self, (own, self._transport, self.route))
+            self._sink = UnwrittenSink(self._feed, self, own, self._transport)
         else:
             journal.tap(self._feed.lines)
             self._sink = LiveSink(self._feed, self)
