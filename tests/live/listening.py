@@ -171,6 +171,21 @@ class HttpTalk:
         self._connection.close()
 
 
+DYING = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "initialize":
+        params = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "d", "version": "1"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": params}), flush=True)
+    elif message["method"] == "tools/list":
+        print("giving up, token=ghp_" + "a1B2" * 9, file=sys.stderr, flush=True)
+        sys.exit(3)
+"""
+"""A server that ends when its tools are listed, with a secret in its last line."""
+
+
 LISTING = request("list", "tools/list")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from guarded import call, initialize, liar, request, result, tool
-from listening import Listener, guard, live, only_socket, short_state, sockets
+from listening import DYING, Listener, guard, live, only_socket, short_state, sockets
 
 from assay.records.live import live_sockets
 from assay.records.live.feed_reader import feed
@@ -131,20 +131,6 @@ def test_a_restart_and_a_failure_are_events(state: Path, listen: Listen) -> None
         assert "giving up" in failed["stderr"]
         assert "a1B2a1B2" not in failed["stderr"]
         assert listener.until("state")["state"] == "running"
-
-
-DYING = """
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["method"] == "initialize":
-        params = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "d", "version": "1"}}
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": params}), flush=True)
-    elif message["method"] == "tools/list":
-        print("giving up, token=ghp_" + "a1B2" * 9, file=sys.stderr, flush=True)
-        sys.exit(3)
-"""
 
 
 def test_sockets_are_for_this_user_alone(state: Path) -> None:

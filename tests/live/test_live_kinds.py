@@ -1,6 +1,7 @@
 """The live feed of every other kind of guard, and of the asset server: the records are those of the journal."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from listening import (
     ASSAY,
     ASSETS,
+    DYING,
     LISTING,
     HttpTalk,
     Listener,
@@ -173,3 +175,20 @@ def test_a_host_announces_a_server_when_it_is_used(state: Path) -> None:
         first = json.loads(listener.records(1)[0])
         assert first["metadata"]["server"] == "one"
         assert first["metadata"]["session"] == opened["session"]
+
+
+def test_a_child_that_fails_over_http_is_an_event(state: Path) -> None:
+    listen = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--", sys.executable, "-c", DYING)
+    with ExitStack() as stack:
+        process = stack.enter_context(started(*listen, state=state))
+        talk = HttpTalk(address(process))
+        stack.callback(talk.close)
+        talk.open()
+        listener = Listener(only_socket(state))
+        stack.callback(listener.close)
+        assert listener.item()["servers"][0]["state"] == "running"
+        talk.post(LISTING)
+        failed = listener.until("state")
+        assert (failed["state"], "status 3" in failed["why"]) == ("failed", True)
+        assert "giving up" in failed["stderr"]
+        assert "a1B2a1B2" not in failed["stderr"]
