@@ -29,6 +29,7 @@ MARKS: Final = {
     "“": '"',
     "”": '"',
     "§": "section ",
+    **dict(zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)),
 }
 """Every non-ASCII character in our own text, with its replacement. A test compares it with the sources."""
 

@@ -185,6 +185,9 @@ def _guard(
     locked: Locked | None,
     recording: Recording | None,
 ) -> int:
+    from functools import partial
+
+    from assay.cli.live_offer import offered
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.recorder import Recorder
     from assay.edges.stdio_child import SERVER_ENDED, StdioChild
@@ -193,6 +196,7 @@ def _guard(
     from assay.guard.factory import SessionFactory
     from assay.guard.sinks import Sinks
     from assay.guard.summary import GuardSummary
+    from assay.records.live.unwritten import unwritten_journal
 
     def say(line: str) -> None:
         _say(errors, line)
@@ -208,11 +212,25 @@ def _guard(
         name=server_name(args),
         introducing=True,
     )
-    with records_of(args, settings, say) as records:
+    with (
+        # Around the journal, whose last lines are written when it is closed.
+        offered(settings, log, transport="stdio", mode=terms.mode) as door,
+        records_of(args, settings, say) as records,
+    ):
         introduce(args, terms.mode, records, log)
-        recorder = Recorder("stdio", "stdio", records, holding=True)
+        sinks = Sinks(Recorder("stdio", "stdio", records, holding=True).sinks)
+        live = None if door is None else door.feed.add(server_name(args), "stdio", command=args.command)
+        if live is not None:
+            unwritten = partial(unwritten_journal, settings, terms, server_name(args))
+            live.begin(sinks, records.journal, unwritten, transport="stdio", locked=locked is not None)
         factory = SessionFactory(
-            terms, Sinks(recorder.sinks), watch, locked, recording=recording, server=server_name(args)
+            terms,
+            sinks,
+            watch,
+            locked,
+            recording=recording,
+            server=server_name(args),
+            opened=live.opened if live is not None else None,
         )
         backoff = _backoff(args, settings, say, enforcing=terms.enforcing)
         session = factory.open(
@@ -229,7 +247,10 @@ def _guard(
             patience=terms.timeout,
             policy=_restart_policy(args, settings, watch, say) if backoff is not None else None,
             redact=settings.journal.redact,
+            door=door,
         )
+        if live is not None:
+            live.standing = relay.standing
         _leave_what_lasts()
         status = relay.run()
     for line in watch.summary():

@@ -75,36 +75,41 @@ def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) 
 def _listen(
     args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None] | None
 ) -> int:
+    from assay.cli.live_offer import offered
     from assay.cli.serve import _leave_what_lasts
     from assay.edges import compose
     from assay.edges.stderr_writer import Errors
 
-    with (
-        Errors() as errors,
-        recording_of(args, settings, errors.say) as recording,
-        _keeping(args, settings, errors.say) as (keep, journal),
-    ):
+    with Errors() as errors, recording_of(args, settings, errors.say) as recording:
+        terms = terms_of(args, settings, errors.say)
+        log: Callable[[str], None] = (lambda _: None) if args.quiet else errors.say
 
         def locked(command: Sequence[str], url: str, name: str) -> Locked | None:
             return locked_of(args, settings, errors.say, command=command, url=url, name=name or None)
 
-        return compose.run(
-            args.listen,
-            settings,
-            terms_of(args, settings, errors.say),
-            keep,
-            _servers(args, clients),
-            locked=locked,
-            settle=_leave_what_lasts,
-            ready=ready,
-            errors=errors.write,
-            say=errors.say,
-            log=(lambda _: None) if args.quiet else errors.say,
-            recording=recording,
-            name="" if clients else server_name(args),
-            journal=journal,
-            status=lambda watch: exit_status(args, watch, 0, errors.say),
-        )
+        with (
+            # Around the journals, whose last lines are written when they are closed.
+            offered(settings, log, transport="http", mode=terms.mode) as door,
+            _keeping(args, settings, errors.say) as (keep, journal),
+        ):
+            return compose.run(
+                args.listen,
+                settings,
+                terms,
+                keep,
+                _servers(args, clients),
+                locked=locked,
+                settle=_leave_what_lasts,
+                ready=ready,
+                errors=errors.write,
+                say=errors.say,
+                log=log,
+                recording=recording,
+                name="" if clients else server_name(args),
+                journal=journal,
+                status=lambda watch: exit_status(args, watch, 0, errors.say),
+                feed_door=door,
+            )
 
 
 @contextmanager

@@ -39,6 +39,7 @@ _COMMANDS: Final = {
     "report": ("report",),
     "card": ("card",),
     "journal": ("journal",),
+    "top": ("top",),
     "rules": ("rules", "explain"),
     "lock": ("lock",),
     "trust": ("trust",),

@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording: Recording | None) -> int:
     """Guard until the client disconnects, a signal comes or the server is lost."""
+    from functools import partial
+
     from assay.base.printable import plain
     from assay.cli.header_options import HeaderError, given_headers
+    from assay.cli.live_offer import offered
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.recorder import Recorder
     from assay.edges.standard_streams import for_stderr
-    from assay.guard.deliveries import ClientTraits, ServerTraits
+    from assay.guard.deliveries import ClientTraits, ServerTraits, State
     from assay.guard.factory import SessionFactory
     from assay.guard.sinks import Sinks
     from assay.guard.summary import GuardSummary
+    from assay.records.live.live_state import RUNNING, LiveState
+    from assay.records.live.unwritten import unwritten_journal
 
     def say(line: str) -> None:
         errors.say(for_stderr(plain(line)))
@@ -59,14 +64,31 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         name=server_name(args),
         introducing=True,
     )
-    with records_of(args, settings, say) as records:
+    with (
+        # Around the journal, whose last lines are written when it is closed.
+        offered(settings, log, transport="stdio", mode=terms.mode) as door,
+        records_of(args, settings, say) as records,
+    ):
         introduce(args, terms.mode, records, log)
-        recorder = Recorder("stdio", "stdio", records, holding=True)
-        sinks = Sinks(recorder.sinks)
-        factory = SessionFactory(terms, sinks, watch, locked, recording=recording, server=server_name(args))
+        sinks = Sinks(Recorder("stdio", "stdio", records, holding=True).sinks)
+        live = None if door is None else door.feed.add(server_name(args), "stdio", url=args.target)
+        if live is not None:
+            unwritten = partial(unwritten_journal, settings, terms, server_name(args))
+            live.begin(sinks, records.journal, unwritten, transport="stdio", locked=locked is not None)
+        factory = SessionFactory(
+            terms,
+            sinks,
+            watch,
+            locked,
+            recording=recording,
+            server=server_name(args),
+            opened=live.opened if live is not None else None,
+        )
         session = factory.open(
             ClientTraits("stdio"), ServerTraits("url", restorable=True), watch=watch, drain=terms.timeout
         )
+        if live is not None:
+            live.standing = lambda: LiveState("ended") if session.state is State.CLOSED else RUNNING
         _leave_what_lasts()
         status = stdio_url.run(
             args.target,
@@ -76,6 +98,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
             log=say,
             errors=errors,
             upstream=settings.upstream,
+            door=door,
         )
     for line in watch.summary():
         log(line)

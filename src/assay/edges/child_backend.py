@@ -114,6 +114,8 @@ class ChildBackend:
         self._stopping = False
         self.trouble = ""
         """Why the last child could not be started, or ended by itself; empty once another one was started."""
+        self.last_line = ""
+        """The last line on stderr of the last child that ended by itself."""
         self._sessions: Sessions[HttpClient] = Sessions(self._http, clock, self._dropped, idleness=_idleness)
 
     @property
@@ -325,6 +327,8 @@ class ChildBackend:
     def _over(self, pipe: ChildPipe) -> None:
         self._pipes.discard(pipe)
         self.trouble = self.trouble or pipe.lost_for
+        if pipe.lost_for:
+            self.last_line = pipe.last_line
 
     def _dedicated(self, principal: str) -> DedicatedChild:
         """Return the way from a session of *principal* to a child of its own."""

@@ -115,6 +115,11 @@ class ChildPipe:
 
     # ── what it hears ────────────────────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def last_line(self) -> str:
+        """The last line that it wrote to stderr; empty without one."""
+        return "".join(self._child.tail.lines()[-1:])
+
     def has_room(self, size: int) -> bool:
         """Whether *size* bytes more may wait for it."""
         return self._waiting + size <= self._limit + SPARE

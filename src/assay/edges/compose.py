@@ -1,6 +1,8 @@
 """`assay guard --listen`: everything put together, and what an operator can get wrong about it."""
 
+from asyncio import get_running_loop
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Final, NamedTuple, Protocol
 
@@ -9,6 +11,7 @@ from assay.edges.auth import Gate, Principal
 from assay.edges.backend import Backend
 from assay.edges.card_route import CardRoute
 from assay.edges.child import unstartable
+from assay.edges.feed_door import FeedDoor
 from assay.edges.http.access import Door
 from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
@@ -17,7 +20,7 @@ from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.http_front import Front
 from assay.edges.oauth_discovery import Discovery
 from assay.edges.recorder import Recorder, Records
-from assay.edges.server_index import index, row
+from assay.edges.server_index import index, live_state, row
 from assay.edges.upstream_errors import shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_backend import UrlBackend
@@ -27,6 +30,9 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.lock.locked import Locked
+from assay.records.live.live_feed import LiveFeed
+from assay.records.live.live_server import LiveServer
+from assay.records.live.unwritten import unwritten_journal
 from assay.records.metrics import Metrics
 from assay.records.recording.recording_file import Recording
 from assay.settings import Settings, SettingsError
@@ -77,6 +83,8 @@ class Composition(NamedTuple):
     """The name of the server that it is for; the desk of a host makes one for each server."""
     entry: str = ""
     """The same, where a client's file gives the name: the lock may have the server by it."""
+    live: LiveFeed | None = None
+    """The live feed, if there is one."""
 
     def for_server(self, name: str) -> "Composition":
         """Return the desk of one of several servers: each of its lines has its *name*."""
@@ -85,17 +93,32 @@ class Composition(NamedTuple):
     def _factory(self, route: str, command: Sequence[str] = (), url: str = "") -> tuple[SessionFactory, str]:
         """Return the factory for the server at *route*, and the directory for last messages of broken sessions."""
         locked = self.locked(command, url, self.entry)
-        recorder, flights = self._recorder(route)
-        records = Sinks(recorder.sinks)
-        made = SessionFactory(self.terms, records, self.watch, locked, recording=self.recording, server=self.name)
-        return made, flights
-
-    def _recorder(self, route: str) -> tuple[Recorder, str]:
-        """Return the recorder of the server at *route*, and the directory for the last messages of broken sessions."""
         kept = self.keep(self.name, route)
+        records = Sinks(self._recorder(route, kept).sinks)
+        live = None if self.live is None else self.live.at(route)
+        if live is not None:
+            unwritten = partial(unwritten_journal, self.settings, self.terms, self.name)
+            live.begin(records, kept.records.journal, unwritten, transport="http", locked=locked is not None)
+        made = SessionFactory(
+            self.terms,
+            records,
+            self.watch,
+            locked,
+            recording=self.recording,
+            server=self.name,
+            opened=live.opened if live is not None else None,
+        )
+        return made, kept.flights
+
+    def _recorder(self, route: str, kept: Kept) -> Recorder:
+        """Return the recorder of the server at *route*."""
         records = kept.records._replace(metrics=self.metrics)
         self.tended.append(Recorder("http", route, records).flush)
-        return Recorder("http", route, records, holding=True), kept.flights
+        return Recorder("http", route, records, holding=True)
+
+    def announce(self, route: str, name: str, *, command: Sequence[str] = (), url: str = "") -> LiveServer | None:
+        """Add a server to the live feed, if there is one, before its backend is made."""
+        return None if self.live is None else self.live.add(name, route, command=command, url=url)
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> UrlBackend:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
@@ -173,10 +196,14 @@ class AtUrl(NamedTuple):
 
     def backends(self, desk: Composition) -> Mapping[str, Backend]:
         """The one."""
+        live = desk.announce(ENDPOINT, self.name, url=self.url)
         try:
-            return {ENDPOINT: desk.proxy(self.url, self.headers, ENDPOINT)}
+            made = desk.proxy(self.url, self.headers, ENDPOINT)
         except ValueError as error:
             raise SettingsError(f"--target {shown_url(self.url)}: {error}") from None
+        if live is not None:
+            live.standing = partial(live_state, made)
+        return {ENDPOINT: made}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """A page about it, its card, and who gives out tokens for it, where that is not ours to say."""
@@ -207,7 +234,11 @@ class Started(NamedTuple):
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
+        live = desk.announce(ENDPOINT, self.name, command=self.command)
+        made = desk.children(self.command, ENDPOINT)
+        if live is not None:
+            live.standing = partial(live_state, made)
+        return {ENDPOINT: made}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """A page about it."""
@@ -231,6 +262,7 @@ def run(
     name: str = "",
     journal: str | None = None,
     status: Callable[[GuardSummary], int] = lambda _: 0,
+    feed_door: FeedDoor | None = None,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
@@ -239,7 +271,7 @@ def run(
     start. Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
     *ready* gets the scheme, host and port once clients are served there, and introduces us in our place. Messages are
     written to *recording*, if there is one. *name* is that of the server, if there is one only. *status* makes the exit
-    status of what was seen.
+    status of what was seen. Listeners of the live feed come to *feed_door*, if there is one.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -252,7 +284,19 @@ def run(
         name=servers.what,
     )
     desk = Composition(
-        terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name
+        terms,
+        settings,
+        keep,
+        metrics,
+        [] if feed_door is None else [feed_door.feed.look],
+        watch,
+        gate is not None,
+        say,
+        locked,
+        errors,
+        recording,
+        name,
+        live=None if feed_door is None else feed_door.feed,
     )
     backends = servers.backends(desk)
     place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
@@ -276,6 +320,9 @@ def run(
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
 
     def begun() -> None:
+        if feed_door is not None:
+            feed_door.feed.address = f"{place.url}{endpoint}"
+            feed_door.enter(get_running_loop())
         if ready is not None:
             ready(place.url)
             return

@@ -6,6 +6,7 @@ A failure of one server is reported only to its own clients.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from assay.base.printable import labelled
@@ -17,7 +18,7 @@ from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reply, shared, text
 from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.oauth_discovery import Discovery
-from assay.edges.server_index import Row, index, row, standing
+from assay.edges.server_index import Row, index, live_state, row, standing
 from assay.edges.url_backend import UrlBackend
 from assay.guard.hosted_server import HostedEntry, environment
 from assay.settings import SettingsError
@@ -43,6 +44,11 @@ class Hosted:
     def trouble(self) -> str:
         """Why it does not answer, as far as that is known: what happened last, or what would happen next."""
         return self._trouble or (self._why_not() if self._backend is None else standing(self._backend).trouble)
+
+    @property
+    def last_line(self) -> str:
+        """The last line on stderr of a child that ended by itself."""
+        return str(getattr(self._backend, "last_line", ""))
 
     @property
     def running(self) -> bool:
@@ -149,7 +155,11 @@ def _hosted(entry: HostedEntry, desk: Composition) -> Hosted:
     def why_not() -> str:
         return unstartable(entry.command, env=_environ(entry, desk), cwd=entry.cwd) or "" if entry.command else ""
 
-    return Hosted(entry, make, why_not)
+    hosted = Hosted(entry, make, why_not)
+    live = desk.announce(path_of(entry), entry.name, command=entry.command, url=entry.url)
+    if live is not None:
+        live.standing = partial(live_state, hosted)
+    return hosted
 
 
 def _environ(entry: HostedEntry, desk: Composition) -> dict[str, str]:

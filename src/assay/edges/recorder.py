@@ -76,6 +76,13 @@ class Recorder:
         self._known: tuple[Verdict, bytes] | None = None
         self.clock: Callable[[], float] = self._journal.clock if self._journal is not None else perf_counter
 
+    def lend(self, journal: "Journal | None") -> None:
+        """Record to *journal*, which has no file, while there is no other; None ends that."""
+        self._journal = journal
+        self._lines = JournalSink(journal, self._transport, self._route) if journal is not None else None
+        self._templates = journal.templates(self._transport, self._route) if journal is not None else None
+        self._held = self._lines.held if self._lines is not None else []
+
     @property
     def held(self) -> int:
         """Lines that are kept back, and whether the journal has something to do that `flush` sees to."""

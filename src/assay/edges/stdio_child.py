@@ -7,7 +7,7 @@ Waits for whichever has something to say, and for nothing else.
 from collections.abc import Sequence
 from math import inf
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from assay.base.verdict import Party
 from assay.edges.child import CLOSED, Child
@@ -16,6 +16,10 @@ from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.guard.deliveries import Delivery, End, Loss, Outcome, State
 from assay.guard.line_feed import LineFeed
 from assay.guard.session import GuardedSession
+from assay.records.live.live_state import RUNNING, FlushTime, LiveState
+
+if TYPE_CHECKING:
+    from assay.edges.feed_door import FeedDoor
 
 CLIENT_LEFT: Final = 0
 SERVER_ENDED: Final = 3
@@ -43,11 +47,12 @@ class StdioChild:
         patience: float = 0.0,
         policy: RestartPolicy | None = None,
         redact: Sequence[str] = (),
+        door: "FeedDoor | None" = None,
         source: int = 0,
         sink: int = 1,
     ) -> None:
         """
-        The stderr of *child* goes to *errors*.
+        The stderr of *child* goes to *errors*. Listeners of the live feed come to *door*, if there is one.
 
         *patience* is how many seconds after the client's last message its requests are still waited for; 0 for no
         limit. With *policy* a server that ends may be followed by another. What looks like a secret or is matched by
@@ -64,6 +69,11 @@ class StdioChild:
         self._from_server = LineFeed(session, Party.SERVER, self._client_out.write, self._carry_out)
         self._client = Inlet(source, self._from_client.feed, feeds=self, tells=self._client_out)
         self._loop = Loop((self._client, signals.inlet()), (self._client_out, errors))
+        self._door = door
+        self._feed_flush = FlushTime()
+        if door is not None:
+            self._feed_flush = door.feed.flush_time
+            self._loop.add(door.inlet())
         self._supervisor = ChildSupervisor(
             child, policy, self._loop, self._client_out, self._from_server.feed, self._from_stderr
         )
@@ -85,9 +95,17 @@ class StdioChild:
         """How the server ended, where it ended by itself."""
         return End(self.reason, self._supervisor.last_lines())
 
+    def standing(self) -> LiveState:
+        """Return whether the server runs, for the live feed."""
+        if not (self._supervisor.down or self._over or self._supervisor.run.output.ended):
+            return RUNNING
+        if self._leaving:
+            return LiveState("ended", self.reason)
+        return LiveState("failed", self.reason, "".join(self._supervisor.last_lines()[-1:]))
+
     def run(self) -> int:
         """Serve until either side ends; return the exit status."""
-        session, wait, outlets = self.session, self._loop.wait, self._loop.outlets
+        session, wait, outlets, feed = self.session, self._loop.wait, self._loop.outlets, self._feed_flush
         client, client_out, signals = self._client, self._client_out, self._signals
         waiting = False
         try:
@@ -102,7 +120,7 @@ class StdioChild:
                 )
                 if not calm and self._is_over():
                     break
-                deadline = min(session.deadline, self._commit_at) if calm else self._due()
+                deadline = min(session.deadline, self._commit_at, feed.due) if calm else self._due()
                 left = None if deadline == inf else deadline - perf_counter()
                 if not wait(left, calm=calm) or (left is not None and left <= 0.0):
                     self._tick()
@@ -125,6 +143,12 @@ class StdioChild:
 
     def _tick(self) -> None:
         """Fail what is overdue, and write records that have waited for an answer long enough."""
+        if self._door is not None and self._feed_flush.due < inf:
+            now = perf_counter()
+            if now >= self._feed_flush.due:
+                self._door.flush()
+            if now < min(self.session.deadline, self._commit_at):
+                return
         self._carry_out(self.session.tick())
         self.session.records.commit()
         self._uneasy = False
@@ -164,7 +188,7 @@ class StdioChild:
     def _due(self) -> float:
         """Return when something is due that no bytes announce, while a side leaves or comes."""
         moments = (each for each in (*self._supervisor.due, self._left_at) if each is not None)
-        return min(self.session.deadline, self._commit_at, *moments)
+        return min(self.session.deadline, self._commit_at, self._feed_flush.due, *moments)
 
     def _is_over(self) -> bool:
         """Return whether there is no server any more, and no other follows."""

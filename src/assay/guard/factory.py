@@ -39,7 +39,7 @@ class ContractScope:
 class SessionFactory:
     """How the sessions of one server are guarded."""
 
-    __slots__ = ("_clock", "_judge", "_locked", "_recording", "_terms", "_watch", "records")
+    __slots__ = ("_clock", "_judge", "_locked", "_opened", "_recording", "_terms", "_watch", "records")
 
     def __init__(
         self,
@@ -51,13 +51,15 @@ class SessionFactory:
         recording: "Recording | None" = None,
         server: str = "",
         clock: Callable[[], float] | None = None,
+        opened: Callable[[GuardedSession], None] | None = None,
     ) -> None:
         """
         *records* are the sinks that all sessions share; each has a summary of its own beside them, after *watch*.
 
         *locked* is the server's entry in the lock, if it has one. With *recording* every message is written to that,
-        under the name of the *server*.
+        under the name of the *server*. *opened* gets each new session.
         """
+        self._opened = opened
         self._recording = recording
         self._judge: Callable[..., Conversation] = Conversation if recording is None else recording.judge(server)
         self._terms = terms
@@ -126,9 +128,12 @@ class SessionFactory:
         timeout = self._terms.timeout
         timing = Timing(timeout, drain, min(timeout or HANDSHAKE, HANDSHAKE), self._clock)
         records = self.records.beside(watch)
-        return GuardedSession(
+        made = GuardedSession(
             conversation, records, client, server, timing=timing, name=name, backoff=backoff, watch=watch
         )
+        if self._opened is not None:
+            self._opened(made)
+        return made
 
     def scope(self, before: ContractScope | None = None) -> ContractScope:
         """Return a new scope; after the scope *before* of a server that was lost, it begins with the same tools."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.backlog import Backlog
+from assay.guard.client_identity import ClientIdentity, identity_of
 from assay.guard.deadlines import ENDLESS, Deadlines
 from assay.guard.deliveries import EMPTY, ClientTraits, Failed, Loss, Outcome, ServerTraits, State, joined
 from assay.guard.internal_errors import failed, log_once
@@ -32,6 +33,9 @@ CROWD: Final = 1000
 
 HANDSHAKE: Final = 60.0
 """Seconds that the next server has to answer `initialize`: as long as the clients of the official SDKs give it."""
+
+TOOLS_LIST: Final = "tools/list"
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 
 LEFT: Final = Loss("closed", "the client left", failed=False)
 CALM: Final = frozenset({State.NEW, State.OPENING, State.OPEN})
@@ -54,10 +58,10 @@ class JudgedSession:
     """The messages between one client and one server."""
 
     __slots__ = (
-        "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_handshake", "_hear", "_phase_due",
-        "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm", "client",
-        "conversation", "deadline", "enforcing", "lost", "memory", "name", "now", "records", "restarts", "server",
-        "watch",
+        "__weakref__", "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_handshake", "_hear",
+        "_phase_due", "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm",
+        "client", "conversation", "deadline", "enforcing", "identity", "lost", "memory", "name", "now", "records",
+        "restarts", "server", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +94,8 @@ class JudgedSession:
         self.restarts = 0
         """How often another server, or another session of it, took the place of a lost one."""
         self.memory = SessionState() if server.restorable else None
+        self.identity: ClientIdentity | None = None
+        """What the client has said about itself in `initialize`."""
         self._hear = conversation.hear
         self._router = Router(conversation)
         self._timeout = timing.timeout if self.enforcing else 0.0
@@ -255,10 +261,18 @@ class JudgedSession:
                 self.memory.note(verdict)
             if exchange is not None:
                 self._note_opening(verdict)
+            elif verdict.kind == "notification" and verdict.method == TOOLS_CHANGED:
+                self.records.event("changed", b"", self.name)
+        elif verdict.kind == "result" and exchange.entry.name == TOOLS_LIST:
+            self.records.event("listed", verdict.frame, self.name)
 
     def _note_opening(self, verdict: Verdict) -> None:
+        if verdict.kind == "request" and verdict.method == "initialize":
+            self.identity = identity_of(verdict.value)
         if verdict.exchange is not None and verdict.exchange.method == "initialize" and self._state in CALM:
             self._enter(self._phase())
+            if self._state is State.OPEN and verdict.kind == "result":
+                self.records.event("opened", b"", self.name)
 
     def _phase(self) -> State:
         if self.conversation.revision is not None:

@@ -292,6 +292,7 @@ class GuardedSession(JudgedSession):
         made = self._fail_open(why)
         self._enter(State.CLOSED)
         self.deadline = inf
+        self.records.event("closed", why.detail.encode(errors="replace"), self.name)
         return made._replace(closed=why)
 
     def save_recent(self, directory: str, redact: Sequence[str], end: End = UNKNOWN) -> str | None:

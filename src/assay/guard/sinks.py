@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from math import inf
-from typing import Final, Literal
+from typing import Literal
 
 from assay.base.verdict import Verdict
 from assay.guard.internal_errors import log_once
 
-EventKind = Literal["stray", "restart"]
+EventKind = Literal["stray", "restart", "opened", "closed", "listed", "changed"]
 
 
 class Sink:
@@ -26,6 +26,8 @@ class Sink:
         Record something that is not a judged message.
 
         ``stray``: server output that is not a message. ``restart``: the server was restarted; *data* is how often.
+        ``opened``: a handshake is complete. ``closed``: the session has ended; *data* is why. ``listed``: a page of
+        tools; *data* is the message. ``changed``: the server reports that its tools have changed.
         """
 
     def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
@@ -45,17 +47,29 @@ class Sinks:
     __slots__ = ("_commits", "_dues", "_each", "_events", "_founds", "_own", "failures", "passes")
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
-        self._each = tuple(sinks)
+        self.failures = 0
+        """How often a sink has raised."""
+        self._set(tuple(sinks))
+
+    def _set(self, sinks: tuple[Sink, ...]) -> None:
+        self._each = sinks
         # Only what a sink overrides is called: this is done for every message.
-        self.passes: Final = tuple(each.passed for each in self._each if type(each).passed is not Sink.passed)
+        self.passes = tuple(each.passed for each in self._each if type(each).passed is not Sink.passed)
         """What the session calls for each message without findings."""
         self._founds = tuple(each.found for each in self._each if type(each).found is not Sink.found)
         self._events = tuple(each.event for each in self._each if type(each).event is not Sink.event)
         self._own = tuple(each.guard_frame for each in self._each if type(each).guard_frame is not Sink.guard_frame)
         self._commits = tuple(each.commit for each in self._each if type(each).commit is not Sink.commit)
         self._dues = tuple(each.due for each in self._each if type(each).due is not Sink.due)
-        self.failures = 0
-        """How often a sink has raised."""
+
+    def admit(self, sink: Sink) -> None:
+        """Record to *sink*, too, from now on. Until then it costs nothing."""
+        if sink not in self._each:
+            self._set((*self._each, sink))
+
+    def dismiss(self, sink: Sink) -> None:
+        """Record to *sink* no longer."""
+        self._set(tuple(each for each in self._each if each is not sink))
 
     def beside(self, *more: Sink) -> "Sinks":
         """Return these sinks and *more*, for one session of several."""

@@ -76,6 +76,12 @@ class GuardSettings:
     the state directory; ``off`` switches them off.
     """
 
+    feed: bool = True
+    """
+    Whether the guard, or the asset server, offers its records as they are made to programs of the same user, such as
+    ``assay top``, on a socket in the state directory.
+    """
+
     record_bytes: int = 256 << 20
     """Maximal bytes of a recording, which stops there: some 250,000 messages of a kilobyte."""
 

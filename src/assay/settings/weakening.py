@@ -131,6 +131,8 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     ("guard", "restart"): other,
     ("guard", "restarts"): more,
     ("guard", "flights"): other,
+    # Without it the operator does not see the guard; with it, records are offered that the operator may want offline.
+    ("guard", "feed"): other,
     # A higher number fills the disk, a lower one leaves messages out.
     ("guard", "record_bytes"): other,
     ("guard", "record_secrets"): more,

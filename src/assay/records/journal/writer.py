@@ -13,7 +13,7 @@ from typing import Final
 import orjson
 
 from assay.base.verdict import Verdict
-from assay.records.journal.journal_output import FILE_BYTES, TOTAL_BYTES, JournalOutput, Log
+from assay.records.journal.journal_output import FILE_BYTES, TOTAL_BYTES, JournalOutput, Log, NoOutput
 from assay.records.journal.line_templates import LineTemplates, shown
 from assay.records.journal.record import NAME_LENGTH, RecordContext, RunIdentity, cut, record
 from assay.records.journal.record_ids import FRESH, Moment, deterministic_ids, spelled_ids, trace_of
@@ -96,6 +96,53 @@ class Journal:
         )
         output = JournalOutput.open(os.fspath(directory), keep, log, file_bytes, total_bytes)
         return None if output is None else cls(output, run)
+
+    @classmethod
+    def unwritten(
+        cls,
+        *,
+        payloads: bool = False,
+        redact: Sequence[str] = (),
+        server: str = "",
+        mode: str = "",
+        frame_bytes: int = 0,
+        preview: bool = False,
+    ) -> "Journal":
+        """Return a journal without a file: it makes the same lines, for those that `tap` it."""
+        run = RunIdentity(
+            deterministic=False,
+            payloads=payloads,
+            server=cut(server, NAME_LENGTH),
+            patterns=tuple(redact),
+            mode=mode,
+            frame_bytes=frame_bytes,
+            preview=preview,
+        )
+        return cls(NoOutput(), run)
+
+    def tap(self, hear: Callable[[bytes], None] | None) -> None:
+        """Call *hear* with all lines that are written from now on, after they are written; None ends that."""
+        write = self.output.write
+        if hear is None:
+            self.write = write
+            return
+
+        def both(lines: bytes) -> None:
+            try:
+                write(lines)
+            finally:
+                hear(lines)
+
+        self.write = both
+
+    def session_name(self, session: str) -> str:
+        """Return the name that records have for the connection *session*; "" if it has none."""
+        return self._run.session_name(session) if session else ""
+
+    @property
+    def payloads(self) -> bool:
+        """Whether records have the frames."""
+        return self._run.payloads
 
     @property
     def path(self) -> str:

@@ -1,0 +1,21 @@
+"""The journal without a file of a guard whose journal is off: it makes the lines of its live feed. No I/O."""
+
+from typing import TYPE_CHECKING
+
+from assay.records.journal import Journal
+
+if TYPE_CHECKING:
+    from assay.guard.terms import Terms
+    from assay.settings import Settings
+
+
+def unwritten_journal(settings: "Settings", terms: "Terms | None", server: str) -> Journal:
+    """Return the journal of *server*; *terms* are those of a guard."""
+    return Journal.unwritten(
+        payloads=settings.journal.payloads,
+        redact=settings.journal.redact,
+        server=server,
+        mode="" if terms is None else terms.mode,
+        frame_bytes=0 if terms is None else terms.limits.frame_bytes,
+        preview=settings.guard.preview,
+    )

@@ -1,0 +1,201 @@
+"""Guards of every kind as processes, their traffic, and a listener of their feed. Every wait is bounded."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+from urllib.parse import urlsplit
+
+from guarded import INITIALIZED, SECONDS, Guarded, Lines, frame_of, initialize, request
+
+ASSAY = [sys.executable, "-m", "assay"]
+CATALOGUE = Path(__file__).parents[2] / "examples" / "catalogue"
+ASSETS = [*ASSAY, "serve"]
+
+JOURNAL: dict[str, str] = {}
+"""The variable for the journal, if it is not where it usually is."""
+
+
+class Listener:
+    """A listener at one socket."""
+
+    def __init__(self, path: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(SECONDS)
+        self.socket.connect(str(path))
+        self._file = self.socket.makefile("rb")
+
+    def line(self) -> bytes:
+        """The next line, with its newline; empty at the end."""
+        return self._file.readline()
+
+    def item(self) -> dict[str, Any]:
+        """The next line as a value."""
+        line = self.line()
+        assert line, "the feed has ended"
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def until(self, event: str) -> dict[str, Any]:
+        """The next event of this kind."""
+        while True:
+            found = self.item()
+            if found.get("event") == event:
+                return found
+
+    def records(self, count: int) -> list[bytes]:
+        """The next lines that are records, without events."""
+        found: list[bytes] = []
+        while len(found) < count:
+            line = self.line()
+            assert line, f"the feed has ended after {len(found)} records"
+            if not line.startswith(b'{"event":'):
+                found.append(line)
+        return found
+
+    def rest(self) -> list[dict[str, Any]]:
+        """All that comes until the end."""
+        return [json.loads(line) for line in self._file]
+
+    def close(self) -> None:
+        """Be gone."""
+        self._file.close()
+        self.socket.close()
+
+
+def variables(state: Path, **more: str) -> dict[str, str]:
+    """The environment of a process that keeps its state at *state*, with a journal."""
+    given = {name: value for name, value in os.environ.items() if name != "ASSAY_JOURNAL"}
+    return {
+        **given,
+        "XDG_STATE_HOME": str(state),
+        "HOME": str(state),
+        "MCP_READY_FILE": str(state / "ready"),
+        "SYN_SCHEMAS_DIR": str(CATALOGUE / "jsonschema"),
+        "SYN_EXAMPLES_DIR": str(CATALOGUE / "examples"),
+        **JOURNAL,
+        **more,
+    }
+
+
+def live(state: Path) -> Path:
+    """The directory of sockets."""
+    if sys.platform == "darwin":
+        return state / "Library" / "Application Support" / "assay" / "live"
+    return state / "assay" / "live"
+
+
+def sockets(state: Path) -> list[Path]:
+    """The sockets of running guards."""
+    return sorted(live(state).glob("*.sock"))
+
+
+def only_socket(state: Path) -> Path:
+    """The socket of the only guard."""
+    [path] = sockets(state)
+    return path
+
+
+@contextmanager
+def started(*command: str, state: Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with pipes, which is killed in the end."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, env=variables(state, **more), cwd=state
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def guard(*options: str, state: Path, **more: str) -> Iterator[Guarded]:
+    """A guard on standard streams."""
+    with started(*ASSAY, "guard", *options, state=state, **more) as process:
+        yield Guarded(process, Lines(-1))
+
+
+def address(process: subprocess.Popen[bytes]) -> str:
+    """The URL that a process over HTTP announces on stderr."""
+    assert process.stderr is not None
+    log = Lines(process.stderr.fileno())
+    while True:
+        line = log.next().decode()
+        if "http://" in line:
+            return "http://" + line.rpartition("http://")[2].split()[0]
+
+
+class HttpTalk:
+    """A session of the handshake era over HTTP."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._path = parts.path
+        self._connection = HTTPConnection(parts.hostname or "", parts.port or 0, timeout=SECONDS)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+    def open(self) -> None:
+        """The handshake."""
+        opening = initialize()
+        status, headers, _ = self.post(opening)
+        assert status == 200
+        self._headers |= {
+            "Mcp-Session-Id": headers.get("mcp-session-id", ""),
+            "MCP-Protocol-Version": opening["params"]["protocolVersion"],
+        }
+        assert self.post(INITIALIZED)[0] == 202
+
+    def post(self, message: Any) -> tuple[int, dict[str, str], bytes]:
+        """The status, the headers and the body of the response."""
+        self._connection.request("POST", self._path, frame_of(message), self._headers)
+        answer = self._connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+    def ask(self, message: Any) -> bytes:
+        """The body of a good response."""
+        status, _, body = self.post(message)
+        assert status == 200, body
+        return body
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+DYING = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "initialize":
+        params = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "d", "version": "1"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": params}), flush=True)
+    elif message["method"] == "tools/list":
+        print("giving up, token=ghp_" + "a1B2" * 9, file=sys.stderr, flush=True)
+        sys.exit(3)
+"""
+"""A server that ends when its tools are listed, with a secret in its last line."""
+
+
+LISTING = request("list", "tools/list")
+
+
+def list_schemas(number: int) -> dict[str, Any]:
+    """A call of the asset server."""
+    return request(number, "tools/call", {"name": "list_schemas", "arguments": {}})
+
+
+def short_state() -> Iterator[Path]:
+    """A state directory with a short path: that of a socket may have 107 bytes, and those of pytest are long."""
+    made = Path(mkdtemp(prefix="af"))
+    yield made
+    rmtree(made, ignore_errors=True)
