@@ -83,13 +83,13 @@ def opened(
     # A byte of a message may take six in a recording, as a NUL does, and a row has more than the message.
     longest = max(LONGEST_LINE, 8 * settings.guard_limits.frame_bytes)
     with Pages(path, whole=is_run, longest=longest) as pages:
-        if _is_journal(args, pages.peek()):
+        if is_journal(args, pages.peek()):
             yield _Journal(args, pages, settings, policy, extensions)
         else:
             yield _Recording(args, RecordedLines(pages, path, longest), settings, policy, extensions)
 
 
-def _is_journal(args: argparse.Namespace, head: bytes) -> bool:
+def is_journal(args: argparse.Namespace, head: bytes) -> bool:
     """Return whether a file is a journal. Records of other programs may begin with a time, too."""
     from assay.records.importers.importer import loosely
 

@@ -39,7 +39,7 @@ class DroppedCounts(TypedDict):
     groups: int
 
 
-class ServerLine(TypedDict):
+class ServerAnswer(TypedDict):
     """One server of one source."""
 
     id: int
@@ -98,7 +98,7 @@ class StateAnswer(TypedDict):
     """Files that are still being read."""
     failed: list[dict[str, str]]
     """Files that could not be read: `file` and `why`."""
-    servers: list[ServerLine]
+    servers: list[ServerAnswer]
     formats: list[str]
     """The formats of ``POST api/export``."""
     words: list[str]
@@ -272,8 +272,8 @@ class ListingLine(TypedDict):
     time: float | None
     seq: int | None
     complete: bool
-    entries: list[EntryLine]
-    removed: list[str]
+    entries: list[EntryLine]  # noqa: A003 - the member `list` is the name of a list
+    removed: list[str]  # noqa: A003 - as above
     """Names that the list before had, or the lock has, and this list has not."""
     tokens: int
 

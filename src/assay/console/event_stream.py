@@ -1,0 +1,148 @@
+"""
+The events of a console for one page.
+
+The store of rows is the queue: a slow page only has a place in it. A page whose place was dropped, or that is too far
+behind, is asked to load everything again.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from time import time
+from typing import Any, Final
+
+import orjson
+
+from assay.console.console_state import ConsoleState
+from assay.edges.http.replies import Send
+
+MOST_PAGES: Final = 16
+"""Maximal pages that listen at once."""
+
+MOST_ROWS: Final = 2_000
+"""Maximal rows of one event."""
+
+MOST_BEHIND: Final = 20_000
+"""Rows that a page may be behind; loading all rows again is then faster."""
+
+PACE: Final = 0.2
+"""Seconds between two events with rows."""
+
+SLOW_PACE: Final = 1.0
+"""Seconds between two events about servers, findings, sessions and contracts."""
+
+KEEP_ALIVE: Final = 15.0
+"""Seconds until a comment is sent, if nothing else was."""
+
+
+class ChangeSignal:
+    """Wakes all pages when something has changed, or the console ends."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self.over = False
+
+    def changed(self) -> None:
+        """Wake all pages."""
+        event, self._event = self._event, asyncio.Event()
+        event.set()
+
+    def end(self) -> None:
+        """End all streams."""
+        self.over = True
+        self.changed()
+
+    async def wait(self, gone: "asyncio.Future[Any]", seconds: float) -> None:
+        """Wait for a change, at most *seconds*, or until the page is *gone*."""
+        waiting = asyncio.ensure_future(self._event.wait())
+        try:
+            await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+
+
+def event(kind: str, data: Any, ident: str = "") -> bytes:
+    """Return an event of a stream. JSON has no line breaks, so one line of data is enough."""
+    head = f"id: {ident}\n" if ident else ""
+    return f"{head}event: {kind}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
+
+
+class EventStream:
+    """The stream of one page."""
+
+    def __init__(
+        self, state: ConsoleState, epoch: str, seq: int, *, servers: Callable[[], list[Any]], tick: int | None = None
+    ) -> None:
+        """Begin behind the row *seq*, with what has changed since *tick*; *servers* returns all servers."""
+        self._state, self._epoch, self._seq = state, epoch, seq
+        self._servers = servers
+        self._tick = state.tick if tick is None else tick
+        self._dropped = state.dropped
+        self._slow_due = 0.0
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether rows are missing for this page."""
+        store = self._state.store
+        return self._seq + 1 < store.oldest or self._seq > store.newest or store.newest - self._seq > MOST_BEHIND
+
+    async def run(self, send: Send, gone: "asyncio.Future[Any]", signal: ChangeSignal) -> None:
+        """Write events until the page is *gone* or the console ends. The head was sent already."""
+        loop = asyncio.get_running_loop()
+        spoken = loop.time()
+        while not gone.done():
+            if signal.over:
+                await _body(send, event("bye", {}), more=False)
+                return
+            if self.is_lost:
+                why = "rows are missing: the page was too slow, or the console was restarted"
+                await _body(send, event("reset", {"why": why}), more=False)
+                return
+            made = b"".join(self._due(loop.time()))
+            if made:
+                await _body(send, made)
+                spoken = loop.time()
+                # The pace is kept whatever happens meanwhile: rows are gathered.
+                await asyncio.wait({gone}, timeout=PACE)
+            elif loop.time() - spoken >= KEEP_ALIVE:
+                await _body(send, b": alive\n\n")
+                spoken = loop.time()
+            else:
+                await signal.wait(gone, self._patience(loop.time(), spoken))
+
+    def _patience(self, now: float, spoken: float) -> float:
+        """Return the seconds until something is to be sent without a further change."""
+        left = spoken + KEEP_ALIVE - now
+        return max(0.01, min(left, self._slow_due - now)) if self._state.tick > self._tick else max(0.01, left)
+
+    def _due(self, now: float) -> Iterator[bytes]:
+        rows = self._state.store.after(self._seq, MOST_ROWS)
+        if rows:
+            self._seq += len(rows)
+            head = f"id: {self._epoch}-{self._seq}\nevent: rows\ndata: ".encode()
+            yield head + b'{"rows":[' + b",".join(rows) + b"]}\n\n"
+        if now >= self._slow_due and self._state.tick > self._tick:
+            self._slow_due = now + SLOW_PACE
+            yield from self._changes()
+
+    def _changes(self) -> Iterator[bytes]:
+        state, since = self._state, self._tick
+        self._tick = state.tick
+        if state.changed_servers(since):
+            yield event("servers", {"servers": self._servers(), "now": time()})
+        groups, sessions = state.findings.changed(since), state.sessions.changed(since)
+        if groups:
+            yield event("findings", {"groups": groups})
+        if sessions:
+            yield event("sessions", {"sessions": sessions})
+        contracts = state.contracts.changed(since)
+        if contracts:
+            yield event("contracts", {"servers": contracts})
+        if state.files_tick > since:
+            yield event("files", {"loading": state.loading, "failed": state.failed})
+        if state.dropped != self._dropped:
+            self._dropped = state.dropped
+            yield event("dropped", self._dropped)
+
+
+async def _body(send: Send, body: bytes, *, more: bool = True) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": more})
