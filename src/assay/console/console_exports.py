@@ -62,6 +62,8 @@ class _RecordingText:
     def add(self, record: Record) -> bool:
         """Add the message of *record*; return whether it has one."""
         metadata = record["metadata"]
+        if metadata.get("kind") == "missing":
+            return self._missing(record)
         members = {"frame": "msg", "frameBase64": "base64"}
         payload = {name: metadata[each] for each, name in members.items() if isinstance(metadata.get(each), str)}
         party = metadata.get("party")
@@ -79,6 +81,15 @@ class _RecordingText:
             row["http"] = {"revision": metadata["revision"]}
         self._rows.append(row)
         return True
+
+    def _missing(self, record: Record) -> bool:
+        """Add that a request was never answered."""
+        metadata, error = record["metadata"], record["error"] or {}
+        row = {"event": "unanswered", "conversation": self._talk(record), "dir": "s2c", "id": metadata.get("id")}
+        code = error.get("code")
+        why = error.get("message") or "no answer came"
+        self._rows.append({**row, "code": code if isinstance(code, str) else "TIMEOUT", "why": why})
+        return isinstance(metadata.get("id"), str | int)
 
     def text(self) -> bytes:
         """Return the file."""

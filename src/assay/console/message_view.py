@@ -11,7 +11,9 @@ from assay.console.console_rows import DeliveredFrame, FrameText, HttpPart, Mess
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.console.finding_board import action_of, rule_text
 from assay.console.row_cells import faults
+from assay.ladder.headers import stateless_headers
 from assay.records.journal.reading import Record, is_audited
+from assay.spec.revisions import handshake, is_known
 
 NO_PAYLOAD: Final = "payload not recorded: run the guard with --set journal.payloads=true"
 _TOO_LARGE: Final = "the message is too large to record"
@@ -233,9 +235,7 @@ def curl(record: Record, server: ServerFacts | None) -> tuple[str, list[str]] | 
         "-H 'Content-Type: application/json'",
         "-H 'Accept: application/json, text/event-stream'",
     ]
-    revision = metadata.get("revision")
-    if isinstance(revision, str) and revision.isascii():
-        lines.append(f"-H {quote(f'MCP-Protocol-Version: {revision}')}")
+    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in _curl_headers(metadata, _value(frame))]
     notes = []
     if metadata.get("session"):
         lines.append('-H "Mcp-Session-Id: $MCP_SESSION"')
@@ -243,3 +243,15 @@ def curl(record: Record, server: ServerFacts | None) -> tuple[str, list[str]] | 
     if metadata.get("redacted") is True:
         notes.append("secrets in the message are masked; replace them first")
     return " \\\n  ".join([*lines, f"--data-raw {quote(frame)}"]), notes
+
+
+def _curl_headers(metadata: dict[str, Any], message: Any) -> Iterator[tuple[str, str]]:
+    """Yield the headers of the protocol for a message."""
+    revision = metadata.get("revision")
+    if not isinstance(revision, str) or not is_known(revision):
+        return
+    if handshake(revision) or not isinstance(message, dict):
+        yield "MCP-Protocol-Version", revision
+        return
+    for name, value in stateless_headers(message):
+        yield name.decode("latin-1"), value.decode("latin-1")
