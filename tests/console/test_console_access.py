@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from kit.consoles import RunningConsole, console
 
 CSP = (

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.consoles import RunningConsole, console, http_guard, stdio_guard
+
+from kit.consoles import console, http_guard, stdio_guard
 
 PAYLOADS = ("--set", "journal.payloads=true")
 
@@ -86,7 +87,7 @@ def test_findings_contracts_sessions_and_durations_are_known(state: Path, tmp_pa
 def test_a_message_is_shown_in_full(state: Path, tmp_path: Path) -> None:
     with console(state) as running, stdio_guard(state, tmp_path, *PAYLOADS, "--mode", "enforce") as guard:
         guard.open()
-        guard.call("look", count="three", password="hunter22")
+        guard.call("look", count="three", password="hunter22")  # noqa: S106 - a value to be masked
         rows = running.wait(lambda rows: bool(by_kind(rows, "request")))
         [row] = by_kind(rows, "request")
         assert row["verdicts"] == ["refused", "stopped"]
@@ -133,8 +134,8 @@ def test_text_of_peers_stays_data(state: Path, tmp_path: Path) -> None:
 def test_a_page_resumes_where_it_was(state: Path, tmp_path: Path) -> None:
     with console(state) as running, stdio_guard(state, tmp_path, *PAYLOADS) as guard:
         guard.open()
-        ident = next(ident for kind, _, ident in running.events() if kind == "rows")
-        before = int(ident.partition("-")[2])
+        ident = next(ident for kind, _, ident in running.events() if kind == "place")
+        before = int(ident.split("-")[1])
         guard.call("look", count=1)
         found = [
             data["rows"] for kind, data, _ in _until(running.events(None, ident), "tools/call", 2) if kind == "rows"
@@ -142,7 +143,7 @@ def test_a_page_resumes_where_it_was(state: Path, tmp_path: Path) -> None:
         assert found[0][0][0] == before + 1
 
 
-@pytest.mark.parametrize("last", ["0badcafe-1", "nonsense", "-"])
+@pytest.mark.parametrize("last", ["0badcafe-1-1", "nonsense", "-"])
 def test_a_page_of_another_start_is_asked_to_load_again(state: Path, last: str) -> None:
     with console(state) as running:
         events = list(running.events(None, last))
@@ -160,7 +161,7 @@ def test_the_end_of_a_guard_is_shown_and_its_rows_stay(state: Path, tmp_path: Pa
     with console(state) as running:
         with stdio_guard(state, tmp_path, *PAYLOADS) as guard:
             guard.open()
-            running.wait(lambda rows: bool(rows))
+            running.wait(bool)
         found = running.wait_for("api/state", lambda found: found["servers"][0]["state"] == "ended")
         assert found["newest"] >= 4
         assert running.get("api/sessions")["sessions"][0]["state"] == "closed"
@@ -214,7 +215,7 @@ def test_a_tool_is_called_through_the_guard_after_a_confirmation(state: Path, tm
 def test_a_server_over_stdio_is_not_called(state: Path, tmp_path: Path) -> None:
     with console(state) as running, stdio_guard(state, tmp_path) as guard:
         guard.open()
-        running.wait(lambda rows: bool(rows))
+        running.wait(bool)
         [server] = running.get("api/state")["servers"]
         found = running.post("api/call", {"server": server["id"], "tool": "look", "arguments": {}})
         assert (found.status_code, found.json()["error"]["code"]) == (409, "unreachable")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx
@@ -79,26 +80,32 @@ class RunningConsole:
         return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
     def events(self, after: int | None = 0, last: str = "") -> Iterator[tuple[str, Any, str]]:
-        """Yield the events from now on: kind, data and id."""
+        """Yield the events from now on: kind and data; and ``place`` with each id to resume at."""
         path = "api/events" if after is None else f"api/events?after={after}"
         with self.http.stream("GET", path, headers={"Last-Event-ID": last} if last else {}) as stream:
             assert stream.headers["content-type"] == "text/event-stream"
             yield from parsed(stream.iter_lines())
 
     def wait(self, ready: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        """Return the rows once *ready* says so; each event is a reason to look again."""
-        for _ in self.events():
+        """Return the rows once *ready* says so."""
+        for _ in self._reasons():
             rows = self.rows()
             if ready(rows):
                 return rows
         raise AssertionError("the console has ended")
 
+    def _reasons(self) -> Iterator[None]:
+        """Yield whenever something may have changed: at the beginning, and after each line of the stream."""
+        due = monotonic() + SECONDS
+        while monotonic() < due:
+            with self.http.stream("GET", "api/events") as stream:
+                # The stream ends early for a reader that is far behind.
+                for _ in stream.iter_lines():
+                    yield
+
     def wait_for(self, path: str, ready: Callable[[Any], bool]) -> Any:
         """Return the answer of *path* once *ready* says so."""
-        found = self.get(path)
-        if ready(found):
-            return found
-        for _ in self.events():
+        for _ in self._reasons():
             found = self.get(path)
             if ready(found):
                 return found
@@ -106,16 +113,18 @@ class RunningConsole:
 
 
 def parsed(lines: Iterator[str]) -> Iterator[tuple[str, Any, str]]:
-    """Yield the events of a stream."""
+    """Yield the events of a stream, and the ids to resume at."""
     event: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if name:
             event[name] = value.removeprefix(" ")
         elif not colon and "event" in event:
-            yield event["event"], json.loads(event["data"]), event.get("id", "")
+            yield event["event"], json.loads(event["data"]), ""
             event = {}
         elif not colon:
+            if "id" in event:
+                yield "place", None, event["id"]
             event = {}
 
 

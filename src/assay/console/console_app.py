@@ -277,6 +277,7 @@ class ConsoleApp:
             "epoch": self.epoch,
             "now": time(),
             "own": self._own,
+            "tick": self.state.tick,
             "newest": store.newest,
             "oldest": store.oldest,
             "limits": {"rows": store.most_rows, "detailBytes": store.most_bytes, "exportRows": MOST_EXPORTED},
@@ -370,23 +371,24 @@ class ConsoleApp:
         self._pages += 1
         gone: asyncio.Future[None] = asyncio.ensure_future(_disconnected(receive))
         try:
+            stream = EventStream(self.state, self.epoch, *self._after(request), servers=self._servers)
             headers = [*_SAFE, *STREAM]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             # The head alone is not sent before the first bytes of the body.
             await send({"type": "http.response.body", "body": b"retry: 1000\n\n", "more_body": True})
-            stream = EventStream(self.state, self.epoch, self._after(request), servers=self._servers)
             await stream.run(send, gone, self.signal)
         finally:
             gone.cancel()
             self._pages -= 1
 
-    def _after(self, request: ApiRequest) -> int:
-        """Return the row to begin behind; -1 for one of another start of the console."""
+    def _after(self, request: ApiRequest) -> tuple[int, int]:
+        """Return the row and the change to begin behind; a row of -1 for another start of the console."""
         last = request.headers.get(b"last-event-id", b"").decode("latin-1")
         if last:
-            epoch, _, number = last.partition("-")
-            return int(number) if epoch == self.epoch and number.isdecimal() and len(number) < 16 else -1
-        return _number(request, "after", self.state.store.newest)
+            epoch, *numbers = last.split("-")
+            known = epoch == self.epoch and len(numbers) == 2 and all(n.isdecimal() and len(n) < 16 for n in numbers)
+            return (int(numbers[0]), int(numbers[1])) if known else (-1, 0)
+        return _number(request, "after", self.state.store.newest), _number(request, "tick", self.state.tick)
 
     # ── actions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

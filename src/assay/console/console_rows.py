@@ -89,6 +89,8 @@ class StateAnswer(TypedDict):
     now: float
     own: str
     """``console``, or ``guard`` for a page beside a guard."""
+    tick: int
+    """Counts all changes; ``GET api/events`` sends those behind it."""
     newest: int
     """The seq of the newest row, 0 without one."""
     oldest: int

@@ -221,6 +221,7 @@ class ConsoleState:
         over = [key for key, each in self._servers.items() if each.totals.state == "ended"]
         dropped = self._servers.pop(over[0] if over else next(iter(self._servers)))
         del self._by_id[dropped.id]
+        self.contracts.drop(dropped.id)
 
     # ── what goes out ────────────────────────────────────────────────────────────────────────────────────────────────
 

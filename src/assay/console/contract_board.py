@@ -204,11 +204,12 @@ class ContractBoard:
         self.ticks[server] = tick
         self._sizes[server] = sum(each.size for each in self._lists[server].values())
         while sum(self._sizes.values()) > self._most and len(self._sizes) > 1:
-            self._drop(next(each for each in self._sizes if each != server))
+            self.drop(next(each for each in self._sizes if each != server))
 
-    def _drop(self, server: int) -> None:
-        self._sizes.pop(server)
-        self._lists.pop(server)
+    def drop(self, server: int) -> None:
+        """Forget a server."""
+        for each in (self._sizes, self._lists, self.ticks):
+            each.pop(server, None)
 
     def tool(self, server: int, name: str) -> dict[str, Any] | None:
         """Return the definition of a tool; None if it is unknown."""

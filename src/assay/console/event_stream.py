@@ -60,22 +60,21 @@ class ChangeSignal:
             waiting.cancel()
 
 
-def event(kind: str, data: Any, ident: str = "") -> bytes:
+def event(kind: str, data: Any) -> bytes:
     """Return an event of a stream. JSON has no line breaks, so one line of data is enough."""
-    head = f"id: {ident}\n" if ident else ""
-    return f"{head}event: {kind}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
+    return f"event: {kind}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
 
 
 class EventStream:
     """The stream of one page."""
 
     def __init__(
-        self, state: ConsoleState, epoch: str, seq: int, *, servers: Callable[[], list[Any]], tick: int | None = None
+        self, state: ConsoleState, epoch: str, seq: int, tick: int, *, servers: Callable[[], list[Any]]
     ) -> None:
         """Begin behind the row *seq*, with what has changed since *tick*; *servers* returns all servers."""
         self._state, self._epoch, self._seq = state, epoch, seq
         self._servers = servers
-        self._tick = state.tick if tick is None else tick
+        self._tick = tick
         self._dropped = state.dropped
         self._slow_due = 0.0
 
@@ -99,7 +98,7 @@ class EventStream:
                 return
             made = b"".join(self._due(loop.time()))
             if made:
-                await _body(send, made)
+                await _body(send, made + self._place())
                 spoken = loop.time()
                 # The pace is kept whatever happens meanwhile: rows are gathered.
                 await asyncio.wait({gone}, timeout=PACE)
@@ -108,6 +107,10 @@ class EventStream:
                 spoken = loop.time()
             else:
                 await signal.wait(gone, self._patience(loop.time(), spoken))
+
+    def _place(self) -> bytes:
+        """Return the place to resume at, as an event of its own without data: all events before it have come."""
+        return f"id: {self._epoch}-{self._seq}-{self._tick}\n\n".encode()
 
     def _patience(self, now: float, spoken: float) -> float:
         """Return the seconds until something is to be sent without a further change."""
@@ -118,8 +121,7 @@ class EventStream:
         rows = self._state.store.after(self._seq, MOST_ROWS)
         if rows:
             self._seq += len(rows)
-            head = f"id: {self._epoch}-{self._seq}\nevent: rows\ndata: ".encode()
-            yield head + b'{"rows":[' + b",".join(rows) + b"]}\n\n"
+            yield b'event: rows\ndata: {"rows":[' + b",".join(rows) + b"]}\n\n"
         if now >= self._slow_due and self._state.tick > self._tick:
             self._slow_due = now + SLOW_PACE
             yield from self._changes()

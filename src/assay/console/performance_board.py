@@ -8,7 +8,7 @@ from assay.records.journal.reading import Record
 from assay.records.live.live_totals import DurationHistogram
 
 MOST_LINES: Final = 1_000
-"""Maximal methods and tools of all servers; further ones are counted as one for each server."""
+"""Maximal methods and tools of all servers; further ones are counted together, as those of server 0."""
 
 MOST_CODES: Final = 50
 """Maximal error codes of one line: a server can choose a new one for each error."""
@@ -75,7 +75,7 @@ class PerformanceBoard:
     def _line(self, record: Record, server: int) -> MethodStats:
         key = (server, cut(record["method"]) or "", cut(record["metadata"].get("tool")) or "")
         if key not in self._lines and len(self._lines) >= MOST_LINES:
-            key = (server, "", "")
+            key = (0, "", "")
         return self._lines.setdefault(key, MethodStats())
 
     def answer(self, server: int | None = None) -> list[PerformanceLine]:
