@@ -1,6 +1,7 @@
 """`assay guard --listen … --console`: the page beside a guard, with and without keys."""
 
 import hashlib
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from kit.command import assay, assay_text
 from kit.consoles import SECONDS, http_guard, parsed
 
 KEY = "k" * 43
+OTHER = "o" * 43
 
 
 @pytest.fixture
@@ -73,7 +75,11 @@ def test_without_keys_the_token_opens_the_page(state: Path, tmp_path: Path, feed
 def test_with_keys_a_principal_is_needed(state: Path, tmp_path: Path) -> None:
     digest = hashlib.sha256(KEY.encode()).hexdigest()
     settings = tmp_path / "auth.toml"
-    settings.write_text(f'[auth.keys.alice]\nhash = "sha256:{digest}"\n')
+    other = hashlib.sha256(OTHER.encode()).hexdigest()
+    settings.write_text(
+        f'[auth]\nconsole = ["alice"]\n[auth.keys.alice]\nhash = "sha256:{digest}"\n'
+        f'[auth.keys.bob]\nhash = "sha256:{other}"\n'
+    )
     options = ("--console", "--config", str(settings), "--set", "journal.payloads=true")
     with http_guard(state, tmp_path, *options) as (url, page):
         assert "token" not in page
@@ -85,6 +91,7 @@ def test_with_keys_a_principal_is_needed(state: Path, tmp_path: Path) -> None:
             assert (refused.status_code, refused.json()["error"]["login"]) == (401, "bearer")
             assert client.get(f"?token={KEY}").status_code == 401
             assert client.get("api/state", headers={"Authorization": "Bearer wrong"}).status_code == 401
+            assert client.get("api/state", headers={"Authorization": f"Bearer {OTHER}"}).status_code == 401
             assert client.get("api/state", headers=bearer).status_code == 200
             assert client.post("api/login", json={}, headers={**own, "Authorization": "Bearer no"}).status_code == 401
             signed = client.post("api/login", json={}, headers={**own, **bearer})
@@ -99,6 +106,15 @@ def test_with_keys_a_principal_is_needed(state: Path, tmp_path: Path) -> None:
             assert client.post("api/call", json=wish, headers=own).json()["verdicts"][1]["accepted"]
             assert client.post("api/logout", json={}, headers=own).status_code == 200
             assert client.get("api/state").status_code == 401
+
+
+def test_with_keys_the_settings_name_those_that_see_everything(tmp_path: Path) -> None:
+    settings = tmp_path / "auth.toml"
+    settings.write_text(f'[auth.keys.alice]\nhash = "sha256:{hashlib.sha256(KEY.encode()).hexdigest()}"\n')
+    options = ("--listen", "127.0.0.1:0", "--console", "--config", str(settings))
+    done = assay_text("guard", *options, "--", sys.executable, "-c", "")
+    assert done.returncode == 2
+    assert "--console needs auth.console" in done.stderr
 
 
 def test_the_option_needs_an_address() -> None:

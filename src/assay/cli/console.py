@@ -150,10 +150,14 @@ def actions(settings: Settings, demo: Callable[[], str] | None = None) -> Consol
 
 
 def console_beside(settings: Settings, lock: str) -> GuardConsole:
-    """Return the console for `assay guard --console`."""
+    """Return the console for `assay guard --console`. Raises `SettingsError` if no client could open it."""
     from assay.console.guard_console import GuardConsole
+    from assay.settings import SettingsError
 
-    return GuardConsole(actions(settings), locks(lock))
+    names = settings.auth.console if settings.auth is not None else ()
+    if settings.auth is not None and not names:
+        raise SettingsError("--console needs auth.console: the names of the keys that may see all messages")
+    return GuardConsole(actions(settings), locks(lock), names)
 
 
 def locks(wish: str) -> LockOf:

@@ -24,7 +24,6 @@ what do you want to do?
   judge a recorded conversation          assay check FILE
   see what a guard has judged            assay journal show
   watch all guards as they judge         assay top
-  see it all on a page in the browser    assay console
   understand a finding                   assay explain RULE
   notice when a reviewed server changes  assay lock -- COMMAND
 

@@ -7,6 +7,7 @@ our cookie, because ports do not make a site. So `Host` must be ours, and `Origi
 
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from hmac import compare_digest
 from typing import Any, Final, NamedTuple
 
@@ -140,12 +141,13 @@ class TokenAccess(ConsoleAccess):
 
 
 class GateAccess(ConsoleAccess):
-    """The principals of a guard with authentication. A browser signs in once, and its key is verified each time."""
+    """Some principals of a guard with authentication. A browser signs in once, and its key is verified each time."""
 
     open_page = True
 
-    def __init__(self, gate: Gate, safety: Safety, port: int) -> None:
-        self._gate, self._safety = gate, safety
+    def __init__(self, gate: Gate, safety: Safety, port: int, names: Collection[str]) -> None:
+        """*names* are the principals that have access: a console shows the messages of all of them."""
+        self._gate, self._safety, self._names = gate, safety, frozenset(names)
         self.cookie = f"assay_console_{port}"
         self._visits: dict[bytes, bytes] = {}
         """The `Authorization` of each signed-in browser, by its cookie."""
@@ -158,15 +160,15 @@ class GateAccess(ConsoleAccess):
         """Return why a request has no access; None if it has."""
         del scope
         given = headers.get(b"authorization") or self._visits.get(self.given_cookie(headers))
-        if given is not None and await self._is_principal(given):
+        if given is not None and await self._admits(given):
             return None
-        return AccessDenied(401, "login", "sign in with a key of the guard", "bearer")
+        return AccessDenied(401, "login", "sign in with a key of the guard that auth.console names", "bearer")
 
-    async def _is_principal(self, authorization: bytes) -> bool:
+    async def _admits(self, authorization: bytes) -> bool:
         found = self._gate.known(authorization)
         if found is None:
             found = await self._gate.verify(authorization)
-        return isinstance(found, Principal)
+        return isinstance(found, Principal) and found.name in self._names
 
     def credential(self, headers: Headers) -> str:
         """Return the `Authorization` of the request, or of the signed-in browser that sent it."""
@@ -181,7 +183,7 @@ class GateAccess(ConsoleAccess):
     async def login(self, headers: Headers) -> str | None:
         """Return the value of the cookie for a request with a key; None if it is wrong."""
         given = headers.get(b"authorization")
-        if given is None or not await self._is_principal(given):
+        if given is None or not await self._admits(given):
             return None
         made = secrets.token_urlsafe(TOKEN_BYTES)
         while len(self._visits) >= _MOST_VISITS:

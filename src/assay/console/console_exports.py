@@ -106,7 +106,7 @@ class _RecordingText:
         if number is None:
             number = self._talks[key] = len(self._talks) + 1
             revision = metadata.get("revision")
-            # A conversation that begins after its handshake needs to be told its revision.
+            # Without its handshake, a conversation does not show its revision.
             opened = record["method"] != "initialize" and isinstance(revision, str) and is_known(revision)
             row: dict[str, Any] = {
                 "event": "open",

@@ -58,7 +58,7 @@ class ListedEntry(NamedTuple):
     quarantined: bool = False
 
 
-class Listing:
+class ServerListing:
     """One list of one server, and the complete one before it."""
 
     def __init__(self) -> None:
@@ -182,7 +182,7 @@ class ContractBoard:
     def __init__(self, lock_of: LockOf | None = None, most_bytes: int = MOST_BYTES) -> None:
         self._lock_of: LockOf = lock_of or (lambda _, __: None)
         self._most = most_bytes
-        self._lists: dict[int, dict[str, Listing]] = {}
+        self._lists: dict[int, dict[str, ServerListing]] = {}
         self._sizes: dict[int, int] = {}
         self.ticks: dict[int, int] = {}
         """When the lists of a server last changed."""
@@ -198,7 +198,7 @@ class ContractBoard:
         page = result.get(member) if result is not None else None
         if result is None or not isinstance(page, list):
             return
-        listing = self._lists.setdefault(server, {}).setdefault(member, Listing())
+        listing = self._lists.setdefault(server, {}).setdefault(member, ServerListing())
         listing.take(page, _KEYS[member], record, seq, time)
         listing.complete = not isinstance(result.get("nextCursor"), str)
         self.ticks[server] = tick

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from assay.console.console_access import ConsoleAccess, GateAccess, TokenAccess
@@ -24,8 +24,9 @@ class GuardConsole:
 
     prefix = PREFIX
 
-    def __init__(self, actions: ConsoleActions, lock_of: LockOf) -> None:
-        self._actions = actions
+    def __init__(self, actions: ConsoleActions, lock_of: LockOf, names: Collection[str] = ()) -> None:
+        """*names* are the principals that have access, where the guard has authentication."""
+        self._actions, self._names = actions, tuple(names)
         self._state = ConsoleState(lock_of=lock_of)
         self._app: ConsoleApp | None = None
         self._pump: GuardPump | None = None
@@ -41,8 +42,8 @@ class GuardConsole:
         port = place.sock.getsockname()[1]
         access: ConsoleAccess
         if door.gate is not None:
-            access = GateAccess(door.gate, place.safety, port)
-            self._lines = [f"console at {place.url}{PREFIX}, for every key that the guard accepts"]
+            access = GateAccess(door.gate, place.safety, port, self._names)
+            self._lines = [f"console at {place.url}{PREFIX} for {', '.join(self._names)}"]
         else:
             tokens = access = TokenAccess(port=port, safety=place.safety)
             self._lines = [f"console at {place.url}{PREFIX}?token={tokens.token}"]

@@ -11,8 +11,10 @@ from assay.console.console_rows import DeliveredFrame, FrameText, HttpPart, Mess
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.console.finding_board import action_of, rule_text
 from assay.console.row_cells import faults
+from assay.core import render
 from assay.ladder.headers import stateless_headers
 from assay.records.journal.reading import Record, is_audited
+from assay.records.journal.recorded_verdict import recorded_verdict
 from assay.spec.revisions import handshake, is_known
 
 NO_PAYLOAD: Final = "payload not recorded: run the guard with --set journal.payloads=true"
@@ -84,15 +86,20 @@ def _delivered(
 
 def _replaced(record: Record) -> DeliveredFrame:
     """Return the error that was sent in place of a stopped message, as far as it is known."""
-    metadata, error = record["metadata"], record["error"] or {}
+    metadata = record["metadata"]
     answers = metadata.get("party") == "server" and metadata.get("kind") in {"result", "error", "missing"}
     if not answers:
         why = "the message was stopped; its sender got an error" if record["outputBytes"] else "the message was stopped"
         return {"text": None, "why": why, "state": "not", "exact": False}
-    data = {"code": error.get("code"), "violations": faults(record)}
-    body = {"code": error.get("jsonrpcCode"), "message": error.get("message"), "data": data}
-    text = orjson.dumps({"jsonrpc": "2.0", "id": metadata.get("id"), "error": body}).decode()
-    return {"text": text, "why": "", "state": "replaced", "exact": False}
+    made = recorded_verdict(record)
+    if made is None:
+        return {"text": None, "why": "the guard sent an error in its place", "state": "replaced", "exact": False}
+    ident, tool = orjson.dumps(metadata.get("id")), metadata.get("tool")
+    if isinstance(tool, str) and made.revision is not None:
+        frame = render.withheld(ident, tool, made.violations, made.more, made.revision)
+    else:
+        frame = render.failure(ident, "UPSTREAM_INVALID", made.violations, made.more, made.revision)
+    return {"text": frame.decode(), "why": "", "state": "replaced", "exact": False}
 
 
 def _changed(

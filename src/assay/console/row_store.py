@@ -33,7 +33,7 @@ class RowStore:
         self.most_rows, self.most_bytes = most_rows, most_bytes
         self._step = max(1, min(_STEP, most_rows // _LEAST_STEP))
         self.oldest = 1
-        """The number of the first row that is here; one more than `newest` if there is none."""
+        """The number of the first row that is here; one more than `newest` in an empty store."""
         self._rows: list[bytes] = []
         self._records: list[bytes | None] = []
         self._of = array("Q")
