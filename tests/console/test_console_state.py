@@ -200,3 +200,24 @@ def test_a_page_that_is_gone_ends_its_stream() -> None:
         await asyncio.wait_for(task, 30)
 
     asyncio.run(scenario())
+
+
+def test_rates_are_sent_again_while_they_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.console.event_stream.RATES_PACE", 0.01)
+    rates = iter([[{"callsPerMinute": 2}], [{"callsPerMinute": 1}], [{"callsPerMinute": 0}]])
+
+    async def scenario() -> list[str]:
+        state, signal, page = fed(ConsoleState(), iter([record()])), ChangeSignal(), Page()
+        page.reads.set()
+        stream = EventStream(state, "epoch", 1, 0, servers=lambda: next(rates))
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(stream.run(page.send, gone, signal))
+        while page.kinds().count("servers") < 3:
+            page.has_more.clear()
+            await asyncio.wait_for(page.has_more.wait(), 30)
+        signal.end()
+        await asyncio.wait_for(task, 30)
+        return page.kinds()
+
+    assert asyncio.run(scenario())[-1] == "bye"
+    assert next(rates, None) is None

@@ -11,7 +11,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from time import monotonic, time
+from time import monotonic, time, time_ns
 from typing import Any, Final, Protocol
 
 from assay.console.console_state import ConsoleSource, ConsoleState
@@ -44,6 +44,9 @@ _ALL_PAST_BYTES: Final = 48 << 20
 
 _GRACE: Final = 3.0
 """Seconds that a running guard has to announce its journal on its feed, before the journal is read itself."""
+
+_SETTLED: Final = 10**9
+"""Nanoseconds after which another change of a directory has a different time."""
 
 _CHUNK: Final = 1 << 20
 _LONGEST_LINE: Final = 32 << 20
@@ -125,6 +128,8 @@ class JournalShelf:
         self.covered: set[str] = set()
         """The runs that come from a feed."""
         self._known: set[str] = set()
+        self._seen: dict[str, int] = {}
+        """When the directories were changed last."""
         self._growing: list[RunTail] = []
         self._past = _ALL_PAST_BYTES
 
@@ -136,6 +141,7 @@ class JournalShelf:
         for run in sorted(found, key=runs.by_age, reverse=True)[:_MOST_RUNS]:
             if run.is_written and now - run.began < _GRACE:
                 # Its guard may be about to announce it.
+                self._seen.pop(os.path.dirname(run.path), None)
                 continue
             self._known.add(run.name)
             made += self._tail(run)
@@ -169,9 +175,14 @@ class JournalShelf:
         tail.close()
 
     def _runs(self) -> Iterator[JournalRun]:
+        """Yield the runs of directories that have changed: a new name changes the time of its directory."""
         for directory in self._directories():
             with suppress(OSError):
-                yield from runs.runs_in(directory)
+                changed = os.stat(directory).st_mtime_ns
+                if self._seen.get(directory) != changed:
+                    # One that was changed a moment ago is read again: its time may be that of two changes.
+                    self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0
+                    yield from runs.runs_in(directory)
 
     def close(self) -> None:
         """Close all files."""

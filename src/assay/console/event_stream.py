@@ -7,6 +7,7 @@ behind, is asked to load everything again.
 
 import asyncio
 from collections.abc import Callable, Iterator
+from math import inf
 from time import time
 from typing import Any, Final
 
@@ -29,6 +30,9 @@ PACE: Final = 0.2
 
 SLOW_PACE: Final = 1.0
 """Seconds between two events about servers, findings, sessions and contracts."""
+
+RATES_PACE: Final = 5.0
+"""Seconds after which the rates of servers are sent again, if nothing else has come."""
 
 KEEP_ALIVE: Final = 15.0
 """Seconds until a comment is sent, if nothing else was."""
@@ -77,6 +81,8 @@ class EventStream:
         self._tick = tick
         self._dropped = state.dropped
         self._slow_due = 0.0
+        self._rates_due = inf
+        """When the servers are sent again although nothing has come: their calls of the last minute become fewer."""
 
     @property
     def is_lost(self) -> bool:
@@ -114,8 +120,8 @@ class EventStream:
 
     def _patience(self, now: float, spoken: float) -> float:
         """Return the seconds until something is to be sent without a further change."""
-        left = spoken + KEEP_ALIVE - now
-        return max(0.01, min(left, self._slow_due - now)) if self._state.tick > self._tick else max(0.01, left)
+        due = min(spoken + KEEP_ALIVE, self._rates_due)
+        return max(0.01, (min(due, self._slow_due) if self._state.tick > self._tick else due) - now)
 
     def _due(self, now: float) -> Iterator[bytes]:
         rows = self._state.store.after(self._seq, MOST_ROWS)
@@ -124,13 +130,22 @@ class EventStream:
             yield b'event: rows\ndata: {"rows":[' + b",".join(rows) + b"]}\n\n"
         if now >= self._slow_due and self._state.tick > self._tick:
             self._slow_due = now + SLOW_PACE
-            yield from self._changes()
+            yield from self._changes(now)
+        elif now >= self._rates_due:
+            yield self._rates(now)
 
-    def _changes(self) -> Iterator[bytes]:
+    def _rates(self, now: float) -> bytes:
+        """Return the event with all servers, and plan the next one while a rate is not zero."""
+        servers = self._servers()
+        moves = any(each["callsPerMinute"] for each in servers)
+        self._rates_due = now + RATES_PACE if moves else inf
+        return event("servers", {"servers": servers, "now": time()})
+
+    def _changes(self, now: float) -> Iterator[bytes]:
         state, since = self._state, self._tick
         self._tick = state.tick
         if state.changed_servers(since):
-            yield event("servers", {"servers": self._servers(), "now": time()})
+            yield self._rates(now)
         groups, sessions = state.findings.changed(since), state.sessions.changed(since)
         if groups:
             yield event("findings", {"groups": groups})
