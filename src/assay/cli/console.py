@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from assay.console.console_app import ConsoleActions
+    from assay.console.api_values import ConsoleActions
     from assay.console.console_service import Pump
     from assay.console.console_state import ConsoleState
     from assay.console.contract_board import LockOf
@@ -143,7 +143,7 @@ def _pump(args: argparse.Namespace, settings: Settings, state: ConsoleState, cha
 def actions(settings: Settings, demo: Callable[[], str] | None = None) -> ConsoleActions:
     """Return what a console can do."""
     from assay.cli.console_reports import report_exporters
-    from assay.console.console_app import ConsoleActions
+    from assay.console.api_values import ConsoleActions
     from assay.console.tool_caller import ToolCaller
 
     return ConsoleActions(report_exporters(settings), ToolCaller(settings), demo)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from assay.cli.demonstration.demo_comparison import SERVER
-from assay.console.console_app import CallFailedError, CallWish
+from assay.console.api_values import CallFailedError, CallWish
 from assay.console.tool_caller import ToolCaller
 
 if TYPE_CHECKING:

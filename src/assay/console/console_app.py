@@ -2,29 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from gzip import compress
-from time import time
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 import orjson
 
-from assay import __version__
+from assay.console.api_values import JSON_KIND, ApiError, ApiReply, ApiRequest, ConsoleActions, number_of
 from assay.console.console_access import AccessDenied, ConsoleAccess
-from assay.console.console_exports import MOST_EXPORTED, OWN_EXPORTS, Exporter, ExportFile, chosen_seqs
-from assay.console.console_rows import COLUMNS, VERSION, CallAnswer
-from assay.console.console_state import ConsoleState, ServerFacts
+from assay.console.console_answers import ConsoleAnswers
+from assay.console.console_exports import OWN_EXPORTS
+from assay.console.console_posts import ConsolePosts
+from assay.console.console_state import ConsoleState
 from assay.console.event_stream import MOST_PAGES, ChangeSignal, EventStream
-from assay.console.exception_text import exception_text
-from assay.console.message_view import NO_PAYLOAD, curl, message_answer
 from assay.console.web_files import PAGE, WebFiles
 from assay.edges.http import body
 from assay.edges.http.replies import STREAM, Receive, Send
 from assay.edges.http.request_headers import Headers, headers_of, media_type
-from assay.records.live.filter_words import WORDS, FilterError, FilterWords
 
 _log: Final = logging.getLogger("assay")
 
@@ -44,7 +38,6 @@ _SAFE: Final = [
 """Headers of every response."""
 
 _NOT_KEPT: Final = (b"cache-control", b"no-store")
-_JSON: Final = b"application/json"
 _TEXT: Final = b"text/plain; charset=utf-8"
 
 MOST_BODY: Final = 1 << 20
@@ -57,69 +50,6 @@ _LOGIN_PAGE: Final = (
     b"This console needs its token.\n\nOpen the address that `assay console` printed when it was started; it ends with "
     b"?token= and the token.\nThe token changes with each start.\n"
 )
-
-
-class ApiError(Exception):
-    """A request that gets an error. The message is for people."""
-
-    def __init__(self, status: int, code: str, message: str, **more: Any) -> None:
-        super().__init__(message)
-        self.status = status
-        self.error = {"code": code, "message": message, **more}
-
-
-class ApiReply(NamedTuple):
-    """A complete response."""
-
-    content: bytes
-    kind: bytes = _JSON
-    status: int = 200
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
-class CallConfirmError(Exception):
-    """A tool that may change something was to be called without a confirmation."""
-
-    def __init__(self, annotations: dict[str, Any] | None, why: str) -> None:
-        super().__init__(why)
-        self.annotations = annotations
-
-
-class CallFailedError(Exception):
-    """A server could not be called; the message is one line."""
-
-
-class CallWish(NamedTuple):
-    """A call that a page asks for."""
-
-    url: str
-    tool: str
-    arguments: dict[str, Any]
-    confirmed: bool
-    authorization: str
-
-
-@dataclass(frozen=True)
-class ConsoleActions:
-    """What a console can do beside showing. All of it may wait, and runs in a thread."""
-
-    exporters: Mapping[str, Exporter] = field(default_factory=dict)
-    call: Callable[[CallWish], CallAnswer] | None = None
-    """Calls a tool. Raises `CallConfirmError` and `CallFailedError`."""
-    demo: Callable[[], str] | None = None
-    """Starts the demonstration and returns the name of its server. Raises `CallFailedError`."""
-
-
-class ApiRequest(NamedTuple):
-    """One request that was let in."""
-
-    method: str
-    path: str
-    """Below the console."""
-    query: dict[str, str]
-    headers: Headers
-    value: Any = None
-    """The JSON value of a POST."""
 
 
 class ConsoleApp:
@@ -136,12 +66,14 @@ class ConsoleApp:
         epoch: str,
         web: WebFiles | None = None,
     ) -> None:
-        self.state, self.access, self._actions = state, access, actions
-        self._base, self._own, self.epoch = base, own, epoch
+        self.state, self.access = state, access
+        self._base, self.epoch = base, epoch
         self._web = web or WebFiles()
         self.signal = ChangeSignal()
         self._pages = 0
-        self._exporters = {**OWN_EXPORTS, **actions.exporters}
+        exporters = {**OWN_EXPORTS, **actions.exporters}
+        self._answers = ConsoleAnswers(state, actions, exporters, own=own, epoch=epoch)
+        self._posts = ConsolePosts(state, access, actions, exporters, self._answers.server_of)
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -196,12 +128,12 @@ class ConsoleApp:
         elif request.path == "api/events":
             await self._events(request, receive, send)
         else:
-            await self._reply(send, await self._read(request), request.headers)
+            await self._reply(send, self._answers.answer(request), request.headers)
 
     async def _post(self, scope: dict[str, Any], request: ApiRequest, receive: Receive, send: Send) -> None:
         if request.path != "api/login":
             _refuse(await self.access.denied(scope, request.headers))
-        if media_type(request.headers.get(b"content-type", b"")) != _JSON:
+        if media_type(request.headers.get(b"content-type", b"")) != JSON_KIND:
             raise ApiError(400, "invalid", "a POST needs the content type application/json")
         if body.says_too_long(request.headers.get(b"content-length"), MOST_BODY):
             raise ApiError(413, "large", f"at most {MOST_BODY:,} bytes")
@@ -214,10 +146,9 @@ class ConsoleApp:
             value = None
         if not isinstance(value, dict):
             raise ApiError(400, "invalid", "expected a JSON object")
-        handler = _POSTS.get(request.path)
-        if handler is None:
-            raise ApiError(404, "unknown", "there is nothing here")
-        await self._reply(send, await handler(self, request._replace(value=value)), request.headers)
+        request = request._replace(value=value)
+        visit = {"api/login": self._login, "api/logout": self._logout}.get(request.path, self._posts.answer)
+        await self._reply(send, await visit(request), request.headers)
 
     async def _reply(self, send: Send, reply: ApiReply, headers: Headers) -> None:
         content = reply.content
@@ -256,113 +187,6 @@ class ConsoleApp:
             return ApiReply(b"", status=304, headers=headers)
         return ApiReply(found.content, found.kind.encode(), headers=headers)
 
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _read(self, request: ApiRequest) -> ApiReply:
-        if request.path == "api/rows":
-            return self._rows(request)
-        first, _, rest = request.path.removeprefix("api/").partition("/")
-        if first == "messages" and rest:
-            return self._message(rest)
-        handler = _GETS.get(first) if not rest else None
-        if handler is None:
-            raise ApiError(404, "unknown", "there is nothing here")
-        return _json(handler(self, request))
-
-    def _state(self, _: ApiRequest) -> Any:
-        store = self.state.store
-        return {
-            "api": VERSION,
-            "assay": __version__,
-            "epoch": self.epoch,
-            "now": time(),
-            "own": self._own,
-            "tick": self.state.tick,
-            "newest": store.newest,
-            "oldest": store.oldest,
-            "limits": {"rows": store.most_rows, "detailBytes": store.most_bytes, "exportRows": MOST_EXPORTED},
-            "dropped": self.state.dropped,
-            "loading": self.state.loading,
-            "failed": self.state.failed,
-            "servers": self._servers(),
-            "formats": list(self._exporters),
-            "words": list(WORDS),
-            "can": self._can(),
-        }
-
-    def _servers(self) -> list[Any]:
-        return list(self.state.servers(time(), is_callable=self._actions.call is not None))
-
-    def _can(self) -> list[str]:
-        found = ["export", "exception"]
-        if self._actions.call is not None:
-            found.append("call")
-        return [*found, "demo"] if self._actions.demo is not None else found
-
-    def _rows(self, request: ApiRequest) -> ApiReply:
-        store = self.state.store
-        after, limit = _number(request, "after", 0), _number(request, "limit", store.most_rows)
-        rows = store.after(after)
-        rows = rows[max(0, len(rows) - limit) :]
-        head = {"epoch": self.epoch, "oldest": store.oldest, "newest": store.newest, "columns": COLUMNS}
-        return ApiReply(orjson.dumps(head)[:-1] + b',"rows":[' + b",".join(rows) + b"]}")
-
-    def _message(self, rest: str) -> ApiReply:
-        number, slash, what = rest.partition("/")
-        seq = int(number) if number.isdecimal() and len(number) < 16 else 0
-        if (slash and what != "curl") or not seq or seq > self.state.store.newest:
-            raise ApiError(404, "unknown", f"there is no row {number[:20]}")
-        answer = message_answer(self.state, seq)
-        if answer is None:
-            raise ApiError(410, "dropped", "the message was dropped: newer ones took its place")
-        return _json(self._curl(seq) if slash else answer)
-
-    def _curl(self, seq: int) -> Any:
-        record = self.state.store.record(seq)
-        row = self.state.store.row(seq)
-        found = None if record is None or row is None else curl(record, self.state.server(row[2]))
-        if found is None:
-            remedy = NO_PAYLOAD if record is not None and "frame" not in record["metadata"] else ""
-            why = "only a client's message to a running guard over HTTP can be sent again"
-            raise ApiError(409, "unreachable", why, remedy=remedy)
-        return {"command": found[0], "notes": found[1]}
-
-    def _findings(self, _: ApiRequest) -> Any:
-        board = self.state.findings
-        return {
-            "groups": board.answer(),
-            "rules": dict(board.rules()),
-            "wouldStop": board.would_stop,
-            "stopped": board.stopped,
-        }
-
-    def _contracts(self, request: ApiRequest) -> Any:
-        chosen = self._chosen(request)
-        servers = [chosen] if chosen is not None else self._known_servers()
-        return {"contracts": [self.state.contract(each) for each in servers]}
-
-    def _known_servers(self) -> list[ServerFacts]:
-        found = (self.state.server(each["id"]) for each in self.state.servers(0.0))
-        return [each for each in found if each is not None]
-
-    def _sessions(self, _: ApiRequest) -> Any:
-        return {"sessions": self.state.sessions.answer()}
-
-    def _performance(self, request: ApiRequest) -> Any:
-        chosen = self._chosen(request)
-        return {"lines": self.state.performance.answer(None if chosen is None else chosen.id)}
-
-    def _chosen(self, request: ApiRequest) -> ServerFacts | None:
-        if "server" not in request.query:
-            return None
-        return self._server_of(_number(request, "server", 0))
-
-    def _server_of(self, ident: Any) -> ServerFacts:
-        found = self.state.server(ident) if type(ident) is int else None
-        if found is None:
-            raise ApiError(404, "unknown", "there is no such server")
-        return found
-
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _events(self, request: ApiRequest, receive: Receive, send: Send) -> None:
@@ -371,7 +195,7 @@ class ConsoleApp:
         self._pages += 1
         gone: asyncio.Future[None] = asyncio.ensure_future(_disconnected(receive))
         try:
-            stream = EventStream(self.state, self.epoch, *self._after(request), servers=self._servers)
+            stream = EventStream(self.state, self.epoch, *self._after(request), servers=self._answers.servers)
             headers = [*_SAFE, *STREAM]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             # The head alone is not sent before the first bytes of the body.
@@ -388,72 +212,7 @@ class ConsoleApp:
             epoch, *numbers = last.split("-")
             known = epoch == self.epoch and len(numbers) == 2 and all(n.isdecimal() and len(n) < 16 for n in numbers)
             return (int(numbers[0]), int(numbers[1])) if known else (-1, 0)
-        return _number(request, "after", self.state.store.newest), _number(request, "tick", self.state.tick)
-
-    # ── actions ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _export(self, request: ApiRequest) -> ApiReply:
-        exporter = self._exporters.get(str(request.value.get("format")))
-        if exporter is None:
-            raise ApiError(400, "invalid", f"format: expected one of {', '.join(self._exporters)}")
-        try:
-            words = FilterWords.parse(str(request.value.get("filter") or ""))
-            seqs = chosen_seqs(request.value.get("seqs"))
-        except (FilterError, ValueError) as error:
-            raise ApiError(400, "invalid", str(error)) from None
-        # Taken here: the store changes while a thread makes the file.
-        raw = self.state.store.raw_records(seqs)
-
-        def made() -> tuple[ExportFile, int]:
-            known = [(seq, orjson.loads(each)) for seq, each in raw if each is not None]
-            return exporter([each for each in known if words.wants(each[1])]), len(raw) - len(known)
-
-        file, missing = await asyncio.to_thread(made)
-        left_out = file.left_out + missing
-        headers = [(b"content-disposition", f'attachment; filename="assay-{file.ending}"'.encode())]
-        if left_out:
-            headers.append((b"assay-left-out", b"%d" % left_out))
-        return ApiReply(file.content, file.kind.encode(), headers=tuple(headers))
-
-    async def _exception(self, request: ApiRequest) -> ApiReply:
-        wanted = {**request.value}
-        if "server" in wanted:
-            wanted["server_name"] = self._server_of(wanted["server"]).name
-        try:
-            text, notes = exception_text(wanted, datetime.now(UTC).date())
-        except ValueError as error:
-            raise ApiError(400, "invalid", str(error)) from None
-        return _json({"toml": text, "file": "assay.toml", "notes": notes})
-
-    async def _call(self, request: ApiRequest) -> ApiReply:
-        value, call = request.value, self._actions.call
-        if call is None:
-            raise ApiError(404, "unknown", "this console cannot call tools")
-        server = self._server_of(value.get("server"))
-        tool, arguments = value.get("tool"), value.get("arguments", {})
-        if not isinstance(tool, str) or not isinstance(arguments, dict):
-            raise ApiError(400, "invalid", "expected tool, a string, and arguments, an object")
-        if not server.address:
-            why = "a server over STDIO belongs to its client: use assay call -- COMMAND"
-            raise ApiError(409, "unreachable", why if server.totals.state != "ended" else "its guard has ended")
-        given = value.get("authorization")
-        if not isinstance(given, str):
-            given = self.access.credential(request.headers)
-        wish = CallWish(server.address, tool, arguments, value.get("confirmed") is True, given)
-        try:
-            return _json(await asyncio.to_thread(call, wish))
-        except CallConfirmError as error:
-            raise ApiError(409, "confirm", str(error), annotations=error.annotations) from None
-        except CallFailedError as error:
-            raise ApiError(502, "failed", str(error)) from None
-
-    async def _demo(self, _: ApiRequest) -> ApiReply:
-        if self._actions.demo is None:
-            raise ApiError(404, "unknown", "this console has no demonstration")
-        try:
-            return _json({"server": await asyncio.to_thread(self._actions.demo)})
-        except CallFailedError as error:
-            raise ApiError(502, "failed", str(error)) from None
+        return number_of(request, "after", self.state.store.newest), number_of(request, "tick", self.state.tick)
 
     async def _login(self, request: ApiRequest) -> ApiReply:
         value = await self.access.login(request.headers)
@@ -466,41 +225,10 @@ class ConsoleApp:
         return ApiReply(b"{}", headers=(self._cookie("", "; Max-Age=0"),))
 
 
-_GETS: Final[dict[str, Callable[[ConsoleApp, ApiRequest], Any]]] = {
-    "state": ConsoleApp._state,
-    "findings": ConsoleApp._findings,
-    "contracts": ConsoleApp._contracts,
-    "sessions": ConsoleApp._sessions,
-    "performance": ConsoleApp._performance,
-}
-
-_POSTS: Final[dict[str, Callable[[ConsoleApp, ApiRequest], Awaitable[ApiReply]]]] = {
-    "api/export": ConsoleApp._export,
-    "api/exception": ConsoleApp._exception,
-    "api/call": ConsoleApp._call,
-    "api/demo": ConsoleApp._demo,
-    "api/login": ConsoleApp._login,
-    "api/logout": ConsoleApp._logout,
-}
-
-
 def _refuse(denied: AccessDenied | None) -> None:
     if denied is not None:
         more = {"login": denied.login} if denied.login else {}
         raise ApiError(denied.status, denied.code, denied.message, **more)
-
-
-def _json(value: Any) -> ApiReply:
-    return ApiReply(orjson.dumps(value))
-
-
-def _number(request: ApiRequest, name: str, default: int) -> int:
-    given = request.query.get(name)
-    if given is None:
-        return default
-    if not given.isdecimal() or len(given) > 15:
-        raise ApiError(400, "invalid", f"{name}: expected a number")
-    return int(given)
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -5,8 +5,9 @@ import secrets
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
+from assay.console.api_values import ConsoleActions
 from assay.console.console_access import ConsoleAccess, GateAccess, TokenAccess
-from assay.console.console_app import ConsoleActions, ConsoleApp
+from assay.console.console_app import ConsoleApp
 from assay.console.console_service import logged
 from assay.console.console_sources import GuardPump
 from assay.console.console_state import ConsoleState

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from assay import __version__
 from assay.base.verdict import Verdict
-from assay.console.console_app import CallConfirmError, CallFailedError, CallWish
+from assay.console.api_values import CallConfirmError, CallFailedError, CallWish
 from assay.console.console_rows import CallAnswer
 from assay.core.redaction import Redactor
 from assay.edges.probe.server_probe import MOST_PAGES, Inquiry, InquiryError, ServerLine, conversing
