@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "assay"
 
 LAYERS = (
     *("base", "web", "spec", "rules", "engine", "contracts", "ladder", "core"),
-    *("lock", "guard", "settings", "records", "edges", "assets", "api", "cli"),
+    *("lock", "guard", "settings", "records", "edges", "assets", "api", "console", "cli"),
 )
 """Each package imports only packages to its left."""
 

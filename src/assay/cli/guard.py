@@ -113,6 +113,9 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
     )
+    parser.add_argument(
+        "--console", action="store_true", help="with --listen: a page about this guard, at /console/ of ADDRESS"
+    )
     add_headers(parser)
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
 
@@ -137,7 +140,7 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Guard until the client disconnects or the server ends; return the exit status."""
-    if args.listen is not None or args.config or bool(args.command) == bool(args.target) or args.header:
+    if args.listen is not None or args.console or args.config or bool(args.command) == bool(args.target) or args.header:
         from assay.cli.listen import check
         from assay.cli.listen import run as listen
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
 
-    from assay.edges.compose import Keep, Servers
+    from assay.edges.compose import ConsoleBeside, Keep, Servers
     from assay.lock.locked import Locked
 
 
@@ -44,6 +44,8 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError(f"--config {clients[0]} needs --listen ADDRESS: its servers are served over HTTP")
     if clients and args.name is not None:
         raise UsageError(f"--name is for one server; the servers in {clients[0]} have names")
+    if args.console and args.listen is None:
+        raise UsageError("--console needs --listen ADDRESS; for all guards: assay console")
     if args.header and args.target is None:
         raise UsageError("--header needs --target URL")
 
@@ -109,7 +111,14 @@ def _listen(
                 journal=journal,
                 status=lambda watch: exit_status(args, watch, 0, errors.say),
                 feed_door=door,
+                console=_console(args, settings) if args.console else None,
             )
+
+
+def _console(args: argparse.Namespace, settings: Settings) -> ConsoleBeside:
+    from assay.cli.console import console_beside
+
+    return console_beside(settings, args.lock or settings.guard.lock)
 
 
 @contextmanager

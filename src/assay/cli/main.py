@@ -40,6 +40,7 @@ _COMMANDS: Final = {
     "card": ("card",),
     "journal": ("journal",),
     "top": ("top",),
+    "console": ("console",),
     "rules": ("rules", "explain"),
     "lock": ("lock",),
     "trust": ("trust",),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Final
 
-NEED_POSIX: Final = frozenset({"call", "demo", "guard", "lock", "serve", "top"})
+NEED_POSIX: Final = frozenset({"call", "console", "demo", "guard", "lock", "serve", "top"})
 """The commands that need Linux or macOS."""
 
 _USED: Final = (("fcntl", "flock"), ("os", "killpg"), ("select", "poll"), ("signal", "SIGHUP"), ("signal", "SIGKILL"))

@@ -1,7 +1,7 @@
 """`assay guard --listen`: everything put together, and what an operator can get wrong about it."""
 
 from asyncio import get_running_loop
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Final, NamedTuple, Protocol
@@ -17,7 +17,7 @@ from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
-from assay.edges.http_front import Front
+from assay.edges.http_front import Front, PageBeside
 from assay.edges.oauth_discovery import Discovery
 from assay.edges.recorder import Recorder, Records
 from assay.edges.server_index import index, live_state, row
@@ -245,6 +245,19 @@ class Started(NamedTuple):
         return {"/": index(lambda: [row(ENDPOINT, self.name, backends[ENDPOINT], self.command)], door)}
 
 
+class ConsoleBeside(PageBeside, Protocol):
+    """A console that shows the guard which it is beside."""
+
+    def attend(self, feed: LiveFeed) -> None:
+        """Listen to *feed*; called before the first server is there."""
+
+    def open(self, door: Door, place: ListenAddress) -> None:
+        """Serve at *place* those that *door* lets in."""
+
+    def enter(self) -> Iterable[str]:
+        """Start on the running event loop; return lines for the operator."""
+
+
 def run(
     address: str,
     settings: Settings,
@@ -263,6 +276,7 @@ def run(
     journal: str | None = None,
     status: Callable[[GuardSummary], int] = lambda _: 0,
     feed_door: FeedDoor | None = None,
+    console: ConsoleBeside | None = None,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
@@ -271,8 +285,16 @@ def run(
     start. Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
     *ready* gets the scheme, host and port once clients are served there, and introduces us in our place. Messages are
     written to *recording*, if there is one. *name* is that of the server, if there is one only. *status* makes the exit
-    status of what was seen. Listeners of the live feed come to *feed_door*, if there is one.
+    status of what was seen. Listeners of the live feed come to *feed_door*, if there is one. A *console* is served
+    beside the servers.
     """
+    live = None if feed_door is None else feed_door.feed
+    if console is not None:
+        journal_settings = settings.journal
+        live = live or LiveFeed(
+            "guard", "http", mode=terms.mode, payloads=journal_settings.payloads, redact=journal_settings.redact
+        )
+        console.attend(live)
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
     watch = GuardSummary(
@@ -296,7 +318,7 @@ def run(
         errors,
         recording,
         name,
-        live=None if feed_door is None else feed_door.feed,
+        live=live,
     )
     backends = servers.backends(desk)
     place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
@@ -312,7 +334,10 @@ def run(
         metrics=metrics.render,
         beside=servers.beside(backends, door),
         tend=lambda: _tend(desk.tended),
+        page=console,
     )
+    if console is not None:
+        console.open(door, place)
     metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: _sessions(backends))
     metrics.gauge("assay_streams", "Streams that are open.", lambda: front.streams)
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
@@ -320,9 +345,12 @@ def run(
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
 
     def begun() -> None:
+        if live is not None:
+            live.address = f"{place.url}{endpoint}"
         if feed_door is not None:
-            feed_door.feed.address = f"{place.url}{endpoint}"
             feed_door.enter(get_running_loop())
+        for line in console.enter() if console is not None else ():
+            say(f"assay: {line}")
         if ready is not None:
             ready(place.url)
             return

@@ -85,7 +85,8 @@ class FeedDoor:
         """Be served by an event loop."""
         self._loop = loop
         loop.add_reader(self.fileno(), self.attend)
-        self.feed.arm = lambda: _ignore(loop.call_later(GATHERED, self.flush))
+        # After the loop, `close` sends what is left: the states of servers change at the end.
+        self.feed.arm = lambda: None if loop.is_closed() else _ignore(loop.call_later(GATHERED, self.flush))
 
     def leave(self) -> None:
         """Be served no longer; call it before the event loop is closed."""

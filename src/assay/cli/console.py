@@ -1,0 +1,208 @@
+"""``assay console``: what guards on this machine have judged and are judging, on a page in the browser."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Final
+
+from assay.cli.check import add_source
+from assay.cli.serve import add_settings
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from assay.console.api_values import ConsoleActions
+    from assay.console.console_service import Pump
+    from assay.console.console_state import ConsoleState
+    from assay.console.contract_board import LockOf
+    from assay.console.guard_console import GuardConsole
+    from assay.lock.locked import Locked
+    from assay.settings import Settings
+
+_EPILOG = """\
+Without FILE: all guards of this user with a live feed, and the journals on this machine.
+With FILE: only these files. A journal is shown as its guard wrote it; any other file is judged as assay check does.
+The first line of the output is the address of the page. It has a token, which changes with each start.
+
+Exit status: 0 a signal came, 2 the console could not start.
+"""
+
+_HOST: Final = "127.0.0.1"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``console``."""
+    parser = subparsers.add_parser(
+        "console",
+        help="a page in the browser: servers, messages, findings, contracts, live",
+        description="Show what guards on this machine have judged and are judging, on a page in the browser.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "files", metavar="FILE", nargs="*", help="a journal, a recording, or any file that assay check reads"
+    )
+    parser.add_argument("--port", metavar="N", type=_port, default=0, help="the port; default: any free one")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address; open no browser")
+    parser.add_argument("--lock", metavar="FILE", default="auto", help="the lock to compare servers with, or off")
+    add_source(parser)
+    add_settings(parser)
+    parser.set_defaults(run=run, revision=None, literal=False)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or len(text) > 5 or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number up to 65535")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve the page until a signal comes; return the exit status."""
+    from assay.cli.guard_terms import signed
+    from assay.cli.serve import _open_standard_streams
+    from assay.edges.hangup import end_with_terminal
+    from assay.settings import load
+
+    _open_standard_streams()
+    end_with_terminal()
+    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
+    try:
+        from assay.edges.http.http_server import listening
+
+        sock = listening(_HOST, args.port)
+    except ImportError as error:
+        from assay.base.extras import missing
+
+        _say(f"assay console needs {missing(error, 'http')}")
+        return 2
+    except OSError as error:
+        _say(f"assay console: --port {args.port}: {error.strerror}")
+        return 2
+    with sock, ExitStack() as stack:
+        return _serve(args, settings, sock, stack)
+
+
+def _say(line: str) -> None:
+    from assay.base.printable import plain
+
+    print(plain(line), file=sys.stderr, flush=True)
+
+
+def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, stack: ExitStack) -> int:
+    import secrets
+
+    from assay.cli.console_demo import ConsoleDemo
+    from assay.console.console_access import TokenAccess
+    from assay.console.console_app import ConsoleApp
+    from assay.console.console_service import ConsoleService
+    from assay.console.console_state import ConsoleState
+    from assay.edges.http.http_server import serve
+
+    port = sock.getsockname()[1]
+    access = TokenAccess(port=port)
+    state = ConsoleState(lock_of=locks(args.lock))
+    demo = None if args.files else stack.enter_context(ConsoleDemo(settings))
+    app = ConsoleApp(state, access, actions(settings, demo), epoch=secrets.token_hex(4))
+    service = ConsoleService(app, [_pump(args, settings, state, app.signal.changed)])
+    address = f"http://{_HOST}:{port}/?token={access.token}"
+
+    def ready() -> None:
+        print(address, flush=True)
+        service.begin()
+        if sys.stdout.isatty() and not args.no_browser:
+            _open_browser(address, stack)
+
+    serve(service, sock, settings.http, ready)
+    return 0
+
+
+def _pump(args: argparse.Namespace, settings: Settings, state: ConsoleState, changed: Callable[[], None]) -> Pump:
+    if args.files:
+        from assay.cli.console_evidence import file_pump
+
+        return file_pump(args, settings, state, changed).run
+    from assay.cli.journal_choice import Directories
+    from assay.console.console_sources import MachinePump
+    from assay.settings.state_directory import live_directory
+
+    directories = Directories(args, lambda _: None)
+
+    async def pumped() -> None:
+        # Made on the event loop: connections to guards are its own.
+        await MachinePump(state, changed, live_directory(os.environ), directories.usual).run()
+
+    return pumped
+
+
+def actions(settings: Settings, demo: Callable[[], str] | None = None) -> ConsoleActions:
+    """Return what a console can do."""
+    from assay.cli.console_reports import report_exporters
+    from assay.console.api_values import ConsoleActions
+    from assay.console.tool_caller import ToolCaller
+
+    return ConsoleActions(report_exporters(settings), ToolCaller(settings), demo)
+
+
+def console_beside(settings: Settings, lock: str) -> GuardConsole:
+    """Return the console for `assay guard --console`. Raises `SettingsError` if no client could open it."""
+    from assay.console.guard_console import GuardConsole
+    from assay.settings import SettingsError
+
+    names = settings.auth.console if settings.auth is not None else ()
+    if settings.auth is not None and not names:
+        raise SettingsError("--console needs auth.console: the names of the keys that may see all messages")
+    return GuardConsole(actions(settings), locks(lock), names)
+
+
+def locks(wish: str) -> LockOf:
+    """Return a function that finds the lock of a server; *wish* is as for `assay guard --lock`."""
+    from shlex import split
+
+    from assay.lock.lock_file import FILE, LockError, read
+    from assay.lock.matching import entry_for
+
+    path = FILE if wish == "auto" else wish
+
+    def found(name: str, label: str) -> Locked | None:
+        if wish == "off":
+            return None
+        url = label if "://" in label else ""
+        command: list[str] = []
+        with suppress(ValueError):
+            command = [] if url else split(label)
+        try:
+            entry = entry_for(read(path), name=name, command=command, url=url)
+        except FileNotFoundError:
+            return None
+        except LockError as error:
+            raise ValueError(str(error)) from None
+        return None if entry is None else entry.locked
+
+    return found
+
+
+def _open_browser(address: str, stack: ExitStack) -> None:
+    """Open the page. The address is in a private file: other users see the arguments of a browser's process."""
+    import webbrowser
+    from pathlib import Path
+
+    from assay.settings.state_directory import make_folder, state_directory
+
+    folder = state_directory(os.environ)
+    if folder is None:
+        return
+    path = folder / f"console-{os.getpid()}.html"
+    # Without a browser the printed address is enough.
+    with suppress(OSError, webbrowser.Error):
+        make_folder(str(folder))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">\n')
+        stack.callback(lambda: path.unlink(missing_ok=True))
+        webbrowser.open(Path(path).as_uri())

@@ -1,0 +1,196 @@
+"""
+Who may use a console: a browser or program on this machine with its token, or a principal of the guard beside it.
+
+A page of another origin can make a browser send requests here, and a page on another port of this machine even sends
+our cookie, because ports do not make a site. So `Host` must be ours, and `Origin`, if there is one, exactly ours.
+"""
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from hmac import compare_digest
+from typing import Any, Final, NamedTuple
+
+from assay.base.loopback import is_loopback
+from assay.edges.auth import Gate, Principal
+from assay.edges.http.origin_check import Safety
+from assay.edges.http.request_headers import Headers
+
+_MOST_VISITS: Final = 100
+"""Maximal signed-in browsers; the oldest is signed out."""
+
+_SCHEME: Final = b"bearer "
+
+_FOREIGN: Final = frozenset({b"cross-site", b"same-site"})
+"""Values of `Sec-Fetch-Site` with which a browser marks requests of other origins."""
+
+TOKEN_BYTES: Final = 32
+
+
+class AccessDenied(NamedTuple):
+    """Why a request is refused."""
+
+    status: int
+    code: str
+    message: str
+    login: str = ""
+    """How to sign in: ``token``, or ``bearer`` for a key of the guard."""
+
+
+class ConsoleAccess(ABC):
+    """Decides about every request."""
+
+    open_page = False
+    """Whether the page itself, which has no data, is for everyone."""
+    cookie = "assay_console"
+
+    @abstractmethod
+    def is_ours(self, host: bytes) -> bool:
+        """Whether *host* is a name of this console."""
+
+    @abstractmethod
+    async def denied(self, scope: dict[str, Any], headers: Headers) -> AccessDenied | None:
+        """Return why a request has no access; None if it has."""
+
+    @abstractmethod
+    def visit(self, token: str) -> str | None:
+        """Return the value of the cookie for the first visit with *token*; None if the token is wrong."""
+
+    async def login(self, headers: Headers) -> str | None:
+        """Return the value of the cookie for a request with a key; None if it is wrong."""
+        token = bearer(headers)
+        return None if token is None else self.visit(token.decode("latin-1"))
+
+    def logout(self, headers: Headers) -> None:
+        """Forget the browser that sent the request, as far as it is known."""
+        del headers
+
+    def credential(self, headers: Headers) -> str:
+        """Return the `Authorization` for calls through the guard beside the console; "" if it needs none."""
+        del headers
+        return ""
+
+    def objection(self, method: str, headers: Headers) -> AccessDenied | None:
+        """Return why `Host` and `Origin` are refused; None if they are not."""
+        host = headers.get(b"host", b"").strip()
+        if not self.is_ours(host):
+            return AccessDenied(403, "forbidden", "this Host is not served here")
+        origin = headers.get(b"origin")
+        own = {b"http://" + host.lower(), b"https://" + host.lower()}
+        if origin is not None and origin.lower() not in own:
+            return AccessDenied(403, "forbidden", "pages of another origin have no access")
+        navigates = method == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+        if headers.get(b"sec-fetch-site") in _FOREIGN and not navigates:
+            return AccessDenied(403, "forbidden", "pages of another origin have no access")
+        if method == "POST" and origin is None and bearer(headers) is None:
+            return AccessDenied(403, "forbidden", "a POST needs the Origin of the console, or Authorization")
+        return None
+
+    def given_cookie(self, headers: Headers) -> bytes:
+        """Return the value of our cookie in a request; empty without one."""
+        name = self.cookie.encode()
+        for each in headers.get(b"cookie", b"").split(b";"):
+            key, _, value = each.strip().partition(b"=")
+            if key == name:
+                return value
+        return b""
+
+
+def bearer(headers: Headers) -> bytes | None:
+    """Return the credential in `Authorization`; None without one."""
+    given = headers.get(b"authorization")
+    if given is None or given[: len(_SCHEME)].lower() != _SCHEME:
+        return None
+    return given[len(_SCHEME) :].strip()
+
+
+class TokenAccess(ConsoleAccess):
+    """The token of a console, for programs and browsers on this machine."""
+
+    def __init__(self, *, port: int, safety: Safety | None = None) -> None:
+        """*port* is that of the console; *safety* has the names of the guard that it is beside, if there is one."""
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._secret = secrets.token_urlsafe(TOKEN_BYTES)
+        self._safety = safety
+        # Cookies do not belong to a port: two consoles must not replace each other's.
+        self.cookie = f"assay_console_{port}"
+        self._hosts = {b"%s:%d" % (name, port) for name in (b"127.0.0.1", b"localhost", b"[::1]")}
+
+    def is_ours(self, host: bytes) -> bool:
+        """Whether *host* is a name of this console."""
+        if self._safety is not None:
+            return self._safety.allows(host, None)
+        return host.lower() in self._hosts
+
+    async def denied(self, scope: dict[str, Any], headers: Headers) -> AccessDenied | None:
+        """Return why a request has no access; None if it has."""
+        client = scope.get("client")
+        if client is None or not is_loopback(str(client[0])):
+            return AccessDenied(403, "forbidden", "only clients on this machine; configure [auth] for others")
+        given = bearer(headers)
+        if given is not None and compare_digest(given, self.token.encode()):
+            return None
+        if compare_digest(self.given_cookie(headers), self._secret.encode()):
+            return None
+        return AccessDenied(401, "login", "open the address with the token that the console printed", "token")
+
+    def visit(self, token: str) -> str | None:
+        """Return the value of the cookie for the first visit with *token*; None if the token is wrong."""
+        good = compare_digest(token.encode(errors="replace"), self.token.encode())
+        return self._secret if good else None
+
+
+class GateAccess(ConsoleAccess):
+    """Some principals of a guard with authentication. A browser signs in once, and its key is verified each time."""
+
+    open_page = True
+
+    def __init__(self, gate: Gate, safety: Safety, port: int, names: Collection[str]) -> None:
+        """*names* are the principals that have access: a console shows the messages of all of them."""
+        self._gate, self._safety, self._names = gate, safety, frozenset(names)
+        self.cookie = f"assay_console_{port}"
+        self._visits: dict[bytes, bytes] = {}
+        """The `Authorization` of each signed-in browser, by its cookie."""
+
+    def is_ours(self, host: bytes) -> bool:
+        """Whether *host* is a name of the guard."""
+        return self._safety.allows(host, None)
+
+    async def denied(self, scope: dict[str, Any], headers: Headers) -> AccessDenied | None:
+        """Return why a request has no access; None if it has."""
+        del scope
+        given = headers.get(b"authorization") or self._visits.get(self.given_cookie(headers))
+        if given is not None and await self._admits(given):
+            return None
+        return AccessDenied(401, "login", "sign in with a key of the guard that auth.console names", "bearer")
+
+    async def _admits(self, authorization: bytes) -> bool:
+        found = self._gate.known(authorization)
+        if found is None:
+            found = await self._gate.verify(authorization)
+        return isinstance(found, Principal) and found.name in self._names
+
+    def credential(self, headers: Headers) -> str:
+        """Return the `Authorization` of the request, or of the signed-in browser that sent it."""
+        given = headers.get(b"authorization") or self._visits.get(self.given_cookie(headers), b"")
+        return given.decode("latin-1")
+
+    def visit(self, token: str) -> str | None:
+        """Return None: a key of the guard does not belong in an address, which browsers and proxies record."""
+        del token
+        return None
+
+    async def login(self, headers: Headers) -> str | None:
+        """Return the value of the cookie for a request with a key; None if it is wrong."""
+        given = headers.get(b"authorization")
+        if given is None or not await self._admits(given):
+            return None
+        made = secrets.token_urlsafe(TOKEN_BYTES)
+        while len(self._visits) >= _MOST_VISITS:
+            del self._visits[next(iter(self._visits))]
+        self._visits[made.encode()] = given
+        return made
+
+    def logout(self, headers: Headers) -> None:
+        """Forget the browser that sent the request."""
+        self._visits.pop(self.given_cookie(headers), None)

@@ -1,0 +1,118 @@
+"""What a page lets a console do: export rows, write an exception, call a tool, start the demonstration."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from assay.console.api_values import (
+    ApiError,
+    ApiReply,
+    ApiRequest,
+    CallConfirmError,
+    CallFailedError,
+    CallWish,
+    ConsoleActions,
+    json_reply,
+)
+from assay.console.console_access import ConsoleAccess
+from assay.console.console_exports import Exporter, ExportFile, chosen_seqs
+from assay.console.console_state import ConsoleState, ServerFacts
+from assay.console.exception_text import exception_text
+from assay.records.live.filter_words import FilterError, FilterWords
+
+
+class ConsolePosts:
+    """The answers to requests that do something. What waits runs in a thread."""
+
+    def __init__(
+        self,
+        state: ConsoleState,
+        access: ConsoleAccess,
+        actions: ConsoleActions,
+        exporters: Mapping[str, Exporter],
+        server_of: Callable[[Any], ServerFacts],
+    ) -> None:
+        """*server_of* returns the server with a number, or raises `ApiError`."""
+        self._state, self._access, self._actions = state, access, actions
+        self._exporters, self._server_of = exporters, server_of
+
+    async def answer(self, request: ApiRequest) -> ApiReply:
+        """Return the answer to a POST. Raises `ApiError`."""
+        handler = _POSTS.get(request.path)
+        if handler is None:
+            raise ApiError(404, "unknown", "there is nothing here")
+        return await handler(self, request)
+
+    async def _export(self, request: ApiRequest) -> ApiReply:
+        exporter = self._exporters.get(str(request.value.get("format")))
+        if exporter is None:
+            raise ApiError(400, "invalid", f"format: expected one of {', '.join(self._exporters)}")
+        try:
+            words = FilterWords.parse(str(request.value.get("filter") or ""))
+            seqs = chosen_seqs(request.value.get("seqs"))
+        except (FilterError, ValueError) as error:
+            raise ApiError(400, "invalid", str(error)) from None
+        # Taken here: the store changes while a thread makes the file.
+        raw = self._state.store.raw_records(seqs)
+
+        def made() -> tuple[ExportFile, int]:
+            known = [(seq, orjson.loads(each)) for seq, each in raw if each is not None]
+            return exporter([each for each in known if words.wants(each[1])]), len(raw) - len(known)
+
+        file, missing = await asyncio.to_thread(made)
+        left_out = file.left_out + missing
+        headers = [(b"content-disposition", f'attachment; filename="assay-{file.ending}"'.encode())]
+        if left_out:
+            headers.append((b"assay-left-out", b"%d" % left_out))
+        return ApiReply(file.content, file.kind.encode(), headers=tuple(headers))
+
+    async def _exception(self, request: ApiRequest) -> ApiReply:
+        wanted = {**request.value}
+        if "server" in wanted:
+            wanted["server_name"] = self._server_of(wanted["server"]).name
+        try:
+            text, notes = exception_text(wanted, datetime.now(UTC).date())
+        except ValueError as error:
+            raise ApiError(400, "invalid", str(error)) from None
+        return json_reply({"toml": text, "file": "assay.toml", "notes": notes})
+
+    async def _call(self, request: ApiRequest) -> ApiReply:
+        value, call = request.value, self._actions.call
+        if call is None:
+            raise ApiError(404, "unknown", "this console cannot call tools")
+        server = self._server_of(value.get("server"))
+        tool, arguments = value.get("tool"), value.get("arguments", {})
+        if not isinstance(tool, str) or not isinstance(arguments, dict):
+            raise ApiError(400, "invalid", "expected tool, a string, and arguments, an object")
+        if not server.address:
+            why = "a server over STDIO belongs to its client: use assay call -- COMMAND"
+            raise ApiError(409, "unreachable", why if server.totals.state != "ended" else "its guard has ended")
+        given = value.get("authorization")
+        if not isinstance(given, str):
+            given = self._access.credential(request.headers)
+        wish = CallWish(server.address, tool, arguments, value.get("confirmed") is True, given)
+        try:
+            return json_reply(await asyncio.to_thread(call, wish))
+        except CallConfirmError as error:
+            raise ApiError(409, "confirm", str(error), annotations=error.annotations) from None
+        except CallFailedError as error:
+            raise ApiError(502, "failed", str(error)) from None
+
+    async def _demo(self, _: ApiRequest) -> ApiReply:
+        if self._actions.demo is None:
+            raise ApiError(404, "unknown", "this console has no demonstration")
+        try:
+            return json_reply({"server": await asyncio.to_thread(self._actions.demo)})
+        except CallFailedError as error:
+            raise ApiError(502, "failed", str(error)) from None
+
+
+_POSTS: Final[dict[str, Callable[[ConsolePosts, ApiRequest], Awaitable[ApiReply]]]] = {
+    "api/export": ConsolePosts._export,
+    "api/exception": ConsolePosts._exception,
+    "api/call": ConsolePosts._call,
+    "api/demo": ConsolePosts._demo,
+}

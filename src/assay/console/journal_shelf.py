@@ -1,0 +1,170 @@
+"""The journals on this machine that no live feed has: the end of each, and what is appended to it."""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from time import time, time_ns
+from typing import Final
+
+from assay.console.console_state import ConsoleSource
+from assay.records.journal import run_files, runs
+from assay.records.journal.runs import JournalRun
+from assay.records.live.feed_items import RECORD, FeedItem, item_of
+
+_MOST_RUNS: Final = 100
+"""Maximal runs whose journals are read, the newest first; each that grows has an open file."""
+
+_PAST_BYTES: Final = 4 << 20
+"""Bytes at the end of a journal that are read for what happened before: some 8,000 records."""
+
+_ALL_PAST_BYTES: Final = 48 << 20
+"""The same for all journals: as many records as a console keeps."""
+
+_GRACE: Final = 3.0
+"""Seconds that a running guard has to announce its journal on its feed, before the journal is read itself."""
+
+_SETTLED: Final = 10**9
+"""Nanoseconds after which another change of a directory has a different time."""
+
+_CHUNK: Final = 1 << 20
+
+_LONGEST_LINE: Final = 32 << 20
+"""Maximal bytes of a line, as of a feed."""
+
+
+class RunTail:
+    """The end of the journal of one run, and what is appended to it. Links are not followed."""
+
+    def __init__(self, run: JournalRun, past: int) -> None:
+        """Open the last file of *run*, at most *past* bytes before its end. Raises `OSError`."""
+        self.run = run
+        self.source = ConsoleSource(("run", run.name), "journal", runs.folder_name(run))
+        self._path = run.paths[-1]
+        self._descriptor = _opened(self._path)
+        size = os.fstat(self._descriptor).st_size
+        begin = max(0, size - past)
+        os.lseek(self._descriptor, begin, os.SEEK_SET)
+        self._rest = b""
+        self._skips = begin > 0
+        """Whether the first line is cut off."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether a process still writes it."""
+        return run_files.is_written(self._path)
+
+    def arrived(self) -> Iterator[FeedItem]:
+        """Yield the records that were written since the last call."""
+        while True:
+            while data := os.read(self._descriptor, _CHUNK):
+                yield from self._items(data)
+            if not self._turn():
+                return
+
+    def _items(self, data: bytes) -> Iterator[FeedItem]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            self._rest, self._skips = b"", True
+        for line in lines:
+            if self._skips:
+                self._skips = False
+                continue
+            item = item_of(line)
+            if item is not None and item.event == RECORD:
+                yield item
+
+    def _turn(self) -> bool:
+        """Continue with the next file of the run, if there is one."""
+        files = run_files.files_of(self._path)
+        later = [each for each in files if run_files.number_of(each) > run_files.number_of(self._path)]
+        if not later:
+            return False
+        with suppress(OSError):
+            descriptor = _opened(later[0])
+            os.close(self._descriptor)
+            self._descriptor, self._path, self._rest = descriptor, later[0], b""
+            return True
+        return False
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def _opened(path: str) -> int:
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path}: not a regular file")
+    return descriptor
+
+
+class JournalShelf:
+    """The journals of this machine that no feed has: finished runs, and those of guards without a feed."""
+
+    def __init__(self, directories: Callable[[], Iterable[str]]) -> None:
+        self._directories = directories
+        self.covered: set[str] = set()
+        """The runs that come from a feed."""
+        self._known: set[str] = set()
+        self._seen: dict[str, int] = {}
+        """When the directories were changed last."""
+        self._growing: list[RunTail] = []
+        self._past = _ALL_PAST_BYTES
+
+    def look_around(self) -> list[RunTail]:
+        """Return new journals to read, oldest first."""
+        found = [run for run in self._runs() if run.name not in self._known | self.covered]
+        now = time()
+        made = []
+        for run in sorted(found, key=runs.by_age, reverse=True)[:_MOST_RUNS]:
+            if run.is_written and now - run.began < _GRACE:
+                # Its guard may be about to announce it.
+                self._seen.pop(os.path.dirname(run.path), None)
+                continue
+            self._known.add(run.name)
+            made += self._tail(run)
+        return made[::-1]
+
+    def _tail(self, run: JournalRun) -> list[RunTail]:
+        past = min(_PAST_BYTES, max(0, self._past))
+        if not past and not run.is_written:
+            return []
+        self._past -= min(past, run.size)
+        # Another process may have removed it.
+        with suppress(OSError):
+            return [RunTail(run, past)]
+        return []
+
+    def keep(self, tail: RunTail) -> None:
+        """Follow a journal that still grows."""
+        if tail.grows and len(self._growing) < _MOST_RUNS:
+            self._growing.append(tail)
+        else:
+            tail.close()
+
+    @property
+    def growing(self) -> list[RunTail]:
+        """The journals that grow."""
+        return list(self._growing)
+
+    def drop(self, tail: RunTail) -> None:
+        """Follow a journal no longer."""
+        self._growing.remove(tail)
+        tail.close()
+
+    def _runs(self) -> Iterator[JournalRun]:
+        """Yield the runs of directories that have changed: a new name changes the time of its directory."""
+        for directory in self._directories():
+            with suppress(OSError):
+                changed = os.stat(directory).st_mtime_ns
+                if self._seen.get(directory) != changed:
+                    # One that was changed a moment ago is read again: its time may be that of two changes.
+                    self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0
+                    yield from runs.runs_in(directory)
+
+    def close(self) -> None:
+        """Close all files."""
+        for tail in self._growing:
+            tail.close()

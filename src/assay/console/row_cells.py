@@ -1,0 +1,188 @@
+"""Make the row of a record, and find the request that it belongs to. Bounded. No I/O, no clock."""
+
+from collections.abc import Hashable
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from assay.records.journal.reading import Record
+from assay.records.live.filter_words import verdicts_of
+
+MOST_CELLS: Final = 20
+"""Maximal rules, and places, of one row: a record lists as many findings."""
+
+_LONGEST: Final = 200
+"""Maximal characters of a text in a row. The guard cuts names before, but another program may have written a file."""
+
+_MOST_OPEN: Final = 20_000
+"""Maximal requests whose answers are awaited, and progress tokens."""
+
+_LARGEST_READ: Final = 64 << 10
+"""Maximal bytes of a message that is parsed for its progress token or its request."""
+
+_LARGEST_SIZE: Final = 1 << 40
+"""Bytes of a message at most, whatever a record claims."""
+
+_ANSWERS: Final = frozenset({"result", "error", "missing"})
+_PROGRESS: Final = "notifications/progress"
+_CANCELLED: Final = "notifications/cancelled"
+
+_ORDER: Final = ("repaired", "quarantined", "refused", "failed", "reported", "ok", "stopped", "passed")
+"""Which verdict word of a message is shown, if no other rule applies."""
+
+_Value = TypeVar("_Value")
+
+
+class BoundedMap(dict[Hashable, _Value]):
+    """A mapping that drops its oldest entry when it is full."""
+
+    def put(self, key: Hashable, value: _Value, most: int = _MOST_OPEN) -> None:
+        """Add an entry."""
+        if len(self) >= most and key not in self:
+            del self[next(iter(self))]
+        self[key] = value
+
+
+def seconds(ts: str, now: float) -> float:
+    """Return a time of a record in seconds since 1970; *now* if it is not a time."""
+    try:
+        return datetime.fromisoformat(ts).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return now
+
+
+def shown_verdicts(record: Record) -> list[str]:
+    """Return the verdict words of *record*; the first is the one to show."""
+    if record["status"] == "ok" and not record["metadata"].get("repairs"):
+        return ["ok"]
+    found = verdicts_of(record)
+    if "passed" in found:
+        first = "passed"
+    elif "quarantined" in found and record["metadata"].get("mode") == "audit":
+        first = "reported"
+    else:
+        first = next((each for each in _ORDER if each in found), "reported")
+    return [first, *sorted(found - {first})]
+
+
+def cut(value: Any) -> str | None:
+    """Return a text of a row, shortened; None for what is not a text."""
+    if not isinstance(value, str):
+        return None
+    return value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
+
+
+def ident(value: Any) -> str | int | float | None:
+    """Return the id of a message for a row."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else cut(value)
+
+
+def size(value: Any) -> int:
+    """Return a number of bytes, within what JSON can carry even as a sum."""
+    return min(max(0, value), _LARGEST_SIZE) if isinstance(value, int) else 0
+
+
+def faults(record: Record) -> list[dict[str, Any]]:
+    """Return the violations of *record* that are objects."""
+    listed = (record["error"] or {}).get("violations")
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def unique(found: list[dict[str, Any]], member: str) -> list[str]:
+    """Return a member of all violations, each value once."""
+    values = dict.fromkeys(cut(each.get(member)) or "" for each in found)
+    return [each for each in values if each][:MOST_CELLS]
+
+
+def frame_value(record: Record) -> Any:
+    """Return the message of *record* as a value; None if it is not recorded, large, or not JSON."""
+    frame = record["metadata"].get("frame")
+    if not isinstance(frame, str) or len(frame) > _LARGEST_READ:
+        return None
+    try:
+        return orjson.loads(frame)
+    except orjson.JSONDecodeError:
+        return None
+
+
+class RequestLinks:
+    """Finds the request of an answer, of progress and of a cancellation."""
+
+    def __init__(self) -> None:
+        self._requests: BoundedMap[int] = BoundedMap()
+        """The rows of open requests, by their id in the journal."""
+        self._by_ident: BoundedMap[int] = BoundedMap()
+        self._by_token: BoundedMap[int] = BoundedMap()
+
+    def of(self, record: Record, seq: int, talk: Hashable) -> int:
+        """Return the row of the request that the row *seq* belongs to, 0 if it is unknown; *talk* is its session."""
+        metadata = record["metadata"]
+        kind = metadata.get("kind")
+        if kind == "request":
+            return self._opened(record, seq, talk)
+        if kind in _ANSWERS:
+            return self._requests.pop(record["requestId"], 0)
+        if record["method"] == _PROGRESS or record["method"] == _CANCELLED:
+            return self._mentioned(record, talk)
+        return 0
+
+    def _opened(self, record: Record, seq: int, talk: Hashable) -> int:
+        metadata = record["metadata"]
+        self._requests.put(record["requestId"], seq)
+        frame = metadata.get("frame")
+        if isinstance(frame, str):
+            party = metadata.get("party")
+            self._by_ident.put((talk, party, _key(metadata.get("id"))), seq)
+            if "progressToken" in frame:
+                token = _member(_member(_member(frame_value(record), "params"), "_meta"), "progressToken")
+                self._by_token.put((talk, party, _key(token)), seq)
+        return seq
+
+    def _mentioned(self, record: Record, talk: Hashable) -> int:
+        params = _member(frame_value(record), "params")
+        party = record["metadata"].get("party")
+        if record["method"] == _CANCELLED:
+            return self._by_ident.get((talk, party, _key(_member(params, "requestId"))), 0)
+        asker = "server" if party == "client" else "client"
+        return self._by_token.get((talk, asker, _key(_member(params, "progressToken"))), 0)
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _key(value: Any) -> Hashable:
+    return value if isinstance(value, str | int | float) else None
+
+
+def cells(record: Record, seq: int, time: float, server: int, of: int) -> list[Any]:
+    """Return the cells of a row, in the order of `console_rows.COLUMNS`."""
+    metadata = record["metadata"]
+    kind = metadata.get("kind")
+    duration = record["durationMs"]
+    answers = kind in _ANSWERS
+    found = faults(record) if record["error"] else []
+    repeated = metadata.get("repeated")
+    return [
+        seq,
+        time,
+        server,
+        cut(metadata.get("session")) or "",
+        cut(metadata.get("party")),
+        cut(kind),
+        cut(record["method"]),
+        cut(metadata.get("tool")),
+        ident(metadata.get("id")),
+        of or None,
+        duration if answers else None,
+        None if answers else duration,
+        size(record["inputBytes"]),
+        size(record["outputBytes"]),
+        shown_verdicts(record),
+        unique(found, "rule"),
+        unique(found, "at"),
+        cut(metadata.get("principal")),
+        cut(metadata.get("revision")),
+        repeated if isinstance(repeated, int) else 1,
+    ]

@@ -1,0 +1,167 @@
+"""Sessions: the client, open requests, tasks and restarts of each. Bounded. No I/O, no clock."""
+
+from typing import Any, Final
+
+from assay.console.console_rows import SessionLine
+from assay.console.row_cells import cut, frame_value
+from assay.records.journal.reading import Record
+
+MOST_SESSIONS: Final = 1_000
+"""Maximal sessions; the one that was idle for longest is dropped."""
+
+_MOST_OPEN: Final = 200
+"""Maximal open requests of one session that are listed."""
+
+_MOST_CAPABILITIES: Final = 50
+
+_ANSWERS: Final = frozenset({"result", "error", "missing"})
+
+
+class SessionFacts:
+    """What is known of one session."""
+
+    __slots__ = (
+        "client", "findings", "first", "id", "last", "messages", "open", "restarts", "revision", "server", "session",
+        "state", "tasks", "tick", "why",
+    )  # fmt: skip
+
+    def __init__(self, ident: int, server: int, session: str, time: float) -> None:
+        self.id, self.server, self.session = ident, server, session
+        self.state, self.why, self.revision = "open", "", ""
+        self.client: dict[str, Any] = {}
+        self.messages = self.findings = self.tasks = self.restarts = self.tick = 0
+        self.open: dict[str, int] = {}
+        """The rows of open requests, by their id in the journal."""
+        self.first = self.last = time
+
+    def take(self, record: Record, seq: int, time: float) -> None:
+        """Count *record*."""
+        metadata = record["metadata"]
+        kind = metadata.get("kind")
+        self.messages += 1
+        self.last = max(self.last, time)
+        self.first = min(self.first, time)
+        if record["error"]:
+            self.findings += bool((record["error"] or {}).get("violations"))
+        revision = metadata.get("revision")
+        if isinstance(revision, str):
+            self.revision = cut(revision) or ""
+        restarts = metadata.get("restarts")
+        if isinstance(restarts, int):
+            self.restarts = restarts
+        if kind == "request":
+            # What was stopped gets its answer at once.
+            stopped = record["status"] == "refused" and metadata.get("passed") is not True
+            if not stopped and len(self.open) < _MOST_OPEN:
+                self.open[record["requestId"]] = seq
+            if record["method"] == "initialize":
+                self._introduce(record)
+        elif kind in _ANSWERS:
+            self.open.pop(record["requestId"], None)
+            self.tasks += _begins_task(record)
+
+    def _introduce(self, record: Record) -> None:
+        """Take the client's own name, if the message is recorded."""
+        value = frame_value(record)
+        params = value.get("params") if isinstance(value, dict) else None
+        if not isinstance(params, dict):
+            return
+        info, capabilities = params.get("clientInfo"), params.get("capabilities")
+        self.client = client_of(
+            {
+                **(info if isinstance(info, dict) else {}),
+                "capabilities": list(capabilities) if isinstance(capabilities, dict) else [],
+            }
+        )
+
+    def answer(self) -> SessionLine:
+        """Return the session for a page."""
+        return {
+            "id": self.id,
+            "server": self.server,
+            "session": self.session,
+            "state": self.state,
+            "why": self.why,
+            "client": self.client,
+            "revision": self.revision,
+            "messages": self.messages,
+            "findings": self.findings,
+            "open": len(self.open),
+            "openIds": list(self.open.values())[-20:],
+            "tasks": self.tasks,
+            "restarts": self.restarts,
+            "first": self.first,
+            "last": self.last,
+        }
+
+
+def _begins_task(record: Record) -> bool:
+    frame = record["metadata"].get("frame")
+    if not isinstance(frame, str) or '"task' not in frame:
+        return False
+    value = frame_value(record)
+    result = value.get("result") if isinstance(value, dict) else None
+    return isinstance(result, dict) and ("taskId" in result or isinstance(result.get("task"), dict))
+
+
+def client_of(row: Any) -> dict[str, Any]:
+    """Return what a client says about itself, as far as it is text."""
+    if not isinstance(row, dict) or not row:
+        return {}
+    listed = row.get("capabilities")
+    capabilities = [cut(each) for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+    return {
+        "name": cut(row.get("name")) or "",
+        "version": cut(row.get("version")) or "",
+        "capabilities": capabilities[:_MOST_CAPABILITIES],
+    }
+
+
+class SessionBoard:
+    """All sessions."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[tuple[int, str], SessionFacts] = {}
+        self._count = 0
+
+    def take(self, record: Record, seq: int, time: float, server: int, tick: int) -> None:
+        """Count *record*."""
+        found = self._session(server, cut(record["metadata"].get("session")) or "", time)
+        found.tick = tick
+        found.take(record, seq, time)
+
+    def take_event(self, data: dict[str, Any], server: int, time: float, tick: int) -> None:
+        """Take what a guard says about a session."""
+        found = self._session(server, cut(data.get("session")) or "", time)
+        found.tick = tick
+        closed = data.get("state") == "closed"
+        found.state, found.why = ("closed" if closed else "open"), cut(data.get("why")) or ""
+        if closed:
+            found.open.clear()
+        found.client = client_of(data.get("client")) or found.client
+        found.revision = cut(data.get("revision")) or found.revision
+
+    def end(self, server: int, tick: int) -> None:
+        """The guard of *server* has ended, and all of its sessions."""
+        for found in self._sessions.values():
+            if found.server == server and found.state == "open":
+                found.state, found.tick = "closed", tick
+                found.open.clear()
+
+    def _session(self, server: int, session: str, time: float) -> SessionFacts:
+        key = (server, session)
+        found = self._sessions.get(key)
+        if found is None:
+            if len(self._sessions) >= MOST_SESSIONS:
+                del self._sessions[min(self._sessions, key=lambda each: self._sessions[each].last)]
+            self._count += 1
+            found = self._sessions[key] = SessionFacts(self._count, server, session, time)
+        return found
+
+    def changed(self, tick: int) -> list[SessionLine]:
+        """Return the sessions that have changed since *tick*."""
+        return [each.answer() for each in self._sessions.values() if each.tick > tick]
+
+    def answer(self) -> list[SessionLine]:
+        """Return all sessions, newest first."""
+        return [each.answer() for each in sorted(self._sessions.values(), key=lambda one: -one.last)]

@@ -1,0 +1,159 @@
+"""Who gets at a console: only this user's browser and programs, with the token."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kit.consoles import RunningConsole, console
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningConsole]:
+    """Return a console without guards."""
+    with tempfile.TemporaryDirectory() as state, console(Path(state)) as found:
+        yield found
+
+
+@pytest.fixture
+def browser(running: RunningConsole) -> Iterator[httpx.Client]:
+    """Return a browser that has opened the address once."""
+    with httpx.Client(base_url=running.base, trust_env=False) as client:
+        assert client.get(running.address).status_code == 303
+        yield client
+
+
+@pytest.fixture
+def stranger(running: RunningConsole) -> Iterator[httpx.Client]:
+    """Return a browser without the token."""
+    with httpx.Client(base_url=running.base, trust_env=False) as client:
+        yield client
+
+
+def test_the_first_visit_sets_a_strict_cookie(running: RunningConsole, stranger: httpx.Client) -> None:
+    found = stranger.get(running.address)
+    assert (found.status_code, found.headers["location"]) == (303, "/")
+    name, *traits = found.headers["set-cookie"].split("; ")
+    assert set(traits) == {"HttpOnly", "SameSite=Strict", "Path=/"}
+    assert running.token not in name
+    page = stranger.get("/")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+
+
+def test_every_answer_has_the_headers_of_safety(browser: httpx.Client, stranger: httpx.Client) -> None:
+    answers = [browser.get(path) for path in ("/", "assets/app.js", "api/state", "api/none", "api/rows")]
+    for each in (*answers, stranger.get("/"), stranger.get("api/state")):
+        assert each.headers["content-security-policy"] == CSP
+        assert each.headers["x-content-type-options"] == "nosniff"
+        assert each.headers["referrer-policy"] == "no-referrer"
+        assert each.headers["cache-control"] in {"no-store", "no-cache"}
+        assert "access-control-allow-origin" not in each.headers
+
+
+@pytest.mark.parametrize(
+    "path", ["", "api/state", "api/rows", "api/events", "assets/app.js", "?token=wrong", "?token="]
+)
+def test_without_the_token_nothing_is_shown(stranger: httpx.Client, path: str) -> None:
+    found = stranger.get(path)
+    assert found.status_code == 401
+    assert "set-cookie" not in found.headers
+
+
+def test_the_page_without_the_token_says_what_to_do(stranger: httpx.Client) -> None:
+    found = stranger.get("")
+    assert "Open the address that `assay console` printed" in found.text
+    assert found.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1"},
+        {"Host": "127.0.0.1:1"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_other_hosts_and_origins_are_refused(browser: httpx.Client, headers: dict[str, str]) -> None:
+    """A page on another port of this machine sends our cookie, too: ports do not make a site."""
+    found = browser.get("api/state", headers=headers)
+    assert (found.status_code, found.json()["error"]["code"]) == (403, "forbidden")
+
+
+def test_a_link_on_another_page_opens_the_console(running: RunningConsole, browser: httpx.Client) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert browser.get("/", headers=headers).status_code == 200
+
+
+def test_a_post_needs_our_origin_and_json(running: RunningConsole, browser: httpx.Client) -> None:
+    own = {"Origin": running.base.rstrip("/")}
+    body = {"rule": "contract/input"}
+    assert browser.post("api/exception", json=body).status_code == 403
+    assert browser.post("api/exception", json=body, headers={"Origin": "http://localhost:1"}).status_code == 403
+    assert browser.post("api/exception", data={"rule": "a"}, headers=own).status_code == 400
+    assert browser.post("api/exception", json=body, headers=own).status_code == 200
+    assert browser.post("api/exception", json=[], headers=own).status_code == 400
+    assert (
+        browser.post("api/exception", content=b"{", headers={**own, "Content-Type": "application/json"}).status_code
+        == 400
+    )
+
+
+def test_a_large_body_is_refused(running: RunningConsole) -> None:
+    assert running.post("api/export", {"filter": "a" * (1 << 20)}).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["assets/", "assets/../console/console_app.py", "assets/%2e%2e/py.typed", "assets//etc/passwd", "assets/none.js"],
+)
+def test_only_files_of_the_page_are_served(running: RunningConsole, path: str) -> None:
+    assert running.http.get(path).status_code == 404
+
+
+def test_a_file_that_is_known_is_not_sent_again(running: RunningConsole) -> None:
+    first = running.http.get("assets/app.js")
+    assert first.headers["content-type"] == "text/javascript; charset=utf-8"
+    again = running.http.get("assets/app.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("DELETE", "api/state", 405),
+        ("GET", "api/none", 404),
+        ("GET", "none", 404),
+        ("GET", "api/messages/1", 404),
+        ("GET", "api/messages/x", 404),
+        ("GET", "api/rows?after=x", 400),
+        ("GET", "api/contracts?server=9", 404),
+        ("HEAD", "api/events", 405),
+        ("HEAD", "api/state", 200),
+    ],
+)
+def test_requests_that_are_not_in_the_contract_get_an_error(
+    running: RunningConsole, method: str, path: str, status: int
+) -> None:
+    assert running.http.request(method, path).status_code == status
+
+
+def test_the_port_is_only_open_on_this_machine(running: RunningConsole) -> None:
+    assert httpx.URL(running.base).host == "127.0.0.1"
+
+
+def test_an_answer_is_compressed_if_the_client_accepts_it(running: RunningConsole) -> None:
+    small = running.http.get("api/state", headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in small.headers

@@ -1,0 +1,223 @@
+"""The store of a console: its bounds, and a page that reads slowly."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from assay.console.console_rows import COLUMNS
+from assay.console.console_state import MOST_SERVERS, ConsoleSource, ConsoleState
+from assay.console.event_stream import MOST_BEHIND, ChangeSignal, EventStream
+from assay.console.finding_board import MOST_GROUPS, TrendBuckets
+from assay.console.message_view import message_answer
+from assay.console.performance_board import MOST_LINES
+from assay.console.row_store import RowStore
+from assay.console.session_board import MOST_SESSIONS
+from assay.records.live.feed_items import RECORD, FeedItem
+from kit.consoles import parsed
+
+SOURCE = ConsoleSource("test", "file", "test.jsonl")
+
+
+def record(number: int = 1, **changes: Any) -> dict[str, Any]:
+    """Return a record; *changes* replace members, those of the metadata too."""
+    metadata = {"schemaVersion": "1", "party": "client", "kind": "request", "id": number, "server": "lib"}
+    made = {
+        "ts": "2026-11-15T22:39:04.000000Z",
+        "requestId": f"r{number}",
+        "transport": "stdio",
+        "route": "stdio",
+        "method": "tools/call",
+        "status": "ok",
+        "durationMs": 1.5,
+        "inputBytes": 10,
+        "outputBytes": 10,
+        "error": None,
+        "metadata": metadata,
+    }
+    for name, value in changes.items():
+        (made if name in made else metadata)[name] = value
+    return made
+
+
+def fed(state: ConsoleState, records: Iterator[dict[str, Any]]) -> ConsoleState:
+    """Return *state* after it has taken *records*."""
+    for each in records:
+        state.take(SOURCE, FeedItem(RECORD, each), 0.0)
+    return state
+
+
+def refused(number: int, at: str, **changes: Any) -> dict[str, Any]:
+    """Return a record with a finding."""
+    error = {"code": "INVALID_TOOL_INPUT", "violations": [{"rule": "contract/input", "at": at}]}
+    return record(number, status="refused", error=error, **changes)
+
+
+def test_rows_and_details_are_bounded_and_counted() -> None:
+    store = RowStore(most_rows=100, most_bytes=1_000)
+    for number in range(1, 251):
+        assert store.add([number], b"x" * 30, 0) == number
+    assert (store.newest, len(store.after(0))) == (250, store.newest - store.oldest + 1)
+    assert 98 <= len(store.after(0)) <= 100
+    assert store.dropped_rows == store.oldest - 1
+    assert store.record(store.oldest) is None
+    kept = [seq for seq, raw in store.raw_records(None) if raw is not None]
+    assert (len(kept), kept[-1]) == (33, 250)
+    assert store.dropped_rows + store.dropped_details >= 250 - 100
+
+
+def test_one_record_beyond_the_limit_leaves_nothing_behind() -> None:
+    store = RowStore(most_rows=10, most_bytes=100)
+    store.add([1], b"x" * 1_000, 0)
+    store.add([2], b"{}", 0)
+    assert (store.record(1), store.record(2)) == (None, {})
+
+
+def test_random_names_of_a_peer_do_not_grow_the_memory() -> None:
+    state = fed(
+        ConsoleState(most_rows=1_000),
+        (
+            refused(each, f"/params/arguments/x{each}", tool=f"t{each}", server=f"s{each % 900}", session=f"c{each}")
+            for each in range(3 * MOST_GROUPS)
+        ),
+    )
+    assert len(state.findings.answer()) <= MOST_GROUPS + 1
+    assert state.dropped["groups"] > 0
+    assert len(state.sessions.answer()) == MOST_SESSIONS
+    assert len(state.servers(0.0)) == MOST_SERVERS
+    assert len(state.performance.answer()) <= MOST_LINES + 1
+
+
+def test_a_record_of_another_program_makes_a_short_row() -> None:
+    long = "x" * 100_000
+    changes = dict.fromkeys(("method", "tool", "session", "revision", "id"), long)
+    state = fed(ConsoleState(), iter([record(1, **changes, party=[], repeated="many", inputBytes=10**18)]))
+    row = dict(zip(COLUMNS, state.store.row(1) or (), strict=True))
+    assert len(orjson.dumps(row)) < 2_000
+    assert (row["party"], row["repeated"], row["in"]) == (None, 1, 1 << 40)
+
+
+def test_progress_and_cancellation_belong_to_their_request() -> None:
+    def message(number: int, method: str, params: dict[str, Any], **more: Any) -> dict[str, Any]:
+        frame = orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params}).decode()
+        return record(number, method=method, frame=frame, **more)
+
+    state = fed(
+        ConsoleState(),
+        iter(
+            [
+                message(7, "tools/call", {"_meta": {"progressToken": "p"}}),
+                message(8, "tools/call", {}),
+                message(0, "notifications/progress", {"progressToken": "p"}, party="server", kind="notification"),
+                message(0, "notifications/cancelled", {"requestId": 8}, kind="notification", id=None),
+                message(0, "notifications/cancelled", {"requestId": 99}, kind="notification", id=None),
+                record(7, kind="result", party="server"),
+            ]
+        ),
+    )
+    assert [row[9] for row in map(orjson.loads, state.store.after(0))] == [1, 2, 1, 2, None, 1]
+    assert (state.store.related(6), state.store.related(5)) == ([1, 3, 6], [5])
+
+
+def test_a_repaired_message_shows_what_was_delivered() -> None:
+    frame = '{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no"}}'
+    repairs = [
+        {"op": "replace", "path": "/error/code", "value": -32602, "was": -32002},
+        {"op": "replace", "path": "/error/message"},
+    ]
+    state = fed(ConsoleState(), iter([record(1, frame=frame, repairs=repairs, kind="error", party="server")]))
+    message = message_answer(state, 1)
+    assert message is not None
+    assert message["delivered"]["state"] == "changed"
+    assert orjson.loads(message["delivered"]["text"] or "")["error"] == {"code": -32602, "message": "no"}
+    assert any("1 changed value" in each for each in message["notes"])
+    assert message["row"][14] == ["repaired", "ok"]
+
+
+def test_a_trend_keeps_its_counts_whatever_the_time() -> None:
+    trend = TrendBuckets(1_000.0)
+    times = [1_000.0, 1_047.0, 1_048.0, 5_000.0, 10.0, 1e9]
+    for each in times:
+        trend.add(each)
+    answer = trend.answer()
+    assert sum(answer["counts"]) == len(times)
+    assert len(answer["counts"]) <= 48
+
+
+# ── slow pages ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Page:
+    """A page that reads only when it is asked to."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.reads = asyncio.Event()
+        self.has_more = asyncio.Event()
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Take one part of the stream, and then wait as a connection with a full buffer does."""
+        self.sent.append(message["body"])
+        self.has_more.set()
+        if message["more_body"]:
+            await self.reads.wait()
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of events so far."""
+        return [kind for kind, _, _ in parsed(iter(b"".join(self.sent).decode().split("\n")))]
+
+
+@pytest.mark.parametrize("rows", [MOST_BEHIND + 2_001, MOST_BEHIND])
+def test_a_page_that_is_too_slow_is_asked_to_load_again(rows: int) -> None:
+    async def scenario() -> list[str]:
+        state, signal, page = ConsoleState(), ChangeSignal(), Page()
+        fed(state, iter([record()]))
+        stream = EventStream(state, "epoch", 0, 0, servers=list)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(stream.run(page.send, gone, signal))
+        await page.has_more.wait()
+        fed(state, (record(each) for each in range(rows)))
+        signal.changed()
+        page.reads.set()
+        if rows <= MOST_BEHIND:
+            signal.end()
+        await asyncio.wait_for(task, 30)
+        return page.kinds()
+
+    found = asyncio.run(scenario())
+    assert found[0] == "rows"
+    assert found[-1] == ("reset" if rows > MOST_BEHIND else "bye")
+
+
+def test_a_page_that_is_gone_ends_its_stream() -> None:
+    async def scenario() -> None:
+        stream = EventStream(ConsoleState(), "epoch", 0, 0, servers=list)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(stream.run(Page().send, gone, ChangeSignal()))
+        gone.set_result(None)
+        await asyncio.wait_for(task, 30)
+
+    asyncio.run(scenario())
+
+
+def test_rates_are_sent_again_while_they_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.console.event_stream.RATES_PACE", 0.01)
+    rates = iter([[{"callsPerMinute": 2}], [{"callsPerMinute": 1}], [{"callsPerMinute": 0}]])
+
+    async def scenario() -> list[str]:
+        state, signal, page = fed(ConsoleState(), iter([record()])), ChangeSignal(), Page()
+        page.reads.set()
+        stream = EventStream(state, "epoch", 1, 0, servers=lambda: next(rates))
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(stream.run(page.send, gone, signal))
+        while page.kinds().count("servers") < 3:
+            page.has_more.clear()
+            await asyncio.wait_for(page.has_more.wait(), 30)
+        signal.end()
+        await asyncio.wait_for(task, 30)
+        return page.kinds()
+
+    assert asyncio.run(scenario())[-1] == "bye"
+    assert next(rates, None) is None
