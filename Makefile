@@ -16,7 +16,7 @@ SDK := .venvs/sdk
 BENCH := .venvs/bench
 SERVERS := .venvs/servers
 OLD_SERVERS := .venvs/servers_v1
-NODE_MODULES := $(patsubst %,tests/%/node_modules,clients conformance real_servers reports)
+NODE_MODULES := $(patsubst %,tests/%/node_modules,browser clients conformance real_servers reports)
 COMPAT := compat/pyproject.toml compat/assay_mcp_compat.pth $(wildcard compat/src/mcp/*.py)
 # Empty where there is no npm, or no Node.js that the client runs on. The suite brings its own.
 NPM := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)

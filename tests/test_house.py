@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "assay"
 
 LAYERS = (
-    *("base", "spec", "rules", "engine", "contracts", "ladder", "core"),
+    *("base", "web", "spec", "rules", "engine", "contracts", "ladder", "core"),
     *("lock", "guard", "settings", "records", "edges", "assets", "api", "cli"),
 )
 """Each package imports only packages to its left."""

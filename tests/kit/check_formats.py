@@ -156,6 +156,19 @@ def of_markdown(text: str) -> Iterator[Read]:
             yield Read(file, int(more[1]), rule, more[2] or "")
 
 
+def page_data(text: str) -> Any:
+    """Return the data in the page of an HTML report."""
+    [data] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(data)
+
+
+def of_html(text: str) -> Iterator[Read]:
+    """Of each group of findings the page has up to three messages."""
+    for message in page_data(text)["messages"]:
+        for each in message["findings"]:
+            yield Read(message["file"], message["line"], each["rule"], each["at"])
+
+
 READERS: dict[str, Reader] = {
     name.removeprefix("of_"): each for name, each in list(globals().items()) if name.startswith("of_")
 }
@@ -178,4 +191,6 @@ def parsed(name: str, text: str) -> Any:
         return json.loads(text)
     if name == "ndjson":
         return [json.loads(line) for line in text.splitlines()]
+    if name == "html":
+        return page_data(text)
     return ET.fromstring(text) if name == "junit" else text  # noqa: S314 - our own

@@ -82,6 +82,8 @@ def test_every_recorded_conversation_in_every_format(
     found = found_in(reports)
     # A group lists its first ten places, so only small groups have all of them.
     listed = {name: {(each.file, each.rule) for each in every} for name, every in found.items()}
+    # A group of the page has findings of all files, and up to three messages.
+    assert {rule for _, rule in listed.pop("html")} == {rule for _, rule in listed["ndjson"]}
     for name, each in listed.items():
         assert each == listed["ndjson"], name
     counts = json.loads(reports["json"])
@@ -329,7 +331,7 @@ def test_a_link_stays_and_a_device_is_not_replaced(tmp_path: Path) -> None:
     [
         (["--output", "sarif"], "expected FORMAT=FILE"),
         (["--output", "sraif=x"], "did you mean sarif?"),
-        (["--output", "html=x"], "there are text, json"),
+        (["--output", "pdf=x"], "there are text, json"),
         (["--output", "json=-"], "--format json writes to standard output"),
         (["--output", "json=none/x"], "cannot write none/x: No such file or directory"),
         (["--output", "json=."], "cannot write .: Is a directory"),

@@ -57,6 +57,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="report",
         help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
     )
+    add_judging(parser)
+    parser.set_defaults(run=run)
+
+
+def add_judging(parser: argparse.ArgumentParser) -> None:
+    """Add the options that change how messages are judged."""
     parser.add_argument(
         "--revision",
         metavar="REVISION",
@@ -70,7 +76,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--policy", action="store_true", help="judge by the policy of the settings, as a guard does")
     add_preview(parser)
     add_settings(parser)
-    parser.set_defaults(run=run)
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -114,12 +119,16 @@ def _revision(name: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Judge the files; return the exit status."""
+    return judged_files(args)[0]
+
+
+def judged_files(args: argparse.Namespace) -> tuple[int, str]:
+    """Judge the files and write the reports; return the exit status, and what a report sums up in a sentence."""
     settings = _settings(args)
     use_drafts(args, settings)
     wrong = None if args.revision is None else _no_revision(args.revision)
     if wrong is not None:
-        print(f"assay check: {wrong}", file=sys.stderr)
-        return 2
+        return _refuse(args, "", wrong), ""
     from assay.cli.reports.report_outputs import ReportFileError
     from assay.cli.reports.reporting import Reporting, ReportUsageError
 
@@ -127,9 +136,9 @@ def run(args: argparse.Namespace) -> int:
     policy = _policy(settings) if args.policy else None
     try:
         with Reporting(args, settings) as reporting:
-            return _judged(args, reporting, settings, policy, extensions)
+            return _judged(args, reporting, settings, policy, extensions), reporting.summary
     except (ReportUsageError, ReportFileError) as error:
-        return _refuse("", str(error))
+        return _refuse(args, "", str(error)), ""
 
 
 def _judged(
@@ -144,17 +153,17 @@ def _judged(
     worst = 2 if passed_over else 0
     for line in passed_over:
         reporting.pass_over()
-        _refuse("", line)
+        _refuse(args, "", line)
     for index, piece in enumerate(pieces):
-        _progress(index, len(pieces), piece.name)
+        _progress(args, index, len(pieces), piece.name)
         worst = max(worst, _check(args, piece, reporting, settings, policy, extensions))
     stale = reporting.stale()
     for entry in stale:
-        _say(f"assay check: {args.baseline}: no longer found: {entry}")
+        _say(f"assay {args.chosen}: {args.baseline}: no longer found: {entry}")
     worst = max(worst, 1 if stale and args.fail_on_stale else 0)
     wrong = reporting.write_known()
     for line in [*([wrong] if wrong else []), *reporting.close(2 if wrong else worst, passed_over)]:
-        worst = _refuse("", line)
+        worst = _refuse(args, "", line)
     return worst
 
 
@@ -226,24 +235,24 @@ def _check(
     except (OSError, TranscriptError) as error:
         reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error.args[0])
         reporting.end(error=reason)
-        return _refuse(name, reason)
+        return _refuse(args, name, reason)
     remarks = list(evidence.remarks())
     for line in remarks:
-        _say(f"assay check: {name}: {line}")
+        _say(f"assay {args.chosen}: {name}: {line}")
     if not judged:
         # A build whose recorder failed must not pass.
         reason = f"nothing to judge{evidence.remedy()}"
         reporting.end(remarks=remarks, error=reason)
-        return _refuse(name, reason)
+        return _refuse(args, name, reason)
     reporting.end(evidence.revision, remarks, is_partial=evidence.is_partial)
     # A missing or unjudged message could have failed the build.
     return 1 if failed else 2 if evidence.is_partial and args.fail_on != "never" else 0
 
 
-def _refuse(name: str, reason: str | None) -> int:
+def _refuse(args: argparse.Namespace, name: str, reason: str | None) -> int:
     """Print why a file cannot be judged, after its *name* if there is one; return the exit status."""
     sys.stdout.flush()
-    _say(f"assay check: {name and f'{name}: '}{reason}")
+    _say(f"assay {args.chosen}: {name and f'{name}: '}{reason}")
     return 2
 
 
@@ -254,10 +263,10 @@ def _fails(level: str, message: CheckedMessage) -> bool:
     return any(counts(level, each) for each in message.findings)
 
 
-def _progress(index: int, total: int, name: str) -> None:
+def _progress(args: argparse.Namespace, index: int, total: int, name: str) -> None:
     """Show which file is being read, if there are several and stderr is a terminal."""
     if total > 1 and sys.stderr.isatty():
-        text = f"assay check: {index + 1} of {total}: {_plain(name[-60:])}"
+        text = f"assay {args.chosen}: {index + 1} of {total}: {_plain(name[-60:])}"
         print(f"\r\x1b[K{text}\r", end="", file=sys.stderr, flush=True)
 
 

@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     "demo": ("demo",),
     "call": ("call",),
     "check": ("check",),
+    "report": ("report",),
     "card": ("card",),
     "journal": ("journal",),
     "top": ("top",),

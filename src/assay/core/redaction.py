@@ -136,11 +136,16 @@ class Redactor:
     for an invalid one.
     """
 
-    __slots__ = ("_extra", "_remembered")
+    __slots__ = ("_extra", "_patterns", "_remembered")
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
+        self._patterns = tuple(patterns)
         self._extra = _matcher(patterns)
         self._remembered: Callable[[str], bool] = lru_cache(4096)(self._is_secret)
+
+    def __reduce__(self) -> tuple[type["Redactor"], tuple[tuple[str, ...]]]:
+        """Return how another process makes the same one: from its patterns, which compile there."""
+        return Redactor, (self._patterns,)
 
     def is_secret(self, name: str) -> bool:
         """Whether *name* is that of a secret. Peers choose names, so a long one is not cached."""

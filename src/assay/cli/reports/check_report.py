@@ -68,6 +68,11 @@ class CheckReport(ABC):
         self.write = output.write
         self.output = output
 
+    @property
+    def summary(self) -> str:
+        """The report in one sentence, after `close`; "" if it has none."""
+        return ""
+
     @abstractmethod
     def begin(self, name: str) -> None:
         """Start the file *name*."""

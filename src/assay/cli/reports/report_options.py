@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-FORMATS: Final = ("text", "json", "ndjson", "sarif", "junit", "github", "gitlab", "markdown")
+FORMATS: Final = ("text", "json", "ndjson", "sarif", "junit", "github", "gitlab", "markdown", "html")
 """The names of all formats. Apart from the modules that write them, because every `--help` needs the names."""
 
 

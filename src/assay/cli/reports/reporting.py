@@ -57,9 +57,10 @@ class Reporting:
             raise ReportUsageError(str(error)) from None
 
     def _open(self, args: argparse.Namespace, options: ReportOptions) -> None:
-        shown = TerminalOutput() if args.format == "text" else StandardOutput()
-        self._outputs.append(shown)
-        self._reports.append(report_of(args.format, options, shown))
+        if args.format is not None:
+            shown = TerminalOutput() if args.format == "text" else StandardOutput()
+            self._outputs.append(shown)
+            self._reports.append(report_of(args.format, options, shown))
         for name, path in args.output:
             file = OutputFile(path)
             self._outputs.append(file)
@@ -116,6 +117,11 @@ class Reporting:
             except ReportFileError as error:
                 output.abandon()
                 yield str(error)
+
+    @property
+    def summary(self) -> str:
+        """The run in one sentence, if a report has one and is complete; "" otherwise."""
+        return next((each.summary for each in self._reports if each.summary), "")
 
     def write_known(self) -> str | None:
         """Write the new baseline, if one is asked for. Return why it cannot be written; None if it was."""
@@ -183,7 +189,7 @@ def _read(path: str) -> tuple[BaselineEntry, ...]:
         raise ReportUsageError(f"{path}: {error}") from None
 
 
-_LINKED: Final = frozenset({"json", "sarif", "github", "markdown"})
+_LINKED: Final = frozenset({"json", "sarif", "github", "markdown", "html"})
 """Formats with links to the documentation."""
 
 

@@ -21,7 +21,7 @@ _LARGEST_POINTER: Final = 1000
 """Maximal characters of a place to search for. A longer one is cut in reports."""
 
 
-class _Fault(NamedTuple):
+class TextFault(NamedTuple):
     """A fault in a text: the positions where the faulty part starts and ends."""
 
     text: str
@@ -37,12 +37,12 @@ def excerpt_lines(verdict: Verdict, violation: Violation, redactor: Redactor, st
     return _drawn(fault, style, indent)
 
 
-def _fault(verdict: Verdict, violation: Violation, redactor: Redactor) -> _Fault | None:
+def _fault(verdict: Verdict, violation: Violation, redactor: Redactor) -> TextFault | None:
     frame = verdict.frame
     if verdict.kind in {"missing", "blank"} or not 0 < len(frame) <= _LONGEST or not _is_pointer(violation.at):
         return None
-    if violation.rule in _POSITIONS:
-        return _unreadable(frame, violation, redactor)
+    if violation.rule in POSITIONS:
+        return unreadable_fault(frame, violation, redactor)
     try:
         text = redactor.frame(frame.decode(), verdict.value)
         place = located(text, steps(violation.at), last=violation.rule == "syntax/duplicate-key")
@@ -51,7 +51,7 @@ def _fault(verdict: Verdict, violation: Violation, redactor: Redactor) -> _Fault
         return None
     # The whole of a string, a number or a word; of an object or array, which lacks something, the opening bracket.
     is_whole = place.is_there and text[place.start] not in "{["
-    return _Fault(text, place.start, place.end if is_whole else place.start + 1)
+    return TextFault(text, place.start, place.end if is_whole else place.start + 1)
 
 
 def _is_pointer(at: str) -> bool:
@@ -59,7 +59,7 @@ def _is_pointer(at: str) -> bool:
     return len(at) <= _LARGEST_POINTER and at[:1] in {"", "/"}
 
 
-_POSITIONS: Final = frozenset({"syntax/json", "syntax/utf8", "syntax/surrogate", "syntax/number", "syntax/bom",
+POSITIONS: Final = frozenset({"syntax/json", "syntax/utf8", "syntax/surrogate", "syntax/number", "syntax/bom",
                                "framing/carriage-return"})  # fmt: skip
 """Rules about text that is not a JSON value: the fault has a position, and no place."""
 
@@ -67,7 +67,8 @@ _AS_TEXT: Final = "the text "
 """How a violation begins that shows the text itself."""
 
 
-def _unreadable(frame: bytes, violation: Violation, redactor: Redactor) -> _Fault | None:
+def unreadable_fault(frame: bytes, violation: Violation, redactor: Redactor) -> TextFault | None:
+    """Return the fault in a frame that is not JSON; None if its position is unknown, or all of the text is wrong."""
     if violation.found.startswith(_AS_TEXT):
         return None
     text = redactor.unreadable(frame.decode(errors="replace"))
@@ -79,7 +80,7 @@ def _unreadable(frame: bytes, violation: Violation, redactor: Redactor) -> _Faul
         at = 0
     else:
         at = _error_position(text)
-    return None if at < 0 else _Fault(text, min(at, len(text)), at + 1)
+    return None if at < 0 else TextFault(text, min(at, len(text)), at + 1)
 
 
 def _error_position(text: str) -> int:
@@ -90,7 +91,7 @@ def _error_position(text: str) -> int:
     return -1
 
 
-def _drawn(fault: _Fault, style: Style, indent: int) -> list[str]:
+def _drawn(fault: TextFault, style: Style, indent: int) -> list[str]:
     width = style.width - indent
     start, end = _window(fault, width)
     shown = [plain(each) for each in (fault.text[start : fault.start], fault.text[fault.start : end])]
@@ -103,7 +104,7 @@ def _drawn(fault: _Fault, style: Style, indent: int) -> list[str]:
     return [f"{margin}{head}{before}{after}{tail}", f"{margin}{caret}"]
 
 
-def _window(fault: _Fault, width: int) -> tuple[int, int]:
+def _window(fault: TextFault, width: int) -> tuple[int, int]:
     """Return the positions between which the text is shown."""
     # Two ellipses of up to three columns each.
     room = max(10, width - 6)

@@ -1,0 +1,93 @@
+"""``assay report``: judge recorded conversations, and write one HTML page about them."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from assay.cli.check import add_judging, add_source
+from assay.cli.ci import LEVELS
+
+_EPILOG = """\
+The page has everything in it: it loads nothing, and opens without a server. Secrets are masked.
+
+Exit status: 0 the page was written; 1 a finding counts by --fail-on; 2 a file could not be read, or the page could not
+be written.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``report``."""
+    parser = subparsers.add_parser(
+        "report",
+        help="make an HTML page of recorded conversations",
+        description=(
+            "Judge recorded conversations, and write one HTML page: findings with their messages, timelines, "
+            "response times, sizes and tools."
+        ),
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="as for assay check; - for standard input")
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="page",
+        metavar="FILE",
+        default="assay-report.html",
+        help="the page to write; - for standard output (default: %(default)s)",
+    )
+    add_source(parser)
+    parser.add_argument(
+        "--fail-on",
+        choices=LEVELS,
+        default="never",
+        help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
+    )
+    parser.add_argument("--baseline", metavar="FILE", help="findings in FILE are known, and do not count by --fail-on")
+    parser.add_argument("--docs-url", metavar="URL", help="the address of Assay's docs directory, for links to rules")
+    add_judging(parser)
+    parser.set_defaults(run=run, all=False, messages=False, write_baseline=None, fail_on_stale=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the page; return the exit status."""
+    from assay.cli.check import judged_files
+
+    is_printed = args.page == "-"
+    args.format = "html" if is_printed else None
+    args.output = [] if is_printed else [("html", args.page)]
+    if not is_printed and _is_input(args):
+        return _say(f"{args.page}: the page would replace a recording", 2)
+    status, sentence = judged_files(args)
+    if not sentence:
+        # The reason is printed already.
+        return status or 2
+    size = "" if is_printed else f" ({_size(os.stat(args.page).st_size)})"
+    return _say(f"{'standard output' if is_printed else args.page}{size}: {sentence}", status)
+
+
+def _is_input(args: argparse.Namespace) -> bool:
+    """Whether the page would replace a file to judge, also one in a directory."""
+    if not os.path.isfile(args.page):
+        return False
+    from assay.cli.evidence_files import found
+
+    page = os.path.realpath(args.page)
+    pieces = (piece for name in args.files for piece in found(name).pieces)
+    return any(os.path.realpath(piece.name) == page for piece in pieces)
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"
+
+
+def _say(line: str, status: int) -> int:
+    """Print a line on stderr; return *status*."""
+    from assay.base.printable import plain
+
+    print(plain(f"assay report: {line}"), file=sys.stderr)
+    return status

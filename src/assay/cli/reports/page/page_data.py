@@ -1,0 +1,216 @@
+"""The data of the page, as JSON: made of one digest, after the last file. No I/O, no clock."""
+
+from typing import Any, Final
+
+from assay import __version__
+from assay.base.errors import CanonicalError
+from assay.cli.reports.check_findings import SEVERITY
+from assay.cli.reports.check_report import FileEnd, ReportOptions, RunEnd
+from assay.cli.reports.page.histograms import PRECISION
+from assay.cli.reports.page.page_digest import EXCERPT, MOST_LARGEST, WHOLE, PageDigest
+from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_name
+from assay.cli.reports.page.page_talks import MORE_WITH_FINDINGS, MOST_ROWS
+from assay.cli.reports.page.page_tools import CHARACTERS_A_TOKEN
+from assay.cli.reports.page.page_verdict import messages_of, page_verdict
+from assay.cli.reports.page.smallest import rank
+from assay.cli.reports.page.source_links import source_link
+from assay.rules import RULES
+
+_MOST_TEXT: Final = 8_000_000
+"""Characters of all messages on a page; later samples then have no text."""
+
+_UNJUDGEABLE: Final = frozenset({
+    "contract/schema", "contract/remote-ref", "contract/unknown-dialect", "contract/schema-size", "contract/unjudged",
+    "contract/schema-cost", "contract/schema-cycle",
+})  # fmt: skip
+"""Rules whose findings mean that calls of the tool, or some of them, are not checked against its schema."""
+
+
+def page_data(digest: PageDigest, options: ReportOptions, ended: RunEnd, made: str | None) -> dict[str, Any]:
+    """Return everything that the page shows; *made* is the time of making, None to leave it out."""
+    groups = sorted(digest.groups, key=_by_weight)
+    messages = _Messages(digest)
+    shown = [_group(key, group, messages) for key, group in groups]
+    listed = sum(group.count for _, group in groups)
+    return {
+        "generator": {"version": __version__, "made": made},
+        "verdict": page_verdict(digest),
+        "totals": _totals(digest),
+        "period": digest.period,
+        "timed": digest.timed,
+        "revisions": sorted(digest.revisions.items(), key=lambda each: (-each[1], each[0])),
+        "servers": sorted(server for server, _ in digest.servers),
+        "files": [_file(each) for each in digest.files],
+        "moreFiles": dict(digest.more_files),
+        "remarks": list(ended.remarks),
+        "stale": [str(each) for each in ended.stale],
+        "rules": {name: _rule(name, options) for name in sorted(digest.rules)},
+        "groups": shown,
+        "leftOut": digest.rules.total() - listed,
+        "messages": messages.shown,
+        **_talks(digest),
+        "methods": _figures(digest),
+        "methodsArePartial": digest.figures.is_partial,
+        "largest": [
+            {"size": -size, "file": file, "line": line, "party": party, "title": title}
+            for size, file, line, party, title in digest.largest[:MOST_LARGEST]
+        ],
+        "tools": _tools(digest, [(key, group) for key, group in groups]),
+        "toolsArePartial": digest.tools.is_partial,
+        "activity": {"width": digest.activity.width, "points": digest.activity.as_json()},
+        "limits": {
+            "precision": round(PRECISION, 3),
+            "rows": MOST_ROWS + MORE_WITH_FINDINGS,
+            "excerpt": EXCERPT,
+            "whole": WHOLE,
+            "charactersPerToken": CHARACTERS_A_TOKEN,
+        },
+    }
+
+
+def _by_weight(item: tuple[PageGroupKey, PageGroup]) -> tuple[Any, ...]:
+    key, group = item
+    return key.is_known, SEVERITY.index(key.level), -group.count, group.first, key.key
+
+
+def _totals(digest: PageDigest) -> dict[str, Any]:
+    outcomes = digest.outcomes
+    return {
+        "messages": messages_of(digest),
+        "good": outcomes["good"],
+        "reported": outcomes["report"],
+        "quarantined": outcomes["aside"],
+        "refused": outcomes["refused"],
+        "unanswered": outcomes["missing"],
+        "findings": digest.rules.total(),
+        "error": digest.levels["error"],
+        "warning": digest.levels["warning"],
+        "note": digest.levels["note"],
+        "known": digest.known,
+        "bytes": digest.bytes,
+        "conversations": digest.conversations.count,
+        "conversationsAreExact": digest.conversations.is_exact,
+    }
+
+
+def _file(file: FileEnd) -> dict[str, Any]:
+    counts = file.counts
+    return {
+        "name": file.name,
+        "revision": file.revision,
+        "messages": counts.messages,
+        "good": counts["good"],
+        "reported": counts["report"],
+        "quarantined": counts["aside"],
+        "refused": counts["refused"],
+        "unanswered": counts["missing"],
+        "isComplete": file.error is None and not file.is_partial,
+        "remarks": list(file.remarks),
+        "error": file.error,
+    }
+
+
+def _rule(name: str, options: ReportOptions) -> dict[str, Any]:
+    rule = RULES[name]
+    error = CanonicalError.to_jsonrpc_error(rule.code)
+    effect = rule.action if rule.is_draft else f"{rule.action}; as an error {error['code']} “{error['message']}”"
+    return {
+        "id": name,
+        "asks": rule.asks,
+        "why": rule.why,
+        "source": rule.source.replace("{revision}", "(the revision in use)"),
+        "sourceUrl": source_link(rule.source, None),
+        "fix": rule.fix,
+        "example": rule.example,
+        "effect": effect,
+        "page": options.page_of(name),
+    }
+
+
+# ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Messages:
+    """The sample messages of all groups, each once."""
+
+    def __init__(self, digest: PageDigest) -> None:
+        self.shown: list[dict[str, Any]] = []
+        self._numbers: dict[int, int] = {}
+        self._whole = dict(digest.whole)
+        self._room = _MOST_TEXT
+
+    def number(self, sample: PageSample) -> int:
+        """Return the number of a message, which is added if it is new."""
+        if sample.ident not in self._numbers:
+            self._numbers[sample.ident] = len(self.shown)
+            self.shown.append(self._with_text(sample))
+        return self._numbers[sample.ident]
+
+    def _with_text(self, sample: PageSample) -> dict[str, Any]:
+        whole = self._whole.get(sample.ident)
+        shown = sample.message
+        if whole is not None and self._room > len(whole["text"]):
+            spans = whole["spans"]
+            findings = [
+                each if spans[number] is None else {**each, "span": spans[number]}
+                for number, each in enumerate(shown["findings"])
+            ]
+            shown = {**shown, "text": whole["text"], "cut": whole["cut"], "findings": findings}
+        self._room -= len(shown["text"])
+        return shown if self._room >= 0 else {**shown, "text": "", "cut": False, "absent": "budget"}
+
+
+def _group(key: PageGroupKey, group: PageGroup, messages: _Messages) -> dict[str, Any]:
+    ident = group_name(key)
+    samples = [[messages.number(each), each.finding] for each in group.shown_samples()]
+    facts = {"id": ident, "level": key.level, "known": key.is_known, "samples": samples}
+    return facts | key.key._asdict() | group.as_json()
+
+
+# ── conversations, figures, tools ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _talks(digest: PageDigest) -> dict[str, Any]:
+    chosen = {**dict(digest.faulty_talks), **dict(digest.talks)}
+    ordered = sorted(chosen.items(), key=lambda each: (-each[1].findings, each[0]))
+    return {
+        "talks": [talk.as_json(f"{rank(*key):016x}") for key, talk in ordered],
+        "talksArePartial": digest.talks.is_partial,
+    }
+
+
+def _figures(digest: PageDigest) -> list[dict[str, Any]]:
+    listed = [key._asdict() | figures.as_json() for key, figures in digest.figures]
+    return sorted(listed, key=lambda each: (-(each["requests"] + each["notifications"]), each["method"], each["tool"]))
+
+
+def _tools(digest: PageDigest, groups: list[tuple[PageGroupKey, PageGroup]]) -> list[dict[str, Any]]:
+    figures = {(key.server, key.tool): each for key, each in digest.figures if key.method == "tools/call"}
+    shown = []
+    for (server, name), tool in digest.tools:
+        own = [(key, group) for key, group in groups if _is_about(key, server, name)]
+        used = figures.get((server, name))
+        shown.append({
+            "server": server,
+            "name": name,
+            **tool.as_json(),
+            "calls": 0 if used is None else used.requests,
+            "errors": 0 if used is None else used.errors + used.failed,
+            "p95": None if used is None or not used.latency.count else round(used.latency.quantile(0.95)),
+            "findings": sum(group.count for _, group in own),
+            "problems": _problems(own),
+        })  # fmt: skip
+    return sorted(shown, key=lambda each: (each["server"], -each["calls"], each["name"]))
+
+
+def _is_about(key: PageGroupKey, server: str, name: str) -> bool:
+    return key.key.server == server and (key.key.tool == name or key.key.entry == f"tool {name}")
+
+
+def _problems(own: list[tuple[PageGroupKey, PageGroup]]) -> list[dict[str, Any]]:
+    """Return why a tool is withheld, or cannot be judged."""
+    found: dict[str, list[str]] = {}
+    for key, _ in own:
+        if key.key.entry and (key.level == "error" or key.key.rule in _UNJUDGEABLE):
+            found.setdefault("withheld" if key.level == "error" else "not judgeable", []).append(key.key.rule)
+    return [{"what": what, "rules": sorted(set(rules))} for what, rules in found.items()]

@@ -1,0 +1,385 @@
+"""
+What the HTML report keeps of all messages: counts, histograms, and samples. No I/O, no clock.
+
+Memory is bounded, whatever the input. Digests of parts can be merged: the result is the same as that of one digest over
+everything, as long as the messages of a conversation are in one part, or in several in their order.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from assay.base.verdict import Party, Verdict
+from assay.cli.reports.check_findings import LONGEST_NAME, SEVERITY, CheckedMessage, CheckFinding, cut
+from assay.cli.reports.check_report import FileEnd
+from assay.cli.reports.page.histograms import TimeBuckets
+from assay.cli.reports.page.method_figures import MethodFigures
+from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_key, group_rank
+from assay.cli.reports.page.page_talks import PageTalk
+from assay.cli.reports.page.page_tools import PageTool, listed_tools
+from assay.cli.reports.page.shown_message import message_text, shown_message
+from assay.cli.reports.page.smallest import DistinctCount, Smallest, rank
+from assay.cli.terminal.verdicts import title
+from assay.core.redaction import Redactor
+from assay.spec.methods import revisions_of
+
+MOST_GROUPS: Final = 1000
+"""Groups of findings that a page has: some 10 KB each, with their samples."""
+
+EXCERPT: Final = 4000
+"""Characters of a sample message, if it is not one of those that are kept in full."""
+
+MOST_WHOLE: Final = 100
+WHOLE: Final = 48_000
+"""Messages that are kept in full, and the characters of each. Longer ones are cut, even of these."""
+
+MOST_TALKS: Final = 100
+MOST_FAULTY_TALKS: Final = 50
+"""Conversations that are kept, and further ones with findings."""
+
+MOST_METHODS: Final = 300
+"""Pairs of method and tool with figures of their own, for each server."""
+
+MOST_TOOLS: Final = 500
+MOST_FILES: Final = 1000
+MOST_LARGEST: Final = 10
+MOST_SERVERS: Final = 50
+
+_MOST_REVISIONS: Final = 50
+
+_LATEST: Final = 1e11
+"""Seconds since 1970 that are still a time. Recordings have anything."""
+
+
+class NameMask:
+    """Masks secrets in names and titles, which repeat. It can be sent to another process."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.redactor = redactor
+        self._masked: Callable[[str], str] = lru_cache(4096)(redactor.text)
+
+    def __call__(self, name: str) -> str:
+        """Return a name that a peer chose, short and without secrets."""
+        return self._masked(cut(name, LONGEST_NAME))
+
+    def text(self, text: str) -> str:
+        """Return a text of limited length without secrets."""
+        return self.redactor.text(text)
+
+    def __reduce__(self) -> tuple[type["NameMask"], tuple[Redactor]]:
+        return NameMask, (self.redactor,)
+
+
+class FigureKey(NamedTuple):
+    """What has figures of its own."""
+
+    server: str
+    party: str
+    """The sender of the request or notification."""
+    method: str
+    tool: str
+
+
+class LargeMessage(NamedTuple):
+    """One of the largest messages; the largest is the smallest of them."""
+
+    minus_size: int
+    file: str
+    line: int
+    party: str
+    title: str
+
+
+class PageDigest:
+    """Everything that the page shows."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._name = NameMask(redactor)
+        self.outcomes: Counter[str] = Counter()
+        self.levels: Counter[str] = Counter()
+        """Findings by level, without those that the baseline has."""
+        self.known = 0
+        self.rules: Counter[str] = Counter()
+        self.stopped: Counter[str] = Counter()
+        """Messages that enforcing stops, by what they are."""
+        self.withheld: dict[str, DistinctCount] = {}
+        """Entries of lists that enforcing removes, by kind."""
+        self.revisions: Counter[str] = Counter()
+        self.bytes = 0
+        self.timed = 0
+        """Messages that have a time."""
+        self.period: tuple[float, float] | None = None
+        """Milliseconds since 1970 of the first and the last message."""
+        self.activity = TimeBuckets()
+        self.conversations = DistinctCount()
+        self.servers: Smallest[str, None] = Smallest(MOST_SERVERS)
+        self.groups: Smallest[PageGroupKey, PageGroup] = Smallest(MOST_GROUPS)
+        self.whole: Smallest[int, dict[str, Any]] = Smallest(MOST_WHOLE)
+        """Texts of messages in full, by the rank of the message."""
+        self.talks: Smallest[tuple[str, str, int], PageTalk] = Smallest(MOST_TALKS)
+        self.faulty_talks: Smallest[tuple[str, str, int], PageTalk] = Smallest(MOST_FAULTY_TALKS)
+        self.figures: Smallest[FigureKey, MethodFigures] = Smallest(MOST_METHODS)
+        self.tools: Smallest[tuple[str, str], PageTool] = Smallest(MOST_TOOLS)
+        self.largest: list[LargeMessage] = []
+        self.files: list[FileEnd] = []
+        self.more_files: Counter[str] = Counter()
+        """The number of further files, and of those with problems."""
+
+    # ── one message ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, message: CheckedMessage) -> None:
+        """Add one message, with or without findings."""
+        verdict, seconds = message.judged.verdict, message.judged.time
+        is_timed = seconds is not None and 0 <= seconds < _LATEST
+        micros = round(seconds * 1e6) if is_timed and seconds is not None else None
+        time = None if micros is None else micros / 1000
+        self._count(message, verdict)
+        if time is not None:
+            self._seen_at(time, has_findings=bool(message.findings))
+        self._figure(message, verdict, micros)
+        self._talk(message, time)
+        for name, tool in listed_tools(verdict):
+            self._tool(message, name, tool)
+        if message.findings:
+            self._find(message, time)
+
+    def _count(self, message: CheckedMessage, verdict: Verdict) -> None:
+        is_missing = verdict.kind == "missing"
+        self.outcomes["missing" if is_missing else message.outcome] += 1
+        if verdict.revision is not None and (
+            verdict.revision in self.revisions or len(self.revisions) < _MOST_REVISIONS
+        ):
+            self.revisions[verdict.revision] += 1
+        if not is_missing:
+            self.bytes += len(verdict.frame)
+            self._measure(message, verdict)
+        if message.outcome == "refused" and not is_missing:
+            self.stopped[_stopped(verdict)] += 1
+        for entry in verdict.quarantined:
+            self.withheld.setdefault(entry.kind, DistinctCount(1024)).add(rank(message.server, entry.name))
+
+    def _measure(self, message: CheckedMessage, verdict: Verdict) -> None:
+        size = -len(verdict.frame)
+        if len(self.largest) == MOST_LARGEST and size > self.largest[-1].minus_size:
+            return
+        shown = LargeMessage(size, message.file, message.judged.line, str(verdict.party), self._title(verdict))
+        self.largest = sorted([*self.largest, shown])[:MOST_LARGEST]
+
+    def _seen_at(self, time: float, *, has_findings: bool) -> None:
+        self.timed += 1
+        first, last = self.period or (time, time)
+        self.period = (min(first, time), max(last, time))
+        self.activity.add(int(time), has_findings=has_findings)
+
+    def _title(self, verdict: Verdict) -> str:
+        return self._name.text(title(verdict))
+
+    # ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _figure(self, message: CheckedMessage, verdict: Verdict, micros: int | None) -> None:
+        took = _latency(verdict, micros)
+        method = verdict.method
+        tool = verdict.tool
+        key = FigureKey(
+            message.server,
+            str(_asker(verdict)),
+            f"({verdict.kind})" if method is None else self._name(method),
+            "" if tool is None else self._name(tool),
+        )
+        figures = self.figures.get(key)
+        if figures is None:
+            # Methods of the protocol come first: a peer can invent any number of others.
+            priority = (0 if not key.tool and revisions_of(key.method) else 1, rank(*key))
+            if not self.figures.admits(priority):
+                return
+            figures = MethodFigures()
+            self.figures.put(key, priority, figures)
+        figures.add(verdict, len(message.findings), took)
+
+    def _tool(self, message: CheckedMessage, name: str, tool: dict[str, Any]) -> None:
+        key = (message.server, self._name(name))
+        found = self.tools.get(key)
+        if found is None:
+            priority = (rank(*key),)
+            if not self.tools.admits(priority):
+                return
+            found = PageTool()
+            self.tools.put(key, priority, found)
+        found.add((message.file, message.judged.line), tool, self._name.text)
+
+    # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _talk(self, message: CheckedMessage, time: float | None) -> None:
+        key = (message.file, message.server, message.judged.conversation)
+        known, faulty = self.talks.get(key), self.faulty_talks.get(key)
+        if known is None and faulty is None:
+            ranked = rank(*key)
+            self.conversations.add(ranked)
+            if message.server and self.servers.get(message.server) is None:
+                self._server(message.server)
+            known = self._kept(self.talks, key, ranked)
+        if faulty is None and message.findings:
+            faulty = self._kept(self.faulty_talks, key, rank(*key))
+            if faulty is not None:
+                faulty.is_since_finding = True
+        for talk in (known, faulty):
+            if talk is not None:
+                talk.add(message, time, lambda: self._title(message.judged.verdict), self._name)
+
+    @staticmethod
+    def _kept(
+        talks: Smallest[tuple[str, str, int], PageTalk], key: tuple[str, str, int], ranked: int
+    ) -> PageTalk | None:
+        if not talks.admits((ranked,)):
+            return None
+        talk = PageTalk(*key)
+        talks.put(key, (ranked,), talk)
+        return talk
+
+    def _server(self, server: str) -> None:
+        priority = (rank(server),)
+        if self.servers.admits(priority):
+            self.servers.put(server, priority, None)
+
+    # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _find(self, message: CheckedMessage, time: float | None) -> None:
+        ident = _ident(message)
+        samples = _Samples(self, message, ident, time)
+        self._keep_whole(message, ident)
+        for number, finding in enumerate(message.findings):
+            self.rules[finding.violation.rule] += 1
+            if finding.is_known:
+                self.known += 1
+            else:
+                self.levels[finding.level] += 1
+            self._group(finding, number, ident, time, samples)
+
+    def _group(self, finding: CheckFinding, number: int, ident: int, time: float | None, samples: "_Samples") -> None:
+        key = group_key(finding)
+        group = self.groups.get(key)
+        if group is None:
+            priority = (SEVERITY.index(finding.level), group_rank(key))
+            if not self.groups.admits(priority):
+                return
+            group = PageGroup()
+            self.groups.put(key, priority, group)
+        is_first = group.add(finding, ident, time)
+        is_sample = group.samples.get(ident) is None and group.samples.admits((ident,))
+        if not is_first and not is_sample:
+            return
+        sample = samples.of(number)
+        if sample is None:
+            return
+        if is_first:
+            group.first_sample = sample
+        if is_sample:
+            group.samples.put(ident, (ident,), sample)
+
+    def _keep_whole(self, message: CheckedMessage, ident: int) -> None:
+        """Keep the whole text of a long message, if it is one of those: by level, then by rank, as samples are."""
+        priority = (min(SEVERITY.index(each.level) for each in message.findings), ident)
+        if len(message.judged.verdict.frame) > EXCERPT and self.whole.admits(priority):
+            findings: list[dict[str, Any]] = [{"at": each.violation.at} for each in message.findings]
+            text = message_text(message.judged.verdict, self._name.redactor, WHOLE, findings)
+            spans = [each.get("span") for each in findings]
+            self.whole.put(ident, priority, {**text, "spans": spans})
+
+    def shown(self, message: CheckedMessage, time: float | None) -> dict[str, Any]:
+        """Return a message for the page."""
+        return shown_message(message, self._title(message.judged.verdict), time, self._name.redactor, EXCERPT)
+
+    # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def end(self, ended: FileEnd) -> None:
+        """Add a file that was judged."""
+        if len(self.files) < MOST_FILES:
+            self.files.append(ended)
+            return
+        self.more_files["files"] += 1
+        self.more_files["problems"] += ended.error is not None or ended.is_partial
+
+    def merge(self, other: "PageDigest") -> None:
+        """Add everything of *other*, which has later files, or other conversations of the same ones."""
+        for name in ("outcomes", "levels", "rules", "stopped", "revisions", "more_files"):
+            getattr(self, name).update(getattr(other, name))
+        for name in ("known", "bytes", "timed"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.period is not None:
+            own = self.period or other.period
+            self.period = (min(own[0], other.period[0]), max(own[1], other.period[1]))
+        for kind, entries in other.withheld.items():
+            self.withheld.setdefault(kind, DistinctCount(1024)).merge(entries)
+        self.activity.merge(other.activity)
+        self.conversations.merge(other.conversations)
+        self.servers.merge(other.servers, _same)
+        self.groups.merge(other.groups, PageGroup.merge)
+        self.whole.merge(other.whole, _same)
+        self.talks.merge(other.talks, PageTalk.merge)
+        self.faulty_talks.merge(other.faulty_talks, PageTalk.merge)
+        self.figures.merge(other.figures, MethodFigures.merge)
+        self.tools.merge(other.tools, PageTool.merge)
+        self.largest = sorted([*self.largest, *other.largest])[:MOST_LARGEST]
+        for each in other.files:
+            self.end(each)
+
+
+class _Samples:
+    """The samples of one message, which is made for the page only if one of its findings is kept."""
+
+    def __init__(self, digest: PageDigest, message: CheckedMessage, ident: int, time: float | None) -> None:
+        self._digest, self._message, self._ident, self._time = digest, message, ident, time
+        self._shown: dict[str, Any] | None = None
+
+    def of(self, number: int) -> PageSample | None:
+        """Return the finding with this number; None if the page does not have it."""
+        if self._shown is None:
+            self._shown = self._digest.shown(self._message, self._time)
+        return PageSample(self._ident, self._shown, number) if number < len(self._shown["findings"]) else None
+
+
+def _same(_: object, __: object) -> None:
+    """Keep the first of two equal values."""
+
+
+def _ident(message: CheckedMessage) -> int:
+    """Return the rank of a message, by which samples are chosen."""
+    judged = message.judged
+    return rank(message.file, judged.line, judged.conversation, judged.verdict.party, judged.verdict.kind,
+                title(judged.verdict), judged.verdict.frame[:1024])  # fmt: skip
+
+
+def _asker(verdict: Verdict) -> Party:
+    if verdict.exchange is not None:
+        return verdict.exchange.asker
+    return verdict.party.other if verdict.kind in {"result", "error", "missing"} else verdict.party
+
+
+def _latency(verdict: Verdict, micros: int | None) -> int | None:
+    """Return the microseconds since the request of an answer; None if they are unknown. A request notes its time."""
+    exchange = verdict.exchange
+    if exchange is None or micros is None:
+        return None
+    if verdict.kind == "request":
+        exchange.asked_at = micros
+        return None
+    took = micros - exchange.asked_at
+    # Without the time of the request it is minus infinity; a clock that was set back gives less than 0.
+    return int(took) if verdict.kind in {"result", "error"} and took >= 0 else None
+
+
+_STOPPED: Final = {
+    "request": "refused request",
+    "notification": "refused notification",
+    "result": "refused result",
+    "error": "refused error",
+    "blank": "blank line",
+    "unreadable": "unreadable message",
+}
+
+
+def _stopped(verdict: Verdict) -> str:
+    if verdict.kind == "request" and verdict.method == "tools/call":
+        return "refused call"
+    return _STOPPED.get(verdict.kind, "refused message")

@@ -1,0 +1,143 @@
+"""Conversations as a page shows them: who sent what and when, up to a limit. No I/O."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from assay.base.message import params_of
+from assay.base.verdict import Party
+from assay.cli.reports.check_findings import CheckedMessage
+from assay.cli.reports.page.page_groups import group_key, group_name
+
+MOST_ROWS: Final = 250
+"""Rows of one conversation that a page has: more than most conversations, and more than a reader looks at."""
+
+MORE_WITH_FINDINGS: Final = 50
+"""Further rows, for messages with findings only."""
+
+_OUTCOME: Final = 6
+_ANSWER: Final = 7
+"""The columns of a row with the outcome, and with the answer."""
+
+_MOST_NAMES: Final = 3
+"""Groups of findings that a row names."""
+
+Row = list[Any]
+"""
+Line, milliseconds since 1970, sender (c or s), kind, title, bytes, outcome, the same of the answer or None, and the
+names of the groups of its findings.
+"""
+
+
+class PageTalk:
+    """One conversation. Its messages are added in their order."""
+
+    __slots__ = (
+        *("client", "file", "findings", "first", "is_since_finding", "last", "left", "messages", "number", "open"),
+        *("peer", "revision", "rows", "server", "stopped"),
+    )
+
+    def __init__(self, file: str, server: str, number: int, *, is_since_finding: bool = False) -> None:
+        self.file, self.server, self.number = file, server, number
+        self.client = ""
+        """The name and version of the client."""
+        self.peer = ""
+        """The name and version of the server."""
+        self.revision: str | None = None
+        self.messages = self.findings = self.stopped = 0
+        self.first: float | None = None
+        self.last: float | None = None
+        """Milliseconds since 1970 of the first and the last message."""
+        self.rows: list[Row] = []
+        self.open: dict[tuple[Party, object], Row] = {}
+        """Requests in `rows` without an answer."""
+        self.left = 0
+        """Messages beyond the limit."""
+        self.is_since_finding = is_since_finding
+        """Whether it has only the messages from the first one with a finding on."""
+
+    def add(
+        self, message: CheckedMessage, time: float | None, title: Callable[[], str], name: Callable[[str], str]
+    ) -> None:
+        """Add the next message. *title* returns its title, *name* masks a name."""
+        verdict, kind = message.judged.verdict, message.judged.verdict.kind
+        self.messages += kind != "missing"
+        self.findings += len(message.findings)
+        self.stopped += message.outcome in {"refused", "aside"}
+        self.revision = verdict.revision or self.revision
+        if time is not None:
+            self.first = time if self.first is None else min(self.first, time)
+            self.last = time if self.last is None else max(self.last, time)
+        if verdict.method in _INTRODUCTIONS:
+            self._introduce(verdict.kind, verdict.value, name)
+        outcome = "missing" if kind == "missing" else message.outcome
+        names = list(dict.fromkeys(group_name(group_key(each)) for each in message.findings[:_MOST_NAMES]))
+        head = [message.judged.line, time]
+        ident = verdict.value.get("id") if isinstance(verdict.value, dict) else None
+        if kind in {"result", "error"} and isinstance(ident, str | int):
+            asked = self.open.pop((verdict.party.other, ident), None)
+            if asked is not None:
+                asked[_ANSWER] = [*head, kind, len(verdict.frame), outcome, names]
+                return
+        if not self._has_room(has_findings=bool(message.findings)):
+            self.left += 1
+            return
+        row: Row = [*head, str(verdict.party)[0], kind, title(), len(verdict.frame), outcome, None, names]
+        self.rows.append(row)
+        if kind == "request" and isinstance(ident, str | int):
+            self.open[verdict.party, ident] = row
+
+    def _has_room(self, *, has_findings: bool) -> bool:
+        return len(self.rows) < MOST_ROWS + (MORE_WITH_FINDINGS if has_findings else 0)
+
+    def _introduce(self, kind: str, value: Any, name: Callable[[str], str]) -> None:
+        if kind == "request":
+            self.client = self.client or _introduced(params_of(value).get("clientInfo"), name)
+        elif kind == "result" and isinstance(value, dict) and isinstance(value.get("result"), dict):
+            self.peer = self.peer or _introduced(value["result"].get("serverInfo"), name)
+
+    def merge(self, other: "PageTalk") -> None:
+        """Add the messages of a later part of the same conversation."""
+        self.messages += other.messages
+        self.findings += other.findings
+        self.stopped += other.stopped
+        self.client, self.peer = self.client or other.client, self.peer or other.peer
+        self.revision = other.revision or self.revision
+        times = [each for each in (self.first, self.last, other.first, other.last) if each is not None]
+        self.first, self.last = min(times, default=None), max(times, default=None)
+        self.left += other.left
+        for row in other.rows:
+            if self._has_room(has_findings=row[_OUTCOME] != "good"):
+                self.rows.append(row)
+            else:
+                self.left += 1 + (row[_ANSWER] is not None)
+        self.open |= other.open
+
+    def as_json(self, ident: str) -> dict[str, Any]:
+        """Return the conversation for a page."""
+        return {
+            "id": ident,
+            "file": self.file,
+            "server": self.server,
+            "number": self.number,
+            "client": self.client,
+            "peer": self.peer,
+            "revision": self.revision,
+            "messages": self.messages,
+            "findings": self.findings,
+            "stopped": self.stopped,
+            "period": None if self.first is None else [self.first, self.last],
+            "rows": self.rows,
+            "left": self.left,
+            "since": self.is_since_finding,
+        }
+
+
+_INTRODUCTIONS: Final = frozenset({"initialize", "server/discover"})
+
+
+def _introduced(info: Any, name: Callable[[str], str]) -> str:
+    """Return the name and version of a peer; "" if it has none."""
+    if not isinstance(info, dict):
+        return ""
+    words = [info.get("name"), info.get("version")]
+    return " ".join(name(each) for each in words if isinstance(each, str))

@@ -1,0 +1,121 @@
+/** Findings and messages as people see them: what is wrong, where, by which rule, and what to do. */
+
+import { code, element, link } from "./dom.js";
+import { jsonView } from "./json_tree.js";
+import { bytes, clock, counted, number, time } from "./text.js";
+
+const LEVELS = { error: "error", warning: "warning", note: "note" };
+
+/** Return the level of a finding as a small label; its colour only repeats the word. */
+export function levelBadge(level) {
+  return element("span", { class: `badge badge-${LEVELS[level] ?? "note"}` }, LEVELS[level] ?? level);
+}
+
+const OUTCOMES = {
+  good: ["✓", "valid", "good"],
+  report: ["!", "reported", "warning"],
+  aside: ["✗", "entries quarantined", "error"],
+  refused: ["✗", "refused", "error"],
+  missing: ["?", "never answered", "warning"],
+};
+
+/** Return the outcome of a message as a mark, with its meaning for screen readers. */
+export function outcomeMark(outcome) {
+  const [mark, meaning, tone] = OUTCOMES[outcome] ?? ["·", outcome, "note"];
+  return element("span", { class: `mark tone-${tone}`, title: meaning, role: "img", "aria-label": meaning }, mark);
+}
+
+/** Return the place of a message in its recording: "session.jsonl, line 12". */
+export function whereOf(message) {
+  return `${message.file}, ${message.line ? `line ${number(message.line)}` : "the end"}`;
+}
+
+function facts(rows) {
+  const kept = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return element("dl", { class: "facts" }, ...kept.map(([name, ...value]) => [element("dt", null, name), element("dd", null, ...value)]));
+}
+
+/** Rules about text that is not JSON have a position; the others have a place. */
+function faultOf(finding) {
+  if (finding.span) return { span: finding.span };
+  return { at: finding.at, last: finding.rule === "syntax/duplicate-key" };
+}
+
+const NO_TEXT = {
+  missing: "There is no message: this is a request that was never answered.",
+  lacks: "The recording does not have this message in full.",
+  budget: "The text of this message was left out, to keep the page small.",
+};
+
+/** Return a message: its sender, place and size, and its content with *finding* marked. */
+export function messageView(message, finding) {
+  const sent = message.time === null ? "" : ` at ${time(message.time).slice(0, 10)} ${clock(message.time)} UTC`;
+  const conversation = message.conversation ? `, conversation ${number(message.conversation)}` : "";
+  const server = message.server ? `, server ${message.server}` : "";
+  const size = message.kind === "missing" ? "" : `, ${bytes(message.size)}`;
+  const head = element(
+    "p",
+    { class: "message-head" },
+    outcomeMark(message.outcome),
+    " ",
+    element("strong", null, message.title),
+    element("span", { class: "quiet-text" }, ` from the ${message.party}${sent}${size}; ${whereOf(message)}${server}${conversation}`),
+  );
+  const notes = [];
+  if (message.lacks) notes.push(`As the guard judged it: ${message.lacks}.`);
+  if (message.cut) notes.push("The message is long: parts that are not near a fault are left out (…).");
+  if (message.text === "") notes.push(NO_TEXT[message.kind === "missing" ? "missing" : message.absent] ?? NO_TEXT.lacks);
+  const faults = finding ? [faultOf(finding)] : message.findings.map(faultOf);
+  return element(
+    "section",
+    { class: "message", "aria-label": "The message" },
+    head,
+    ...notes.map((each) => element("p", { class: "remark" }, each)),
+    message.text !== "" && jsonView(message.text, faults),
+  );
+}
+
+/** Return what a rule asks, why, where it comes from and what to do. */
+export function ruleView(rule, finding) {
+  const source = finding?.source ?? rule.source;
+  const address = finding ? finding.sourceUrl : rule.sourceUrl;
+  return element(
+    "section",
+    { class: "rule", "aria-label": `The rule ${rule.id}` },
+    element("h4", null, link(rule.page, code(rule.id))),
+    facts([
+      ["Asks", rule.asks],
+      ["Why", rule.why],
+      ["Source", link(address, source)],
+      ["Breaks it", rule.example ? code(rule.example) : null],
+      ["Enforced", rule.effect],
+    ]),
+  );
+}
+
+/** Return one finding: what is expected and found, the message, and the rule. */
+export function findingView(finding, message, rule, extra = []) {
+  const entry = finding.entry ? [" in the ", finding.entry] : [];
+  const place = finding.at ? code(finding.at) : "the message as a whole";
+  return element(
+    "article",
+    { class: "finding" },
+    element(
+      "div",
+      { class: "finding-head" },
+      element("p", { class: "sentence" }, levelBadge(finding.level), " ", place, ...entry),
+      element(
+        "div",
+        { class: "compare" },
+        element("div", null, element("span", { class: "label" }, "Expected"), element("span", { class: "expected-value" }, finding.expected)),
+        element("div", null, element("span", { class: "label" }, "Found"), element("span", { class: "found-value" }, finding.found)),
+      ),
+      element("p", { class: "todo" }, element("strong", null, "To do: "), finding.hint),
+      finding.reason && element("p", { class: "remark" }, `Passed by an exception: ${finding.reason}`),
+      finding.schemaAt && element("p", { class: "quiet-text" }, "Place in the schema: ", code(finding.schemaAt)),
+      message.more > 0 && element("p", { class: "remark" }, `The message has at least ${counted(message.more, "more finding")}.`),
+      ...extra,
+    ),
+    element("div", { class: "finding-body" }, messageView(message, finding), ruleView(rule, finding)),
+  );
+}

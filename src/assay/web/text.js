@@ -1,0 +1,96 @@
+/** Text for people: characters that hide or reorder text made visible, numbers, sizes, durations and times. */
+
+const INVISIBLE =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffc\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\udb40[\udc00-\udfff]/g;
+
+const JOINERS = new Set(["\u200d", "\ufe0f"]);
+
+/** Return the code point of a character as it is written in standards: U+202E. */
+function codePoint(character) {
+  return `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** Whether an invisible character joins two emoji, where it does no harm. */
+function joinsEmoji(text, at, found) {
+  return JOINERS.has(found) && /\p{Extended_Pictographic}\ufe0f?$/u.test(text.slice(Math.max(0, at - 3), at));
+}
+
+/** Split *text* into parts: strings to show as they are, and `{code}` for characters that must be made visible. */
+export function visibleParts(text) {
+  const parts = [];
+  let at = 0;
+  for (const found of text.matchAll(INVISIBLE)) {
+    if (joinsEmoji(text, found.index, found[0])) continue;
+    if (found.index > at) parts.push(text.slice(at, found.index));
+    parts.push({ code: codePoint(found[0]) });
+    at = found.index + found[0].length;
+  }
+  if (at < text.length) parts.push(text.slice(at));
+  return parts;
+}
+
+/** Return *text* with every invisible character as ⟨U+202E⟩: for attributes, which have no markup. */
+export function visibleText(text) {
+  return visibleParts(text)
+    .map((each) => (typeof each === "string" ? each : `⟨${each.code}⟩`))
+    .join("");
+}
+
+const NUMBERS = new Intl.NumberFormat("en");
+
+/** 12345 as 12,345. */
+export function number(value) {
+  return NUMBERS.format(value);
+}
+
+/** "1 message", "2 messages". */
+export function counted(value, noun, plural = `${noun}s`) {
+  return `${number(value)} ${value === 1 ? noun : plural}`;
+}
+
+/** Three significant digits at most, without trailing zeros. */
+function short(value) {
+  return value >= 100 ? NUMBERS.format(Math.round(value)) : String(Number(value.toPrecision(3)));
+}
+
+function scaled(value, units) {
+  const [factor, unit] = units.findLast(([least]) => value >= least) ?? units[0];
+  return `${short(value / factor)} ${unit}`;
+}
+
+const SIZES = [[1, "B"], [1024, "KiB"], [1024 ** 2, "MiB"], [1024 ** 3, "GiB"]];
+
+/** A number of bytes: "17.3 KiB". */
+export function bytes(value) {
+  return value < 1 ? "0 B" : scaled(value, SIZES);
+}
+
+const DURATIONS = [[1, "µs"], [1e3, "ms"], [1e6, "s"]];
+const LONG_DURATIONS = [[86_400e6, "d", 3600e6, "h"], [3600e6, "h", 60e6, "min"], [60e6, "min", 1e6, "s"]];
+
+/** A duration, given in microseconds: "12.4 ms", "7 min 41 s". */
+export function duration(microseconds) {
+  const long = LONG_DURATIONS.find(([least, , part]) => Math.round(microseconds / part) * part >= least);
+  if (long === undefined) return microseconds < 1 ? "0 ms" : scaled(microseconds, DURATIONS);
+  const [unit, name, part, partName] = long;
+  const parts = Math.round(microseconds / part);
+  const rest = parts % (unit / part);
+  return `${number(Math.floor((parts * part) / unit))} ${name}${rest ? ` ${rest} ${partName}` : ""}`;
+}
+
+/** A time, given in milliseconds since 1970, in UTC: "2026-07-24 02:03:14". */
+export function time(milliseconds) {
+  return new Date(milliseconds).toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** The time of day in UTC with milliseconds: "02:03:14.089". */
+export function clock(milliseconds) {
+  return new Date(milliseconds).toISOString().slice(11, 23);
+}
+
+/** A period between two times: the date once, if both have the same. */
+export function period(first, last) {
+  const [from, to] = [time(first), time(last)];
+  if (from === to) return `${from} UTC`;
+  return `${from} – ${from.slice(0, 10) === to.slice(0, 10) ? to.slice(11) : to} UTC`;
+}

@@ -1,0 +1,101 @@
+"""A real browser for the tests of web pages: Chromium of an npm package, driven by Playwright."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, sync_playwright
+
+HERE = Path(__file__).parents[1] / "browser"
+CACHE = HERE.parents[1] / ".cache" / "browser"
+PACKAGE = HERE / "node_modules" / "@sparticuz" / "chromium" / "package.json"
+
+FLAGS = ["--no-sandbox", "--no-zygote", "--disable-gpu", "--font-render-hinting=none"]
+
+
+def unpacked() -> Path:
+    """Return the path of the browser, which is unpacked once; skip the test where there is none."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("the browser of @sparticuz/chromium is for Linux")
+    if not PACKAGE.is_file() or which("node") is None:
+        pytest.skip("@sparticuz/chromium is not installed: `make test` does it where there is npm")
+    home = CACHE / str(int(PACKAGE.stat().st_mtime))
+    if not home.is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        # Renamed when it is complete: another worker may unpack it at the same time.
+        place = mkdtemp(dir=CACHE)
+        command = ["node", str(HERE / "unpack.mjs")]
+        subprocess.run(command, env={**os.environ, "TMPDIR": place}, check=True, timeout=60, capture_output=True)
+        if not home.is_dir():
+            Path(place).rename(home)
+    return home / "chromium"
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    """A browser for the tests of one file. Not for longer: Playwright keeps an event loop running."""
+    program = unpacked()
+    with sync_playwright() as playwright:
+        environment: dict[str, str | float | bool] = {**os.environ, "HOME": str(program.parent)}
+        running = playwright.chromium.launch(executable_path=str(program), args=FLAGS, env=environment)
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+class Watched:
+    """A page, and everything that it must not do."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("dialog", self._dialog)
+        page.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        self.complaints.append(f"{message.type}: {message.text}")
+
+    def _dialog(self, dialog: Dialog) -> None:
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _request(self, request: Request) -> None:
+        if request.url.partition(":")[0] not in {"file", "data"}:
+            self.complaints.append(f"request: {request.url}")
+
+
+Opened = Callable[..., Page]
+"""Opens a file; options are those of a context of Playwright, and the fragment of the address."""
+
+
+@contextmanager
+def opening_pages(browser: Browser) -> Iterator[Opened]:
+    """Open files in new contexts; at the end no page may have logged, asked or requested anything."""
+    contexts, pages = [], []
+
+    def open_page(path: Path, *, fragment: str = "", **options: Any) -> Page:
+        context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1280, "height": 900}, **options})
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        page = context.new_page()
+        pages.append(Watched(page))
+        page.goto(path.as_uri() + fragment)
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    try:
+        yield open_page
+    finally:
+        for context in contexts:
+            context.close()
+    assert [each for watched in pages for each in watched.complaints] == []
