@@ -22,6 +22,16 @@ function axis(host, options) {
   };
 }
 
+/** Let go of charts whose place is no longer in the page. */
+function forget() {
+  for (const each of charts) {
+    if (each.drawn === null || each.host.isConnected) continue;
+    each.observer.disconnect();
+    each.drawn.destroy();
+    charts.delete(each);
+  }
+}
+
 /** Draw again in the colours of the new theme. */
 export function redrawCharts() {
   for (const each of charts) each.draw();
@@ -34,6 +44,7 @@ class Chart {
     this.make = make;
     this.drawn = null;
     this.width = 0;
+    forget();
     charts.add(this);
     this.observer = new ResizeObserver(() => this.fit());
     this.observer.observe(host);
