@@ -88,6 +88,7 @@ export function openCall(server, entry) {
       const body = { server: server.id, tool: entry.name, arguments: given.value(), confirmed };
       fill(answer, element("p", { class: "remark" }, "Calling…"));
       fill(answer, answerView(await send("call", body)));
+      answer.scrollIntoView({ block: "nearest" });
     } catch (error) {
       fill(answer, failure(error));
     } finally {

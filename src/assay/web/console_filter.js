@@ -81,10 +81,15 @@ function testsFor(value, store) {
   return tests;
 }
 
+/** Whether the request at *slot* still waits for its answer: the guard answers what it stops itself. */
+export function isOpen(rows, slot) {
+  return rows.kind[slot] === "request" && rows.answer[slot] === 0 && !rows.verdicts[slot].includes("stopped");
+}
+
 function statusOf(rows, slot) {
   const kind = rows.kind[slot];
   if (kind === "error" || kind === "missing" || rows.verdicts[slot].includes("failed")) return "error";
-  if (kind === "request") return rows.answer[slot] === 0 ? "open" : "";
+  if (kind === "request") return isOpen(rows, slot) ? "open" : "";
   return kind === "result" ? "ok" : "";
 }
 

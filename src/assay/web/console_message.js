@@ -58,7 +58,7 @@ function compare(violation) {
   return element("div", { class: "compare" }, side("Expected", violation.expected), side("Found", violation.found));
 }
 
-function violationView(violation, tool) {
+function violationView(violation, tool, canExcept) {
   const entry = violation.entry ? ` in the ${violation.entry.kind ?? "entry"} ${violation.entry.name ?? ""}` : "";
   const schema = violation.schema !== null && violation.schema !== undefined;
   const about = violation.about ?? { id: violation.rule, asks: "This version of assay does not know the rule." };
@@ -77,7 +77,7 @@ function violationView(violation, tool) {
         violation.reason && element("p", { class: "remark" }, `Passed by an exception: ${violation.reason}`),
         violation.schemaAt && element("p", { class: "quiet-text" }, "Place in the schema: ", code(violation.schemaAt)),
         schema && element("details", { open: true, class: "branch" }, element("summary", null, "The part of the schema that it breaks"), jsonView(JSON.stringify(violation.schema))),
-        button("Make an exception…", () => askForException(violation.rule, tool)),
+        canExcept && button("Make an exception…", () => askForException(violation.rule, tool)),
       ),
       ruleView({ ...about, effect: about.action }, { source: violation.source || about.source }),
     ),
@@ -99,6 +99,13 @@ function httpView(http) {
     facts([["Route", http.route && code(http.route)], ["Status of the guard", http.status === null ? null : String(http.status)]]),
     headers.length > 0 && element("dl", { class: "headers" }, ...headers.map(([name, value]) => [element("dt", null, name), element("dd", null, value)])),
   );
+}
+
+/** The error that was sent for the message, or that enforce would send. */
+function errorNotice({ error, delivered }, row) {
+  const text = `${error.code ?? "error"}: ${error.message ?? ""}`;
+  const isSpared = row.verdicts.includes("passed") && delivered.state === "same";
+  return isSpared ? notice("warning", `Forwarded under audit. Enforce would answer with ${text}`) : notice("error", text);
 }
 
 /** Copy the text of a message. */
@@ -170,11 +177,11 @@ export class MessageScreen {
       screenHead(title, null, ...this.copyTools(answer, row)),
       element("div", { class: "verdict-line" }, ...row.verdicts.map(verdictBadge), element("span", null, `${row.kind} from the ${row.party}`)),
       this.factsView(answer, row),
-      ...answer.notes.map((each) => element("p", { class: "remark" }, each)),
+      ...answer.notes.map((each) => element("p", { class: "remark" }, ...prose(each))),
       answer.redacted && element("p", { class: "remark" }, "Secrets in this message were masked by the guard."),
-      answer.error && notice("error", `${answer.error.code ?? "error"}: ${answer.error.message ?? ""}`),
+      answer.error && errorNotice(answer, row),
       count > 0 && element("h2", null, counted(count, "finding")),
-      ...answer.violations.map((each) => violationView(each, row.tool ?? "")),
+      ...answer.violations.map((each) => violationView(each, row.tool ?? "", this.store.can("exception"))),
       answer.more > 0 && element("p", { class: "remark" }, `${counted(answer.more, "more finding")} in this message ${answer.more === 1 ? "is" : "are"} not listed.`),
       this.changesView(answer),
       ...bothSides(answer).filter(Boolean),
@@ -225,10 +232,8 @@ export class MessageScreen {
 
   copyTools(answer, row) {
     const tools = [button("Copy message", () => copyMessage(this.seq), { title: "Copy the text (y)" })];
-    if (row.party === "client") tools.push(button("Copy as curl", () => this.copyCurl()));
+    if (row.party === "client" && this.store.server(row.server)?.address) tools.push(button("Copy as curl", () => this.copyCurl()));
     if (this.store.can("export")) tools.push(button("Copy as recording", () => this.copyRecording(answer)));
-    const [first] = answer.violations;
-    if (first && this.store.can("exception")) tools.push(button("Make an exception…", () => askForException(first.rule, row.tool ?? "")));
     return tools;
   }
 

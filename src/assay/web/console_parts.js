@@ -35,6 +35,16 @@ export function screenHead(title, about, ...tools) {
   return element("div", { class: "screen-head" }, element("div", null, element("h1", { tabindex: "-1" }, title), about && element("p", { class: "intro" }, about)), element("div", { class: "tools" }, ...tools));
 }
 
+/** Let the rows of a table become cards on a narrow screen: each cell knows its title. */
+export function withCards(made) {
+  const titles = [...made.querySelectorAll("thead th")].map((each) => each.textContent);
+  for (const row of made.querySelectorAll("tbody tr")) {
+    for (const [at, cell] of [...row.children].entries()) cell.dataset.title = titles[at];
+  }
+  made.classList.add("cards");
+  return made;
+}
+
 /** Return a note that stands out. */
 export function notice(tone, ...children) {
   return element("p", { class: `banner tone-${tone}` }, ...children);

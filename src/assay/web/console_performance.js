@@ -3,7 +3,7 @@
 import { errorText, read } from "./console_api.js";
 import { histogram } from "./charts.js";
 import { quoted } from "./console_filter.js";
-import { notice, screenHead, throttled, took } from "./console_parts.js";
+import { notice, screenHead, throttled, took, withCards } from "./console_parts.js";
 import { routeTo } from "./console_router.js";
 import { amount, element, fill, table } from "./dom.js";
 import { bytes, counted, number } from "./text.js";
@@ -143,7 +143,7 @@ export class PerformanceScreen {
     const several = new Set(this.lines.map((each) => each.server)).size > 1;
     const focused = document.activeElement?.closest?.("tr")?.dataset.key;
     const rows = this.lines.slice(0, SHOWN).map((each) => ({ cells: this.cells(each, slowest, several), "data-key": this.keyOf(each) }));
-    fill(this.body, table("Times by method and tool", COLUMNS, rows));
+    fill(this.body, withCards(table("Times by method and tool", COLUMNS, rows)));
     if (focused !== undefined) this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] button`)?.focus({ preventScroll: true });
   }
 }

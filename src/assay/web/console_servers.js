@@ -1,7 +1,7 @@
 /** The servers: one row for each guarded server, with its state, its traffic and what was found. */
 
 import { errorText, send } from "./console_api.js";
-import { ago, button, notice, screenHead, sparkline, throttled, toast, took } from "./console_parts.js";
+import { ago, button, notice, screenHead, sparkline, throttled, toast, took, withCards } from "./console_parts.js";
 import { quoted } from "./console_filter.js";
 import { routeTo } from "./console_router.js";
 import { amount, element, fill, table } from "./dom.js";
@@ -111,7 +111,7 @@ export class ServersScreen {
     const unrecorded = servers.some((each) => each.payloads === false);
     fill(
       this.body,
-      table("Servers", COLUMNS, rows),
+      withCards(table("Servers", COLUMNS, rows)),
       unrecorded && element("p", { class: "remark" }, "Some guards do not record messages: their verdicts are here, but not the text. Run them with ", element("code", null, "--set journal.payloads=true"), " to see it."),
     );
     if (focused !== undefined) this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });

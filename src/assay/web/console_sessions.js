@@ -2,7 +2,7 @@
 
 import { errorText, read } from "./console_api.js";
 import { quoted } from "./console_filter.js";
-import { ago, dateAndTime, notice, screenHead, throttled } from "./console_parts.js";
+import { ago, dateAndTime, notice, screenHead, throttled, withCards } from "./console_parts.js";
 import { routeTo } from "./console_router.js";
 import { amount, element, fill, table } from "./dom.js";
 import { duration, number } from "./text.js";
@@ -100,7 +100,7 @@ export class SessionsScreen {
     const focused = document.activeElement?.closest?.("tr")?.dataset.key;
     const rows = sessions.slice(0, SHOWN).map((each) => ({ cells: this.cells(each), "data-key": each.id }));
     const more = sessions.length > SHOWN && element("p", { class: "remark" }, `${number(sessions.length - SHOWN)} older sessions are not shown.`);
-    fill(this.body, table("Sessions", COLUMNS, rows), more);
+    fill(this.body, withCards(table("Sessions", COLUMNS, rows)), more);
     if (focused !== undefined) this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
   }
 }

@@ -57,7 +57,7 @@ export class RowStore {
     this.others = new Uint32Array(size);
     this.id = new Array(size);
     for (const name of [...TEXTS, ...LISTS]) this[name] = new Array(size);
-    this.names = null;
+    this.hasPrincipal = false;
   }
 
   get size() {
@@ -100,6 +100,7 @@ export class RowStore {
     this.repeated[slot] = cell("repeated") ?? 1;
     this.id[slot] = cell("id") ?? null;
     for (const name of TEXTS) this[name][slot] = this.texts.text(cell(name));
+    if (this.principal[slot] !== "") this.hasPrincipal = true;
     for (const name of LISTS) this[name][slot] = this.texts.list(cell(name) ?? EMPTY);
     this.answer[slot] = 0;
     this.others[slot] = 0;

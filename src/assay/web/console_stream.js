@@ -2,7 +2,7 @@
 
 import { errorText, exported } from "./console_api.js";
 import { button, dateAndTime, save, throttled, timeOfDay, toast, took, verdictParts } from "./console_parts.js";
-import { FILTER_KEYS, FilteredLines, lineVerdict, verdictCounts } from "./console_filter.js";
+import { FILTER_KEYS, FilteredLines, isOpen, lineVerdict, verdictCounts } from "./console_filter.js";
 import { go, routeTo } from "./console_router.js";
 import { SavedViews } from "./console_views.js";
 import { element, fill } from "./dom.js";
@@ -14,6 +14,8 @@ const NARROW_ROW = 50;
 const NARROW = matchMedia("(max-width: 700px)");
 
 const TYPING_PAUSE = 120;
+const FINEST = 2000;
+/** Parts of a second that the waterfall still shows in proportion. */
 
 const COLUMNS = [
   ["when", "Time"],
@@ -67,7 +69,7 @@ class Line {
     cells.what.title = visibleText(titleOf(row, answered));
     write(cells.server, screen.store.serverName(row.server));
     write(cells.ident, row.id === null ? "" : `#${row.id}`);
-    write(cells.took, answered ? took(answered.latency) : row.latency !== null ? took(row.latency) : row.kind === "request" && screen.folds ? "open" : "");
+    write(cells.took, answered ? took(answered.latency) : row.latency !== null ? took(row.latency) : screen.folds && isOpen(rows, rows.slot(seq)) ? "open" : "");
     write(cells.size, answered ? `${bytes(row.in)} · ${bytes(answered.in)}` : bytes(row.in));
     write(cells.who, row.principal || answered?.principal || "");
     write(cells.outcome, `${mark} ${verdict}`);
@@ -79,13 +81,11 @@ class Line {
   }
 
   drawBar(row, answered) {
-    const [from, to] = this.screen.window;
-    const span = Math.max(0.001, to - from);
-    const end = answered ? answered.time : row.time;
-    const start = answered && answered.latency !== null ? Math.min(row.time, end - answered.latency / 1000) : row.time;
-    const left = Math.min(100, Math.max(0, (100 * (start - from)) / span));
-    this.bar.style.setProperty("--from", `${left.toFixed(2)}%`);
-    this.bar.style.setProperty("--length", `${Math.min(100 - left, (100 * (end - start)) / span).toFixed(2)}%`);
+    const { places } = this.screen;
+    const start = places.get(row.time) ?? 0;
+    const end = answered ? (places.get(answered.time) ?? start) : start;
+    this.bar.style.setProperty("--from", `${start.toFixed(2)}%`);
+    this.bar.style.setProperty("--length", `${Math.max(0, end - start).toFixed(2)}%`);
   }
 }
 
@@ -112,7 +112,7 @@ export class StreamScreen {
     this.follows = true;
     this.isPaused = false;
     this.lines = [];
-    this.window = [0, 1];
+    this.places = new Map();
     this.views = new SavedViews(store, (text) => this.setFilter(text), () => this.list.ask());
     this.build();
     this.list = new VirtualList({
@@ -120,14 +120,10 @@ export class StreamScreen {
       head: head(),
       make: () => new Line(this),
       rowHeight: NARROW.matches ? NARROW_ROW : ROW,
+      prepare: () => this.measure(),
       moved: (isAtEnd) => this.moved(isAtEnd),
       open: (index) => go(routeTo("message", this.lines[index])),
     });
-    const draw = this.list.draw.bind(this.list);
-    this.list.draw = () => {
-      this.measure();
-      draw();
-    };
     NARROW.addEventListener("change", () => this.list.setRowHeight(NARROW.matches ? NARROW_ROW : ROW));
     this.node = element("section", { class: "stream", "aria-labelledby": "stream-title" }, this.bar, this.countsLine, this.list.node, this.emptyNote);
     this.recount = throttled(500, () => this.showCounts());
@@ -240,18 +236,27 @@ export class StreamScreen {
     this.recount();
   }
 
-  /** The times of the lines that can be seen: the waterfall spans them. */
+  /**
+   * Find the places of the waterfall, in percent, for the times of the lines that are drawn.
+   *
+   * Long times are shortened, by their logarithm: otherwise one pause makes all bars beside it a dot.
+   */
   measure() {
     const { rows } = this.filtered;
-    const [from, to] = this.list.seen();
-    let [first, last] = [Infinity, -Infinity];
+    const [from, to] = this.list.drawn();
+    const times = new Set();
     for (const seq of this.lines.slice(from, to)) {
       const answer = this.filtered.answer(seq);
-      const start = rows.time[rows.slot(seq)];
-      first = Math.min(first, start);
-      last = Math.max(last, start, answer === 0 ? 0 : rows.time[rows.slot(answer)]);
+      times.add(rows.time[rows.slot(seq)]);
+      if (answer !== 0) times.add(rows.time[rows.slot(answer)]);
     }
-    this.window = first <= last ? [first, last] : [0, 1];
+    let [before, sum] = [null, 0];
+    const steps = [...times].sort((one, other) => one - other).map((time) => {
+      sum += before === null ? 0 : Math.log1p((time - before) * FINEST);
+      before = time;
+      return [time, sum];
+    });
+    this.places = new Map(steps.map(([time, place]) => [time, (100 * place) / Math.max(sum, 1)]));
   }
 
   moved(isAtEnd) {
@@ -310,6 +315,7 @@ export class StreamScreen {
     const gone = dropped > 0 ? `, ${number(dropped)} older dropped` : "";
     const total = `${counted(rows.newest === 0 ? 0 : rows.size, "message")}${gone}`;
     write(this.count, this.filter === "" ? `${total}, ${counted(lines.length, noun)}${waiting}${reading}` : `${counted(lines.length, noun)} of ${total}${waiting}${reading}`);
+    this.node.classList.toggle("no-principal", !rows.hasPrincipal);
     this.showChips();
     this.showEmpty();
   }

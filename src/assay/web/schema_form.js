@@ -131,7 +131,7 @@ function control(schema, depth) {
 
 function labelled(name, schema, made, isRequired) {
   const type = typeOf(schema);
-  const kind = type === "json" ? (schema?.type ?? "any") : type;
+  const kind = type === "json" ? (schema?.type ?? "any") : type === "enum" ? "one of" : type;
   const mark = isRequired && element("span", { class: "required", title: "required" }, " *", element("span", { class: "unseen" }, "required"));
   const title = [element("span", { class: "field-name" }, name), mark, element("span", { class: "field-type" }, ` ${Array.isArray(kind) ? kind.join(" or ") : kind}`)];
   const about = typeof schema?.description === "string" && element("span", { class: "quiet-text" }, schema.description);

@@ -69,6 +69,9 @@ const MEANINGS = { "-": "removed", "+": "added" };
 /** Return the difference as a view: changed lines, with some lines around them. */
 export function diffView(before, after) {
   const lines = diffLines(before, after);
+  if (lines.every(([sign]) => sign === " ")) {
+    return element("p", { class: "remark" }, "The places of the changes are recorded, not their values: both texts look the same.");
+  }
   const isNear = lines.map((_, at) => lines.slice(Math.max(0, at - NEAR), at + NEAR + 1).some(([sign]) => sign !== " "));
   const shown = lines.flatMap(([sign, line], at) => {
     if (!isNear[at]) return at > 0 && isNear[at - 1] ? [element("div", { class: "diff-gap" }, "…")] : [];

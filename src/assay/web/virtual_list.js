@@ -14,12 +14,13 @@ let lists = 0;
 
 export class VirtualList {
   /**
-   * *make* returns a new row, `{node, show(index)}`. *head* is the row of titles. *moved* is called after a scroll by
+   * *make* returns a new row, `{node, show(index)}`. *head* is the row of titles. *prepare* is called before rows are shown. *moved* is called after a scroll by
    * the user, with whether the end can be seen; *open* gets the index of a row that was chosen.
    */
-  constructor({ label, head, make, rowHeight, moved, open }) {
+  constructor({ label, head, make, rowHeight, prepare, moved, open }) {
     this.make = make;
     this.rowHeight = rowHeight;
+    this.prepare = prepare;
     this.moved = moved;
     this.open = open;
     this.length = 0;
@@ -101,11 +102,18 @@ export class VirtualList {
     return [first, Math.min(this.length, Math.ceil((this.node.scrollTop + this.room) / this.rowHeight) + 1)];
   }
 
+  /** The range of rows that are in the page. */
+  drawn() {
+    const [from, to] = this.seen();
+    return [Math.max(0, from - BEYOND), Math.min(this.length, to + BEYOND)];
+  }
+
   draw() {
     if (!this.node.isConnected) return;
-    const [from, to] = this.seen();
-    this.first = Math.max(0, from - BEYOND);
-    const count = Math.max(0, Math.min(this.length, to + BEYOND) - this.first);
+    const [first, end] = this.drawn();
+    this.first = first;
+    const count = Math.max(0, end - first);
+    this.prepare();
     while (this.pool.length < count) this.grow();
     this.body.style.setProperty("transform", `translateY(${this.first * this.rowHeight}px)`);
     for (const [at, row] of this.pool.entries()) {
