@@ -1,4 +1,4 @@
-"""A library behind guards, for the page of the console: good and bad calls, slow ones, hostile text, and a large file."""
+"""A library behind guards, for the page of the console: good and bad calls, hostile text, and a large journal."""
 
 import json
 import re
@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
-from browser_recordings import books, call, opening
+from browser_recordings import START
 
 from kit.consoles import HANDSHAKE, SECONDS, StdioGuard, environment
 
@@ -101,7 +102,7 @@ class HttpClient:
     """A client over HTTP, with one session."""
 
     def __init__(self, url: str) -> None:
-        self._http = httpx.Client(timeout=SECONDS, trust_env=False)
+        self.http = httpx.Client(timeout=SECONDS, trust_env=False)
         self._url = url
         self._number = 0
         self._headers = {"Accept": "application/json, text/event-stream"}
@@ -112,13 +113,13 @@ class HttpClient:
         if answered:
             self._number += 1
             message["id"] = self._number
-        return self._http.post(self._url, json=message, headers=self._headers)
+        return self.http.post(self._url, json=message, headers=self._headers)
 
     def open(self) -> None:
         """Open the session and list the tools."""
         welcome = self.ask("initialize", HANDSHAKE)
         self._headers["Mcp-Session-Id"] = welcome.headers["mcp-session-id"]
-        self._headers["Mcp-Protocol-Version"] = HANDSHAKE["protocolVersion"]
+        self._headers["Mcp-Protocol-Version"] = str(HANDSHAKE["protocolVersion"])
         self.ask("notifications/initialized", answered=False)
         self.ask("tools/list")
 
@@ -132,12 +133,15 @@ def served_library(state: Path, name: str, command: list[str], *options: str) ->
     """Run a guard in front of the library, for clients over HTTP; yield one that has opened a session."""
     words = [sys.executable, "-m", "assay", "guard", "--name", name, *PAYLOADS, *options]
     words += ["--listen", "127.0.0.1:0", "--", *command]
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(state), text=True) as process:
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(state), text=True
+    ) as process:
         assert process.stderr is not None
         url = next(found[0] for line in process.stderr if (found := re.search(r"http://[^\s,;]+", line)))
         client = HttpClient(url)
-        client.open()
-        yield client
+        with client.http:
+            client.open()
+            yield client
         process.terminate()
         process.communicate(timeout=SECONDS)
 
@@ -151,15 +155,19 @@ def usual_calls(client: StdioGuard | HttpClient) -> None:
     client.call("lend", book=7, days=14)
 
 
-def large_recording(path: Path, messages: int) -> Path:
-    """Write a recording with times: one conversation, a finding in every hundredth call."""
-    rows: list[dict[str, Any]] = opening([TOOLS[0]])
-    ident = 0
-    while len(rows) < messages:
-        ident += 1
-        rows += [call(ident, {"query": f"word {ident % 97}", "limit": "many" if ident % 100 == 0 else 5}), books(ident, 1987)]
+def many_records(journal: Path, path: Path, records: int) -> Path:
+    """Write a journal with so many records: the calls of *journal* again and again, each with a number of its own."""
+    lines = journal.read_text(encoding="utf-8").splitlines()
+    head, calls = ([each for each in lines if ('"method":"tools/call"' in each) is wanted] for wanted in (False, True))
+    # Cut into text between the values that change: parsing and writing JSON would take most of the test.
+    parts = [re.split(r'(?<="ts":")[^"]+|(?<="requestId":")[^"]+|(?<="id":)\d+', each, maxsplit=3) for each in calls]
+    numbers = [json.loads(each)["metadata"]["id"] for each in calls]
     with path.open("w", encoding="utf-8") as file:
-        for number, each in enumerate(rows[:messages]):
-            row = {"dir": "c2s" if "method" in each else "s2c", "ts": 1_784_858_594 + number / 50, "msg": json.dumps(each)}
-            file.write(json.dumps(row) + "\n")
+        file.writelines(f"{each}\n" for each in head)
+        for number in range(records - len(head)):
+            round_, at = divmod(number, len(calls))
+            ident = round_ * len(calls) + numbers[at]
+            moment = START + timedelta(milliseconds=7 * number)
+            values = (f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z", f"5cad213a-4996-4559-8b39-{ident:012d}", str(ident), "")
+            file.write("".join(part + value for part, value in zip(parts[at], values, strict=True)) + "\n")
     return path

@@ -34,7 +34,11 @@ export async function read(path) {
 }
 
 function post(path, body, headers = {}) {
-  const options = { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) };
+  const options = {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  };
   return fetch(`api/${path}`, options).then(checked);
 }
 
@@ -47,5 +51,9 @@ export async function send(path, body, headers) {
 export async function exported(request) {
   const response = await post("export", request);
   const [, name] = /filename="?([^";]+)"?/.exec(response.headers.get("content-disposition") ?? "") ?? [];
-  return { name: name ?? `assay.${request.format}`, text: await response.text(), left: Number(response.headers.get("assay-left-out") ?? 0) };
+  return {
+    name: name ?? `assay.${request.format}`,
+    text: await response.text(),
+    left: Number(response.headers.get("assay-left-out") ?? 0),
+  };
 }

@@ -45,7 +45,14 @@ class Page {
     this.banner = element("div", { class: "banners", role: "status" });
     this.connection = element("span", { class: "connection", role: "status" });
     this.theme = element("button", { type: "button", class: "theme" });
-    this.tabs = SCREENS.map(([name, title], at) => element("a", { href: routeTo(name), "data-screen": name, title: `${title} (${at + 1})` }, title, element("span", { class: "count" })));
+    this.tabs = SCREENS.map(([name, title], at) =>
+      element(
+        "a",
+        { href: routeTo(name), "data-screen": name, title: `${title} (${at + 1})` },
+        title,
+        element("span", { class: "count" }),
+      ),
+    );
     this.events = new LiveEvents(this.listeners());
   }
 
@@ -79,12 +86,20 @@ class Page {
       button("?", showHelp, { class: "theme", "aria-label": "Keys and filter words" }),
       this.theme,
     );
-    document.body.append(header, this.banner, this.main, element("div", { id: "toast", role: "status", "aria-live": "polite" }));
+    document.body.append(
+      header,
+      this.banner,
+      this.main,
+      element("div", { id: "toast", role: "status", "aria-live": "polite" }),
+    );
     switchTheme(this.theme, redrawCharts);
-    const fragments = Object.fromEntries(SCREENS.map(([name], at) => [at + 1, () => this.last.get(name) ?? routeTo(name)]));
+    const fragments = Object.fromEntries(
+      SCREENS.map(([name], at) => [at + 1, () => this.last.get(name) ?? routeTo(name)]),
+    );
     listenToConsoleKeys(fragments, () => this.current);
     addEventListener("hashchange", () => this.route());
-    for (const topic of ["connection", "dropped", "loading", "failed", "servers"]) this.store.on(topic, () => this.showState());
+    for (const topic of ["connection", "dropped", "loading", "failed", "servers"])
+      this.store.on(topic, () => this.showState());
     this.store.on("copy", (seq) => copyMessage(seq));
     return this.load();
   }
@@ -126,7 +141,16 @@ class Page {
     this.current = null;
     document.body.dataset.ready = "login";
     if (error.detail.login !== "bearer") {
-      fill(this.main, element("h1", null, "Sign in"), element("p", null, errorText(error)), element("p", { class: "remark" }, "Open the address with the token that assay console printed when it started."));
+      fill(
+        this.main,
+        element("h1", null, "Sign in"),
+        element("p", null, errorText(error)),
+        element(
+          "p",
+          { class: "remark" },
+          "Open the address with the token that assay console printed when it started.",
+        ),
+      );
       return;
     }
     const key = element("input", { type: "password", id: "key", autocomplete: "off", required: true });
@@ -145,7 +169,13 @@ class Page {
       this.main,
       element("h1", null, "Sign in"),
       element("p", null, "This console needs the key or token that clients of the guard use."),
-      element("form", { class: "sign-in", on: { submit } }, element("label", { for: "key" }, "Key or token"), key, element("button", { class: "button primary" }, "Sign in")),
+      element(
+        "form",
+        { class: "sign-in", on: { submit } },
+        element("label", { for: "key" }, "Key or token"),
+        key,
+        element("button", { class: "button primary" }, "Sign in"),
+      ),
       answer,
     );
     key.focus();
@@ -185,7 +215,12 @@ class Page {
 
   /** Screen readers continue at the new screen; a list takes the keys at once. */
   focus(screen) {
-    if (document.activeElement !== null && document.activeElement !== document.body && document.activeElement.isConnected && !this.main.contains(document.activeElement)) {
+    if (
+      document.activeElement !== null &&
+      document.activeElement !== document.body &&
+      document.activeElement.isConnected &&
+      !this.main.contains(document.activeElement)
+    ) {
       if (document.activeElement.closest(".tabs") !== null) return;
     }
     const target = screen.list?.node ?? this.main.querySelector("h1");
@@ -198,7 +233,8 @@ class Page {
     fill(this.connection, element("span", { class: "dot", "aria-hidden": "true" }), text);
     const findings = this.store.servers.reduce((sum, each) => sum + each.findings, 0);
     const counts = { servers: this.store.servers.length, findings };
-    for (const tab of this.tabs) fill(tab.querySelector(".count"), counts[tab.dataset.screen] ? number(counts[tab.dataset.screen]) : "");
+    for (const tab of this.tabs)
+      fill(tab.querySelector(".count"), counts[tab.dataset.screen] ? number(counts[tab.dataset.screen]) : "");
     this.showBanners();
   }
 

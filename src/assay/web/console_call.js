@@ -9,28 +9,62 @@ import { counted } from "./text.js";
 
 function verdictView(verdict) {
   const { party, accepted, violations } = verdict;
-  const rows = violations.map((each) => element("li", null, code(each.rule), " at ", each.at ? code(each.at) : "the message as a whole", `: expected ${each.expected}, found ${each.found}`));
+  const rows = violations.map((each) =>
+    element(
+      "li",
+      null,
+      code(each.rule),
+      " at ",
+      each.at ? code(each.at) : "the message as a whole",
+      `: expected ${each.expected}, found ${each.found}`,
+    ),
+  );
   const tone = !accepted ? "error" : violations.length > 0 ? "warning" : "good";
-  const text = !accepted ? "refused" : violations.length > 0 ? `accepted, ${counted(violations.length, "finding")}` : "valid";
-  return element("div", { class: "call-verdict" }, element("strong", null, party === "client" ? "Request: " : "Answer: "), element("span", { class: `state tone-${tone}` }, text), rows.length > 0 && element("ul", null, ...rows));
+  const text = !accepted
+    ? "refused"
+    : violations.length > 0
+      ? `accepted, ${counted(violations.length, "finding")}`
+      : "valid";
+  return element(
+    "div",
+    { class: "call-verdict" },
+    element("strong", null, party === "client" ? "Request: " : "Answer: "),
+    element("span", { class: `state tone-${tone}` }, text),
+    rows.length > 0 && element("ul", null, ...rows),
+  );
 }
 
 function answerView(answer) {
-  const response = answer.response === null ? element("p", { class: "empty" }, "No answer came.") : jsonView(JSON.stringify(answer.response), faults(answer, "server"));
+  const response =
+    answer.response === null
+      ? element("p", { class: "empty" }, "No answer came.")
+      : jsonView(JSON.stringify(answer.response), faults(answer, "server"));
   return element(
     "div",
     { class: "call-answer" },
     element("h3", null, `Answered in ${took(answer.latency)}`),
     ...answer.verdicts.map(verdictView),
-    answer.others > 0 && element("p", { class: "remark" }, `${counted(answer.others, "finding")} about other messages of the conversation.`),
+    answer.others > 0 &&
+      element(
+        "p",
+        { class: "remark" },
+        `${counted(answer.others, "finding")} about other messages of the conversation.`,
+      ),
     element("h3", null, "Answer"),
     response,
-    element("details", null, element("summary", null, "Request"), jsonView(JSON.stringify(answer.request), faults(answer, "client"))),
+    element(
+      "details",
+      null,
+      element("summary", null, "Request"),
+      jsonView(JSON.stringify(answer.request), faults(answer, "client")),
+    ),
   );
 }
 
 function faults(answer, party) {
-  return answer.verdicts.filter((each) => each.party === party).flatMap((each) => each.violations.map(({ at }) => ({ at })));
+  return answer.verdicts
+    .filter((each) => each.party === party)
+    .flatMap((each) => each.violations.map(({ at }) => ({ at })));
 }
 
 function hintsOf(annotations) {
@@ -42,12 +76,25 @@ function hintsOf(annotations) {
 class Arguments {
   constructor(schema) {
     this.form = schemaForm(schema);
-    this.raw = element("textarea", { rows: "8", class: "json-input", spellcheck: "false", "aria-label": "Arguments as JSON" });
+    this.raw = element("textarea", {
+      rows: "8",
+      class: "json-input",
+      spellcheck: "false",
+      "aria-label": "Arguments as JSON",
+    });
     this.raw.value = "{}";
     this.way = this.form === null ? "raw" : "form";
     this.place = element("div");
-    const choices = [["form", "Form"], ["raw", "JSON"]];
-    this.node = element("div", null, this.form !== null && choice("How to give the arguments", choices, this.way, (way) => this.setWay(way)), this.place);
+    const choices = [
+      ["form", "Form"],
+      ["raw", "JSON"],
+    ];
+    this.node = element(
+      "div",
+      null,
+      this.form !== null && choice("How to give the arguments", choices, this.way, (way) => this.setWay(way)),
+      this.place,
+    );
     this.show();
   }
 
@@ -100,13 +147,29 @@ export function openCall(server, entry) {
     if (!(error instanceof ApiError) || error.code !== "confirm") return notice("error", errorText(error));
     const sure = button("Call it", () => call(true), { class: "button primary" });
     requestAnimationFrame(() => sure.focus());
-    return element("div", { class: "panel tone-warning confirm" }, element("p", null, element("strong", null, "This tool may change something. "), `It does not say that it only reads: ${hintsOf(error.detail.annotations ?? entry.definition.annotations)}.`), sure);
+    return element(
+      "div",
+      { class: "panel tone-warning confirm" },
+      element(
+        "p",
+        null,
+        element("strong", null, "This tool may change something. "),
+        `It does not say that it only reads: ${hintsOf(error.detail.annotations ?? entry.definition.annotations)}.`,
+      ),
+      sure,
+    );
   };
   const form = element(
     "form",
     { class: "call", on: { submit: (event) => (event.preventDefault(), call(false)) } },
     entry.definition.description && element("p", { class: "tool-description" }, entry.definition.description),
-    element("p", { class: "remark" }, "The call goes through the guard of ", element("strong", null, server.name), " and is judged like any other."),
+    element(
+      "p",
+      { class: "remark" },
+      "The call goes through the guard of ",
+      element("strong", null, server.name),
+      " and is judged like any other.",
+    ),
     given.node,
     submit,
   );

@@ -10,7 +10,11 @@ import { counted, number } from "./text.js";
 
 const TITLES = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
 const SINCE = { added: ["new in this list", "warning"], changed: ["changed in this list", "warning"] };
-const LOCKED = { same: ["as locked", "good"], added: ["not in the lock", "warning"], changed: ["differs from the lock", "error"] };
+const LOCKED = {
+  same: ["as locked", "good"],
+  added: ["not in the lock", "warning"],
+  changed: ["differs from the lock", "error"],
+};
 
 function tag([text, tone]) {
   return element("span", { class: `state tone-${tone}` }, text);
@@ -23,7 +27,12 @@ function tagsOf(entry) {
     LOCKED[entry.lock] && tag(LOCKED[entry.lock]),
     SINCE[entry.since] && tag(SINCE[entry.since]),
     entry.readOnly && tag(["read-only", "note"]),
-    entry.dialect && element("span", { class: "tag" }, entry.dialect.replace(/^https?:\/\/json-schema\.org\//, "").replace(/\/schema#?$/, "")),
+    entry.dialect &&
+      element(
+        "span",
+        { class: "tag" },
+        entry.dialect.replace(/^https?:\/\/json-schema\.org\//, "").replace(/\/schema#?$/, ""),
+      ),
   ].filter(Boolean);
 }
 
@@ -33,23 +42,65 @@ class EntryRow {
     const head = element(
       "summary",
       { "data-row": true },
-      element("span", { class: "row-main" }, element("span", { class: "row-title" }, element("span", null, entry.name), entry.title && entry.title !== entry.name && element("span", { class: "row-about" }, entry.title)), element("span", { class: "row-sentence clamp" }, String(entry.definition.description ?? entry.definition.uri ?? entry.definition.uriTemplate ?? ""))),
+      element(
+        "span",
+        { class: "row-main" },
+        element(
+          "span",
+          { class: "row-title" },
+          element("span", null, entry.name),
+          entry.title && entry.title !== entry.name && element("span", { class: "row-about" }, entry.title),
+        ),
+        element(
+          "span",
+          { class: "row-sentence clamp" },
+          String(entry.definition.description ?? entry.definition.uri ?? entry.definition.uriTemplate ?? ""),
+        ),
+      ),
       element("span", { class: "tags" }, ...tagsOf(entry)),
       element("span", { class: "row-count" }, number(entry.tokens), element("span", { class: "times" }, " tokens")),
     );
     this.node = element("details", { class: "row entry", "data-name": entry.name }, head);
-    this.node.addEventListener("toggle", () => this.node.open && this.node.childElementCount === 1 && this.node.append(this.body(server, listing, entry)));
+    this.node.addEventListener(
+      "toggle",
+      () => this.node.open && this.node.childElementCount === 1 && this.node.append(this.body(server, listing, entry)),
+    );
   }
 
   body(server, listing, entry) {
-    const changes = entry.changes.map((each) => element("li", null, each.weight && [tag([each.weight, each.weight === "breaking" ? "error" : "note"]), " "], each.at && [code(each.at), " "], each.what));
+    const changes = entry.changes.map((each) =>
+      element(
+        "li",
+        null,
+        each.weight && [tag([each.weight, each.weight === "breaking" ? "error" : "note"]), " "],
+        each.at && [code(each.at), " "],
+        each.what,
+      ),
+    );
     const canCall = listing.list === "tools" && this.screen.store.can("call");
     return element(
       "div",
       { class: "row-body" },
-      entry.why.length > 0 && element("div", { class: "banner tone-warning" }, element("strong", null, entry.quarantined ? "Quarantined: " : "Not judged: "), element("ul", null, ...entry.why.map((each) => element("li", null, each)))),
+      entry.why.length > 0 &&
+        element(
+          "div",
+          { class: "banner tone-warning" },
+          element("strong", null, entry.quarantined ? "Quarantined: " : "Not judged: "),
+          element("ul", null, ...entry.why.map((each) => element("li", null, each))),
+        ),
       changes.length > 0 && [element("h4", null, "Changes"), element("ul", { class: "changes" }, ...changes)],
-      canCall && element("div", { class: "tools" }, server.callable ? button("Call this tool…", () => openCall(server, entry), { class: "button primary" }) : element("span", { class: "quiet-text" }, "Its client owns this server over standard input and output: the console cannot call it.")),
+      canCall &&
+        element(
+          "div",
+          { class: "tools" },
+          server.callable
+            ? button("Call this tool…", () => openCall(server, entry), { class: "button primary" })
+            : element(
+                "span",
+                { class: "quiet-text" },
+                "Its client owns this server over standard input and output: the console cannot call it.",
+              ),
+        ),
       jsonView(JSON.stringify(entry.definition)),
     );
   }
@@ -60,9 +111,18 @@ export class ContractsScreen {
     this.store = store;
     this.contracts = [];
     this.chosen = null;
-    this.picker = element("select", { class: "button", "aria-label": "Server", on: { change: () => go(routeTo("contracts", null, { server: this.picker.value })) } });
+    this.picker = element("select", {
+      class: "button",
+      "aria-label": "Server",
+      on: { change: () => go(routeTo("contracts", null, { server: this.picker.value })) },
+    });
     this.body = element("div");
-    this.node = element("section", null, screenHead("Contracts", "What a server lists now, against the lock and against the list before.", this.picker), this.body);
+    this.node = element(
+      "section",
+      null,
+      screenHead("Contracts", "What a server lists now, against the lock and against the list before.", this.picker),
+      this.body,
+    );
     this.reload = throttled(1000, () => this.isShown && this.load());
     store.on("board:contracts", () => this.isShown && this.reload());
     store.on("loaded", () => this.isShown && this.load());
@@ -90,8 +150,14 @@ export class ContractsScreen {
   render() {
     const { contracts } = this;
     this.picker.hidden = contracts.length < 2;
-    fill(this.picker, ...contracts.map((each) => element("option", { value: each.server }, this.store.serverName(each.server))));
-    const contract = contracts.find((each) => each.server === this.chosen) ?? contracts.find((each) => each.lists.length > 0) ?? contracts[0];
+    fill(
+      this.picker,
+      ...contracts.map((each) => element("option", { value: each.server }, this.store.serverName(each.server))),
+    );
+    const contract =
+      contracts.find((each) => each.server === this.chosen) ??
+      contracts.find((each) => each.lists.length > 0) ??
+      contracts[0];
     if (contract === undefined) {
       fill(this.body, element("p", { class: "empty panel" }, "No server has listed anything yet."));
       return;
@@ -106,24 +172,55 @@ export class ContractsScreen {
   }
 
   contractView(contract) {
-    const server = this.store.server(contract.server) ?? { id: contract.server, name: this.store.serverName(contract.server), callable: false };
-    const lock = { locked: "Its lists are held against the lock.", none: "It has no lock: assay lock makes one." }[contract.lock] ?? contract.lock;
+    const server = this.store.server(contract.server) ?? {
+      id: contract.server,
+      name: this.store.serverName(contract.server),
+      callable: false,
+    };
+    const lock =
+      { locked: "Its lists are held against the lock.", none: "It has no lock: assay lock makes one." }[
+        contract.lock
+      ] ?? contract.lock;
     const tokens = contract.lists.reduce((sum, each) => sum + each.tokens, 0);
     const cost = tokens > 0 ? ` Its lists take about ${number(tokens)} tokens in every conversation.` : "";
     return [
       element("p", { class: "lead-sentence" }, element("strong", null, server.name), `: ${lock}${cost}`),
-      contract.why && notice("note", contract.count === null ? contract.why : `${counted(contract.count, "tool")}. ${contract.why}`),
+      contract.why &&
+        notice("note", contract.count === null ? contract.why : `${counted(contract.count, "tool")}. ${contract.why}`),
       ...contract.lists.map((each) => this.listView(server, each)),
     ].filter(Boolean);
   }
 
   listView(server, listing) {
-    const about = [listing.time !== null && `listed ${dateAndTime(listing.time)}`, !listing.complete && "not all pages are known", `about ${number(listing.tokens)} tokens`].filter(Boolean).join(", ");
-    const removed = listing.removed.length > 0 && notice("warning", "No longer listed: ", ...listing.removed.map((each) => [code(each), " "]));
+    const about = [
+      listing.time !== null && `listed ${dateAndTime(listing.time)}`,
+      !listing.complete && "not all pages are known",
+      `about ${number(listing.tokens)} tokens`,
+    ]
+      .filter(Boolean)
+      .join(", ");
+    const removed =
+      listing.removed.length > 0 &&
+      notice("warning", "No longer listed: ", ...listing.removed.map((each) => [code(each), " "]));
     return element(
       "div",
       { class: "group" },
-      element("div", { class: "group-head" }, element("h2", null, `${TITLES[listing.list] ?? listing.list} `, element("span", { class: "group-count" }, number(listing.entries.length))), element("span", { class: "group-count" }, about, listing.seq !== null && [" · ", element("a", { href: routeTo("message", listing.seq) }, "the message")])),
+      element(
+        "div",
+        { class: "group-head" },
+        element(
+          "h2",
+          null,
+          `${TITLES[listing.list] ?? listing.list} `,
+          element("span", { class: "group-count" }, number(listing.entries.length)),
+        ),
+        element(
+          "span",
+          { class: "group-count" },
+          about,
+          listing.seq !== null && [" · ", element("a", { href: routeTo("message", listing.seq) }, "the message")],
+        ),
+      ),
       removed,
       ...listing.entries.map((entry) => new EntryRow(this, server, listing, entry).node),
     );

@@ -15,7 +15,12 @@ function field(label, control) {
 /** Open the dialog for *rule*; *tool* is "" if the finding is about no tool. */
 export function askForException(rule, tool) {
   const forTool = element("input", { type: "checkbox", checked: tool !== "" });
-  const reason = element("input", { type: "text", maxlength: "200", placeholder: "such as: fixed in version 2.1", required: true });
+  const reason = element("input", {
+    type: "text",
+    maxlength: "200",
+    placeholder: "such as: fixed in version 2.1",
+    required: true,
+  });
   const until = element("input", { type: "date", min: inDays(1), value: inDays(30), required: true });
   const answer = element("div", { class: "answer", role: "status" });
   const submit = async (event) => {
@@ -24,7 +29,13 @@ export function askForException(rule, tool) {
     if (tool !== "" && forTool.checked) asked.tool = tool;
     try {
       const { toml, file, notes } = await send("exception", asked);
-      fill(answer, element("p", null, "Add this to ", element("code", null, file), ", and start the guard again:"), element("pre", { class: "command", tabindex: "0" }, toml), button("Copy", () => copy(toml, "the exception")), ...(notes ?? []).map((each) => element("p", { class: "remark" }, ...prose(each))));
+      fill(
+        answer,
+        element("p", null, "Add this to ", element("code", null, file), ", and start the guard again:"),
+        element("pre", { class: "command", tabindex: "0" }, toml),
+        button("Copy", () => copy(toml, "the exception")),
+        ...(notes ?? []).map((each) => element("p", { class: "remark" }, ...prose(each))),
+      );
     } catch (error) {
       fill(answer, notice("error", errorText(error)));
     }
@@ -32,7 +43,14 @@ export function askForException(rule, tool) {
   const form = element(
     "form",
     { class: "exception", on: { submit } },
-    element("p", null, "For findings of ", element("code", null, rule), tool && [" in the tool ", element("code", null, tool)], ": the guard forwards the message, and records the finding with your reason."),
+    element(
+      "p",
+      null,
+      "For findings of ",
+      element("code", null, rule),
+      tool && [" in the tool ", element("code", null, tool)],
+      ": the guard forwards the message, and records the finding with your reason.",
+    ),
     tool !== "" && element("label", { class: "check" }, forTool, " only for this tool"),
     field("Reason", reason),
     field("Until, and no longer", until),

@@ -2,7 +2,8 @@
  * Filter words over the rows of the store: `tool:search -verdict:ok "two words"`. All words must match.
  *
  * A line of the stream is a request with its answer. It matches if one of the two has all words, and none of them has a
- * word with a minus. Rows are looked at in short steps, so that typing and scrolling never wait.
+ * word with a minus; it is ok only if both are. Rows are looked at in short steps, so that typing and scrolling never
+ * wait.
  */
 
 const STEP = 8;
@@ -32,7 +33,9 @@ export const FILTER_KEYS = [
 /** Return the words of a typed text: `{key, value, isNot}`. A word in double quotes may have spaces. */
 export function parseFilter(text) {
   const words = [];
-  for (const [, minus, key, quoted, bare] of text.toLowerCase().matchAll(/(-)?(?:([a-z]+):)?(?:"([^"]*)"?|([^\s"]+))/g)) {
+  for (const [, minus, key, quoted, bare] of text
+    .toLowerCase()
+    .matchAll(/(-)?(?:([a-z]+):)?(?:"([^"]*)"?|([^\s"]+))/g)) {
     const value = quoted ?? bare ?? "";
     if (value === "") continue;
     const isKey = KEYS.includes(key);
@@ -106,12 +109,22 @@ function wordTest(word, store) {
 function lineTest(text, store) {
   const words = parseFilter(text);
   if (words.length === 0) return null;
-  const wanted = words.filter((each) => !each.isNot).map((each) => wordTest(each, store));
-  const unwanted = words.filter((each) => each.isNot).map((each) => wordTest(each, store));
+  const [ok, others] = [words.filter(isOk), words.filter((each) => !isOk(each))];
+  const wanted = others.filter((each) => !each.isNot).map((each) => wordTest(each, store));
+  const unwanted = others.filter((each) => each.isNot).map((each) => wordTest(each, store));
   const { rows } = store;
+  const isRight = (seq, answer) => ok.every((each) => (lineVerdict(rows, seq, answer) === "ok") !== each.isNot);
   const fits = (seq) => wanted.every((test) => test(rows.slot(seq)));
   const isOut = (seq) => unwanted.some((test) => test(rows.slot(seq)));
-  return (seq, answer) => (fits(seq) || (answer !== 0 && fits(answer))) && !isOut(seq) && (answer === 0 || !isOut(answer));
+  return (seq, answer) =>
+    isRight(seq, answer) &&
+    (fits(seq) || (answer !== 0 && fits(answer))) &&
+    !isOut(seq) &&
+    (answer === 0 || !isOut(answer));
+}
+
+function isOk(word) {
+  return word.key === "verdict" && word.value === "ok";
 }
 
 const SHOWN_FIRST = ["refused", "passed", "quarantined", "repaired", "reported", "failed", "ok"];
@@ -205,13 +218,23 @@ export class FilteredLines {
   }
 }
 
-/** Return how often each verdict occurs in *lines*, at most the newest *most*. */
-export function verdictCounts(filtered, most = 100_000) {
+/** Return how many lines each word of a verdict would choose. */
+export function verdictCounts(filtered) {
   const counts = new Map();
-  for (let at = Math.max(0, filtered.lines.length - most); at < filtered.lines.length; at += 1) {
-    const seq = filtered.lines[at];
-    const verdict = lineVerdict(filtered.rows, seq, filtered.answer(seq));
-    counts.set(verdict, (counts.get(verdict) ?? 0) + 1);
+  const { rows } = filtered;
+  const count = (word) => counts.set(word, (counts.get(word) ?? 0) + 1);
+  for (const seq of filtered.lines) {
+    const answer = filtered.answer(seq);
+    if (lineVerdict(rows, seq, answer) === "ok") {
+      count("ok");
+      continue;
+    }
+    const words = rows.verdicts[rows.slot(seq)];
+    for (const word of words) if (word !== "ok") count(word);
+    if (answer === 0) continue;
+    for (const word of rows.verdicts[rows.slot(answer)]) if (word !== "ok" && !words.includes(word)) count(word);
   }
+  // Every refused message was stopped, or passed under audit.
+  if (counts.has("stopped") || counts.has("passed")) counts.delete("refused");
   return counts;
 }

@@ -3,7 +3,18 @@
 import { errorText, exported, read } from "./console_api.js";
 import { askForException } from "./console_exception.js";
 import { quoted } from "./console_filter.js";
-import { ago, button, dateAndTime, notice, prose, save, screenHead, sparkline, throttled, toast } from "./console_parts.js";
+import {
+  ago,
+  button,
+  dateAndTime,
+  notice,
+  prose,
+  save,
+  screenHead,
+  sparkline,
+  throttled,
+  toast,
+} from "./console_parts.js";
 import { routeTo } from "./console_router.js";
 import { choice, code, element, fill } from "./dom.js";
 import { ruleView } from "./finding_view.js";
@@ -25,7 +36,12 @@ const LEAST_BARS = 12;
 function outcome(group) {
   const parts = [
     group.stopped > 0 && element("span", { class: "state tone-error" }, `${number(group.stopped)} stopped`),
-    group.wouldStop > 0 && element("span", { class: "state tone-warning", title: "forwarded under audit; enforce would stop it" }, `${number(group.wouldStop)} would be stopped`),
+    group.wouldStop > 0 &&
+      element(
+        "span",
+        { class: "state tone-warning", title: "forwarded under audit; enforce would stop it" },
+        `${number(group.wouldStop)} would be stopped`,
+      ),
     group.quarantined > 0 && element("span", { class: "state tone-error" }, `${number(group.quarantined)} quarantined`),
   ].filter(Boolean);
   return parts.length > 0 ? parts : [element("span", { class: "state tone-note" }, "reported")];
@@ -52,9 +68,31 @@ class GroupRow {
     this.group = group;
     fill(
       this.summary,
-      element("span", { class: "row-main" }, element("span", { class: "row-title" }, code(group.rule), element("span", null, group.tool || group.method || ""), element("span", { class: "row-about" }, this.screen.store.serverName(group.server))), element("span", { class: "row-sentence" }, group.at ? code(group.at) : "the message as a whole", group.entry ? ` in ${group.entry}` : "", `: expected ${group.expected}, found ${group.found}`)),
+      element(
+        "span",
+        { class: "row-main" },
+        element(
+          "span",
+          { class: "row-title" },
+          code(group.rule),
+          element("span", null, group.tool || group.method || ""),
+          element("span", { class: "row-about" }, this.screen.store.serverName(group.server)),
+        ),
+        element(
+          "span",
+          { class: "row-sentence" },
+          group.at ? code(group.at) : "the message as a whole",
+          group.entry ? ` in ${group.entry}` : "",
+          `: expected ${group.expected}, found ${group.found}`,
+        ),
+      ),
       element("span", { class: "group-outcome" }, ...outcome(group)),
-      element("span", { class: "group-trend" }, trendOf(group), element("span", { class: "quiet-text" }, ago(group.last))),
+      element(
+        "span",
+        { class: "group-trend" },
+        trendOf(group),
+        element("span", { class: "quiet-text" }, ago(group.last)),
+      ),
       element("span", { class: "row-count" }, element("span", { class: "times" }, "× "), number(group.count)),
     );
     if (this.node.open) this.showFigures();
@@ -65,10 +103,18 @@ class GroupRow {
     const about = screen.rules[group.rule] ?? { id: group.rule, asks: "" };
     this.figures = element("p", { class: "quiet-text" });
     this.samples = element("p", { class: "samples" });
-    const words = [`rule:${quoted(group.rule)}`, group.tool && `tool:${quoted(group.tool)}`, `server:${quoted(screen.store.serverName(group.server))}`].filter(Boolean).join(" ");
-    const side = (label, text) => element("div", null, element("span", { class: "label" }, label), element("span", null, text));
+    const words = [
+      `rule:${quoted(group.rule)}`,
+      group.tool && `tool:${quoted(group.tool)}`,
+      `server:${quoted(screen.store.serverName(group.server))}`,
+    ]
+      .filter(Boolean)
+      .join(" ");
+    const side = (label, text) =>
+      element("div", null, element("span", { class: "label" }, label), element("span", null, text));
     fill(
       this.body,
+      element("h3", { class: "unseen" }, `${group.rule} in ${group.tool || group.method || "a message"}`),
       element("div", { class: "compare" }, side("Expected", group.expected), side("Found, the last time", group.found)),
       group.hint && element("p", { class: "todo" }, element("strong", null, "To do: "), ...prose(group.hint)),
       element(
@@ -79,7 +125,13 @@ class GroupRow {
           null,
           this.figures,
           this.samples,
-          element("div", { class: "tools" }, element("a", { class: "button", href: routeTo("stream", null, { filter: words }) }, "Show in the stream"), screen.store.can("exception") && button("Make an exception…", () => askForException(group.rule, group.tool))),
+          element(
+            "div",
+            { class: "tools" },
+            element("a", { class: "button", href: routeTo("stream", null, { filter: words }) }, "Show in the stream"),
+            screen.store.can("exception") &&
+              button("Make an exception…", () => askForException(group.rule, group.tool)),
+          ),
         ),
         ruleView({ ...about, effect: about.action, source: about.source?.replace(" {revision}", "") }),
       ),
@@ -89,8 +141,13 @@ class GroupRow {
 
   showFigures() {
     const { group } = this;
-    fill(this.figures, `${counted(group.count, "finding")} from the ${group.party}, first ${dateAndTime(group.first)}, last ${dateAndTime(group.last)}.`);
-    const links = group.samples.slice(0, 10).map((seq) => [element("a", { href: routeTo("message", seq) }, `#${number(seq)}`), " "]);
+    fill(
+      this.figures,
+      `${counted(group.count, "finding")} from the ${group.party}, first ${dateAndTime(group.first)}, last ${dateAndTime(group.last)}.`,
+    );
+    const links = group.samples
+      .slice(0, 10)
+      .map((seq) => [element("a", { href: routeTo("message", seq) }, `#${number(seq)}`), " "]);
     fill(this.samples, links.length > 0 && "Messages: ", ...links);
   }
 }
@@ -106,9 +163,25 @@ export class FindingsScreen {
     this.sentence = element("p", { class: "lead-sentence" });
     this.list = null;
     this.body = element("div", { class: "findings-body" });
-    const grouped = element("span", { class: "with-label" }, "Group by", choice("Group by", Object.entries(BY).map(([value, [label]]) => [value, label]), this.by, (by) => this.setBy(by)));
+    const grouped = element(
+      "span",
+      { class: "with-label" },
+      "Group by",
+      choice(
+        "Group by",
+        Object.entries(BY).map(([value, [label]]) => [value, label]),
+        this.by,
+        (by) => this.setBy(by),
+      ),
+    );
     this.sarif = button("Export as SARIF", () => this.export());
-    this.node = element("section", { class: "findings-screen" }, screenHead("Findings", null, grouped, this.sarif), this.sentence, this.body);
+    this.node = element(
+      "section",
+      { class: "findings-screen" },
+      screenHead("Findings", null, grouped, this.sarif),
+      this.sentence,
+      this.body,
+    );
     this.reload = throttled(RELOAD, () => this.isShown && this.load());
     this.redraw = throttled(1000, () => this.isShown && this.render());
     store.on("board:findings", (data) => this.merge(data.groups));
@@ -164,19 +237,27 @@ export class FindingsScreen {
     const count = this.shown.reduce((sum, each) => sum + each.count, 0);
     const { wouldStop = 0, stopped = 0 } = this.totals ?? {};
     const sentence = [
-      wouldStop > 0 && element("strong", null, `Enforce would have stopped ${counted(wouldStop, "message")} that audit forwarded. `),
+      wouldStop > 0 &&
+        element("strong", null, `Enforce would have stopped ${counted(wouldStop, "message")} that audit forwarded. `),
       stopped > 0 && `${counted(stopped, "message was", "messages were")} stopped. `,
       wouldStop + stopped === 0 && "No message was stopped, and enforce would stop none. ",
       `${counted(count, "finding")} in ${counted(this.shown.length, "group")}.`,
     ];
     fill(this.sentence, ...sentence.filter(Boolean));
-    if (this.server !== null) this.sentence.append(" Only ", element("strong", null, this.store.serverName(this.server)), ". ", element("a", { href: routeTo("findings") }, "Show all servers"));
+    if (this.server !== null)
+      this.sentence.append(
+        " Only ",
+        element("strong", null, this.store.serverName(this.server)),
+        ". ",
+        element("a", { href: routeTo("findings") }, "Show all servers"),
+      );
   }
 
   render() {
     const groups = this.shown;
     this.showSentence();
-    this.sarif.hidden = !(this.store.can("export") && this.store.state.formats.includes("sarif")) || groups.length === 0;
+    this.sarif.hidden =
+      !(this.store.can("export") && this.store.state.formats.includes("sarif")) || groups.length === 0;
     if (groups.length === 0) {
       this.rows.clear();
       fill(this.body, element("p", { class: "empty panel" }, "No findings: every message so far is valid."));
@@ -184,7 +265,9 @@ export class FindingsScreen {
     }
     const [, keyOf] = BY[this.by];
     const sections = grouped(groups, (each) => keyOf(each, this.store));
-    const ordered = [...sections].map(([key, all]) => ({ key, all, count: all.reduce((sum, each) => sum + each.count, 0) })).sort((one, other) => other.count - one.count);
+    const ordered = [...sections]
+      .map(([key, all]) => ({ key, all, count: all.reduce((sum, each) => sum + each.count, 0) }))
+      .sort((one, other) => other.count - one.count);
     const focused = document.activeElement;
     const before = this.rows;
     this.rows = new Map();
@@ -193,17 +276,24 @@ export class FindingsScreen {
   }
 
   section({ key, all, count }, before) {
-    const rows = all.sort((one, other) => other.count - one.count).map((group) => {
-      const row = before.get(group.id) ?? new GroupRow(this, group);
-      if (row.group !== group) row.update(group);
-      this.rows.set(group.id, row);
-      return row.node;
-    });
+    const rows = all
+      .sort((one, other) => other.count - one.count)
+      .map((group) => {
+        const row = before.get(group.id) ?? new GroupRow(this, group);
+        if (row.group !== group) row.update(group);
+        this.rows.set(group.id, row);
+        return row.node;
+      });
     const about = this.by === "rule" ? this.rules[key]?.asks : null;
     return element(
       "div",
       { class: `group by-${this.by}` },
-      element("div", { class: "group-head" }, element("h2", null, this.by === "rule" || this.by === "place" ? code(key) : key), element("span", { class: "group-count" }, counted(count, "finding"))),
+      element(
+        "div",
+        { class: "group-head" },
+        element("h2", null, this.by === "rule" || this.by === "place" ? code(key) : key),
+        element("span", { class: "group-count" }, counted(count, "finding")),
+      ),
       about && element("p", { class: "group-about" }, about),
       ...rows,
     );

@@ -22,12 +22,21 @@ const HELP = [
 
 /** Show the keys and the filter words. */
 export function showHelp() {
-  const keys = HELP.map(([names, meaning]) => [element("dt", null, ...names.split(" ").map((each) => (each === "–" ? " – " : [element("kbd", null, each), " "]))), element("dd", null, meaning)]);
+  const keys = HELP.map(([names, meaning]) => [
+    element("dt", null, ...names.split(" ").map((each) => (each === "–" ? " – " : [element("kbd", null, each), " "]))),
+    element("dd", null, meaning),
+  ]);
   dialog(
     "Keys and filter words",
     element("dl", { class: "words" }, ...keys),
     element("h3", null, "Filter words"),
-    element("p", { class: "remark" }, "All words must match. A minus before a word excludes it, and quotes keep spaces: ", element("code", null, '-verdict:ok tool:"my tool"'), "."),
+    element(
+      "p",
+      { class: "remark" },
+      "All words must match. A minus before a word excludes it, and quotes keep spaces: ",
+      element("code", null, '-verdict:ok tool:"my tool"'),
+      ".",
+    ),
     filterHelp(),
   );
 }
@@ -43,7 +52,11 @@ export function listenToConsoleKeys(screens, current) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector("dialog[open]") !== null || isTyping(event.target)) return;
     const own = current()?.keys?.[event.key];
-    const action = own ?? (event.key === "?" ? showHelp : screens[event.key] ? () => go(screens[event.key]()) : rowMoves(event.key)) ?? arrowMove(event) ?? slash(event, screens);
+    const action =
+      own ??
+      (event.key === "?" ? showHelp : screens[event.key] ? () => go(screens[event.key]()) : rowMoves(event.key)) ??
+      arrowMove(event) ??
+      slash(event, screens);
     if (action === undefined) return;
     // Enter and Space belong to the button or link that has the focus.
     if (event.key === "Enter" && event.target.closest("a, button, summary, [role=button]") !== null) return;
@@ -60,7 +73,7 @@ function arrowMove(event) {
 function slash(event, screens) {
   if (event.key !== "/") return undefined;
   return () => {
+    addEventListener("hashchange", () => document.getElementById("filter")?.focus(), { once: true });
     go(screens[2]());
-    requestAnimationFrame(() => document.getElementById("filter")?.focus());
   };
 }

@@ -2,7 +2,18 @@
 
 import { errorText, exported, read } from "./console_api.js";
 import { askForException } from "./console_exception.js";
-import { button, copy, dateAndTime, notice, prose, screenHead, timeOfDay, toast, took, verdictBadge } from "./console_parts.js";
+import {
+  button,
+  copy,
+  dateAndTime,
+  notice,
+  prose,
+  screenHead,
+  timeOfDay,
+  toast,
+  took,
+  verdictBadge,
+} from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
 import { rowOf } from "./console_store.js";
 import { code, element, fill } from "./dom.js";
@@ -24,7 +35,9 @@ function textOf(frame) {
 }
 
 function faultsOf(violations) {
-  return violations.filter((each) => !each.entry || each.at).map((each) => ({ at: each.at, last: each.rule === "syntax/duplicate-key" }));
+  return violations
+    .filter((each) => !each.entry || each.at)
+    .map((each) => ({ at: each.at, last: each.rule === "syntax/duplicate-key" }));
 }
 
 function frameView(title, note, frame, faults) {
@@ -43,18 +56,31 @@ function bothSides(answer) {
   const { sent, delivered, violations } = answer;
   const faults = faultsOf(violations);
   const left = frameView("As sent", null, sent, faults);
-  const note = [DELIVERED[delivered.state], delivered.state !== "same" && !delivered.exact && textOf(delivered) !== null && "This text is made from the recorded changes."].filter(Boolean).join(" ");
+  const note = [
+    DELIVERED[delivered.state],
+    delivered.state !== "same" &&
+      !delivered.exact &&
+      textOf(delivered) !== null &&
+      "This text is made from the recorded changes.",
+  ]
+    .filter(Boolean)
+    .join(" ");
   if (delivered.state === "same") {
     return [element("div", { class: "sides one-side" }, left), element("p", { class: "remark delivered" }, note)];
   }
   const [before, after] = [textOf(sent), textOf(delivered)];
   const right = frameView("As delivered", note, delivered, []);
-  const diff = delivered.state === "changed" && before !== null && after !== null && element("section", null, element("h2", null, "The difference"), diffView(before, after));
+  const diff =
+    delivered.state === "changed" &&
+    before !== null &&
+    after !== null &&
+    element("section", null, element("h2", null, "The difference"), diffView(before, after));
   return [element("div", { class: "sides" }, left, right), diff];
 }
 
 function compare(violation) {
-  const side = (label, text) => element("div", null, element("span", { class: "label" }, label), element("span", null, text));
+  const side = (label, text) =>
+    element("div", null, element("span", { class: "label" }, label), element("span", null, text));
   return element("div", { class: "compare" }, side("Expected", violation.expected), side("Found", violation.found));
 }
 
@@ -65,7 +91,14 @@ function violationView(violation, tool, canExcept) {
   return element(
     "article",
     { class: "finding panel" },
-    element("p", { class: "sentence" }, code(violation.rule), " at ", violation.at ? code(violation.at) : "the message as a whole", entry),
+    element(
+      "h3",
+      { class: "sentence" },
+      code(violation.rule),
+      " at ",
+      violation.at ? code(violation.at) : "the message as a whole",
+      entry,
+    ),
     element(
       "div",
       { class: "finding-body" },
@@ -76,7 +109,13 @@ function violationView(violation, tool, canExcept) {
         violation.hint && element("p", { class: "todo" }, element("strong", null, "To do: "), ...prose(violation.hint)),
         violation.reason && element("p", { class: "remark" }, `Passed by an exception: ${violation.reason}`),
         violation.schemaAt && element("p", { class: "quiet-text" }, "Place in the schema: ", code(violation.schemaAt)),
-        schema && element("details", { open: true, class: "branch" }, element("summary", null, "The part of the schema that it breaks"), jsonView(JSON.stringify(violation.schema))),
+        schema &&
+          element(
+            "details",
+            { open: true, class: "branch" },
+            element("summary", null, "The part of the schema that it breaks"),
+            jsonView(JSON.stringify(violation.schema)),
+          ),
         canExcept && button("Make an exception…", () => askForException(violation.rule, tool)),
       ),
       ruleView({ ...about, effect: about.action }, { source: violation.source || about.source }),
@@ -86,18 +125,32 @@ function violationView(violation, tool, canExcept) {
 
 function facts(rows) {
   const kept = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return element("dl", { class: "fact-row" }, ...kept.map(([name, value]) => element("div", null, element("dt", null, name), element("dd", null, value))));
+  return element(
+    "dl",
+    { class: "fact-row" },
+    ...kept.map(([name, value]) => element("div", null, element("dt", null, name), element("dd", null, value))),
+  );
 }
 
 function httpView(http) {
   if (http === null) return null;
-  const headers = Object.entries(http.headers ?? {}).flatMap(([name, value]) => [value].flat().map((each) => [name, each]));
+  const headers = Object.entries(http.headers ?? {}).flatMap(([name, value]) =>
+    [value].flat().map((each) => [name, each]),
+  );
   return element(
     "section",
     null,
     element("h2", null, "HTTP exchange"),
-    facts([["Route", http.route && code(http.route)], ["Status of the guard", http.status === null ? null : String(http.status)]]),
-    headers.length > 0 && element("dl", { class: "headers" }, ...headers.map(([name, value]) => [element("dt", null, name), element("dd", null, value)])),
+    facts([
+      ["Route", http.route && code(http.route)],
+      ["Status of the guard", http.status === null ? null : String(http.status)],
+    ]),
+    headers.length > 0 &&
+      element(
+        "dl",
+        { class: "headers" },
+        ...headers.map(([name, value]) => [element("dt", null, name), element("dd", null, value)]),
+      ),
   );
 }
 
@@ -105,7 +158,9 @@ function httpView(http) {
 function errorNotice({ error, delivered }, row) {
   const text = `${error.code ?? "error"}: ${error.message ?? ""}`;
   const isSpared = row.verdicts.includes("passed") && delivered.state === "same";
-  return isSpared ? notice("warning", `Forwarded under audit. Enforce would answer with ${text}`) : notice("error", text);
+  return isSpared
+    ? notice("warning", `Forwarded under audit. Enforce would answer with ${text}`)
+    : notice("error", text);
 }
 
 /** Copy the text of a message. */
@@ -151,7 +206,11 @@ export class MessageScreen {
   async load() {
     const { seq } = this;
     if (!Number.isInteger(seq) || seq < 1) {
-      fill(this.node, screenHead("Message", "Choose a message in the stream."), element("p", null, element("a", { href: routeTo("stream") }, "Open the stream")));
+      fill(
+        this.node,
+        screenHead("Message", "Choose a message in the stream."),
+        element("p", null, element("a", { href: routeTo("stream") }, "Open the stream")),
+      );
       return;
     }
     try {
@@ -162,7 +221,12 @@ export class MessageScreen {
     } catch (error) {
       if (seq !== this.seq) return;
       this.answer = null;
-      fill(this.node, screenHead(`Message ${number(seq)}`), notice("error", errorText(error)), element("p", null, element("a", { href: routeTo("stream") }, "Back to the stream")));
+      fill(
+        this.node,
+        screenHead(`Message ${number(seq)}`),
+        notice("error", errorText(error)),
+        element("p", null, element("a", { href: routeTo("stream") }, "Back to the stream")),
+      );
     }
   }
 
@@ -173,20 +237,40 @@ export class MessageScreen {
     const count = answer.violations.length + answer.more;
     fill(
       this.node,
-      element("nav", { class: "crumbs", "aria-label": "Back" }, element("a", { href: this.page.last.get("stream") ?? routeTo("stream") }, "← Stream"), this.relatedView(answer)),
+      element(
+        "nav",
+        { class: "crumbs", "aria-label": "Back" },
+        element("a", { href: this.page.last.get("stream") ?? routeTo("stream") }, "← Stream"),
+        this.relatedView(answer),
+      ),
       screenHead(title, null, ...this.copyTools(answer, row)),
-      element("div", { class: "verdict-line" }, ...row.verdicts.map(verdictBadge), element("span", null, `${row.kind} from the ${row.party}`)),
+      element(
+        "div",
+        { class: "verdict-line" },
+        ...row.verdicts.map(verdictBadge),
+        element("span", null, `${row.kind} from the ${row.party}`),
+      ),
       this.factsView(answer, row),
       ...answer.notes.map((each) => element("p", { class: "remark" }, ...prose(each))),
       answer.redacted && element("p", { class: "remark" }, "Secrets in this message were masked by the guard."),
       answer.error && errorNotice(answer, row),
       count > 0 && element("h2", null, counted(count, "finding")),
       ...answer.violations.map((each) => violationView(each, row.tool ?? "", this.store.can("exception"))),
-      answer.more > 0 && element("p", { class: "remark" }, `${counted(answer.more, "more finding")} in this message ${answer.more === 1 ? "is" : "are"} not listed.`),
+      answer.more > 0 &&
+        element(
+          "p",
+          { class: "remark" },
+          `${counted(answer.more, "more finding")} in this message ${answer.more === 1 ? "is" : "are"} not listed.`,
+        ),
       this.changesView(answer),
       ...bothSides(answer).filter(Boolean),
       httpView(answer.http),
-      element("details", { class: "record" }, element("summary", null, "The record in the journal"), jsonView(JSON.stringify(answer.record))),
+      element(
+        "details",
+        { class: "record" },
+        element("summary", null, "The record in the journal"),
+        jsonView(JSON.stringify(answer.record)),
+      ),
     );
     if (hadFocus) this.node.querySelector("h1")?.focus({ preventScroll: true });
     document.scrollingElement.scrollTop = 0;
@@ -219,20 +303,42 @@ export class MessageScreen {
       ...others.slice(0, 20).map((seq) => {
         const row = rows.row(seq);
         const label = row.kind === "notification" ? row.method.replace("notifications/", "") : row.kind;
-        return element("a", { href: routeTo("message", seq), "aria-current": seq === this.seq ? "true" : null, class: "chip" }, `${row.party === "client" ? "→" : "←"} ${label}`);
+        return element(
+          "a",
+          { href: routeTo("message", seq), "aria-current": seq === this.seq ? "true" : null, class: "chip" },
+          `${row.party === "client" ? "→" : "←"} ${label}`,
+        );
       }),
     );
   }
 
   changesView(answer) {
-    const removed = answer.quarantined.map((each) => element("li", null, "Quarantined: ", code(each.name ?? each.at ?? ""), each.rule ? [" by ", code(each.rule)] : null, each.found ? `: ${each.found}` : ""));
-    const repairs = answer.repairs.map((each) => element("li", null, "Repaired: ", code(`${each.op ?? "replace"} ${each.path ?? each.at ?? ""}`), each.value !== undefined && [" with ", code(JSON.stringify(each.value))]));
+    const removed = answer.quarantined.map((each) =>
+      element(
+        "li",
+        null,
+        "Quarantined: ",
+        code(each.name ?? each.at ?? ""),
+        each.rule ? [" by ", code(each.rule)] : null,
+        each.found ? `: ${each.found}` : "",
+      ),
+    );
+    const repairs = answer.repairs.map((each) =>
+      element(
+        "li",
+        null,
+        "Repaired: ",
+        code(`${each.op ?? "replace"} ${each.path ?? each.at ?? ""}`),
+        each.value !== undefined && [" with ", code(JSON.stringify(each.value))],
+      ),
+    );
     return removed.length + repairs.length > 0 && element("ul", { class: "changes" }, ...removed, ...repairs);
   }
 
   copyTools(answer, row) {
     const tools = [button("Copy message", () => copyMessage(this.seq), { title: "Copy the text (y)" })];
-    if (row.party === "client" && this.store.server(row.server)?.address) tools.push(button("Copy as curl", () => this.copyCurl()));
+    if (row.party === "client" && this.store.server(row.server)?.address)
+      tools.push(button("Copy as curl", () => this.copyCurl()));
     if (this.store.can("export")) tools.push(button("Copy as recording", () => this.copyRecording(answer)));
     return tools;
   }
@@ -248,8 +354,16 @@ export class MessageScreen {
 
   async copyRecording(answer) {
     try {
-      const file = await exported({ format: "recording", seqs: answer.related.length > 0 ? answer.related : [this.seq] });
-      await copy(file.text, file.left > 0 ? `the recording, without ${counted(file.left, "message")} that is not recorded` : "the recording");
+      const file = await exported({
+        format: "recording",
+        seqs: answer.related.length > 0 ? answer.related : [this.seq],
+      });
+      await copy(
+        file.text,
+        file.left > 0
+          ? `the recording, without ${counted(file.left, "message")} that is not recorded`
+          : "the recording",
+      );
     } catch (error) {
       toast(errorText(error));
     }

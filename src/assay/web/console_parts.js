@@ -11,7 +11,8 @@ const VERDICTS = {
   quarantined: ["⊘", "entries quarantined", "error"],
   failed: ["✗", "valid, and reports a failure", "note"],
   passed: ["!", "forwarded under audit; enforce would stop it", "error"],
-  refused: ["✗", "stopped", "error"],
+  refused: ["✗", "stopped by a rule", "error"],
+  stopped: ["✗", "not delivered", "error"],
 };
 
 /** Return the mark, the meaning and the tone of a verdict. */
@@ -32,7 +33,12 @@ export function button(label, click, attributes = {}) {
 
 /** Return a head of a screen: its title, what it is about, and its buttons. */
 export function screenHead(title, about, ...tools) {
-  return element("div", { class: "screen-head" }, element("div", null, element("h1", { tabindex: "-1" }, title), about && element("p", { class: "intro" }, about)), element("div", { class: "tools" }, ...tools));
+  return element(
+    "div",
+    { class: "screen-head" },
+    element("div", null, element("h1", { tabindex: "-1" }, title), about && element("p", { class: "intro" }, about)),
+    element("div", { class: "tools" }, ...tools),
+  );
 }
 
 /** Let the rows of a table become cards on a narrow screen: each cell knows its title. */
@@ -61,14 +67,26 @@ export function sparkline(counts, meaning) {
   const width = 100 / Math.max(1, counts.length);
   const bars = counts.map((count, at) => {
     const height = count === 0 ? 2 : Math.max(8, (100 * count) / most);
-    return svg("rect", { class: count === 0 ? "nothing" : null, x: at * width, y: 100 - height, width: width * 0.8, height });
+    return svg("rect", {
+      class: count === 0 ? "nothing" : null,
+      x: at * width,
+      y: 100 - height,
+      width: width * 0.8,
+      height,
+    });
   });
-  return svg("svg", { class: "spark", viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img", "aria-label": meaning }, ...bars);
+  return svg(
+    "svg",
+    { class: "spark", viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img", "aria-label": meaning },
+    ...bars,
+  );
 }
 
 /** A duration in milliseconds; a dash if it is unknown. */
 export function took(milliseconds) {
-  return milliseconds === null || milliseconds === undefined || Number.isNaN(milliseconds) ? "–" : duration(milliseconds * 1000);
+  return milliseconds === null || milliseconds === undefined || Number.isNaN(milliseconds)
+    ? "–"
+    : duration(milliseconds * 1000);
 }
 
 const HOUR = 3600;
@@ -116,7 +134,11 @@ export async function copy(text, what) {
   } catch {
     const area = element("textarea", { rows: "12", readonly: true, "aria-label": what });
     area.value = text;
-    dialog(`Copy ${what}`, area, element("p", { class: "remark" }, "The browser does not allow the page to copy: press Ctrl+C."));
+    dialog(
+      `Copy ${what}`,
+      area,
+      element("p", { class: "remark" }, "The browser does not allow the page to copy: press Ctrl+C."),
+    );
     area.select();
   }
 }
@@ -131,7 +153,12 @@ export function save(name, text) {
 /** Open a dialog; Esc and its button close it, and the focus returns to where it was. */
 export function dialog(title, ...children) {
   const before = document.activeElement;
-  const head = element("div", { class: "dialog-head" }, element("h2", { id: "dialog-title" }, title), button("Close", () => made.close()));
+  const head = element(
+    "div",
+    { class: "dialog-head" },
+    element("h2", { id: "dialog-title" }, title),
+    button("Close", () => made.close()),
+  );
   const made = element("dialog", { "aria-labelledby": "dialog-title" }, head, ...children);
   made.addEventListener("close", () => {
     made.remove();

@@ -37,13 +37,24 @@ function titleOf(line) {
 function sharesCell(line, slowest) {
   const part = (value) => `${Math.min(100, (100 * (value ?? 0)) / slowest).toFixed(2)}%`;
   const meaning = `server ${took(line.p95)}, guard ${took(line.guardP95)}`;
-  return element("span", { class: "shares", role: "img", "aria-label": meaning, title: meaning }, element("span", { class: "share server-share", style: { width: part(line.p95) } }), element("span", { class: "share guard-share", style: { width: part(line.guardP95) } }));
+  return element(
+    "span",
+    { class: "shares", role: "img", "aria-label": meaning, title: meaning },
+    element("span", { class: "share server-share", style: { width: part(line.p95) } }),
+    element("span", { class: "share guard-share", style: { width: part(line.guardP95) } }),
+  );
 }
 
 function errorsCell(line) {
   const all = Object.entries(line.errors).sort((one, other) => other[1] - one[1]);
   if (all.length === 0) return amount(0);
-  return element("span", { class: "tags" }, ...all.slice(0, 5).map(([name, count]) => element("span", { class: "state tone-error" }, `${name} ${number(count)}`)));
+  return element(
+    "span",
+    { class: "tags" },
+    ...all
+      .slice(0, 5)
+      .map(([name, count]) => element("span", { class: "state tone-error" }, `${name} ${number(count)}`)),
+  );
 }
 
 /** Buckets with both limits, and fewer of them if there are many. */
@@ -68,7 +79,13 @@ export class PerformanceScreen {
     this.chosen = null;
     this.figure = element("div", { class: "chart-place panel" });
     this.body = element("div");
-    this.node = element("section", null, screenHead("Performance", "Time from a request to its answer. Choose a line to see its distribution."), this.figure, this.body);
+    this.node = element(
+      "section",
+      null,
+      screenHead("Performance", "Time from a request to its answer. Choose a line to see its distribution."),
+      this.figure,
+      this.body,
+    );
     this.update = throttled(RELOAD, () => this.isShown && this.load());
     store.on("rows", () => this.isShown && this.update());
     store.on("loaded", () => this.isShown && this.load());
@@ -101,11 +118,13 @@ export class PerformanceScreen {
   choose(line) {
     this.chosen = this.keyOf(line);
     this.showFigure();
-    for (const each of this.body.querySelectorAll("tr[data-key]")) each.querySelector("button")?.setAttribute("aria-pressed", String(each.dataset.key === this.chosen));
+    for (const each of this.body.querySelectorAll("tr[data-key]"))
+      each.querySelector("button")?.setAttribute("aria-pressed", String(each.dataset.key === this.chosen));
   }
 
   showFigure() {
-    const line = this.lines.find((each) => this.keyOf(each) === this.chosen) ?? this.lines.find((each) => each.buckets.length > 0);
+    const line =
+      this.lines.find((each) => this.keyOf(each) === this.chosen) ?? this.lines.find((each) => each.buckets.length > 0);
     this.figure.hidden = line === undefined || line.buckets.length === 0;
     if (this.figure.hidden) return;
     this.chosen = this.keyOf(line);
@@ -117,10 +136,27 @@ export class PerformanceScreen {
   }
 
   cells(line, slowest, several) {
-    const words = [line.method && `method:${quoted(line.method)}`, line.tool && `tool:${quoted(line.tool)}`].filter(Boolean).join(" ");
-    const name = element("button", { type: "button", class: "link", "data-row": true, "aria-pressed": String(this.keyOf(line) === this.chosen), on: { click: () => this.choose(line) } }, titleOf(line));
+    const words = [line.method && `method:${quoted(line.method)}`, line.tool && `tool:${quoted(line.tool)}`]
+      .filter(Boolean)
+      .join(" ");
+    const name = element(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        "data-row": true,
+        "aria-pressed": String(this.keyOf(line) === this.chosen),
+        on: { click: () => this.choose(line) },
+      },
+      titleOf(line),
+    );
     return [
-      element("span", { class: "tool" }, name, several && element("span", { class: "quiet-text" }, this.store.serverName(line.server))),
+      element(
+        "span",
+        { class: "tool" },
+        name,
+        several && element("span", { class: "quiet-text" }, this.store.serverName(line.server)),
+      ),
       element("a", { class: "count-link", href: routeTo("stream", null, { filter: words }) }, number(line.count)),
       ...[line.p50, line.p95, line.p99].map((each) => took(each === null ? null : Math.min(each, line.max ?? each))),
       took(line.max),
@@ -142,8 +178,11 @@ export class PerformanceScreen {
     const slowest = Math.max(0.001, ...this.lines.map((each) => each.p95 ?? 0));
     const several = new Set(this.lines.map((each) => each.server)).size > 1;
     const focused = document.activeElement?.closest?.("tr")?.dataset.key;
-    const rows = this.lines.slice(0, SHOWN).map((each) => ({ cells: this.cells(each, slowest, several), "data-key": this.keyOf(each) }));
+    const rows = this.lines
+      .slice(0, SHOWN)
+      .map((each) => ({ cells: this.cells(each, slowest, several), "data-key": this.keyOf(each) }));
     fill(this.body, withCards(table("Times by method and tool", COLUMNS, rows)));
-    if (focused !== undefined) this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] button`)?.focus({ preventScroll: true });
+    if (focused !== undefined)
+      this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] button`)?.focus({ preventScroll: true });
   }
 }

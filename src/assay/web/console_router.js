@@ -4,7 +4,11 @@
 export function parseRoute(fragment) {
   const [path, query] = fragment.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [name, argument] = path.split("/");
-  return { name: name || "servers", argument: argument ? safelyDecoded(argument) : null, options: Object.fromEntries(new URLSearchParams(query ?? "")) };
+  return {
+    name: name || "servers",
+    argument: argument ? safelyDecoded(argument) : null,
+    options: Object.fromEntries(new URLSearchParams(query ?? "")),
+  };
 }
 
 function safelyDecoded(text) {

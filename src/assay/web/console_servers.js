@@ -19,7 +19,15 @@ function nameCell(server) {
   return element(
     "span",
     { class: "tool" },
-    element("a", { class: "tool-name", "data-row": true, href: routeTo("stream", null, { filter: `server:${quoted(server.name)}` }) }, server.name),
+    element(
+      "a",
+      {
+        class: "tool-name",
+        "data-row": true,
+        href: routeTo("stream", null, { filter: `server:${quoted(server.name)}` }),
+      },
+      server.name,
+    ),
     element("code", { class: "label-text" }, server.label),
     server.address && element("code", { class: "label-text" }, server.address),
     ...notes,
@@ -29,18 +37,35 @@ function nameCell(server) {
 function stateCell(server) {
   const detail = [server.why, server.stderr].filter(Boolean);
   const restarts = server.restarts > 0 && element("span", { class: "quiet-text" }, counted(server.restarts, "restart"));
-  const last = server.last !== null && server.state !== "failed" && element("span", { class: "quiet-text" }, ago(server.last));
-  return element("span", { class: "tool" }, tag(server.state, STATES[server.state] ?? "note"), ...detail.map((each) => element("code", { class: "stderr" }, each)), restarts, last);
+  const last =
+    server.last !== null && server.state !== "failed" && element("span", { class: "quiet-text" }, ago(server.last));
+  return element(
+    "span",
+    { class: "tool" },
+    tag(server.state, STATES[server.state] ?? "note"),
+    ...detail.map((each) => element("code", { class: "stderr" }, each)),
+    restarts,
+    last,
+  );
 }
 
 function callsCell(server) {
   const text = `${number(server.callsPerMinute)} calls in the last minute`;
-  return element("span", { class: "calls" }, sparkline(server.calls.length > 0 ? server.calls : [0], text), number(server.callsPerMinute));
+  return element(
+    "span",
+    { class: "calls" },
+    sparkline(server.calls.length > 0 ? server.calls : [0], text),
+    number(server.callsPerMinute),
+  );
 }
 
 function linked(count, server, word) {
   if (count === 0) return amount(0);
-  return element("a", { class: "count-link", href: routeTo("stream", null, { filter: `server:${quoted(server.name)} ${word}` }) }, number(count));
+  return element(
+    "a",
+    { class: "count-link", href: routeTo("stream", null, { filter: `server:${quoted(server.name)} ${word}` }) },
+    number(count),
+  );
 }
 
 function lockCell(server) {
@@ -70,10 +95,20 @@ function cells(server) {
     element("span", { class: "tool" }, mode || "–", element("span", { class: "quiet-text" }, server.source)),
     server.revisions.join(", ") || "–",
     callsCell(server),
-    element("a", { class: "count-link", href: routeTo("findings", null, { server: server.id }) }, amount(server.findings)),
+    element(
+      "a",
+      { class: "count-link", href: routeTo("findings", null, { server: server.id }) },
+      amount(server.findings),
+    ),
     linked(server.stopped, server, "verdict:stopped"),
     took(server.p95),
-    server.tools === null ? "–" : element("a", { class: "count-link", href: routeTo("contracts", null, { server: server.id }) }, number(server.tools)),
+    server.tools === null
+      ? "–"
+      : element(
+          "a",
+          { class: "count-link", href: routeTo("contracts", null, { server: server.id }) },
+          number(server.tools),
+        ),
     server.tokens === null ? "–" : number(server.tokens),
     lockCell(server),
   ];
@@ -83,7 +118,12 @@ export class ServersScreen {
   constructor(store) {
     this.store = store;
     this.body = element("div");
-    this.node = element("section", null, screenHead("Servers", "Every server behind a guard of this machine, and the files that were opened."), this.body);
+    this.node = element(
+      "section",
+      null,
+      screenHead("Servers", "Every server behind a guard of this machine, and the files that were opened."),
+      this.body,
+    );
     this.update = throttled(1000, () => this.render());
     store.on("servers", () => this.isShown && this.update());
     store.on("loaded", () => this.isShown && this.render());
@@ -112,9 +152,17 @@ export class ServersScreen {
     fill(
       this.body,
       withCards(table("Servers", COLUMNS, rows)),
-      unrecorded && element("p", { class: "remark" }, "Some guards do not record messages: their verdicts are here, but not the text. Run them with ", element("code", null, "--set journal.payloads=true"), " to see it."),
+      unrecorded &&
+        element(
+          "p",
+          { class: "remark" },
+          "Some guards do not record messages: their verdicts are here, but not the text. Run them with ",
+          element("code", null, "--set journal.payloads=true"),
+          " to see it.",
+        ),
     );
-    if (focused !== undefined) this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
+    if (focused !== undefined)
+      this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
   }
 
   emptyState() {
@@ -129,9 +177,20 @@ export class ServersScreen {
         null,
         element("li", null, "All servers of a client, such as Claude Desktop: ", command("assay wrap")),
         element("li", null, "One server, by its command: ", command("assay guard -- python my_server.py")),
-        element("li", null, "One server, by its URL: ", command("assay guard --listen 127.0.0.1:8080 --target https://example.com/mcp")),
+        element(
+          "li",
+          null,
+          "One server, by its URL: ",
+          command("assay guard --listen 127.0.0.1:8080 --target https://example.com/mcp"),
+        ),
       ),
-      this.store.can("demo") && element("p", null, "Or look around first: ", button("Run the demonstration server", (event) => this.demo(event.target), { class: "button primary" })),
+      this.store.can("demo") &&
+        element(
+          "p",
+          null,
+          "Or look around first: ",
+          button("Run the demonstration server", (event) => this.demo(event.target), { class: "button primary" }),
+        ),
     );
   }
 

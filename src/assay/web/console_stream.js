@@ -45,7 +45,9 @@ function write(cell, text) {
 class Line {
   constructor(screen) {
     this.screen = screen;
-    this.cells = Object.fromEntries(COLUMNS.map(([name]) => [name, element("span", { role: "gridcell", class: `cell-${name}` })]));
+    this.cells = Object.fromEntries(
+      COLUMNS.map(([name]) => [name, element("span", { role: "gridcell", class: `cell-${name}` })]),
+    );
     this.bar = element("span", { class: "fall" });
     this.cells.track.append(this.bar);
     this.node = element("div", { class: "line", role: "row" }, ...Object.values(this.cells));
@@ -69,7 +71,16 @@ class Line {
     cells.what.title = visibleText(titleOf(row, answered));
     write(cells.server, screen.store.serverName(row.server));
     write(cells.ident, row.id === null ? "" : `#${row.id}`);
-    write(cells.took, answered ? took(answered.latency) : row.latency !== null ? took(row.latency) : screen.folds && isOpen(rows, rows.slot(seq)) ? "open" : "");
+    write(
+      cells.took,
+      answered
+        ? took(answered.latency)
+        : row.latency !== null
+          ? took(row.latency)
+          : screen.folds && isOpen(rows, rows.slot(seq))
+            ? "open"
+            : "",
+    );
     write(cells.size, answered ? `${bytes(row.in)} · ${bytes(answered.in)}` : bytes(row.in));
     write(cells.who, row.principal || answered?.principal || "");
     write(cells.outcome, `${mark} ${verdict}`);
@@ -92,7 +103,8 @@ class Line {
 function notes(row) {
   const texts = [];
   if (row.kind === "missing") texts.push("(no answer)");
-  else if (row.of !== row.seq && row.kind !== "request" && row.kind !== "notification" && row.method !== "") texts.push(`(${row.kind})`);
+  else if (row.of !== row.seq && row.kind !== "request" && row.kind !== "notification" && row.method !== "")
+    texts.push(`(${row.kind})`);
   if (row.others > 0) texts.push(`+${row.others}`);
   if (row.repeated > 1) texts.push(`×${number(row.repeated)}`);
   return texts.join(" ");
@@ -100,20 +112,27 @@ function notes(row) {
 
 function titleOf(row, answered) {
   const rules = [...new Set([...row.rules, ...(answered?.rules ?? [])])];
-  return [row.method || row.kind, row.tool, row.session && `session ${row.session}`, rules.join(", ")].filter(Boolean).join("\n");
+  return [row.method || row.kind, row.tool, row.session && `session ${row.session}`, rules.join(", ")]
+    .filter(Boolean)
+    .join("\n");
 }
 
 /** The screen of the stream. It is made once, so that its place and its filter survive a visit of another screen. */
 export class StreamScreen {
-  constructor(store) {
+  constructor(store, page) {
     this.store = store;
+    this.page = page;
     this.filter = "";
     this.folds = true;
     this.follows = true;
     this.isPaused = false;
     this.lines = [];
     this.places = new Map();
-    this.views = new SavedViews(store, (text) => this.setFilter(text), () => this.list.ask());
+    this.views = new SavedViews(
+      store,
+      (text) => this.setFilter(text),
+      () => this.list.ask(),
+    );
     this.build();
     this.list = new VirtualList({
       label: "Messages",
@@ -125,7 +144,14 @@ export class StreamScreen {
       open: (index) => go(routeTo("message", this.lines[index])),
     });
     NARROW.addEventListener("change", () => this.list.setRowHeight(NARROW.matches ? NARROW_ROW : ROW));
-    this.node = element("section", { class: "stream", "aria-labelledby": "stream-title" }, this.bar, this.countsLine, this.list.node, this.emptyNote);
+    this.node = element(
+      "section",
+      { class: "stream", "aria-labelledby": "stream-title" },
+      this.bar,
+      this.countsLine,
+      this.list.node,
+      this.emptyNote,
+    );
     this.recount = throttled(500, () => this.showCounts());
     this.restart();
     store.on("loaded", () => this.restart());
@@ -151,15 +177,33 @@ export class StreamScreen {
       timer = setTimeout(() => this.setFilter(this.input.value), TYPING_PAUSE);
     });
     this.input.addEventListener("keydown", (event) => this.filterKey(event));
-    this.followButton = button("Follow", () => this.setFollow(!this.follows), { "aria-pressed": "true", title: "Show new messages as they come (f)" });
-    this.pauseButton = button("Pause", () => this.setPause(!this.isPaused), { "aria-pressed": "false", title: "Keep the list as it is (p)" });
-    this.foldButton = button("Fold", () => this.setFold(!this.folds), { "aria-pressed": "true", title: "One line for a request and its answer" });
-    this.exportButton = element("select", { "aria-label": "Export the filtered messages", class: "button", on: { change: () => this.export() } });
+    this.followButton = button("Follow", () => this.setFollow(!this.follows), {
+      "aria-pressed": "true",
+      title: "Show new messages as they come (f)",
+    });
+    this.pauseButton = button("Pause", () => this.setPause(!this.isPaused), {
+      "aria-pressed": "false",
+      title: "Keep the list as it is (p)",
+    });
+    this.foldButton = button("Fold", () => this.setFold(!this.folds), {
+      "aria-pressed": "true",
+      title: "One line for a request and its answer",
+    });
+    this.exportButton = element("select", {
+      "aria-label": "Export the filtered messages",
+      class: "button",
+      on: { change: () => this.export() },
+    });
     this.bar = element(
       "div",
       { class: "stream-bar" },
       element("h1", { class: "unseen", id: "stream-title", tabindex: "-1" }, "Stream"),
-      element("div", { class: "filter-box", role: "search" }, this.input, button("Save view", () => this.views.save(this.input.value.trim()), { title: "Keep this filter as a view" })),
+      element(
+        "div",
+        { class: "filter-box", role: "search" },
+        this.input,
+        button("Save view", () => this.views.save(this.input.value.trim()), { title: "Keep this filter as a view" }),
+      ),
       element("div", { class: "tools" }, this.followButton, this.pauseButton, this.foldButton, this.exportButton),
     );
     this.count = element("output", { id: "filter-count", class: "filter-count", for: "filter", "aria-live": "polite" });
@@ -197,7 +241,9 @@ export class StreamScreen {
     if (this.input.value.trim() !== trimmed) this.input.value = trimmed;
     if (trimmed === this.filter) return;
     this.filter = trimmed;
-    if (location.hash.startsWith("#/stream")) go(routeTo("stream", null, { filter: trimmed }), false);
+    const fragment = routeTo("stream", null, { filter: trimmed });
+    this.page.last.set("stream", fragment);
+    if (location.hash.startsWith("#/stream")) go(fragment, false);
     this.restart();
   }
 
@@ -251,11 +297,13 @@ export class StreamScreen {
       if (answer !== 0) times.add(rows.time[rows.slot(answer)]);
     }
     let [before, sum] = [null, 0];
-    const steps = [...times].sort((one, other) => one - other).map((time) => {
-      sum += before === null ? 0 : Math.log1p((time - before) * FINEST);
-      before = time;
-      return [time, sum];
-    });
+    const steps = [...times]
+      .sort((one, other) => one - other)
+      .map((time) => {
+        sum += before === null ? 0 : Math.log1p((time - before) * FINEST);
+        before = time;
+        return [time, sum];
+      });
     this.places = new Map(steps.map(([time, place]) => [time, (100 * place) / Math.max(sum, 1)]));
   }
 
@@ -288,7 +336,11 @@ export class StreamScreen {
   showFormats() {
     const formats = this.store.can("export") ? (this.store.state?.formats ?? []) : [];
     this.exportButton.hidden = formats.length === 0;
-    fill(this.exportButton, element("option", { value: "" }, "Export…"), ...formats.map((each) => element("option", { value: each }, each)));
+    fill(
+      this.exportButton,
+      element("option", { value: "" }, "Export…"),
+      ...formats.map((each) => element("option", { value: each }, each)),
+    );
   }
 
   async export() {
@@ -296,11 +348,22 @@ export class StreamScreen {
     this.exportButton.value = "";
     if (format === "") return;
     const { rows } = this.filtered;
-    const chosen = this.filter === "" ? {} : { seqs: this.lines.flatMap((seq) => [seq, this.filtered.answer(seq)]).filter((seq) => seq !== 0 && rows.has(seq)) };
+    const chosen =
+      this.filter === ""
+        ? {}
+        : {
+            seqs: this.lines
+              .flatMap((seq) => [seq, this.filtered.answer(seq)])
+              .filter((seq) => seq !== 0 && rows.has(seq)),
+          };
     try {
       const file = await exported({ format, ...chosen });
       save(file.name, file.text);
-      toast(file.left > 0 ? `Saved ${file.name}; ${counted(file.left, "message")} could not be exported.` : `Saved ${file.name}.`);
+      toast(
+        file.left > 0
+          ? `Saved ${file.name}; ${counted(file.left, "message")} could not be exported.`
+          : `Saved ${file.name}.`,
+      );
     } catch (error) {
       toast(errorText(error));
     }
@@ -314,7 +377,12 @@ export class StreamScreen {
     const dropped = this.store.state?.dropped?.rows ?? 0;
     const gone = dropped > 0 ? `, ${number(dropped)} older dropped` : "";
     const total = `${counted(rows.newest === 0 ? 0 : rows.size, "message")}${gone}`;
-    write(this.count, this.filter === "" ? `${total}, ${counted(lines.length, noun)}${waiting}${reading}` : `${counted(lines.length, noun)} of ${total}${waiting}${reading}`);
+    write(
+      this.count,
+      this.filter === ""
+        ? `${total}, ${counted(lines.length, noun)}${waiting}${reading}`
+        : `${counted(lines.length, noun)} of ${total}${waiting}${reading}`,
+    );
     this.node.classList.toggle("no-principal", !rows.hasPrincipal);
     this.showChips();
     this.showEmpty();
@@ -326,8 +394,13 @@ export class StreamScreen {
       const [mark, meaning, tone] = verdictParts(verdict);
       const word = `verdict:${verdict}`;
       const isOn = this.filter.includes(word);
-      const change = () => this.setFilter(isOn ? this.filter.replace(word, "").replace(/\s+/g, " ") : `${this.filter} ${word}`);
-      return button([`${mark} ${verdict} `, element("b", null, number(count))], change, { class: `chip tone-${tone}`, "aria-pressed": String(isOn), title: meaning });
+      const change = () =>
+        this.setFilter(isOn ? this.filter.replace(word, "").replace(/\s+/g, " ") : `${this.filter} ${word}`);
+      return button([`${mark} ${verdict} `, element("b", null, number(count))], change, {
+        class: `chip tone-${tone}`,
+        "aria-pressed": String(isOn),
+        title: meaning,
+      });
     };
     const key = JSON.stringify([...counts, this.filter]);
     if (key === this.chipKey) return;
@@ -344,7 +417,13 @@ export class StreamScreen {
     this.emptyNote.replaceChildren();
     if (!isEmpty) return;
     if (this.filter === "") fill(this.emptyNote, "No messages yet. They appear here as soon as a guard judges one.");
-    else fill(this.emptyNote, "No message has all of these words. ", button("Clear the filter", () => this.setFilter("")), filterHelp());
+    else
+      fill(
+        this.emptyNote,
+        "No message has all of these words. ",
+        button("Clear the filter", () => this.setFilter("")),
+        filterHelp(),
+      );
   }
 
   /** The number of the active line, or 0. */
@@ -387,5 +466,12 @@ export class StreamScreen {
 
 /** Return the filter words with their meaning. */
 export function filterHelp() {
-  return element("dl", { class: "words" }, ...FILTER_KEYS.map(([word, meaning]) => [element("dt", null, element("code", null, word)), element("dd", null, meaning)]));
+  return element(
+    "dl",
+    { class: "words" },
+    ...FILTER_KEYS.map(([word, meaning]) => [
+      element("dt", null, element("code", null, word)),
+      element("dd", null, meaning),
+    ]),
+  );
 }

@@ -34,8 +34,12 @@ export class SavedViews {
     this.store = store;
     this.choose = choose;
     this.redraw = redraw;
-    this.views = remembered(VIEWS).filter((each) => typeof each === "string").slice(0, MOST_VIEWS);
-    this.pins = remembered(PINS).filter((each) => typeof each?.seq === "number" && typeof each.epoch === "string").slice(0, MOST_PINS);
+    this.views = remembered(VIEWS)
+      .filter((each) => typeof each === "string")
+      .slice(0, MOST_VIEWS);
+    this.pins = remembered(PINS)
+      .filter((each) => typeof each?.seq === "number" && typeof each.epoch === "string")
+      .slice(0, MOST_PINS);
     this.counts = new Map();
     this.node = element("span", { class: "chips views" });
     this.draw = throttled(500, () => this.show());
@@ -99,11 +103,20 @@ export class SavedViews {
       element(
         "span",
         { class: "view" },
-        button([text, " ", element("b", null, number(this.counts.get(text)?.lines.length ?? 0))], () => this.choose(text), { class: "chip", title: "Use this view" }),
+        button(
+          [text, " ", element("b", null, number(this.counts.get(text)?.lines.length ?? 0))],
+          () => this.choose(text),
+          { class: "chip", title: "Use this view" },
+        ),
         button("×", () => this.remove(text), { class: "chip remove", "aria-label": `Remove the view ${text}` }),
       ),
     );
-    const pins = this.ownPins.map(({ seq }) => button(["📌 ", element("b", null, number(seq))], () => go(routeTo("message", seq)), { class: "chip", title: "Open the pinned message" }));
+    const pins = this.ownPins.map(({ seq }) =>
+      button(["📌 ", element("b", null, number(seq))], () => go(routeTo("message", seq)), {
+        class: "chip",
+        title: "Open the pinned message",
+      }),
+    );
     fill(this.node, ...views, ...pins);
   }
 }

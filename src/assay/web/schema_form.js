@@ -32,13 +32,21 @@ function plain(field, value) {
 }
 
 function text(schema) {
-  const field = element(schema.maxLength > 200 || schema.format === "multiline" ? "textarea" : "input", { placeholder: schema.examples?.[0] ?? null });
+  const field = element(schema.maxLength > 200 || schema.format === "multiline" ? "textarea" : "input", {
+    placeholder: schema.examples?.[0] ?? null,
+  });
   field.value = typeof schema.default === "string" ? schema.default : "";
   return plain(field, (isRequired) => (field.value === "" && !isRequired ? undefined : field.value));
 }
 
 function numeric(schema) {
-  const field = element("input", { type: "text", inputmode: "decimal", placeholder: [schema.minimum, schema.maximum].some((each) => each !== undefined) ? `${schema.minimum ?? "…"} to ${schema.maximum ?? "…"}` : null });
+  const field = element("input", {
+    type: "text",
+    inputmode: "decimal",
+    placeholder: [schema.minimum, schema.maximum].some((each) => each !== undefined)
+      ? `${schema.minimum ?? "…"} to ${schema.maximum ?? "…"}`
+      : null,
+  });
   field.value = schema.default === undefined ? "" : JSON.stringify(schema.default);
   const value = () => {
     const typed = field.value.trim();
@@ -50,7 +58,14 @@ function numeric(schema) {
 }
 
 function options(schema, values) {
-  const field = element("select", null, element("option", { value: "" }, "–"), ...values.map((each, at) => element("option", { value: String(at) }, typeof each === "string" ? each : JSON.stringify(each))));
+  const field = element(
+    "select",
+    null,
+    element("option", { value: "" }, "–"),
+    ...values.map((each, at) =>
+      element("option", { value: String(at) }, typeof each === "string" ? each : JSON.stringify(each)),
+    ),
+  );
   const chosen = values.findIndex((each) => JSON.stringify(each) === JSON.stringify(schema.default));
   field.value = chosen >= 0 ? String(chosen) : "";
   return plain(field, () => (field.value === "" ? undefined : values[Number(field.value)]));
@@ -76,11 +91,17 @@ function object(schema, depth) {
   const names = Object.keys(schema.properties).slice(0, MOST_FIELDS);
   const members = names.map((name) => [name, control(schema.properties[name], depth + 1), required.has(name)]);
   const value = (isRequired) => {
-    const made = members.map(([name, each, isNeeded]) => [name, each.value(isNeeded)]).filter(([, each]) => each !== undefined);
+    const made = members
+      .map(([name, each, isNeeded]) => [name, each.value(isNeeded)])
+      .filter(([, each]) => each !== undefined);
     // Entries, not assignment: a property may be called __proto__.
     return made.length > 0 || isRequired ? Object.fromEntries(made) : undefined;
   };
-  const node = element("div", { class: "members" }, ...members.map(([name, each, isNeeded]) => labelled(name, schema.properties[name], each, isNeeded)));
+  const node = element(
+    "div",
+    { class: "members" },
+    ...members.map(([name, each, isNeeded]) => labelled(name, schema.properties[name], each, isNeeded)),
+  );
   return { node, field: null, value };
 }
 
@@ -91,7 +112,21 @@ function array(schema, depth) {
     fill(
       list,
       ...items.map((each, at) =>
-        element("div", { class: "item" }, each.node, element("button", { type: "button", class: "button", "aria-label": `Remove item ${at + 1}`, on: { click: () => remove(each) } }, "×")),
+        element(
+          "div",
+          { class: "item" },
+          each.node,
+          element(
+            "button",
+            {
+              type: "button",
+              class: "button",
+              "aria-label": `Remove item ${at + 1}`,
+              on: { click: () => remove(each) },
+            },
+            "×",
+          ),
+        ),
       ),
     );
   const remove = (item) => {
@@ -109,7 +144,12 @@ function array(schema, depth) {
     const made = items.map((each) => each.value(true)).filter((each) => each !== undefined);
     return made.length > 0 || isRequired ? made : undefined;
   };
-  const node = element("div", null, list, element("button", { type: "button", class: "button", on: { click: add } }, "Add an item"));
+  const node = element(
+    "div",
+    null,
+    list,
+    element("button", { type: "button", class: "button", on: { click: add } }, "Add an item"),
+  );
   return { node, field: null, value };
 }
 
@@ -132,8 +172,14 @@ function control(schema, depth) {
 function labelled(name, schema, made, isRequired) {
   const type = typeOf(schema);
   const kind = type === "json" ? (schema?.type ?? "any") : type === "enum" ? "one of" : type;
-  const mark = isRequired && element("span", { class: "required", title: "required" }, " *", element("span", { class: "unseen" }, "required"));
-  const title = [element("span", { class: "field-name" }, name), mark, element("span", { class: "field-type" }, ` ${Array.isArray(kind) ? kind.join(" or ") : kind}`)];
+  const mark =
+    isRequired &&
+    element("span", { class: "required", title: "required" }, " *", element("span", { class: "unseen" }, "required"));
+  const title = [
+    element("span", { class: "field-name" }, name),
+    mark,
+    element("span", { class: "field-type" }, ` ${Array.isArray(kind) ? kind.join(" or ") : kind}`),
+  ];
   const about = typeof schema?.description === "string" && element("span", { class: "quiet-text" }, schema.description);
   if (made.field === null) return element("fieldset", null, element("legend", null, ...title), about, made.node);
   fields += 1;
@@ -143,7 +189,11 @@ function labelled(name, schema, made, isRequired) {
 
 /** Return a form for *schema*: its node, and a function that returns its value or throws `FormError`. */
 export function schemaForm(schema) {
-  const isObject = schema !== null && typeof schema === "object" && typeof schema.properties === "object" && schema.properties !== null;
+  const isObject =
+    schema !== null &&
+    typeof schema === "object" &&
+    typeof schema.properties === "object" &&
+    schema.properties !== null;
   if (!isObject) return null;
   const made = object(schema, 0);
   return { node: made.node, value: () => made.value(true) };

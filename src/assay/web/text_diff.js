@@ -21,7 +21,8 @@ function commonLengths(before, after) {
   for (let one = before.length - 1; one >= 0; one -= 1) {
     for (let other = after.length - 1; other >= 0; other -= 1) {
       const at = one * width + other;
-      lengths[at] = before[one] === after[other] ? lengths[at + width + 1] + 1 : Math.max(lengths[at + width], lengths[at + 1]);
+      lengths[at] =
+        before[one] === after[other] ? lengths[at + width + 1] + 1 : Math.max(lengths[at + width], lengths[at + 1]);
     }
   }
   return lengths;
@@ -60,7 +61,11 @@ export function diffLines(before, after) {
   let end = 0;
   while (end < one.length - start && end < other.length - start && one.at(-1 - end) === other.at(-1 - end)) end += 1;
   const same = (lines) => lines.map((line) => [" ", line]);
-  return [...same(one.slice(0, start)), ...middle(one.slice(start, one.length - end), other.slice(start, other.length - end)), ...same(one.slice(one.length - end))];
+  return [
+    ...same(one.slice(0, start)),
+    ...middle(one.slice(start, one.length - end), other.slice(start, other.length - end)),
+    ...same(one.slice(one.length - end)),
+  ];
 }
 
 const NEAR = 3;
@@ -70,13 +75,31 @@ const MEANINGS = { "-": "removed", "+": "added" };
 export function diffView(before, after) {
   const lines = diffLines(before, after);
   if (lines.every(([sign]) => sign === " ")) {
-    return element("p", { class: "remark" }, "The places of the changes are recorded, not their values: both texts look the same.");
+    return element(
+      "p",
+      { class: "remark" },
+      "The places of the changes are recorded, not their values: both texts look the same.",
+    );
   }
-  const isNear = lines.map((_, at) => lines.slice(Math.max(0, at - NEAR), at + NEAR + 1).some(([sign]) => sign !== " "));
+  const isNear = lines.map((_, at) =>
+    lines.slice(Math.max(0, at - NEAR), at + NEAR + 1).some(([sign]) => sign !== " "),
+  );
   const shown = lines.flatMap(([sign, line], at) => {
     if (!isNear[at]) return at > 0 && isNear[at - 1] ? [element("div", { class: "diff-gap" }, "…")] : [];
     const kind = { "-": "removed", "+": "added" }[sign] ?? "same";
-    return [element("div", { class: `diff-line diff-${kind}` }, MEANINGS[sign] && element("span", { class: "unseen" }, `${MEANINGS[sign]}: `), element("span", { class: "sign", "aria-hidden": "true" }, sign), line)];
+    return [
+      element(
+        "div",
+        { class: `diff-line diff-${kind}` },
+        MEANINGS[sign] && element("span", { class: "unseen" }, `${MEANINGS[sign]}: `),
+        element("span", { class: "sign", "aria-hidden": "true" }, sign),
+        line,
+      ),
+    ];
   });
-  return element("div", { class: "diff", tabindex: "0", role: "group", "aria-label": "What the guard changed" }, ...shown);
+  return element(
+    "div",
+    { class: "diff", tabindex: "0", role: "group", "aria-label": "What the guard changed" },
+    ...shown,
+  );
 }

@@ -140,7 +140,8 @@ export class VirtualList {
   /** Name the active row for screen readers. */
   point() {
     const at = this.active - this.first;
-    if (this.active >= 0 && at >= 0 && at < this.pool.length && !this.pool[at].node.hidden) this.node.setAttribute("aria-activedescendant", this.pool[at].node.id);
+    if (this.active >= 0 && at >= 0 && at < this.pool.length && !this.pool[at].node.hidden)
+      this.node.setAttribute("aria-activedescendant", this.pool[at].node.id);
     else this.node.removeAttribute("aria-activedescendant");
   }
 
