@@ -1,5 +1,6 @@
 """The page of `assay console` in a real browser: a real console, real guards, real servers and clients."""
 
+import hashlib
 import json
 import re
 import tempfile
@@ -17,6 +18,8 @@ from kit.consoles import SECONDS, RunningConsole, StdioGuard, console, http_guar
 
 REFUSALS = r"status of (401|404|409|410)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING"
 """What a browser logs by itself for an answer that is an error, or a console that has ended."""
+
+KEY = "a key of at least sixteen characters"
 
 SCREENS = ("servers", "stream", "message", "findings", "contracts", "sessions", "performance")
 
@@ -477,6 +480,24 @@ def test_the_page_beside_a_guard_uses_its_own_addresses(browser: Browser, state:
             expect(page.locator("tbody tr")).to_contain_text("lib")
 
 
+def test_beside_a_guard_with_keys_the_page_asks_for_one(browser: Browser, state: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "auth.toml"
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    settings.write_text(f'[auth]\nconsole = ["alice"]\n[auth.keys.alice]\nhash = "sha256:{digest}"\n')
+    with (
+        http_guard(state, tmp_path, "--console", "--config", str(settings)) as (_, address),
+        opening_pages(browser, address, REFUSALS) as open_page,
+    ):
+        page = open_page(address)
+        page.get_by_label("Key or token").fill("wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).not_to_be_empty()
+        page.get_by_label("Key or token").fill(KEY)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("tbody tr")).to_contain_text("lib")
+        assert KEY not in page.evaluate("JSON.stringify([document.cookie, localStorage, document.body.innerHTML])")
+
+
 def test_no_script_but_its_own_runs_in_the_page(browser: Browser, scene: Scene) -> None:
     context = browser.new_context(locale="en-US")
     page = context.new_page()
@@ -493,3 +514,55 @@ def test_no_script_but_its_own_runs_in_the_page(browser: Browser, scene: Scene) 
     assert page.evaluate("new Promise((done) => setTimeout(() => done(window.ran ?? null), 50))") is None
     assert page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', (error) => error.name)") == "TypeError"
     context.close()
+
+
+# ── the modules ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_words_of_a_filter_are_read(opened: Opened) -> None:
+    script = "text => import('./assets/console_filter.js').then(({parseFilter}) => parseFilter(text))"
+    found = opened().evaluate(script, '-Verdict:OK tool:"my tool" https://x "a b" -"c d" rule:')
+    assert [(each["key"], each["value"], each["isNot"]) for each in found] == [
+        ("verdict", "ok", True),
+        ("tool", "my tool", False),
+        ("", "https://x", False),
+        ("", "a b", False),
+        ("", "c d", True),
+        ("", "rule:", False),
+    ]
+
+
+def test_a_difference_has_the_changed_lines(opened: Opened) -> None:
+    page = opened()
+    script = "both => import('./assets/text_diff.js').then(({diffLines}) => diffLines(...both))"
+    found = page.evaluate(script, ['{"a":1,"b":[1,2],"c":3}', '{"a":1,"b":[2],"c":4}'])
+    assert [(sign, line.strip(" ,")) for sign, line in found if sign != " "] == [
+        *(("-", "1"), ("-", '"c": 3'), ("+", '"c": 4')),
+    ]
+    long = [json.dumps(list(range(first, first + 4000))) for first in (0, 1_000_000)]
+    assert len(page.evaluate(script, long)) == 8002
+
+
+FORM = """text => import('./assets/schema_form.js').then(({schemaForm}) => {
+    const form = schemaForm(JSON.parse(text));
+    return form === null ? null : [JSON.stringify(form.value()), form.node.querySelectorAll('input, select, textarea').length];
+})"""
+
+
+def test_a_form_is_made_of_any_schema(opened: Opened) -> None:
+    page = opened()
+    recursive: dict[str, Any] = {"type": "object", "properties": {"child": {"$ref": "#"}}}
+    deep: dict[str, Any] = {"type": "integer", "default": 1}
+    for _ in range(20):
+        deep = {"type": "object", "properties": {"in": deep}}
+    wide = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(5000)}}
+    own = {"default": "x", "type": "string"}
+    odd = {"properties": {"a": None, "b": True, "c": {"type": ["string", "null"]}, "__proto__": own}}
+    made = {
+        name: page.evaluate(FORM, json.dumps(each)) for name, each in (("deep", deep), ("wide", wide), ("odd", odd))
+    }
+    assert page.evaluate(FORM, json.dumps(recursive)) == ["{}", 1]
+    assert made["deep"][1] == 1
+    assert made["wide"][1] == 100
+    assert made["odd"] == ['{"__proto__":"x"}', 4]
+    assert [page.evaluate(FORM, each) for each in ('{"type": "string"}', "true", "null")] == [None] * 3

@@ -129,10 +129,12 @@ export function openCall(server, entry) {
   const given = new Arguments(entry.definition.inputSchema);
   const answer = element("div", { class: "answer", role: "status" });
   const submit = element("button", { class: "button primary" }, "Call");
+  const authorization = element("input", { type: "password", autocomplete: "off", placeholder: "Bearer …" });
   const call = async (confirmed) => {
     submit.disabled = true;
     try {
       const body = { server: server.id, tool: entry.name, arguments: given.value(), confirmed };
+      if (authorization.value !== "") body.authorization = authorization.value;
       fill(answer, element("p", { class: "remark" }, "Calling…"));
       fill(answer, answerView(await send("call", body)));
       answer.scrollIntoView({ block: "nearest" });
@@ -171,6 +173,12 @@ export function openCall(server, entry) {
       " and is judged like any other.",
     ),
     given.node,
+    element(
+      "details",
+      { class: "branch" },
+      element("summary", null, "The guard needs a key"),
+      element("label", { class: "field" }, element("span", { class: "label" }, "Header Authorization"), authorization),
+    ),
     submit,
   );
   dialog(`Call ${entry.name}`, form, answer).classList.add("wide");
