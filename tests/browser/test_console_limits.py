@@ -116,7 +116,8 @@ SCROLL = """async () => {
         most = Math.max(most, list.querySelectorAll('.line').length);
     }
     frames.sort((one, other) => one - other);
-    return {longest: frames.at(-1), task: Math.max(...tasks), middle: frames[75], most, heap: performance.memory.usedJSHeapSize};
+    const heap = performance.memory.usedJSHeapSize;
+    return {longest: frames.at(-1), task: Math.max(...tasks), middle: frames[75], most, heap};
 }"""
 
 TYPE = """async (text) => {
@@ -161,7 +162,8 @@ def test_a_hundred_thousand_messages_stay_fluid(browser: Browser, state: Path, t
         typed = page.evaluate(TYPE, "tool:search verdict:passed")
         expect(count).to_contain_text(re.compile(r"^[\d,]{5,} lines of"))
         expect(page.locator(".line[data-seq]:not([hidden])").first).to_contain_text("passed")
-        frames = f"longest frame {seen['longest']:.0f} ms (work {seen['task']:.0f} ms), median {seen['middle']:.0f} ms, typing {typed:.0f} ms"
+        work = f"longest frame {seen['longest']:.0f} ms (longest work {seen['task']:.0f} ms)"
+        frames = f"{work}, median {seen['middle']:.0f} ms, typing {typed:.0f} ms"
         memory = f"{seen['most']} rows in the page, heap {seen['heap'] / 1e6:.0f} MB"
         print(f"\nread in {read:.1f} s, shown in {loaded:.1f} s, {frames}, {memory}")
         assert seen["most"] < 100

@@ -545,7 +545,8 @@ def test_a_difference_has_the_changed_lines(opened: Opened) -> None:
 
 FORM = """text => import('./assets/schema_form.js').then(({schemaForm}) => {
     const form = schemaForm(JSON.parse(text));
-    return form === null ? null : [JSON.stringify(form.value()), form.node.querySelectorAll('input, select, textarea').length];
+    const count = () => form.node.querySelectorAll('input, select, textarea').length;
+    return form === null ? null : [JSON.stringify(form.value()), count()];
 })"""
 
 
