@@ -186,7 +186,7 @@ export class ContractsScreen {
     return [
       element("p", { class: "lead-sentence" }, element("strong", null, server.name), `: ${lock}${cost}`),
       contract.why &&
-        notice("note", contract.count === null ? contract.why : `${counted(contract.count, "tool")}. ${contract.why}`),
+        notice("note", contract.count === null ? contract.why : `${counted(contract.count, "tool")}; ${contract.why}`),
       ...contract.lists.map((each) => this.listView(server, each)),
     ].filter(Boolean);
   }

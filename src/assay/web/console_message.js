@@ -336,10 +336,11 @@ export class MessageScreen {
   }
 
   copyTools(answer, row) {
-    const tools = [button("Copy message", () => copyMessage(this.seq), { title: "Copy the text (y)" })];
+    const isThere = textOf(answer.sent) !== null;
+    const tools = [isThere && button("Copy message", () => copyMessage(this.seq), { title: "Copy the text (y)" })];
     if (row.party === "client" && this.store.server(row.server)?.address)
       tools.push(button("Copy as curl", () => this.copyCurl()));
-    if (this.store.can("export")) tools.push(button("Copy as recording", () => this.copyRecording(answer)));
+    if (isThere && this.store.can("export")) tools.push(button("Copy as recording", () => this.copyRecording(answer)));
     return tools;
   }
 
