@@ -49,7 +49,7 @@ def test_the_first_visit_sets_a_strict_cookie(running: RunningConsole, stranger:
 
 
 def test_every_answer_has_the_headers_of_safety(browser: httpx.Client, stranger: httpx.Client) -> None:
-    answers = [browser.get(path) for path in ("/", "assets/app.js", "api/state", "api/none", "api/rows")]
+    answers = [browser.get(path) for path in ("/", "assets/console_app.js", "api/state", "api/none", "api/rows")]
     for each in (*answers, stranger.get("/"), stranger.get("api/state")):
         assert each.headers["content-security-policy"] == CSP
         assert each.headers["x-content-type-options"] == "nosniff"
@@ -59,7 +59,7 @@ def test_every_answer_has_the_headers_of_safety(browser: httpx.Client, stranger:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "api/state", "api/rows", "api/events", "assets/app.js", "?token=wrong", "?token="]
+    "path", ["", "api/state", "api/rows", "api/events", "assets/console_app.js", "?token=wrong", "?token="]
 )
 def test_without_the_token_nothing_is_shown(stranger: httpx.Client, path: str) -> None:
     found = stranger.get(path)
@@ -124,9 +124,9 @@ def test_only_files_of_the_page_are_served(running: RunningConsole, path: str) -
 
 
 def test_a_file_that_is_known_is_not_sent_again(running: RunningConsole) -> None:
-    first = running.http.get("assets/app.js")
+    first = running.http.get("assets/console_app.js")
     assert first.headers["content-type"] == "text/javascript; charset=utf-8"
-    again = running.http.get("assets/app.js", headers={"If-None-Match": first.headers["etag"]})
+    again = running.http.get("assets/console_app.js", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 

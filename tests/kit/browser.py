@@ -1,6 +1,7 @@
 """A real browser for the tests of web pages: Chromium of an npm package, driven by Playwright."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -52,10 +53,12 @@ def running_browser() -> Iterator[Browser]:
 
 
 class Watched:
-    """A page, and everything that it must not do."""
+    """A page, and everything that it must not do. It may load from *origin* alone, and log only what *logs* matches."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, origin: str = "", logs: str = "") -> None:
         self.page = page
+        self._origin = origin
+        self._logs = re.compile(logs or "(?!)")
         self.complaints: list[str] = []
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
@@ -63,33 +66,39 @@ class Watched:
         page.on("request", self._request)
 
     def _console(self, message: ConsoleMessage) -> None:
-        self.complaints.append(f"{message.type}: {message.text}")
+        if self._logs.search(message.text) is None:
+            self.complaints.append(f"{message.type}: {message.text}")
 
     def _dialog(self, dialog: Dialog) -> None:
         self.complaints.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def _request(self, request: Request) -> None:
-        if request.url.partition(":")[0] not in {"file", "data"}:
+        is_own = self._origin != "" and request.url.startswith(self._origin)
+        if not is_own and request.url.partition(":")[0] not in {"file", "data", "blob"}:
             self.complaints.append(f"request: {request.url}")
 
 
 Opened = Callable[..., Page]
-"""Opens a file; options are those of a context of Playwright, and the fragment of the address."""
+"""Opens a file or an address; options are those of a context of Playwright, and the fragment of the address."""
 
 
 @contextmanager
-def opening_pages(browser: Browser) -> Iterator[Opened]:
-    """Open files in new contexts; at the end no page may have logged, asked or requested anything."""
+def opening_pages(browser: Browser, origin: str = "", logs: str = "") -> Iterator[Opened]:
+    """
+    Open pages in new contexts; at the end no page may have logged, asked or requested anything.
+
+    Requests to *origin*, and log lines that the pattern *logs* matches, are allowed.
+    """
     contexts, pages = [], []
 
-    def open_page(path: Path, *, fragment: str = "", **options: Any) -> Page:
+    def open_page(place: Path | str, *, fragment: str = "", **options: Any) -> Page:
         context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1280, "height": 900}, **options})
         context.set_default_timeout(15_000)
         contexts.append(context)
         page = context.new_page()
-        pages.append(Watched(page))
-        page.goto(path.as_uri() + fragment)
+        pages.append(Watched(page, origin, logs))
+        page.goto((place if isinstance(place, str) else place.as_uri()) + fragment)
         page.wait_for_selector("body[data-ready]")
         return page
 

@@ -22,9 +22,23 @@ function axis(host, options) {
   };
 }
 
+/** Let go of charts whose place is no longer in the page. */
+function forget() {
+  for (const each of charts) {
+    if (!each.wasSeen || each.host.isConnected) continue;
+    each.observer.disconnect();
+    each.erase();
+    charts.delete(each);
+  }
+}
+
 /** Draw again in the colours of the new theme. */
 export function redrawCharts() {
-  for (const each of charts) each.draw();
+  for (const each of charts) {
+    // A chart that is out of the page has no colours: it is drawn when it is seen again.
+    if (each.host.isConnected) each.draw();
+    else each.erase();
+  }
 }
 
 /** A chart in its place: drawn when it is seen for the first time, and again when its width changes. */
@@ -33,7 +47,9 @@ class Chart {
     this.host = host;
     this.make = make;
     this.drawn = null;
+    this.wasSeen = false;
     this.width = 0;
+    forget();
     charts.add(this);
     this.observer = new ResizeObserver(() => this.fit());
     this.observer.observe(host);
@@ -43,8 +59,15 @@ class Chart {
     const width = Math.floor(this.host.clientWidth);
     if (width === 0 || width === this.width) return;
     this.width = width;
+    this.wasSeen = true;
     if (this.drawn === null) this.draw();
     else this.drawn.setSize({ width, height: HEIGHT });
+  }
+
+  erase() {
+    this.drawn?.destroy();
+    this.drawn = null;
+    this.width = 0;
   }
 
   draw() {

@@ -67,7 +67,8 @@ export function onSearch(search) {
 
 const MOVES = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1 };
 
-function isTyping(target) {
+/** Whether keys belong to the field *target*. */
+export function isTyping(target) {
   return target.closest?.("input, textarea, select, [contenteditable]") !== null;
 }
 
@@ -76,7 +77,7 @@ function rows() {
 }
 
 /** Focus the next row, or the one before; from elsewhere, the first one that can be seen. */
-function move(step) {
+export function move(step) {
   const all = rows();
   if (all.length === 0) return;
   const now = all.indexOf(document.activeElement?.closest("[data-row]"));

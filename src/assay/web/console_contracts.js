@@ -1,0 +1,228 @@
+/** What the servers offer: tools, prompts and resources, against the lock and the list before. */
+
+import { errorText, read } from "./console_api.js";
+import { openCall } from "./console_call.js";
+import { button, dateAndTime, notice, screenHead, throttled } from "./console_parts.js";
+import { go, routeTo } from "./console_router.js";
+import { code, element, fill } from "./dom.js";
+import { jsonView } from "./json_tree.js";
+import { counted, number } from "./text.js";
+
+const TITLES = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
+const SINCE = { added: ["new in this list", "warning"], changed: ["changed in this list", "warning"] };
+const LOCKED = {
+  same: ["as locked", "good"],
+  added: ["not in the lock", "warning"],
+  changed: ["differs from the lock", "error"],
+};
+
+function tag([text, tone]) {
+  return element("span", { class: `state tone-${tone}` }, text);
+}
+
+function tagsOf(entry) {
+  return [
+    entry.quarantined && tag(["quarantined", "error"]),
+    !entry.judged && !entry.quarantined && tag(["not judged", "warning"]),
+    LOCKED[entry.lock] && tag(LOCKED[entry.lock]),
+    SINCE[entry.since] && tag(SINCE[entry.since]),
+    entry.readOnly && tag(["read-only", "note"]),
+    entry.dialect &&
+      element(
+        "span",
+        { class: "tag" },
+        entry.dialect.replace(/^https?:\/\/json-schema\.org\//, "").replace(/\/schema#?$/, ""),
+      ),
+  ].filter(Boolean);
+}
+
+class EntryRow {
+  constructor(screen, server, listing, entry) {
+    this.screen = screen;
+    const head = element(
+      "summary",
+      { "data-row": true },
+      element(
+        "span",
+        { class: "row-main" },
+        element(
+          "span",
+          { class: "row-title" },
+          element("span", null, entry.name),
+          entry.title && entry.title !== entry.name && element("span", { class: "row-about" }, entry.title),
+        ),
+        element(
+          "span",
+          { class: "row-sentence clamp" },
+          String(entry.definition.description ?? entry.definition.uri ?? entry.definition.uriTemplate ?? ""),
+        ),
+      ),
+      element("span", { class: "tags" }, ...tagsOf(entry)),
+      element("span", { class: "row-count" }, number(entry.tokens), element("span", { class: "times" }, " tokens")),
+    );
+    this.node = element("details", { class: "row entry", "data-name": entry.name }, head);
+    this.node.addEventListener(
+      "toggle",
+      () => this.node.open && this.node.childElementCount === 1 && this.node.append(this.body(server, listing, entry)),
+    );
+  }
+
+  body(server, listing, entry) {
+    const changes = entry.changes.map((each) =>
+      element(
+        "li",
+        null,
+        each.weight && [tag([each.weight, each.weight === "breaking" ? "error" : "note"]), " "],
+        each.at && [code(each.at), " "],
+        each.what,
+      ),
+    );
+    const canCall = listing.list === "tools" && this.screen.store.can("call");
+    return element(
+      "div",
+      { class: "row-body" },
+      entry.why.length > 0 &&
+        element(
+          "div",
+          { class: "banner tone-warning" },
+          element("strong", null, entry.quarantined ? "Quarantined: " : "Not judged: "),
+          element("ul", null, ...entry.why.map((each) => element("li", null, each))),
+        ),
+      changes.length > 0 && [element("h4", null, "Changes"), element("ul", { class: "changes" }, ...changes)],
+      canCall &&
+        element(
+          "div",
+          { class: "tools" },
+          server.callable
+            ? button("Call this tool…", () => openCall(server, entry), { class: "button primary" })
+            : element(
+                "span",
+                { class: "quiet-text" },
+                "Its client owns this server over standard input and output: the console cannot call it.",
+              ),
+        ),
+      jsonView(JSON.stringify(entry.definition)),
+    );
+  }
+}
+
+export class ContractsScreen {
+  constructor(store) {
+    this.store = store;
+    this.contracts = [];
+    this.chosen = null;
+    this.picker = element("select", {
+      class: "button",
+      "aria-label": "Server",
+      on: { change: () => go(routeTo("contracts", null, { server: this.picker.value })) },
+    });
+    this.body = element("div");
+    this.node = element(
+      "section",
+      null,
+      screenHead("Contracts", "What a server lists now, against the lock and against the list before.", this.picker),
+      this.body,
+    );
+    this.reload = throttled(1000, () => this.isShown && this.load());
+    store.on("board:contracts", () => this.isShown && this.reload());
+    store.on("loaded", () => this.isShown && this.load());
+  }
+
+  show({ options }) {
+    this.isShown = true;
+    this.chosen = options.server ? Number(options.server) : null;
+    return this.load();
+  }
+
+  hide() {
+    this.isShown = false;
+  }
+
+  async load() {
+    try {
+      this.contracts = (await read("contracts")).contracts;
+      this.render();
+    } catch (error) {
+      fill(this.body, notice("error", errorText(error)));
+    }
+  }
+
+  render() {
+    const { contracts } = this;
+    this.picker.hidden = contracts.length < 2;
+    fill(
+      this.picker,
+      ...contracts.map((each) => element("option", { value: each.server }, this.store.serverName(each.server))),
+    );
+    const contract =
+      contracts.find((each) => each.server === this.chosen) ??
+      contracts.find((each) => each.lists.length > 0) ??
+      contracts[0];
+    if (contract === undefined) {
+      fill(this.body, element("p", { class: "empty panel" }, "No server has listed anything yet."));
+      return;
+    }
+    this.picker.value = String(contract.server);
+    const key = JSON.stringify(contract);
+    if (key === this.shown) return;
+    this.shown = key;
+    const open = new Set([...this.body.querySelectorAll("details.entry[open]")].map((each) => each.dataset.name));
+    fill(this.body, ...this.contractView(contract));
+    for (const each of this.body.querySelectorAll("details.entry")) if (open.has(each.dataset.name)) each.open = true;
+  }
+
+  contractView(contract) {
+    const server = this.store.server(contract.server) ?? {
+      id: contract.server,
+      name: this.store.serverName(contract.server),
+      callable: false,
+    };
+    const lock =
+      { locked: "Its lists are held against the lock.", none: "It has no lock: assay lock makes one." }[
+        contract.lock
+      ] ?? contract.lock;
+    const tokens = contract.lists.reduce((sum, each) => sum + each.tokens, 0);
+    const cost = tokens > 0 ? ` Its lists take about ${number(tokens)} tokens in every conversation.` : "";
+    return [
+      element("p", { class: "lead-sentence" }, element("strong", null, server.name), `: ${lock}${cost}`),
+      contract.why &&
+        notice("note", contract.count === null ? contract.why : `${counted(contract.count, "tool")}; ${contract.why}`),
+      ...contract.lists.map((each) => this.listView(server, each)),
+    ].filter(Boolean);
+  }
+
+  listView(server, listing) {
+    const about = [
+      listing.time !== null && `listed ${dateAndTime(listing.time)}`,
+      !listing.complete && "not all pages are known",
+      `about ${number(listing.tokens)} tokens`,
+    ]
+      .filter(Boolean)
+      .join(", ");
+    const removed =
+      listing.removed.length > 0 &&
+      notice("warning", "No longer listed: ", ...listing.removed.map((each) => [code(each), " "]));
+    return element(
+      "div",
+      { class: "group" },
+      element(
+        "div",
+        { class: "group-head" },
+        element(
+          "h2",
+          null,
+          `${TITLES[listing.list] ?? listing.list} `,
+          element("span", { class: "group-count" }, number(listing.entries.length)),
+        ),
+        element(
+          "span",
+          { class: "group-count" },
+          about,
+          listing.seq !== null && [" · ", element("a", { href: routeTo("message", listing.seq) }, "the message")],
+        ),
+      ),
+      removed,
+      ...listing.entries.map((entry) => new EntryRow(this, server, listing, entry).node),
+    );
+  }
+}

@@ -1,0 +1,184 @@
+/** Small parts that several screens of the console use. */
+
+import { code, element, fill, svg } from "./dom.js";
+import { counted, duration } from "./text.js";
+
+/** Words of verdicts: the mark, what it means, and its tone. */
+const VERDICTS = {
+  ok: ["✓", "valid", "good"],
+  reported: ["!", "reported and forwarded", "warning"],
+  repaired: ["↻", "repaired and forwarded", "warning"],
+  quarantined: ["⊘", "entries quarantined", "error"],
+  failed: ["✗", "valid, and reports a failure", "note"],
+  passed: ["!", "forwarded under audit; enforce would stop it", "error"],
+  refused: ["✗", "stopped by a rule", "error"],
+  stopped: ["✗", "not delivered", "error"],
+};
+
+/** Return the mark, the meaning and the tone of a verdict. */
+export function verdictParts(verdict) {
+  return VERDICTS[verdict] ?? ["·", verdict, "note"];
+}
+
+/** Return a verdict as a label. */
+export function verdictBadge(verdict) {
+  const [mark, meaning, tone] = verdictParts(verdict);
+  return element("span", { class: `verdict-badge tone-${tone}`, title: meaning }, `${mark} ${verdict}`);
+}
+
+/** Return a button. */
+export function button(label, click, attributes = {}) {
+  return element("button", { type: "button", class: "button", on: { click }, ...attributes }, label);
+}
+
+/** Return a head of a screen: its title, what it is about, and its buttons. */
+export function screenHead(title, about, ...tools) {
+  return element(
+    "div",
+    { class: "screen-head" },
+    element("div", null, element("h1", { tabindex: "-1" }, title), about && element("p", { class: "intro" }, about)),
+    element("div", { class: "tools" }, ...tools),
+  );
+}
+
+/** Let the rows of a table become cards on a narrow screen: each cell knows its title. */
+export function withCards(made) {
+  const titles = [...made.querySelectorAll("thead th")].map((each) => each.textContent);
+  for (const row of made.querySelectorAll("tbody tr")) {
+    for (const [at, cell] of [...row.children].entries()) cell.dataset.title = titles[at];
+  }
+  made.classList.add("cards");
+  return made;
+}
+
+/** Return a note that stands out. */
+export function notice(tone, ...children) {
+  return element("p", { class: `banner tone-${tone}` }, ...children);
+}
+
+/** Return the parts of *text*, with what stands between backticks as code. */
+export function prose(text) {
+  return text.split("`").map((part, at) => (at % 2 === 1 ? code(part) : part));
+}
+
+/** Return a small picture of counts over time; *meaning* says the same in words. */
+export function sparkline(counts, meaning) {
+  const most = Math.max(1, ...counts);
+  const width = 100 / Math.max(1, counts.length);
+  const bars = counts.map((count, at) => {
+    const height = count === 0 ? 2 : Math.max(8, (100 * count) / most);
+    return svg("rect", {
+      class: count === 0 ? "nothing" : null,
+      x: at * width,
+      y: 100 - height,
+      width: width * 0.8,
+      height,
+    });
+  });
+  return svg(
+    "svg",
+    { class: "spark", viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img", "aria-label": meaning },
+    ...bars,
+  );
+}
+
+/** A duration in milliseconds; a dash if it is unknown. */
+export function took(milliseconds) {
+  return milliseconds === null || milliseconds === undefined || Number.isNaN(milliseconds)
+    ? "–"
+    : duration(milliseconds * 1000);
+}
+
+const HOUR = 3600;
+
+/** The time since a moment, both in seconds: "12 s ago". */
+export function ago(then, now = Date.now() / 1000) {
+  const seconds = Math.max(0, now - then);
+  if (seconds < 2) return "now";
+  if (seconds < 60) return `${Math.round(seconds)} s ago`;
+  if (seconds < HOUR) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 48 * HOUR) return `${Math.round(seconds / HOUR)} h ago`;
+  return counted(Math.round(seconds / (24 * HOUR)), "day") + " ago";
+}
+
+/** The local time of day with milliseconds; the title of a cell has the date. */
+export function timeOfDay(seconds) {
+  const date = new Date(seconds * 1000);
+  const pad = (value, digits = 2) => String(value).padStart(digits, "0");
+  return `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}.${pad(date.getMilliseconds(), 3)}`;
+}
+
+/** A local date and time: "2026-07-24 02:03:14". */
+export function dateAndTime(seconds) {
+  const date = new Date(seconds * 1000);
+  const pad = (value) => String(value).padStart(2, "0");
+  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())} ${timeOfDay(seconds).slice(0, 8)}`;
+}
+
+let toastTimer = null;
+
+/** Show a short text at the edge of the page, for people and for screen readers. */
+export function toast(text) {
+  const host = document.getElementById("toast");
+  fill(host, text);
+  host.classList.add("shown");
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => host.classList.remove("shown"), 4000);
+}
+
+/** Copy *text*; where the browser does not allow it, show it selected. */
+export async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(`Copied ${what}.`);
+  } catch {
+    const area = element("textarea", { rows: "12", readonly: true, "aria-label": what });
+    area.value = text;
+    dialog(
+      `Copy ${what}`,
+      area,
+      element("p", { class: "remark" }, "The browser does not allow the page to copy: press Ctrl+C."),
+    );
+    area.select();
+  }
+}
+
+/** Save *text* as a file. */
+export function save(name, text) {
+  const address = URL.createObjectURL(new Blob([text]));
+  element("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+/** Open a dialog; Esc and its button close it, and the focus returns to where it was. */
+export function dialog(title, ...children) {
+  const before = document.activeElement;
+  const head = element(
+    "div",
+    { class: "dialog-head" },
+    element("h2", { id: "dialog-title" }, title),
+    button("Close", () => made.close()),
+  );
+  const made = element("dialog", { "aria-labelledby": "dialog-title" }, head, ...children);
+  made.addEventListener("close", () => {
+    made.remove();
+    before?.focus?.();
+  });
+  document.body.append(made);
+  made.showModal();
+  return made;
+}
+
+/** Call *work* at most once in *milliseconds*; a call in between is made up for at the end. */
+export function throttled(milliseconds, work) {
+  let [last, timer] = [0, null];
+  return () => {
+    if (timer !== null) return;
+    const wait = Math.max(0, last + milliseconds - performance.now());
+    timer = setTimeout(() => {
+      timer = null;
+      last = performance.now();
+      work();
+    }, wait);
+  };
+}

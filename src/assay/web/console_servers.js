@@ -1,0 +1,209 @@
+/** The servers: one row for each guarded server, with its state, its traffic and what was found. */
+
+import { errorText, send } from "./console_api.js";
+import { ago, button, notice, screenHead, sparkline, throttled, toast, took, withCards } from "./console_parts.js";
+import { quoted } from "./console_filter.js";
+import { routeTo } from "./console_router.js";
+import { amount, element, fill, table } from "./dom.js";
+import { counted, number } from "./text.js";
+
+const STATES = { running: "good", idle: "note", failed: "error", ended: "note" };
+const LOCKS = { locked: ["locked", "good"], none: ["no lock", "note"] };
+
+function tag(text, tone) {
+  return element("span", { class: `state tone-${tone}` }, text);
+}
+
+function nameCell(server) {
+  const notes = server.notes.map((each) => element("span", { class: "quiet-text" }, each));
+  return element(
+    "span",
+    { class: "tool" },
+    element(
+      "a",
+      {
+        class: "tool-name",
+        "data-row": true,
+        href: routeTo("stream", null, { filter: `server:${quoted(server.name)}` }),
+      },
+      server.name,
+    ),
+    element("code", { class: "label-text" }, server.label),
+    server.address && element("code", { class: "label-text" }, server.address),
+    ...notes,
+  );
+}
+
+function stateCell(server) {
+  const detail = [server.why, server.stderr].filter(Boolean);
+  const restarts = server.restarts > 0 && element("span", { class: "quiet-text" }, counted(server.restarts, "restart"));
+  const last =
+    server.last !== null && server.state !== "failed" && element("span", { class: "quiet-text" }, ago(server.last));
+  return element(
+    "span",
+    { class: "tool" },
+    tag(server.state, STATES[server.state] ?? "note"),
+    ...detail.map((each) => element("code", { class: "stderr" }, each)),
+    restarts,
+    last,
+  );
+}
+
+function callsCell(server) {
+  const text = `${number(server.callsPerMinute)} calls in the last minute`;
+  return element(
+    "span",
+    { class: "calls" },
+    sparkline(server.calls.length > 0 ? server.calls : [0], text),
+    number(server.callsPerMinute),
+  );
+}
+
+function linked(count, server, word) {
+  if (count === 0) return amount(0);
+  return element(
+    "a",
+    { class: "count-link", href: routeTo("stream", null, { filter: `server:${quoted(server.name)} ${word}` }) },
+    number(count),
+  );
+}
+
+function lockCell(server) {
+  const [text, tone] = LOCKS[server.lock] ?? ["–", "note"];
+  return element("a", { class: "plain", href: routeTo("contracts", null, { server: server.id }) }, tag(text, tone));
+}
+
+const COLUMNS = [
+  ["Server"],
+  ["State"],
+  ["Guard"],
+  ["Revision"],
+  ["Calls a minute"],
+  ["Findings", { number: true }],
+  ["Stopped", { number: true }],
+  ["p95", { number: true }],
+  ["Tools", { number: true }],
+  ["Tokens", { number: true }],
+  ["Lock"],
+];
+
+function cells(server) {
+  const mode = [server.transport, server.mode].filter(Boolean).join(", ");
+  return [
+    nameCell(server),
+    stateCell(server),
+    element("span", { class: "tool" }, mode || "–", element("span", { class: "quiet-text" }, server.source)),
+    server.revisions.join(", ") || "–",
+    callsCell(server),
+    element(
+      "a",
+      { class: "count-link", href: routeTo("findings", null, { server: server.id }) },
+      amount(server.findings),
+    ),
+    linked(server.stopped, server, "verdict:stopped"),
+    took(server.p95),
+    server.tools === null
+      ? "–"
+      : element(
+          "a",
+          { class: "count-link", href: routeTo("contracts", null, { server: server.id }) },
+          number(server.tools),
+        ),
+    server.tokens === null ? "–" : number(server.tokens),
+    lockCell(server),
+  ];
+}
+
+export class ServersScreen {
+  constructor(store) {
+    this.store = store;
+    this.body = element("div");
+    this.node = element(
+      "section",
+      null,
+      screenHead("Servers", "Every server behind a guard of this machine, and the files that were opened."),
+      this.body,
+    );
+    this.update = throttled(1000, () => this.render());
+    store.on("servers", () => this.isShown && this.update());
+    store.on("loaded", () => this.isShown && this.render());
+  }
+
+  show() {
+    this.isShown = true;
+    this.render();
+  }
+
+  hide() {
+    this.isShown = false;
+  }
+
+  render() {
+    const { servers } = this.store;
+    if (servers.length === 0) {
+      if (!this.isEmpty) fill(this.body, this.emptyState());
+      this.isEmpty = true;
+      return;
+    }
+    this.isEmpty = false;
+    const focused = document.activeElement?.closest?.("tr")?.dataset.key;
+    const rows = servers.map((each) => ({ cells: cells(each), "data-key": each.id }));
+    const unrecorded = servers.some((each) => each.payloads === false);
+    fill(
+      this.body,
+      withCards(table("Servers", COLUMNS, rows)),
+      unrecorded &&
+        element(
+          "p",
+          { class: "remark" },
+          "Some guards do not record messages: their verdicts are here, but not the text. Run them with ",
+          element("code", null, "--set journal.payloads=true"),
+          " to see it.",
+        ),
+    );
+    if (focused !== undefined)
+      this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
+  }
+
+  emptyState() {
+    const command = (text) => element("pre", { class: "command", tabindex: "0" }, text);
+    return element(
+      "div",
+      { class: "panel start" },
+      element("h2", null, "No guard is running on this machine"),
+      element("p", null, "Put the guard in front of a server, and it appears here at once:"),
+      element(
+        "ol",
+        null,
+        element("li", null, "All servers of a client, such as Claude Desktop: ", command("assay wrap")),
+        element("li", null, "One server, by its command: ", command("assay guard -- python my_server.py")),
+        element(
+          "li",
+          null,
+          "One server, by its URL: ",
+          command("assay guard --listen 127.0.0.1:8080 --target https://example.com/mcp"),
+        ),
+      ),
+      this.store.can("demo") &&
+        element(
+          "p",
+          null,
+          "Or look around first: ",
+          button("Run the demonstration server", (event) => this.demo(event.target), { class: "button primary" }),
+        ),
+    );
+  }
+
+  async demo(pressed) {
+    pressed.disabled = true;
+    pressed.textContent = "Starting…";
+    try {
+      const { server } = await send("demo", {});
+      toast(`Started the server ${server}.`);
+    } catch (error) {
+      pressed.disabled = false;
+      pressed.textContent = "Run the demonstration server";
+      pressed.closest(".panel").append(notice("error", errorText(error)));
+    }
+  }
+}

@@ -1,0 +1,148 @@
+/** The sessions: who is connected, with which capabilities, and what is still open. */
+
+import { errorText, read } from "./console_api.js";
+import { quoted } from "./console_filter.js";
+import { ago, dateAndTime, notice, screenHead, throttled, withCards } from "./console_parts.js";
+import { routeTo } from "./console_router.js";
+import { amount, element, fill, table } from "./dom.js";
+import { duration, number } from "./text.js";
+
+const SHOWN = 300;
+/** Rows of the table; the newest come first. */
+
+const COLUMNS = [
+  ["Client"],
+  ["Server"],
+  ["State"],
+  ["Revision"],
+  ["Capabilities"],
+  ["Messages", { number: true }],
+  ["Findings", { number: true }],
+  ["Open requests", { number: true }],
+  ["Tasks", { number: true }],
+  ["Restarts", { number: true }],
+  ["Lasted", { number: true }],
+];
+
+function clientCell(session, store) {
+  const { client } = session;
+  const name = [client.title ?? client.name, client.version].filter(Boolean).join(" ") || "unknown client";
+  const words = [
+    `server:${quoted(store.serverName(session.server))}`,
+    session.session && `session:${quoted(session.session)}`,
+  ]
+    .filter(Boolean)
+    .join(" ");
+  return element(
+    "span",
+    { class: "tool" },
+    element("a", { class: "tool-name", "data-row": true, href: routeTo("stream", null, { filter: words }) }, name),
+    session.session && element("code", { class: "label-text" }, session.session),
+  );
+}
+
+function capabilitiesCell(session) {
+  const { capabilities } = session.client;
+  const names = Array.isArray(capabilities) ? capabilities : Object.keys(capabilities ?? {});
+  return names.length === 0
+    ? "–"
+    : element("span", { class: "tags" }, ...names.slice(0, 12).map((each) => element("span", { class: "tag" }, each)));
+}
+
+function openCell(session) {
+  if (session.open === 0) return amount(0);
+  return element(
+    "span",
+    null,
+    number(session.open),
+    " ",
+    ...session.openIds
+      .slice(0, 5)
+      .map((seq) => [" ", element("a", { href: routeTo("message", seq) }, `#${number(seq)}`)]),
+  );
+}
+
+export class SessionsScreen {
+  constructor(store) {
+    this.store = store;
+    this.sessions = new Map();
+    this.body = element("div");
+    this.node = element(
+      "section",
+      null,
+      screenHead("Sessions", "Every connection of a client to a server, newest first. Open one to see its messages."),
+      this.body,
+    );
+    this.update = throttled(1000, () => this.isShown && this.render());
+    store.on("board:sessions", (data) => {
+      for (const each of data.sessions) this.sessions.set(each.id, each);
+      this.update();
+    });
+    store.on("loaded", () => this.isShown && this.load());
+  }
+
+  show() {
+    this.isShown = true;
+    return this.load();
+  }
+
+  hide() {
+    this.isShown = false;
+  }
+
+  async load() {
+    try {
+      const { sessions } = await read("sessions");
+      this.sessions = new Map(sessions.map((each) => [each.id, each]));
+      this.render();
+    } catch (error) {
+      fill(this.body, notice("error", errorText(error)));
+    }
+  }
+
+  cells(session) {
+    const { store } = this;
+    return [
+      clientCell(session, store),
+      store.serverName(session.server),
+      element(
+        "span",
+        { class: "tool" },
+        element("span", { class: `state tone-${session.state === "open" ? "good" : "note"}` }, session.state),
+        session.why && element("span", { class: "quiet-text" }, session.why),
+      ),
+      session.revision || "–",
+      capabilitiesCell(session),
+      number(session.messages),
+      amount(session.findings),
+      openCell(session),
+      amount(session.tasks),
+      amount(session.restarts),
+      element(
+        "span",
+        { title: `${dateAndTime(session.first)} to ${dateAndTime(session.last)}` },
+        duration(Math.max(0, session.last - session.first) * 1e6),
+        element("span", { class: "quiet-text block" }, ago(session.last)),
+      ),
+    ];
+  }
+
+  render() {
+    const sessions = [...this.sessions.values()].sort((one, other) => other.last - one.last);
+    if (sessions.length === 0) {
+      fill(
+        this.body,
+        element("p", { class: "empty panel" }, "No session yet: it begins with the first message of a client."),
+      );
+      return;
+    }
+    const focused = document.activeElement?.closest?.("tr")?.dataset.key;
+    const rows = sessions.slice(0, SHOWN).map((each) => ({ cells: this.cells(each), "data-key": each.id }));
+    const more =
+      sessions.length > SHOWN &&
+      element("p", { class: "remark" }, `${number(sessions.length - SHOWN)} older sessions are not shown.`);
+    fill(this.body, withCards(table("Sessions", COLUMNS, rows)), more);
+    if (focused !== undefined)
+      this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,569 @@
+"""The page of `assay console` in a real browser: a real console, real guards, real servers and clients."""
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from console_scene import HttpClient, library, program, served_library, usual_calls
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from kit.browser import HERE, Opened, opening_pages, running_browser
+from kit.consoles import SECONDS, RunningConsole, StdioGuard, console, http_guard
+
+REFUSALS = r"status of (401|404|409|410)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING"
+"""What a browser logs by itself for an answer that is an error, or a console that has ended."""
+
+KEY = "a key of at least sixteen characters"
+
+SCREENS = ("servers", "stream", "message", "findings", "contracts", "sessions", "performance")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    """A short directory: the path of a socket is limited."""
+    with tempfile.TemporaryDirectory() as found:
+        yield Path(found)
+
+
+class Scene:
+    """A console, and the same library behind a guard under audit and behind one under enforce."""
+
+    def __init__(self, running: RunningConsole, audited: StdioGuard, enforced: HttpClient) -> None:
+        self.console = running
+        self.audited = audited
+        self.enforced = enforced
+
+    def seq(self, verdict: str, server: str, kind: str = "request") -> int:
+        """Return the number of a message of a call."""
+        names = {each["id"]: each["name"] for each in self.console.get("api/state")["servers"]}
+        wanted = (server, kind, "tools/call")
+        return next(
+            int(row["seq"])
+            for row in self.console.rows()
+            if (names[row["server"]], row["kind"], row["method"]) == wanted and verdict in row["verdicts"]
+        )
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        command = program(tmp_path_factory.mktemp("library"))
+        running = stack.enter_context(console(place))
+        audited = stack.enter_context(library(place, "library", command, "--mode", "audit"))
+        enforced = stack.enter_context(served_library(place, "archive", command, "--mode", "enforce"))
+        audited.open()
+        for client in (audited, enforced):
+            usual_calls(client)
+        enforced.call("search", query="sea", limit="5")
+        running.wait(lambda rows: sum(row["method"] == "tools/call" for row in rows) >= 25)
+        yield Scene(running, audited, enforced)
+
+
+@pytest.fixture
+def opened(browser: Browser, scene: Scene) -> Iterator[Opened]:
+    with opening_pages(browser, scene.console.base, REFUSALS) as open_page:
+
+        def open_screen(fragment: str = "", **options: Any) -> Page:
+            page = open_page(scene.console.address, **options)
+            if fragment:
+                page.evaluate("each => { location.hash = each; }", fragment)
+                page.locator(f"main[data-screen={fragment.strip('#/').split('?')[0].split('/')[0]}]").wait_for()
+            return page
+
+        yield open_screen
+
+
+def lines(page: Page) -> Locator:
+    return page.locator(".line[data-seq]:not([hidden])")
+
+
+def choose(page: Page, text: str) -> None:
+    """Filter the stream, and wait until all rows have been looked at."""
+    page.locator("#filter").fill(text)
+    expect(page).to_have_url(re.compile(r"#/stream\?filter=" if text else r"#/stream$"))
+    expect(page.locator("#filter-count")).not_to_contain_text("reading")
+
+
+# ── servers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_guard_has_a_row(opened: Opened) -> None:
+    page = opened()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Servers")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(2)
+    audited = rows.filter(has=page.get_by_role("link", name="library", exact=True))
+    expect(audited).to_contain_text("running")
+    expect(audited).to_contain_text("stdio, audit")
+    expect(audited).to_contain_text("2025-11-25")
+    enforced = rows.filter(has=page.get_by_role("link", name="archive", exact=True))
+    expect(enforced).to_contain_text("http, enforce")
+    expect(enforced).to_contain_text("http://127.0.0.1:")
+    expect(enforced.locator("td[data-title=Stopped]")).to_have_text("2")
+    expect(enforced.locator("td[data-title=Tools]")).to_have_text("3")
+    enforced.get_by_role("link", name="archive", exact=True).click()
+    expect(page.locator("#filter")).to_have_value("server:archive")
+    expect(lines(page).locator(".cell-server").first).to_have_text("archive")
+
+
+def test_without_a_guard_the_page_shows_how_to_begin_and_runs_the_demonstration(browser: Browser, state: Path) -> None:
+    with console(state) as running, opening_pages(browser, running.base, REFUSALS) as open_page:
+        page = open_page(running.address)
+        expect(page.locator("main")).to_contain_text("No guard is running on this machine")
+        expect(page.locator(".command")).to_have_count(3)
+        page.get_by_role("button", name="Run the demonstration server").click()
+        expect(page.locator("tbody tr")).to_contain_text("demo", timeout=30_000)
+        expect(page.locator("td[data-title=Findings]")).not_to_have_text("0")
+        running.process.terminate()
+        running.process.wait(SECONDS)
+        expect(page.locator(".connection")).to_have_text(re.compile("Console ended|Reconnecting"))
+
+
+# ── stream ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_request_and_its_answer_are_one_line(opened: Opened, scene: Scene) -> None:
+    page = opened("#/stream?filter=server:library+tool:lend")
+    expect(lines(page)).to_have_count(1)
+    line = lines(page).first
+    expect(line.locator(".cell-what")).to_have_text("tools/call lend")
+    expect(line.locator(".cell-took")).to_have_text(re.compile("s$"))
+    expect(line.locator(".cell-outcome")).to_have_text("✓ ok")
+    assert line.locator(".fall").evaluate("each => each.offsetWidth") >= 3
+    page.get_by_role("button", name="Fold").click()
+    expect(lines(page)).to_have_count(2)
+    expect(lines(page).nth(1)).to_contain_text("(result)")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("tool:lend", lambda row: row["tool"] == "lend"),
+        ("method:tools/call server:archive", lambda row: row["method"] == "tools/call" and row["server"] == "archive"),
+        ("verdict:refused", lambda row: "refused" in row["verdicts"]),
+        ("-verdict:ok", lambda row: "ok" not in row["verdicts"]),
+        ("rule:output", lambda row: "contract/output" in row["rules"]),
+        ("rule:contract tool:search", lambda row: row["tool"] == "search" and "contract" in str(row["rules"])),
+        ('"tools/list"', lambda row: row["method"] == "tools/list"),
+        ("id:3 dir:server", lambda row: "3" in str(row["id"]) and row["party"] == "server"),
+        ("kind:notification", lambda row: row["kind"] == "notification"),
+    ],
+)  # fmt: skip
+def test_filter_words(text: str, wanted: Any, opened: Opened, scene: Scene) -> None:
+    names = {each["id"]: each["name"] for each in scene.console.get("api/state")["servers"]}
+    rows = [{**row, "server": names[row["server"]]} for row in scene.console.rows()]
+    exchanges: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        exchanges.setdefault(row["of"] or row["seq"], []).append(row)
+    expected = sum(any(wanted(row) for row in each) for each in exchanges.values())
+    page = opened("#/stream")
+    choose(page, text)
+    expect(page.locator("#filter-count")).to_contain_text(f"{expected} line{'' if expected == 1 else 's'} of")
+    assert 0 < expected < len(exchanges)
+
+
+def test_counts_views_and_pins(opened: Opened) -> None:
+    page = opened("#/stream")
+    chip = page.locator(".chip", has_text="stopped")
+    count = int(chip.locator("b").inner_text())
+    chip.click()
+    expect(page.locator("#filter")).to_have_value("verdict:stopped")
+    expect(lines(page)).to_have_count(count)
+    page.get_by_role("button", name="Save view").click()
+    choose(page, "")
+    page.keyboard.press("Escape")
+    page.keyboard.press("End")
+    page.keyboard.press("m")
+    expect(page.locator(".line.pinned")).to_have_count(1)
+    page.reload()
+    view = page.locator(".view", has_text="verdict:stopped")
+    expect(view).to_contain_text(str(count))
+    expect(page.get_by_title("Open the pinned message")).to_be_visible()
+    view.get_by_role("button", name="verdict:stopped").first.click()
+    expect(lines(page)).to_have_count(count)
+    page.get_by_role("button", name="Remove the view verdict:stopped").click()
+    expect(page.locator(".view")).to_have_count(0)
+
+
+def test_new_messages_come_by_themselves_unless_paused(opened: Opened, scene: Scene) -> None:
+    page = opened("#/stream?filter=tool:lend+server:library")
+    before = lines(page).count()
+    scene.audited.call("lend", book=8, days=1)
+    expect(lines(page)).to_have_count(before + 1)
+    page.keyboard.press("p")
+    scene.audited.call("lend", book=9, days=1)
+    expect(page.locator("#filter-count")).to_contain_text("paused: 1 new")
+    expect(lines(page)).to_have_count(before + 1)
+    page.keyboard.press("p")
+    expect(lines(page)).to_have_count(before + 2)
+    page.keyboard.press("f")
+    expect(page.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "false")
+
+
+def test_everything_by_keyboard(opened: Opened, scene: Scene) -> None:
+    page = opened(permissions=["clipboard-read", "clipboard-write"])
+    for number, name in enumerate(SCREENS, 1):
+        page.keyboard.press(str(number))
+        expect(page.locator("main")).to_have_attribute("data-screen", name)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Keys and filter words")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("/")
+    expect(page.locator("#filter")).to_be_focused()
+    page.keyboard.type("server:library tool:search")
+    page.keyboard.press("Enter")
+    grid = page.get_by_role("grid", name="Messages")
+    expect(grid).to_be_focused()
+    page.keyboard.press("Home")
+    page.keyboard.press("j")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("k")
+    active = page.locator(".line[aria-selected=true]")
+    expect(active).to_have_attribute("aria-rowindex", "3")
+    expect(grid).to_have_attribute("aria-activedescendant", str(active.get_attribute("id")))
+    page.keyboard.press("y")
+    expect(page.locator("#toast")).to_contain_text("Copied the message")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert copied["params"]["arguments"]["query"] == "river"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("tools/call search")
+    first = page.url
+    page.keyboard.press("j")
+    expect(page).not_to_have_url(first)
+    page.keyboard.press("Escape")
+    expect(page.locator("#filter")).to_have_value("server:library tool:search")
+    page.keyboard.press("Escape")
+    expect(page.locator("#filter")).to_have_value("")
+
+
+# ── one message ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_message_shows_its_fault_with_the_rule(opened: Opened, scene: Scene) -> None:
+    page = opened(f"#/message/{scene.seq('passed', 'library')}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("tools/call search")
+    expect(page.locator(".frame .fault")).to_have_text('"five hundred"')
+    found = page.locator("article.finding")
+    expect(found.locator(".compare")).to_contain_text("an integer, at least 1, at most 50")
+    expect(found.locator(".compare")).to_contain_text('the string "five hundred"')
+    expect(found.locator(".rule")).to_contain_text("contract/input")
+    expect(found.locator(".rule")).to_contain_text("inputSchema of search")
+    expect(found.locator(".branch")).to_contain_text("maximum: 50")
+    expect(page.locator(".banner")).to_contain_text("Enforce would answer with INVALID_TOOL_INPUT")
+    expect(page.locator(".delivered")).to_have_text("Delivered as it was sent, byte for byte.")
+    page.locator(".frame").get_by_role("button", name="Raw").click()
+    expect(page.locator(".frame mark.fault")).to_have_text('"five hundred"')
+    page.get_by_role("link", name="← result").click()
+    expect(page.locator(".verdict-line")).to_contain_text("result from the server")
+
+
+def test_a_stopped_message_shows_what_was_delivered_in_its_place(opened: Opened, scene: Scene) -> None:
+    stopped = scene.seq("refused", "archive", "result")
+    page = opened(f"#/message/{stopped}", permissions=["clipboard-read", "clipboard-write"])
+    sides = page.locator(".sides .frame")
+    expect(sides).to_have_count(2)
+    expect(sides.nth(0).locator(".fault")).to_have_text('"1987"')
+    expect(sides.nth(1)).to_contain_text("The receiver got an error in its place.")
+    page.get_by_role("button", name="Copy as recording").click()
+    expect(page.locator("#toast")).to_contain_text("Copied the recording")
+    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert any("1987" in line for line in copied)
+    page.get_by_role("link", name="→ request").click()
+    page.get_by_role("button", name="Copy as curl").click()
+    expect(page.locator("#toast")).to_contain_text("Copied the command")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("curl ")
+
+
+def test_a_message_that_is_not_there_is_an_error_with_a_way_back(opened: Opened) -> None:
+    page = opened("#/message/999999")
+    expect(page.locator(".banner")).to_be_visible()
+    page.get_by_role("link", name="Back to the stream").click()
+    expect(page.locator("main")).to_have_attribute("data-screen", "stream")
+
+
+# ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_findings_say_what_enforce_would_have_stopped(opened: Opened, scene: Scene) -> None:
+    page = opened("#/findings")
+    expect(page.locator(".lead-sentence")).to_contain_text(
+        "Enforce would have stopped 2 messages that audit forwarded."
+    )
+    expect(page.locator(".lead-sentence")).to_contain_text("2 messages were stopped.")
+    group = page.locator(".finding-group").filter(has_text="contract/output").filter(has_text="library")
+    expect(group.locator(".row-count")).to_have_text("× 1")
+    group.locator("summary").click()
+    expect(group.locator(".compare")).to_contain_text('the string "1987"')
+    expect(group.locator(".rule")).to_contain_text("Asks")
+    scene.audited.call("search", query="lie")
+    expect(group.locator(".row-count")).to_have_text("× 2")
+    expect(group.locator(".samples a")).to_have_count(2)
+    for by in ("Tool", "Place", "Server"):
+        page.get_by_role("button", name=by, exact=True).click()
+        expect(group.locator(".samples")).to_be_visible()
+    group.get_by_role("link", name="Show in the stream").click()
+    expect(lines(page)).to_have_count(2)
+
+
+def test_an_exception_is_made_with_an_end_date(opened: Opened) -> None:
+    page = opened("#/findings")
+    group = page.locator(".finding-group").filter(has_text="contract/output").first
+    group.locator("summary").click()
+    group.get_by_role("button", name="Make an exception…").click()
+    asked = page.get_by_role("dialog")
+    asked.get_by_label("Reason").fill('fixed in "2.1"')
+    asked.get_by_label("Until, and no longer").fill("2099-12-31")
+    asked.get_by_role("button", name="Make the exception").click()
+    expect(asked.locator(".command")).to_contain_text('rule = "contract/output"')
+    expect(asked.locator(".command")).to_contain_text('tool = "search"')
+    expect(asked.locator(".command")).to_contain_text("until = 2099-12-31")
+
+
+def test_findings_are_exported_as_sarif(opened: Opened) -> None:
+    page = opened("#/findings")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export as SARIF").click()
+    sarif = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert {each["ruleId"] for each in sarif["runs"][0]["results"]} >= {"contract/input", "contract/output"}
+
+
+# ── contracts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def archive(scene: Scene) -> str:
+    return next(str(each["id"]) for each in scene.console.get("api/state")["servers"] if each["name"] == "archive")
+
+
+def test_contracts_list_the_tools_with_their_state(opened: Opened, scene: Scene) -> None:
+    page = opened(f"#/contracts?server={archive(scene)}")
+    entries = page.locator("details.entry")
+    expect(entries).to_have_count(3)
+    expect(entries.nth(0)).to_contain_text("read-only")
+    expect(entries.nth(2)).to_contain_text("quarantined")
+    entries.nth(2).locator("summary").click()
+    expect(entries.nth(2).locator(".banner")).to_contain_text("Quarantined")
+    expect(page.locator(".lead-sentence")).to_contain_text("tokens in every conversation")
+
+
+def test_a_tool_is_called_through_a_form(opened: Opened, scene: Scene) -> None:
+    page = opened(f"#/contracts?server={archive(scene)}")
+    page.locator("details.entry summary").first.click()
+    page.get_by_role("button", name="Call this tool…").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("query").fill("sea")
+    form.get_by_label("limit").fill("3")
+    form.get_by_label("exact").select_option("true")
+    form.get_by_label("order").select_option("year")
+    form.get_by_role("button", name="Add an item").click()
+    form.get_by_label("Item 1", exact=True).fill("old")
+    form.get_by_label("from").fill("1900")
+    form.get_by_role("button", name="JSON").click()
+    asked = {"query": "sea", "limit": 3, "exact": True, "order": "year", "tags": ["old"], "range": {"from": 1900}}
+    assert json.loads(form.get_by_label("Arguments as JSON").input_value()) == asked
+    form.get_by_role("button", name="Call", exact=True).click()
+    expect(form.locator(".call-verdict")).to_have_text(["Request: valid", "Answer: valid"])
+    expect(form.locator(".call-answer .tree").first).to_contain_text("The Sea")
+
+
+def test_a_tool_that_may_change_something_is_confirmed_first(opened: Opened, scene: Scene) -> None:
+    page = opened(f"#/contracts?server={archive(scene)}")
+    page.locator("details.entry summary").nth(1).click()
+    page.get_by_role("button", name="Call this tool…").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("book").fill("not a number")
+    form.get_by_role("button", name="Call", exact=True).click()
+    expect(form.locator(".confirm")).to_contain_text("This tool may change something.")
+    expect(form.locator(".call-answer")).to_have_count(0)
+    form.get_by_role("button", name="Call it").click()
+    expect(form.locator(".call-verdict").first).to_contain_text("contract/input")
+
+
+# ── sessions and performance ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sessions_lead_to_their_messages(opened: Opened) -> None:
+    page = opened("#/sessions")
+    row = page.locator("tbody tr").filter(has_text="library").filter(has_text="tester 7")
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text("open")
+    expect(row).to_contain_text("roots")
+    row.get_by_role("link").first.click()
+    expect(page.locator("#filter")).to_have_value("server:library")
+
+
+def test_performance_has_percentiles_and_a_distribution(opened: Opened) -> None:
+    page = opened("#/performance")
+    row = page.locator("tbody tr").filter(has_text="tools/call search").filter(has_text="archive")
+    for title in ("p50", "p95", "p99", "In the guard"):
+        expect(row.locator(f"td[data-title='{title}']")).to_have_text(re.compile(r"^[\d.,]+ (µs|ms|s)$"))
+    expect(row.locator("td[data-title=Errors]")).to_contain_text("1")
+    row.get_by_role("button").click()
+    expect(page.locator("figcaption")).to_contain_text("tools/call search of archive")
+    expect(page.locator(".chart canvas")).to_be_visible()
+
+
+# ── how it looks ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def visit_all(page: Page, scene: Scene) -> Iterator[str]:
+    """Show every screen, and yield its name."""
+    for name in SCREENS:
+        place = f"#/message/{scene.seq('refused', 'archive', 'result')}" if name == "message" else f"#/{name}"
+        page.evaluate("each => { location.hash = each; }", place)
+        expect(page.locator("main")).to_have_attribute("data-screen", name)
+        expect(page.locator("main h1")).to_be_attached()
+        yield name
+
+
+def test_a_phone_needs_no_scrolling_to_the_side(opened: Opened, scene: Scene) -> None:
+    page = opened(viewport={"width": 375, "height": 700})
+    for name in visit_all(page, scene):
+        page.locator("main :is(tbody tr, .line[data-seq], .frame, details.row)").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") == 375, name
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_rule_of_accessibility_is_broken(scheme: str, scene: Scene, browser: Browser) -> None:
+    script = HERE / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        pytest.skip("axe-core is not installed: `make test` does it where there is npm")
+    # Only colours differ in the dark.
+    options = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
+    serious = []
+    # The policy of the page would not run the script of the test.
+    with opening_pages(browser, scene.console.base, REFUSALS) as open_page:
+        page = open_page(scene.console.address, color_scheme=scheme, bypass_csp=True)
+        page.evaluate(script.read_text(encoding="utf-8"))
+        for name in visit_all(page, scene):
+            page.locator("main :is(tbody tr, .line[data-seq], .frame, details.row)").first.wait_for()
+            found = page.evaluate("options => axe.run(document, {resultTypes: ['violations'], ...options})", options)
+            serious += [
+                f"{name}: {each['id']}: {each['help']}: {node['html'][:200]}"
+                for each in found["violations"]
+                if each["impact"] in {"serious", "critical", "moderate"}
+                for node in each["nodes"]
+            ]
+    assert serious == []
+
+
+def test_the_theme_is_switched_and_remembered(opened: Opened) -> None:
+    page = opened(color_scheme="dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(colour)
+    page.get_by_role("button", name="Use light colours").click()
+    assert page.evaluate(colour) != dark
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate(colour) != dark
+
+
+def test_the_page_beside_a_guard_uses_its_own_addresses(browser: Browser, state: Path, tmp_path: Path) -> None:
+    with http_guard(state, tmp_path, "--console") as (_, address):
+        base = address.partition("?")[0]
+        with opening_pages(browser, base, REFUSALS) as open_page:
+            page = open_page(address)
+            expect(page.locator(".connection")).to_have_text("Live")
+            expect(page.locator("tbody tr")).to_contain_text("lib")
+
+
+def test_beside_a_guard_with_keys_the_page_asks_for_one(browser: Browser, state: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "auth.toml"
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    settings.write_text(f'[auth]\nconsole = ["alice"]\n[auth.keys.alice]\nhash = "sha256:{digest}"\n')
+    with (
+        http_guard(state, tmp_path, "--console", "--config", str(settings)) as (_, address),
+        opening_pages(browser, address, REFUSALS) as open_page,
+    ):
+        page = open_page(address)
+        page.get_by_label("Key or token").fill("wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).not_to_be_empty()
+        page.get_by_label("Key or token").fill(KEY)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("tbody tr")).to_contain_text("lib")
+        assert KEY not in page.evaluate("JSON.stringify([document.cookie, localStorage, document.body.innerHTML])")
+
+
+def test_no_script_but_its_own_runs_in_the_page(browser: Browser, scene: Scene) -> None:
+    context = browser.new_context(locale="en-US")
+    page = context.new_page()
+    page.goto(scene.console.address)
+    page.wait_for_selector("body[data-ready]")
+    page.evaluate("""() => {
+        const made = document.createElement('script');
+        made.textContent = 'window.ran = 1';
+        document.body.append(made);
+        const holder = document.createElement('div');
+        document.body.append(holder);
+        holder.innerHTML = '<img src=x onerror="window.ran = 1">';
+    }""")
+    assert page.evaluate("new Promise((done) => setTimeout(() => done(window.ran ?? null), 50))") is None
+    assert page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', (error) => error.name)") == "TypeError"
+    context.close()
+
+
+# ── the modules ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_words_of_a_filter_are_read(opened: Opened) -> None:
+    script = "text => import('./assets/console_filter.js').then(({parseFilter}) => parseFilter(text))"
+    found = opened().evaluate(script, '-Verdict:OK tool:"my tool" https://x "a b" -"c d" rule:')
+    assert [(each["key"], each["value"], each["isNot"]) for each in found] == [
+        ("verdict", "ok", True),
+        ("tool", "my tool", False),
+        ("", "https://x", False),
+        ("", "a b", False),
+        ("", "c d", True),
+        ("", "rule:", False),
+    ]
+
+
+def test_a_difference_has_the_changed_lines(opened: Opened) -> None:
+    page = opened()
+    script = "both => import('./assets/text_diff.js').then(({diffLines}) => diffLines(...both))"
+    found = page.evaluate(script, ['{"a":1,"b":[1,2],"c":3}', '{"a":1,"b":[2],"c":4}'])
+    assert [(sign, line.strip(" ,")) for sign, line in found if sign != " "] == [
+        *(("-", "1"), ("-", '"c": 3'), ("+", '"c": 4')),
+    ]
+    long = [json.dumps(list(range(first, first + 4000))) for first in (0, 1_000_000)]
+    assert len(page.evaluate(script, long)) == 8002
+
+
+FORM = """text => import('./assets/schema_form.js').then(({schemaForm}) => {
+    const form = schemaForm(JSON.parse(text));
+    const count = () => form.node.querySelectorAll('input, select, textarea').length;
+    return form === null ? null : [JSON.stringify(form.value()), count()];
+})"""
+
+
+def test_a_form_is_made_of_any_schema(opened: Opened) -> None:
+    page = opened()
+    recursive: dict[str, Any] = {"type": "object", "properties": {"child": {"$ref": "#"}}}
+    deep: dict[str, Any] = {"type": "integer", "default": 1}
+    for _ in range(20):
+        deep = {"type": "object", "properties": {"in": deep}}
+    wide = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(5000)}}
+    own = {"default": "x", "type": "string"}
+    odd = {"properties": {"a": None, "b": True, "c": {"type": ["string", "null"]}, "__proto__": own}}
+    made = {
+        name: page.evaluate(FORM, json.dumps(each)) for name, each in (("deep", deep), ("wide", wide), ("odd", odd))
+    }
+    assert page.evaluate(FORM, json.dumps(recursive)) == ["{}", 1]
+    assert made["deep"][1] == 1
+    assert made["wide"][1] == 100
+    assert made["odd"] == ['{"__proto__":"x"}', 4]
+    assert [page.evaluate(FORM, each) for each in ('{"type": "string"}', "true", "null")] == [None] * 3
