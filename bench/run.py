@@ -45,7 +45,8 @@ RESULT: Final = serve.ROOT / ".cache" / "bench" / "result.json"
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
-        prog="bench/run.py", description="The cost of a verdict, of the asset server, of the guard, and of a large archive."
+        prog="bench/run.py",
+        description="The cost of a verdict, of the asset server, of the guard, and of a large archive.",
     )
     top.add_argument("parts", nargs="*", metavar="PART", help=f"{' or '.join(KNOWN)}; without one, all but worst")
     top.add_argument("--only", metavar="NAMES", help=f"of serve, some of {','.join(serve.CANDIDATES)}")
