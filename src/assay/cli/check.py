@@ -181,12 +181,10 @@ def judge_pieces(
     if wrong is not None:
         return CheckedRun(_refuse(args, "", wrong))
     from assay.cli.checking.executors import ClusterError
-    from assay.cli.checking.tuning import tune
     from assay.cli.checking.work_plan import works_of
     from assay.cli.reports.report_outputs import ReportFileError
     from assay.cli.reports.reporting import Reporting, ReportUsageError
 
-    tune()
     policy = _policy(settings) if args.policy else None
     try:
         with Reporting(args, settings, has_several=len(pieces) + len(passed_over) > 1) as reporting:
@@ -244,10 +242,14 @@ def _streams(
     args: argparse.Namespace, terms: CheckTerms, works: list[FileWork]
 ) -> Iterator[tuple[FileWork, Iterator[StreamItem]]]:
     """Yield the findings of each file, from this process or from several."""
+    from assay.cli.checking.tuning import LARGE_INPUT, tune
     from assay.cli.checking.work_plan import WorkPlan, available_jobs, cluster_executor, executor_of
     from assay.cli.terminal.progress_bar import ProgressBar
 
-    bar = ProgressBar(f"assay {args.chosen}", sum(each.size for each in works))
+    total = sum(each.size for each in works)
+    if total >= LARGE_INPUT:
+        tune()
+    bar = ProgressBar(f"assay {args.chosen}", total)
     if args.cluster:
         executor, jobs = cluster_executor(terms, works, bar.tick, args.cluster)
     else:

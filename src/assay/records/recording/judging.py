@@ -205,7 +205,7 @@ class Judging:
         Yield the same for the lines of a recording in our own format; *before* lines come before the first block.
 
         Raises `TranscriptError`, and `MisreadRowError` for a part of a recording. This is the inner loop of every large
-        recording: a row that only has a good message makes no objects but those of its verdict.
+        recording: a good call or result, in a row with nothing else, is only counted.
         """
         heads, loads, line = self._heads, orjson.loads, before
         for lines, is_ended in blocks:
