@@ -129,8 +129,8 @@ class GuardPump:
     def take(self) -> None:
         """Take what has come."""
         self._feed.look()
-        # A feed may gather lines before it puts them into the queues.
-        getattr(self._feed, "distribute", lambda: None)()
+        # The feed gathers lines before it puts them into the queues.
+        self._feed.distribute()
         self._state.address(self.source, self._feed.address)
         came = False
         while piece := self._queue.piece():

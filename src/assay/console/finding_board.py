@@ -179,7 +179,7 @@ def rule_text(rule: str) -> RuleText | None:
         "id": found.id,
         "asks": found.asks,
         "why": found.why,
-        "source": found.source,
+        "source": found.source.replace(" {revision}", ""),
         "fix": found.fix,
         "action": found.action,
         "example": found.example,

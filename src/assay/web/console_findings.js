@@ -133,7 +133,7 @@ class GroupRow {
               button("Make an exception…", () => askForException(group.rule, group.tool)),
           ),
         ),
-        ruleView({ ...about, effect: about.action, source: about.source?.replace(" {revision}", "") }),
+        ruleView({ ...about, effect: about.action }),
       ),
     );
     this.showFigures();
