@@ -178,7 +178,9 @@ def _serve(address: str) -> int:
             json.dump(_servers(folder), file)
         parser = argparse.ArgumentParser()
         add_guard(parser.add_subparsers())
-        options = ["--mode", "enforce", "--lock", "off", "--listen", address, "--config", config]
+        # Nothing here is secret, and the console shows messages only if they are recorded.
+        shown = ["--set", "journal.payloads=true"]
+        options = ["--mode", "enforce", "--lock", "off", "--listen", address, "--config", config, *shown]
         return serve(parser.parse_args(["guard", *options]), ready=_invite)
 
 
@@ -211,6 +213,7 @@ def _invite(url: str) -> None:
         f"call {demo} weather '{{\"city\":5}}'",
         f"call {demo} report",
         "journal show --server demo",
+        "console     # the same in a browser",
         f"call {assets}     # the asset server is beside it",
     ):
         print(f"  {assay} {command}")

@@ -28,8 +28,8 @@ function nameCell(server) {
       },
       server.name,
     ),
-    element("code", { class: "label-text" }, server.label),
-    server.address && element("code", { class: "label-text" }, server.address),
+    element("code", { class: "label-text place-text", title: server.label }, server.label),
+    server.address && element("code", { class: "label-text place-text", title: server.address }, server.address),
     ...notes,
   );
 }
@@ -87,13 +87,17 @@ const COLUMNS = [
   ["Lock"],
 ];
 
+function revision(name) {
+  return element("span", {}, name);
+}
+
 function cells(server) {
   const mode = [server.transport, server.mode].filter(Boolean).join(", ");
   return [
     nameCell(server),
     stateCell(server),
     element("span", { class: "tool" }, mode || "–", element("span", { class: "quiet-text" }, server.source)),
-    server.revisions.join(", ") || "–",
+    element("span", { class: "tool" }, ...(server.revisions.length ? server.revisions : ["–"]).map(revision)),
     callsCell(server),
     element(
       "a",
