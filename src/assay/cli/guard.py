@@ -188,9 +188,8 @@ def _guard(
     locked: Locked | None,
     recording: Recording | None,
 ) -> int:
-    from functools import partial
 
-    from assay.cli.live_offer import offered
+    from assay.cli.live_offer import offered, stdio_live
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.recorder import Recorder
     from assay.edges.stdio_child import SERVER_ENDED, StdioChild
@@ -199,7 +198,6 @@ def _guard(
     from assay.guard.factory import SessionFactory
     from assay.guard.sinks import Sinks
     from assay.guard.summary import GuardSummary
-    from assay.records.live.unwritten import unwritten_journal
 
     def say(line: str) -> None:
         _say(errors, line)
@@ -222,10 +220,16 @@ def _guard(
     ):
         introduce(args, terms.mode, records, log)
         sinks = Sinks(Recorder("stdio", "stdio", records, holding=True).sinks)
-        live = None if door is None else door.feed.add(server_name(args), "stdio", command=args.command)
-        if live is not None:
-            unwritten = partial(unwritten_journal, settings, terms, server_name(args))
-            live.begin(sinks, records.journal, unwritten, transport="stdio", locked=locked is not None)
+        live = stdio_live(
+            door,
+            settings,
+            terms,
+            sinks,
+            records.journal,
+            server_name(args),
+            command=args.command,
+            is_locked=locked is not None,
+        )
         factory = SessionFactory(
             terms,
             sinks,

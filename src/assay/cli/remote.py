@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording: Recording | None) -> int:
     """Guard until the client disconnects, a signal comes or the server is lost."""
-    from functools import partial
-
     from assay.base.printable import plain
     from assay.cli.header_options import HeaderError, given_headers
-    from assay.cli.live_offer import offered
+    from assay.cli.live_offer import offered, stdio_live
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.recorder import Recorder
     from assay.edges.standard_streams import for_stderr
@@ -34,7 +32,6 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     from assay.guard.sinks import Sinks
     from assay.guard.summary import GuardSummary
     from assay.records.live.live_state import RUNNING, LiveState
-    from assay.records.live.unwritten import unwritten_journal
 
     def say(line: str) -> None:
         errors.say(for_stderr(plain(line)))
@@ -71,10 +68,16 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     ):
         introduce(args, terms.mode, records, log)
         sinks = Sinks(Recorder("stdio", "stdio", records, holding=True).sinks)
-        live = None if door is None else door.feed.add(server_name(args), "stdio", url=args.target)
-        if live is not None:
-            unwritten = partial(unwritten_journal, settings, terms, server_name(args))
-            live.begin(sinks, records.journal, unwritten, transport="stdio", locked=locked is not None)
+        live = stdio_live(
+            door,
+            settings,
+            terms,
+            sinks,
+            records.journal,
+            server_name(args),
+            url=args.target,
+            is_locked=locked is not None,
+        )
         factory = SessionFactory(
             terms,
             sinks,
