@@ -76,7 +76,7 @@ def test_nothing_is_left_of_the_bar(tmp_path: Path, jobs: str) -> None:
     for seed in range(3):
         path = archive(tmp_path / f"{seed}.jsonl", seed, conversations=40, is_cut=False)
         path.write_bytes(path.read_bytes().rstrip(b"\n").rsplit(b"\n", 1)[0] + b"\n")
-        path.write_bytes(path.read_bytes() * 20)
+        path.write_bytes(path.read_bytes() * 4)
         files.append(str(path))
     shown = on_terminal(0, "check", "--all", "--jobs", jobs, *files)
     plain = on_terminal(1e9, "check", "--all", "--jobs", jobs, *files)
