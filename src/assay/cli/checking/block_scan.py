@@ -15,7 +15,7 @@ import orjson
 
 from assay.records.line_blocks import open_binary
 from assay.records.recording.judging import EVENTS_OF_ALL
-from assay.records.recording.plain_rows import MESSAGE, conversation_of
+from assay.records.recording.plain_rows import MESSAGE, as_object, conversation_of
 from assay.records.transcript import TranscriptError, members_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _scanned(offset: int, text: bytes, *, is_last: bool) -> Iterator[ScannedPage
 def _of_head(head: bytes) -> dict[str, Any] | None:
     """Return the members of all rows with this head; None if each row has to be read as a whole."""
     try:
-        members = orjson.loads(head if head.endswith(b"}") else head + b"}")
+        members = orjson.loads(as_object(head))
     except orjson.JSONDecodeError:
         return None
     return members if isinstance(members, dict) and members.get("event") not in EVENTS_OF_ALL else None

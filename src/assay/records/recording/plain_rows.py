@@ -1,7 +1,7 @@
 """
 Rows of a recording that only have a message: most of a large recording. No I/O.
 
-Such a row is a head, such as ``{"dir":"c2s","conversation":7``, then ``,"msg":``, the message as one JSON string, and a
+Such a row is a head, such as ``{"dir":"c2s","conversation":7,``, then ``"msg":``, the message as one JSON string, and a
 closing brace. Rows of one conversation share a few heads, so a head is parsed once, and then only the string. Whatever
 looks different is read by `assay.records.transcript`; tests/recording/test_plain_rows.py compares the two.
 """
@@ -14,8 +14,8 @@ from assay.base.verdict import Violation
 from assay.ladder import syntax
 from assay.records.transcript import ROW_DEPTH
 
-MESSAGE: Final = b',"msg":'
-"""What separates the head of a row from its message."""
+MESSAGE: Final = b'"msg":'
+"""What separates the head of a row from its message. It cannot be inside a string, where quotes have a backslash."""
 
 CLOSING: Final = ord("}")
 """The last byte of a row."""
@@ -33,9 +33,15 @@ def conversation_of(members: dict[str, Any]) -> int:
     return number if type(number) is int else _UNKNOWN
 
 
+def as_object(head: bytes) -> bytes:
+    """Return the head of a row as a JSON object. A head without a comma at its end stays as it is: it is not one."""
+    text = head.rstrip(b" \t")
+    return text[:-1] + b"}" if text.endswith(b",") else head
+
+
 def head_members(head: bytes) -> dict[str, Any] | None:
     """Return the members in the head of a row that only has a message; None if the row may have more than that."""
-    members = syntax.read(head + b"}", ROW_DEPTH)
+    members = syntax.read(as_object(head), ROW_DEPTH)
     if isinstance(members, Violation) or not isinstance(members, dict) or not members.keys() <= _MEMBERS:
         return None
     return members
@@ -49,7 +55,7 @@ def claimed(line: bytes) -> int | None:
     """
     head, found, _ = line.partition(MESSAGE)
     try:
-        members = orjson.loads(head + b"}" if found else head)
+        members = orjson.loads(as_object(head) if found else head)
     except orjson.JSONDecodeError:
         return None
     return conversation_of(members) if isinstance(members, dict) else None
