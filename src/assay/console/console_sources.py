@@ -32,6 +32,14 @@ _MOST_AT_ONCE: Final = 1_000
 """Items that are taken before requests are answered again: some hundredths of a second."""
 
 
+def _taken(state: ConsoleState, source: ConsoleSource, item: FeedItem) -> None:
+    """Let *state* take an item. One that it cannot take is logged: those after it are shown all the same."""
+    try:
+        state.take(source, item, time())
+    except Exception as error:
+        log_once(error, "a record cannot be shown")
+
+
 class MachinePump:
     """Feeds a console with all guards and journals of this user."""
 
@@ -71,7 +79,7 @@ class MachinePump:
     async def _take(self, items: Iterator[tuple[ConsoleSource, FeedItem]]) -> None:
         count = 0
         for source, item in items:
-            self._state.take(source, item, time())
+            _taken(self._state, source, item)
             count += 1
             if count % _MOST_AT_ONCE == 0:
                 self._changed()
@@ -141,7 +149,7 @@ class GuardPump:
                 item = item_of(line)
                 if item is not None:
                     came = True
-                    self._state.take(self.source, item, time())
+                    _taken(self._state, self.source, item)
         if came:
             self._changed()
 
@@ -186,7 +194,7 @@ class FilePump:
                 kind, name, what = await asyncio.to_thread(self._queue.get)
                 if kind == "records":
                     for each in what:
-                        self._state.take(sources[name], FeedItem(RECORD, each), time())
+                        _taken(self._state, sources[name], FeedItem(RECORD, each))
                 elif kind == "end":
                     notes, why = what
                     loading.remove(name)

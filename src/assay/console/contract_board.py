@@ -7,7 +7,7 @@ import orjson
 
 from assay.console.console_rows import LISTS, ContractLine, EntryLine, ListingLine
 from assay.console.finding_board import action_of
-from assay.console.row_cells import cut, faults
+from assay.console.row_cells import cut, faults, objects_in
 from assay.lock.changes import KINDS, ChangeKind, changes
 from assay.lock.locked import Locked, spelt
 from assay.records.journal.reading import Record
@@ -17,6 +17,8 @@ MOST_BYTES: Final = 64 << 20
 
 MOST_ENTRIES: Final = 2_000
 """Maximal entries of one list."""
+
+_TOO_DEEP: Final = "its definition is nested too deeply to be shown"
 
 _MOST_CHANGES: Final = 20
 """Changes of one entry that are shown."""
@@ -85,6 +87,8 @@ class ServerListing:
             name = each.get(key) if isinstance(each, dict) else None
             if isinstance(name, str) and len(self.entries) < MOST_ENTRIES:
                 why, judged, quarantined = remarks.get(name, ((), True, False))
+                if _is_deep(each):
+                    each, why = {key: name}, (*why, _TOO_DEEP)  # noqa: PLW2901 - what can be shown of it
                 self.entries[name] = ListedEntry(each, spelt(each), why, judged, quarantined)
 
     def answer(self, member: str, locked: Locked | None) -> ListingLine:
@@ -129,6 +133,15 @@ class ServerListing:
         }
 
 
+def _is_deep(definition: dict[str, Any]) -> bool:
+    """Whether *definition* has too many levels to be written as JSON, among those of an answer around it."""
+    try:
+        orjson.dumps([[[[[[[[definition]]]]]]]])
+    except TypeError:
+        return True
+    return False
+
+
 def _state(before: bytes | None, now: bytes) -> str:
     return "added" if before is None else "same" if before == now else "changed"
 
@@ -165,11 +178,11 @@ def _remarks(record: Record) -> dict[str, tuple[tuple[str, ...], bool, bool]]:
             text = f"{each.get('rule')}: expected {each.get('expected')}, found {each.get('found')}"
             found[name] = (
                 (*why, cut(text) or ""),
-                judged and each.get("rule") not in _UNJUDGED,
+                judged and str(each.get("rule")) not in _UNJUDGED,
                 quarantined or action_of(each) == "quarantine",
             )
-    for each in (record["error"] or {}).get("quarantined") or ():
-        name = each.get("name") if isinstance(each, dict) else None
+    for each in objects_in(record["error"], "quarantined"):
+        name = each.get("name")
         if isinstance(name, str):
             why, judged, _ = found.get(name, ((), True, True))
             found[name] = (why, judged, True)

@@ -1,0 +1,112 @@
+"""Records that are made to break a console: one that cannot be shown takes nothing else away."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+from test_console_state import fed, record
+
+from assay.console.api_values import ApiError, json_reply
+from assay.console.console_sources import FilePump
+from assay.console.console_state import ConsoleState
+from assay.console.message_view import message_answer
+from assay.records.journal.reading import Record
+from assay.records.journal.recorded_verdict import recorded_verdict
+from assay.records.live.feed_items import RECORD, FeedItem, item_of
+
+
+def deep(levels: int) -> Any:
+    """Return an object in so many others."""
+    return json.loads('{"a":' * levels + "{}" + "}" * levels)
+
+
+def listed(*tools: dict[str, Any], **result: Any) -> dict[str, Any]:
+    """Return the record of a list of tools."""
+    frame = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools, **result}})
+    return record(1, party="server", kind="result", method="tools/list", frame=frame)
+
+
+@pytest.mark.parametrize("levels", [100, 243, 250, 400, 900])
+def test_a_tool_of_many_levels_hides_no_other(levels: int) -> None:
+    state = fed(ConsoleState(), iter([listed({"name": "deep", "inputSchema": deep(levels)}, {"name": "good"})]))
+    [server] = state.servers(0.0)
+    facts = state.server(server["id"])
+    assert facts is not None
+    answer = orjson.loads(json_reply({"contracts": [state.contract(facts)]}).content)
+    first, second = answer["contracts"][0]["lists"][0]["entries"]
+    assert (first["name"], second["definition"]) == ("deep", {"name": "good"})
+    assert any("nested too deeply" in each for each in first["why"]) == (levels >= 250)
+
+
+def test_a_changed_message_of_many_levels_is_still_an_answer() -> None:
+    change = {"op": "replace", "path": "/id", "value": 2}
+    made = {**listed({"name": "deep", "inputSchema": deep(400)})}
+    made["metadata"]["repairs"] = [change]
+    found = message_answer(fed(ConsoleState(), iter([made])), 1)
+    assert found is not None
+    assert (found["delivered"]["text"], found["delivered"]["why"]) == (None, "the message is nested too deeply")
+    with pytest.raises(ApiError, match="nested too deeply"):
+        json_reply(deep(400))
+
+
+@pytest.mark.parametrize(
+    ("member", "value"), [("repairs", 5), ("quarantined", 5), ("quarantined", [{"name": ["x"]}]), ("violations", 5)]
+)
+def test_members_of_another_type_are_left_out(member: str, value: Any) -> None:
+    made = listed({"name": "good"})
+    holder = made["metadata"] if member == "repairs" else made.setdefault("error", {}) or {}
+    holder[member] = value
+    if member != "repairs":
+        made |= {"status": "reported", "error": holder}
+    state = fed(ConsoleState(), iter([made]))
+    assert message_answer(state, 1) is not None
+    assert state.contracts.tool(1, "good") == {"name": "good"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": {}},
+        {"party": []},
+        {"error": {"violations": [{"rule": {}}]}},
+        {"error": {"violations": [{"rule": "contract/output", "action": []}]}},
+    ],
+)
+def test_a_recorded_verdict_of_other_types_breaks_no_export(changes: dict[str, Any]) -> None:
+    good = {"status": "refused", "party": "server", "kind": "result", "error": {"violations": []}}
+    made = record(1, **{**good, **changes})
+    read = recorded_verdict(made)
+    assert read is None or [each.rule for each in read.violations] == ["contract/output"]
+
+
+class Lines:
+    """A file of records that a program made up."""
+
+    def __init__(self, found: list[Record]) -> None:
+        self._found = found
+
+    def records(self) -> Iterator[Record]:
+        """Yield them."""
+        yield from self._found
+
+    def notes(self) -> Iterable[str]:
+        """Return nothing."""
+        return ()
+
+
+def test_a_record_that_cannot_be_shown_stops_no_other() -> None:
+    odd = record(2, kind=["request"])
+    nested = item_of(json.dumps(record(3, more=deep(400))).encode())
+    assert nested == FeedItem(RECORD, nested.data if nested else {})
+    state = ConsoleState()
+    made = [record(1), odd, nested.data if nested else {}, record(4)]
+    asyncio.run(FilePump(state, lambda: None, ["x"], lambda _: Lines(made)).run())
+    assert [row["id"] for row in _rows(state)] == [1, 4]
+    assert (state.loading, state.failed) == ([], [])
+
+
+def _rows(state: ConsoleState) -> list[dict[str, Any]]:
+    return [{"id": orjson.loads(each)[8]} for each in state.store.after(0)]
