@@ -7,15 +7,17 @@ from typing import Any
 
 import orjson
 import pytest
-from test_console_state import fed, record
+from test_console_state import SOURCE, fed, record
 
 from assay.console.api_values import ApiError, json_reply
 from assay.console.console_sources import FilePump
 from assay.console.console_state import ConsoleState
+from assay.console.finding_board import MOST_GROUPS
 from assay.console.message_view import message_answer
 from assay.records.journal.reading import Record
 from assay.records.journal.recorded_verdict import recorded_verdict
 from assay.records.live.feed_items import RECORD, FeedItem, item_of
+from assay.records.live.live_totals import LiveTotals
 
 
 def deep(levels: int) -> Any:
@@ -110,3 +112,17 @@ def test_a_record_that_cannot_be_shown_stops_no_other() -> None:
 
 def _rows(state: ConsoleState) -> list[dict[str, Any]]:
     return [{"id": orjson.loads(each)[8]} for each in state.store.after(0)]
+
+
+def test_made_up_rules_do_not_fill_the_memory() -> None:
+    state, totals = ConsoleState(), LiveTotals()
+    for number in range(4_000):
+        made = record(number, status="refused", error={"violations": [{"rule": f"made-up/{number}", "at": "/a"}]})
+        item = FeedItem(RECORD, made)
+        state.take(SOURCE, item, 0.0)
+        totals.take("journal", item, 0.0)
+    groups = state.findings.answer()
+    assert len(groups) == MOST_GROUPS + 1
+    assert (groups[0]["rule"], groups[0]["count"]) == ("others", 4_000 - MOST_GROUPS)
+    assert sum(each["count"] for each in groups) == sum(each.count for each in totals.groups.values()) == 4_000
+    assert len(totals.groups) < 2_000
