@@ -14,6 +14,7 @@ from assay.console.console_sources import FilePump
 from assay.console.console_state import ConsoleState
 from assay.console.finding_board import MOST_GROUPS
 from assay.console.message_view import message_answer
+from assay.console.row_store import RowStore
 from assay.records.journal.reading import Record
 from assay.records.journal.recorded_verdict import recorded_verdict
 from assay.records.live.feed_items import RECORD, FeedItem, item_of
@@ -126,3 +127,15 @@ def test_made_up_rules_do_not_fill_the_memory() -> None:
     assert (groups[0]["rule"], groups[0]["count"]) == ("others", 4_000 - MOST_GROUPS)
     assert sum(each["count"] for each in groups) == sum(each.count for each in totals.groups.values()) == 4_000
     assert len(totals.groups) < 2_000
+
+
+def test_rows_with_long_places_are_bounded_by_their_bytes() -> None:
+    store = RowStore(most_rows=1_000, most_row_bytes=10_000)
+    for number in range(1, 101):
+        assert store.add([number, "x" * 990], b"record", 0) == number
+        assert sum(map(len, store.after(0))) <= 10_000
+    assert store.newest == 100
+    assert store.dropped_rows == store.oldest - 1 > 80
+    assert store.row(100) == [100, "x" * 990]
+    assert store.add([101, "y" * 20_000], b"record", 0) == 101
+    assert len(store.after(0)) == 1
