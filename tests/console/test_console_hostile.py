@@ -139,3 +139,19 @@ def test_rows_with_long_places_are_bounded_by_their_bytes() -> None:
     assert store.row(100) == [100, "x" * 990]
     assert store.add([101, "y" * 20_000], b"record", 0) == 101
     assert len(store.after(0)) == 1
+
+
+def test_a_list_without_an_end_is_bounded() -> None:
+    page = 1 << 20
+    pages = (listed({"name": f"t{each}", "description": "x" * page}, nextCursor="more") for each in range(20))
+    state = fed(ConsoleState(), pages)
+    facts = state.server(1)
+    assert facts is not None
+    found = state.contract(facts)["lists"][0]
+    assert 0 < sum(len(each["definition"]["description"]) for each in found["entries"]) <= 8 << 20
+    fed(state, iter([listed({"name": "last"})]))
+    assert not state.contract(facts)["lists"][0]["complete"]
+    # The next list is whole again.
+    fed(state, iter([listed({"name": "good"})]))
+    again = state.contract(facts)["lists"][0]
+    assert (again["complete"], [each["name"] for each in again["entries"]]) == (True, ["good"])

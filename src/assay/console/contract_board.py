@@ -18,6 +18,9 @@ MOST_BYTES: Final = 64 << 20
 MOST_ENTRIES: Final = 2_000
 """Maximal entries of one list."""
 
+_LIST_BYTES: Final = MOST_BYTES // (2 * len(LISTS))
+"""Maximal bytes of one list, 8 MiB: a server has four lists, and the one before of each. Pages have no end."""
+
 _TOO_DEEP: Final = "its definition is nested too deeply to be shown"
 
 _MOST_CHANGES: Final = 20
@@ -69,6 +72,9 @@ class ServerListing:
         self.time: float | None = None
         self.seq: int | None = None
         self.complete = False
+        self._bytes = 0
+        self._left_out = False
+        """Whether entries are missing, because there are too many."""
 
     @property
     def size(self) -> int:
@@ -81,29 +87,40 @@ class ServerListing:
         if self.complete or self.time is None:
             self.before = self.entries if self.time is not None else None
             self.entries = {}
+            self._bytes, self._left_out = 0, False
         self.time, self.seq = time, seq
         remarks = _remarks(record)
         for each in page:
             name = each.get(key) if isinstance(each, dict) else None
-            if isinstance(name, str) and len(self.entries) < MOST_ENTRIES:
+            if isinstance(name, str):
                 why, judged, quarantined = remarks.get(name, ((), True, False))
                 if _is_deep(each):
                     each, why = {key: name}, (*why, _TOO_DEEP)  # noqa: PLW2901 - what can be shown of it
-                self.entries[name] = ListedEntry(each, spelt(each), why, judged, quarantined)
+                self._add(name, ListedEntry(each, spelt(each), why, judged, quarantined))
+
+    def _add(self, name: str, entry: ListedEntry) -> None:
+        known = self.entries.get(name)
+        size = self._bytes + len(entry.text) - (len(known.text) if known is not None else 0)
+        if size > _LIST_BYTES or (known is None and len(self.entries) >= MOST_ENTRIES):
+            self._left_out = True
+            return
+        self._bytes = size
+        self.entries[name] = entry
 
     def answer(self, member: str, locked: Locked | None) -> ListingLine:
         """Return the list for a page, compared with the lock and the list before."""
         kind = _KINDS.get(member)
         held = locked if kind is not None else None
         entries = [self._entry(name, each, member, held) for name, each in self.entries.items()]
+        complete = self.complete and not self._left_out
         gone = set(self.before or {}) | (set(held.of(kind)) if held is not None and kind is not None else set())
         return {
             "list": member,
             "time": self.time,
             "seq": self.seq,
-            "complete": self.complete,
+            "complete": complete,
             "entries": entries,
-            "removed": sorted(gone - self.entries.keys()) if self.complete else [],
+            "removed": sorted(gone - self.entries.keys()) if complete else [],
             "tokens": sum(each["tokens"] for each in entries),
         }
 
