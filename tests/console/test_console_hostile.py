@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -10,7 +11,7 @@ import pytest
 from test_console_state import SOURCE, fed, record
 
 from assay.console.api_values import ApiError, json_reply
-from assay.console.console_sources import FilePump
+from assay.console.console_sources import FilePump, GuardPump
 from assay.console.console_state import ConsoleState
 from assay.console.finding_board import MOST_GROUPS
 from assay.console.message_view import message_answer
@@ -18,6 +19,7 @@ from assay.console.row_store import RowStore
 from assay.records.journal.reading import Record
 from assay.records.journal.recorded_verdict import recorded_verdict
 from assay.records.live.feed_items import RECORD, FeedItem, item_of
+from assay.records.live.live_feed import LiveFeed
 from assay.records.live.live_totals import LiveTotals
 
 
@@ -155,3 +157,25 @@ def test_a_list_without_an_end_is_bounded() -> None:
     fed(state, iter([listed({"name": "good"})]))
     again = state.contract(facts)["lists"][0]
     assert (again["complete"], [each["name"] for each in again["entries"]]) == (True, ["good"])
+
+
+def test_beside_a_guard_its_messages_come_between_the_records() -> None:
+    feed, state, sizes = LiveFeed("guard", "http"), ConsoleState(), [0]
+    pump = GuardPump(state, lambda: None, feed)
+    lines = b"".join(json.dumps(record(each)).encode() + b"\n" for each in range(500))
+
+    async def watched() -> None:
+        running = asyncio.ensure_future(pump.run())
+        while sizes[-1] < 500:
+            await asyncio.sleep(0)
+            sizes.append(state.store.newest)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    feed.lines(lines)
+    asyncio.run(asyncio.wait_for(watched(), 30))
+    assert max(after - before for before, after in pairwise(sizes)) <= 50
+    # At the end of the guard, all that is left is taken at once.
+    feed.lines(lines)
+    pump.take()
+    assert [row["id"] for row in _rows(state)] == [*range(500), *range(500)]
