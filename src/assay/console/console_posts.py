@@ -1,12 +1,13 @@
 """What a page lets a console do: export rows, write an exception, call a tool, start the demonstration."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
+from assay.console.action_threads import ActionThreads
 from assay.console.api_values import (
     ApiError,
     ApiReply,
@@ -38,6 +39,7 @@ class ConsolePosts:
         """*server_of* returns the server with a number, or raises `ApiError`."""
         self._state, self._access, self._actions = state, access, actions
         self._exporters, self._server_of = exporters, server_of
+        self._threads = ActionThreads()
 
     async def answer(self, request: ApiRequest) -> ApiReply:
         """Return the answer to a POST. Raises `ApiError`."""
@@ -45,6 +47,10 @@ class ConsolePosts:
         if handler is None:
             raise ApiError(404, "unknown", "there is nothing here")
         return await handler(self, request)
+
+    def end(self) -> None:
+        """Wait for no action any more."""
+        self._threads.end()
 
     async def _export(self, request: ApiRequest) -> ApiReply:
         exporter = self._exporters.get(str(request.value.get("format")))
@@ -59,10 +65,11 @@ class ConsolePosts:
         raw = self._state.store.raw_records(seqs)
 
         def made() -> tuple[ExportFile, int]:
-            known = [(seq, orjson.loads(each)) for seq, each in raw if each is not None]
-            return exporter([each for each in known if words.wants(each[1])]), len(raw) - len(known)
+            known = ((seq, orjson.loads(each)) for seq, each in raw if each is not None)
+            missing = sum(each is None for _, each in raw)
+            return exporter([each for each in known if words.wants(each[1])]), missing
 
-        file, missing = await asyncio.to_thread(made)
+        file, missing = await self._threads.run(made)
         left_out = file.left_out + missing
         headers = [(b"content-disposition", f'attachment; filename="assay-{file.ending}"'.encode())]
         if left_out:
@@ -95,7 +102,7 @@ class ConsolePosts:
             given = self._access.credential(request.headers)
         wish = CallWish(server.address, tool, arguments, value.get("confirmed") is True, given)
         try:
-            return json_reply(await asyncio.to_thread(call, wish))
+            return json_reply(await self._threads.run(partial(call, wish)))
         except CallConfirmError as error:
             raise ApiError(409, "confirm", str(error), annotations=error.annotations) from None
         except CallFailedError as error:
@@ -105,7 +112,7 @@ class ConsolePosts:
         if self._actions.demo is None:
             raise ApiError(404, "unknown", "this console has no demonstration")
         try:
-            return json_reply({"server": await asyncio.to_thread(self._actions.demo)})
+            return json_reply({"server": await self._threads.run(self._actions.demo)})
         except CallFailedError as error:
             raise ApiError(502, "failed", str(error)) from None
 
