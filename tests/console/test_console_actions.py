@@ -1,15 +1,22 @@
 """Actions that wait: they hold up neither other requests nor the end of the console."""
 
+import asyncio
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 import httpx
 import pytest
+from test_console_state import fed, record
 
+from assay.console.api_values import ApiError, ApiReply, ApiRequest, ConsoleActions
+from assay.console.console_access import TokenAccess
+from assay.console.console_exports import ExportFile, Numbered
+from assay.console.console_posts import ConsolePosts
+from assay.console.console_state import ConsoleState
 from kit import consoles
 from kit.consoles import RunningConsole, console, http_guard
 
@@ -63,3 +70,30 @@ def test_slow_calls_hold_up_nothing_else(running: RunningConsole) -> None:
     for each in threads:
         each.join()
     assert statuses == [503] * 8
+
+
+def test_exports_are_made_one_after_the_other() -> None:
+    running, most = 0, 0
+
+    def slow(rows: Sequence[Numbered]) -> ExportFile:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        sleep(0.05)
+        running -= 1
+        return ExportFile(b"%d" % len(rows), "text/plain", "txt")
+
+    state = fed(ConsoleState(), iter([record(1), record(2, tool="look")]))
+    posts = ConsolePosts(
+        state, TokenAccess(port=1), ConsoleActions(), {"slow": slow}, lambda _: pytest.fail("no server")
+    )
+    wish = ApiRequest("POST", "api/export", {}, {}, {"format": "slow", "filter": "tool:look"})
+
+    async def all_of_them() -> list[ApiReply]:
+        return await asyncio.gather(*(posts.answer(wish) for _ in range(6)))
+
+    assert [each.content for each in asyncio.run(all_of_them())] == [b"1"] * 6
+    assert most == 1
+    posts.end()
+    with pytest.raises(ApiError, match="the console ends"):
+        asyncio.run(posts.answer(wish))

@@ -14,7 +14,9 @@ from typing import Any, Final, TypeVar
 from assay.console.api_values import ApiError
 
 MOST_ACTIONS: Final = 4
-"""Maximal actions at once. A person starts one; an export of all rows takes some hundred megabytes meanwhile."""
+"""Maximal actions at once. A person starts one."""
+
+_ENDS: Final = "the console ends"
 
 _Value = TypeVar("_Value")
 
@@ -23,11 +25,13 @@ class ActionThreads:
     """Runs each action in a thread of its own."""
 
     def __init__(self, most: int = MOST_ACTIONS) -> None:
-        self._most, self._running = most, 0
+        self._most, self._running, self._over = most, 0, False
         self._awaited: set[asyncio.Future[Any]] = set()
 
     async def run(self, action: Callable[[], _Value]) -> _Value:
         """Return what *action* returns. Raises `ApiError` if too many are running."""
+        if self._over:
+            raise ApiError(503, "busy", _ENDS)
         if self._running >= self._most:
             raise ApiError(503, "busy", f"at most {self._most} actions at once; wait for one to end")
         loop = asyncio.get_running_loop()
@@ -57,6 +61,7 @@ class ActionThreads:
 
     def end(self) -> None:
         """Wait for no action any more: the console ends."""
+        self._over = True
         for each in self._awaited:
             if not each.done():
-                each.set_exception(ApiError(503, "busy", "the console ends"))
+                each.set_exception(ApiError(503, "busy", _ENDS))

@@ -1,5 +1,6 @@
 """What a page lets a console do: export rows, write an exception, call a tool, start the demonstration."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -40,6 +41,7 @@ class ConsolePosts:
         self._state, self._access, self._actions = state, access, actions
         self._exporters, self._server_of = exporters, server_of
         self._threads = ActionThreads()
+        self._exporting = asyncio.Lock()
 
     async def answer(self, request: ApiRequest) -> ApiReply:
         """Return the answer to a POST. Raises `ApiError`."""
@@ -61,6 +63,17 @@ class ConsolePosts:
             seqs = chosen_seqs(request.value.get("seqs"))
         except (FilterError, ValueError) as error:
             raise ApiError(400, "invalid", str(error)) from None
+        # One after the other: all records together take some hundred megabytes as values.
+        async with self._exporting:
+            file, missing = await self._exported(exporter, words, seqs)
+        left_out = file.left_out + missing
+        headers = [(b"content-disposition", f'attachment; filename="assay-{file.ending}"'.encode())]
+        if left_out:
+            headers.append((b"assay-left-out", b"%d" % left_out))
+        return ApiReply(file.content, file.kind.encode(), headers=tuple(headers))
+
+    async def _exported(self, exporter: Exporter, words: FilterWords, seqs: set[int] | None) -> tuple[ExportFile, int]:
+        """Return the file of the wanted rows, and how many of them were dropped."""
         # Taken here: the store changes while a thread makes the file.
         raw = self._state.store.raw_records(seqs)
 
@@ -69,12 +82,7 @@ class ConsolePosts:
             missing = sum(each is None for _, each in raw)
             return exporter([each for each in known if words.wants(each[1])]), missing
 
-        file, missing = await self._threads.run(made)
-        left_out = file.left_out + missing
-        headers = [(b"content-disposition", f'attachment; filename="assay-{file.ending}"'.encode())]
-        if left_out:
-            headers.append((b"assay-left-out", b"%d" % left_out))
-        return ApiReply(file.content, file.kind.encode(), headers=tuple(headers))
+        return await self._threads.run(made)
 
     async def _exception(self, request: ApiRequest) -> ApiReply:
         wanted = {**request.value}
