@@ -62,7 +62,7 @@ def test_slow_calls_hold_up_nothing_else(running: RunningConsole) -> None:
         each.start()
     running.wait(lambda rows: sum(row["method"] == "tools/call" for row in rows) >= 4)
     began = monotonic()
-    answer = running.http.get("api/rows", headers={"Accept-Encoding": "gzip"})
+    answer = running.http.get("assets/console_stream.js", headers={"Accept-Encoding": "gzip"})
     assert answer.headers["content-encoding"] == "gzip"
     running.process.send_signal(signal.SIGTERM)
     assert running.process.wait(consoles.SECONDS) == 0

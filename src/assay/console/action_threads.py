@@ -47,7 +47,7 @@ class ActionThreads:
                 settled, value = done.set_result, action()
             except Exception as error:
                 settled, value = done.set_exception, error  # type: ignore[assignment]  # either is handed on
-            # The loop may be closed: then nobody waits for it.
+            # The loop may be closed already, and with it the request.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, settled, value)
 
