@@ -77,8 +77,11 @@ class ApiRequest(NamedTuple):
 
 
 def json_reply(value: Any) -> ApiReply:
-    """Return a good answer."""
-    return ApiReply(orjson.dumps(value))
+    """Return a good answer. Raises `ApiError` for a value with too many levels, which a peer can send."""
+    try:
+        return ApiReply(orjson.dumps(value))
+    except TypeError:
+        raise ApiError(413, "large", "the answer is nested too deeply to be shown") from None
 
 
 def number_of(request: ApiRequest, name: str, default: int) -> int:

@@ -75,6 +75,11 @@ class ConsoleApp:
         self._answers = ConsoleAnswers(state, actions, exporters, own=own, epoch=epoch)
         self._posts = ConsolePosts(state, access, actions, exporters, self._answers.server_of)
 
+    def end(self) -> None:
+        """End the streams and actions: the console ends."""
+        self.signal.end()
+        self._posts.end()
+
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
+from assay.console.action_threads import ActionThreads
 from assay.console.api_values import (
     ApiError,
     ApiReply,
@@ -38,6 +40,8 @@ class ConsolePosts:
         """*server_of* returns the server with a number, or raises `ApiError`."""
         self._state, self._access, self._actions = state, access, actions
         self._exporters, self._server_of = exporters, server_of
+        self._threads = ActionThreads()
+        self._exporting = asyncio.Lock()
 
     async def answer(self, request: ApiRequest) -> ApiReply:
         """Return the answer to a POST. Raises `ApiError`."""
@@ -45,6 +49,10 @@ class ConsolePosts:
         if handler is None:
             raise ApiError(404, "unknown", "there is nothing here")
         return await handler(self, request)
+
+    def end(self) -> None:
+        """Wait for no action any more."""
+        self._threads.end()
 
     async def _export(self, request: ApiRequest) -> ApiReply:
         exporter = self._exporters.get(str(request.value.get("format")))
@@ -55,19 +63,26 @@ class ConsolePosts:
             seqs = chosen_seqs(request.value.get("seqs"))
         except (FilterError, ValueError) as error:
             raise ApiError(400, "invalid", str(error)) from None
-        # Taken here: the store changes while a thread makes the file.
-        raw = self._state.store.raw_records(seqs)
-
-        def made() -> tuple[ExportFile, int]:
-            known = [(seq, orjson.loads(each)) for seq, each in raw if each is not None]
-            return exporter([each for each in known if words.wants(each[1])]), len(raw) - len(known)
-
-        file, missing = await asyncio.to_thread(made)
+        # One after the other: all records together take some hundred megabytes as values.
+        async with self._exporting:
+            file, missing = await self._exported(exporter, words, seqs)
         left_out = file.left_out + missing
         headers = [(b"content-disposition", f'attachment; filename="assay-{file.ending}"'.encode())]
         if left_out:
             headers.append((b"assay-left-out", b"%d" % left_out))
         return ApiReply(file.content, file.kind.encode(), headers=tuple(headers))
+
+    async def _exported(self, exporter: Exporter, words: FilterWords, seqs: set[int] | None) -> tuple[ExportFile, int]:
+        """Return the file of the wanted rows, and how many of them were dropped."""
+        # Taken here: the store changes while a thread makes the file.
+        raw = self._state.store.raw_records(seqs)
+
+        def made() -> tuple[ExportFile, int]:
+            known = ((seq, orjson.loads(each)) for seq, each in raw if each is not None)
+            missing = sum(each is None for _, each in raw)
+            return exporter([each for each in known if words.wants(each[1])]), missing
+
+        return await self._threads.run(made)
 
     async def _exception(self, request: ApiRequest) -> ApiReply:
         wanted = {**request.value}
@@ -95,7 +110,7 @@ class ConsolePosts:
             given = self._access.credential(request.headers)
         wish = CallWish(server.address, tool, arguments, value.get("confirmed") is True, given)
         try:
-            return json_reply(await asyncio.to_thread(call, wish))
+            return json_reply(await self._threads.run(partial(call, wish)))
         except CallConfirmError as error:
             raise ApiError(409, "confirm", str(error), annotations=error.annotations) from None
         except CallFailedError as error:
@@ -105,7 +120,7 @@ class ConsolePosts:
         if self._actions.demo is None:
             raise ApiError(404, "unknown", "this console has no demonstration")
         try:
-            return json_reply({"server": await asyncio.to_thread(self._actions.demo)})
+            return json_reply({"server": await self._threads.run(self._actions.demo)})
         except CallFailedError as error:
             raise ApiError(502, "failed", str(error)) from None
 

@@ -40,8 +40,8 @@ class ConsoleService:
         """Do nothing: everything is bounded."""
 
     def stop(self) -> None:
-        """End the streams."""
-        self._app.signal.end()
+        """End the streams and actions."""
+        self._app.end()
 
     async def close(self) -> None:
         """End the pumps."""

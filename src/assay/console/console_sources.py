@@ -8,8 +8,10 @@ import asyncio
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from math import inf
 from time import monotonic, time
 from typing import Any, Final, Protocol
 
@@ -30,6 +32,18 @@ _LOOKS: Final = 0.5
 
 _MOST_AT_ONCE: Final = 1_000
 """Items that are taken before requests are answered again: some hundredths of a second."""
+
+
+_MOST_BESIDE: Final = 50
+"""The same beside a guard, whose messages wait meanwhile: some milliseconds."""
+
+
+def _taken(state: ConsoleState, source: ConsoleSource, item: FeedItem) -> None:
+    """Let *state* take an item. One that it cannot take is logged: those after it are shown all the same."""
+    try:
+        state.take(source, item, time())
+    except Exception as error:
+        log_once(error, "a record cannot be shown")
 
 
 class MachinePump:
@@ -71,7 +85,7 @@ class MachinePump:
     async def _take(self, items: Iterator[tuple[ConsoleSource, FeedItem]]) -> None:
         count = 0
         for source, item in items:
-            self._state.take(source, item, time())
+            _taken(self._state, source, item)
             count += 1
             if count % _MOST_AT_ONCE == 0:
                 self._changed()
@@ -119,31 +133,40 @@ class GuardPump:
         self.source = ConsoleSource(("guard", os.getpid()), "guard")
         self._queue: ListenerQueue = feed.join()
         self._rest = b""
+        self._waiting: deque[bytes] = deque()
+        """Lines that are not taken yet."""
 
     async def run(self) -> None:
         """Take what comes, until it is cancelled."""
         while True:
-            self.take()
+            while self.take(_MOST_BESIDE):
+                await asyncio.sleep(0)
             await asyncio.sleep(PAUSE)
 
-    def take(self) -> None:
-        """Take what has come."""
+    def take(self, most: float = inf) -> bool:
+        """Take at most so many items of what has come; return whether some are left."""
         self._feed.look()
         # The feed gathers lines before it puts them into the queues.
         self._feed.distribute()
         self._state.address(self.source, self._feed.address)
-        came = False
-        while piece := self._queue.piece():
+        count = 0
+        while count < most and (self._waiting or self._fetch()):
+            item = item_of(self._waiting.popleft())
+            if item is not None:
+                _taken(self._state, self.source, item)
+                count += 1
+        if count:
+            self._changed()
+        return count >= most
+
+    def _fetch(self) -> bool:
+        """Take the next lines from the queue of the feed; return whether there are any."""
+        while not self._waiting and (piece := self._queue.piece()):
             data = bytes(piece)
             self._queue.sent(len(data))
             *lines, self._rest = (self._rest + data).split(b"\n")
-            for line in lines:
-                item = item_of(line)
-                if item is not None:
-                    came = True
-                    self._state.take(self.source, item, time())
-        if came:
-            self._changed()
+            self._waiting.extend(lines)
+        return bool(self._waiting)
 
 
 class FileEvidence(Protocol):
@@ -186,7 +209,7 @@ class FilePump:
                 kind, name, what = await asyncio.to_thread(self._queue.get)
                 if kind == "records":
                     for each in what:
-                        self._state.take(sources[name], FeedItem(RECORD, each), time())
+                        _taken(self._state, sources[name], FeedItem(RECORD, each))
                 elif kind == "end":
                     notes, why = what
                     loading.remove(name)

@@ -7,7 +7,7 @@ import orjson
 
 from assay.console.console_rows import LISTS, ContractLine, EntryLine, ListingLine
 from assay.console.finding_board import action_of
-from assay.console.row_cells import cut, faults
+from assay.console.row_cells import cut, faults, objects_in
 from assay.lock.changes import KINDS, ChangeKind, changes
 from assay.lock.locked import Locked, spelt
 from assay.records.journal.reading import Record
@@ -17,6 +17,11 @@ MOST_BYTES: Final = 64 << 20
 
 MOST_ENTRIES: Final = 2_000
 """Maximal entries of one list."""
+
+_LIST_BYTES: Final = MOST_BYTES // (2 * len(LISTS))
+"""Maximal bytes of one list, 8 MiB: a server has four lists, and the one before of each. Pages have no end."""
+
+_TOO_DEEP: Final = "its definition is nested too deeply to be shown"
 
 _MOST_CHANGES: Final = 20
 """Changes of one entry that are shown."""
@@ -67,6 +72,9 @@ class ServerListing:
         self.time: float | None = None
         self.seq: int | None = None
         self.complete = False
+        self._bytes = 0
+        self._left_out = False
+        """Whether entries are missing, because there are too many."""
 
     @property
     def size(self) -> int:
@@ -79,27 +87,40 @@ class ServerListing:
         if self.complete or self.time is None:
             self.before = self.entries if self.time is not None else None
             self.entries = {}
+            self._bytes, self._left_out = 0, False
         self.time, self.seq = time, seq
         remarks = _remarks(record)
         for each in page:
             name = each.get(key) if isinstance(each, dict) else None
-            if isinstance(name, str) and len(self.entries) < MOST_ENTRIES:
+            if isinstance(name, str):
                 why, judged, quarantined = remarks.get(name, ((), True, False))
-                self.entries[name] = ListedEntry(each, spelt(each), why, judged, quarantined)
+                if _is_deep(each):
+                    each, why = {key: name}, (*why, _TOO_DEEP)  # noqa: PLW2901 - what can be shown of it
+                self._add(name, ListedEntry(each, spelt(each), why, judged, quarantined))
+
+    def _add(self, name: str, entry: ListedEntry) -> None:
+        known = self.entries.get(name)
+        size = self._bytes + len(entry.text) - (len(known.text) if known is not None else 0)
+        if size > _LIST_BYTES or (known is None and len(self.entries) >= MOST_ENTRIES):
+            self._left_out = True
+            return
+        self._bytes = size
+        self.entries[name] = entry
 
     def answer(self, member: str, locked: Locked | None) -> ListingLine:
         """Return the list for a page, compared with the lock and the list before."""
         kind = _KINDS.get(member)
         held = locked if kind is not None else None
         entries = [self._entry(name, each, member, held) for name, each in self.entries.items()]
+        complete = self.complete and not self._left_out
         gone = set(self.before or {}) | (set(held.of(kind)) if held is not None and kind is not None else set())
         return {
             "list": member,
             "time": self.time,
             "seq": self.seq,
-            "complete": self.complete,
+            "complete": complete,
             "entries": entries,
-            "removed": sorted(gone - self.entries.keys()) if self.complete else [],
+            "removed": sorted(gone - self.entries.keys()) if complete else [],
             "tokens": sum(each["tokens"] for each in entries),
         }
 
@@ -127,6 +148,15 @@ class ServerListing:
             "readOnly": isinstance(annotations, dict) and annotations.get("readOnlyHint") is True,
             "definition": definition,
         }
+
+
+def _is_deep(definition: dict[str, Any]) -> bool:
+    """Whether *definition* has too many levels to be written as JSON, among those of an answer around it."""
+    try:
+        orjson.dumps([[[[[[[[definition]]]]]]]])
+    except TypeError:
+        return True
+    return False
 
 
 def _state(before: bytes | None, now: bytes) -> str:
@@ -165,11 +195,11 @@ def _remarks(record: Record) -> dict[str, tuple[tuple[str, ...], bool, bool]]:
             text = f"{each.get('rule')}: expected {each.get('expected')}, found {each.get('found')}"
             found[name] = (
                 (*why, cut(text) or ""),
-                judged and each.get("rule") not in _UNJUDGED,
+                judged and str(each.get("rule")) not in _UNJUDGED,
                 quarantined or action_of(each) == "quarantine",
             )
-    for each in (record["error"] or {}).get("quarantined") or ():
-        name = each.get("name") if isinstance(each, dict) else None
+    for each in objects_in(record["error"], "quarantined"):
+        name = each.get("name")
         if isinstance(name, str):
             why, judged, _ = found.get(name, ((), True, True))
             found[name] = (why, judged, True)

@@ -27,13 +27,14 @@ _WHERE: Final = (
 
 def exception_text(wanted: dict[str, Any], today: date) -> tuple[str, list[str]]:
     """Return the TOML of the exception that *wanted* describes, and notes. Raises `ValueError`."""
-    rule, reason = _text(wanted, "rule"), _text(wanted, "reason") or "accepted in the console"
+    rule, reason = _text(wanted, "rule").strip(), _text(wanted, "reason").strip() or "accepted in the console"
+    # A name is used as it is: with its white space removed, it would be that of another tool, or of all.
     tool, server = _text(wanted, "tool"), _text(wanted, "server_name")
     until = _until(wanted.get("until"), today)
     rows = [("rule", _quoted(rule))]
     if tool:
         rows.append(("tool", _quoted(tool)))
-    action = _text(wanted, "action")
+    action = _text(wanted, "action").strip()
     if action:
         rows.append(("action", _quoted(action)))
     rows += [("reason", _quoted(reason)), ("until", until.isoformat())]
@@ -60,7 +61,7 @@ def _text(wanted: dict[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str) or len(value) > _LONGEST or _PLAIN.fullmatch(value) is None:
         raise ValueError(f"{name}: expected at most {_LONGEST} characters, none of them a control character")
-    return value.strip()
+    return value
 
 
 def _until(given: Any, today: date) -> date:
@@ -76,6 +77,6 @@ def _until(given: Any, today: date) -> date:
 
 
 def _quoted(text: str) -> str:
-    """Return *text* as a string of TOML: without control characters, only two characters need an escape."""
+    """Return *text* as a string of TOML. What cannot be seen, or turns the text around it, is escaped."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return '"' + "".join(each if each.isprintable() else f"\\U{ord(each):08X}" for each in escaped) + '"'

@@ -140,7 +140,8 @@ class FindingBoard:
         key = (server, rule, cut(record["method"]) or "", tool, place, cut(named) or "")
         if key not in self._groups and len(self._groups) >= MOST_GROUPS:
             self.merged += 1
-            key = (0, rule, "", "", "", "")
+            # A file can name any number of rules, so unknown ones are counted together.
+            key = (0, rule if rule in RULES else "others", "", "", "", "")
         found = self._groups.get(key)
         if found is None:
             found = self._groups[key] = FindingStats(len(self._groups) + 1, key, time)

@@ -67,7 +67,7 @@ class GuardConsole:
         if self._pump is not None:
             self._pump.take()
         if self._app is not None:
-            self._app.signal.end()
+            self._app.end()
 
     async def close(self) -> None:
         """Take no further records."""

@@ -10,7 +10,7 @@ import orjson
 from assay.console.console_rows import DeliveredFrame, FrameText, HttpPart, MessageAnswer, ViolationLine
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.console.finding_board import action_of, rule_text
-from assay.console.row_cells import faults
+from assay.console.row_cells import faults, objects_in
 from assay.core import render
 from assay.ladder.headers import stateless_headers
 from assay.records.journal.reading import Record, is_audited
@@ -36,8 +36,8 @@ def message_answer(state: ConsoleState, seq: int) -> MessageAnswer | None:
         return None
     metadata, error = record["metadata"], record["error"] or {}
     sent = _sent(metadata)
-    repairs = [each for each in metadata.get("repairs") or () if isinstance(each, dict)]
-    quarantined = [each for each in error.get("quarantined") or () if isinstance(each, dict)]
+    repairs = objects_in(metadata, "repairs")
+    quarantined = objects_in(error, "quarantined")
     redacted = metadata.get("redacted") is True
     shown = {name: error.get(name) for name in ("code", "jsonrpcCode", "httpStatus", "message")}
     return {
@@ -111,7 +111,11 @@ def _changed(
     for each in repairs:
         _apply(value, each)
     _without(value, quarantined, record["method"])
-    return {"text": orjson.dumps(value).decode(), "why": "", "state": "changed", "exact": False}
+    try:
+        text = orjson.dumps(value).decode()
+    except TypeError:
+        return {"text": None, "why": "the message is nested too deeply", "state": "changed", "exact": False}
+    return {"text": text, "why": "", "state": "changed", "exact": False}
 
 
 def _value(text: str | None) -> Any:
@@ -165,7 +169,7 @@ def _without(value: Any, quarantined: list[dict[str, Any]], method: str | None) 
     result = value.get("result") if isinstance(value, dict) else None
     listed = result.get(member) if isinstance(result, dict) else None
     if isinstance(listed, list) and isinstance(result, dict):
-        names = {each.get("name") for each in quarantined}
+        names = [each.get("name") for each in quarantined]
         result[member] = [each for each in listed if not (isinstance(each, dict) and each.get(key) in names)]
 
 

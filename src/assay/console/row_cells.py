@@ -85,7 +85,12 @@ def size(value: Any) -> int:
 
 def faults(record: Record) -> list[dict[str, Any]]:
     """Return the violations of *record* that are objects."""
-    listed = (record["error"] or {}).get("violations")
+    return objects_in(record["error"], "violations")
+
+
+def objects_in(holder: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
+    """Return the objects of a list that is a member of *holder*; what is anything else is left out."""
+    listed = (holder or {}).get(name)
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 

@@ -19,6 +19,9 @@ MOST_ROWS: Final = 100_000
 DETAIL_BYTES: Final = 96 << 20
 """Maximal bytes of records: some 100,000 without payloads, or the last thousands with payloads."""
 
+ROW_BYTES: Final = 64 << 20
+"""Maximal bytes of rows. 100,000 usual ones have 25 MB; one with 20 long places has 16 kB, and a peer chooses them."""
+
 _STEP: Final = 2_000
 """Rows that are dropped at once, because removing the first one moves all others."""
 
@@ -29,15 +32,17 @@ _LEAST_STEP: Final = 50
 class RowStore:
     """The newest rows. Numbers begin with 1 and have no gaps."""
 
-    def __init__(self, most_rows: int = MOST_ROWS, most_bytes: int = DETAIL_BYTES) -> None:
-        self.most_rows, self.most_bytes = most_rows, most_bytes
+    def __init__(
+        self, most_rows: int = MOST_ROWS, most_bytes: int = DETAIL_BYTES, most_row_bytes: int = ROW_BYTES
+    ) -> None:
+        self.most_rows, self.most_bytes, self._most_row_bytes = most_rows, most_bytes, most_row_bytes
         self._step = max(1, min(_STEP, most_rows // _LEAST_STEP))
         self.oldest = 1
         """The number of the first row that is here; one more than `newest` in an empty store."""
         self._rows: list[bytes] = []
         self._records: list[bytes | None] = []
         self._of = array("Q")
-        self._size = 0
+        self._size = self._row_size = 0
         self._bare = 0
         """How many of the first rows have no record any more."""
         self.dropped_rows = 0
@@ -50,9 +55,11 @@ class RowStore:
 
     def add(self, cells: list[Any], record: bytes, of: int) -> int:
         """Add a row, whose first cell is its number, and its *record*; *of* is the number of its request, or 0."""
-        if len(self._rows) >= self.most_rows:
+        row = _trimmed(orjson.dumps(cells))
+        while self._rows and (len(self._rows) >= self.most_rows or self._row_size + len(row) > self._most_row_bytes):
             self._drop_rows()
-        self._rows.append(_trimmed(orjson.dumps(cells)))
+        self._row_size += len(row)
+        self._rows.append(row)
         self._records.append(_trimmed(record))
         self._of.append(of)
         self._size += len(record)
@@ -99,7 +106,8 @@ class RowStore:
         return [self.oldest + at for at, each in enumerate(self._of) if each == of]
 
     def _drop_rows(self) -> None:
-        count = self._step
+        count = min(self._step, len(self._rows))
+        self._row_size -= sum(map(len, self._rows[:count]))
         self._size -= sum(len(each) for each in self._records[:count] if each is not None)
         del self._rows[:count], self._records[:count], self._of[:count]
         self._bare = max(0, self._bare - count)

@@ -9,8 +9,10 @@ import selectors
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from errno import EMFILE, ENFILE
 from math import inf
-from os import unlink
+from os import O_CLOEXEC, O_RDONLY, close, devnull, unlink
+from os import open as os_open
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -29,6 +31,9 @@ _MOST_HEARD: Final = 64 << 10
 
 _CHUNK: Final = 4096
 
+_NO_DESCRIPTOR: Final = frozenset({EMFILE, ENFILE})
+"""Errors of a process, or a system, that has no descriptor left."""
+
 LINGER: Final = 0.1
 """Seconds at the end of the process in which listeners can read what waits for them: why a server failed comes last."""
 
@@ -46,6 +51,7 @@ class FeedDoor:
         self._selector = selectors.DefaultSelector()
         self._selector.register(sock, selectors.EVENT_READ)
         self._listeners: set[_Listener] = set()
+        self._reserve = _reserve()
         self._loop: AbstractEventLoop | None = None
 
     @classmethod
@@ -99,8 +105,12 @@ class FeedDoor:
         """Tell the listeners that it is the end, wait a moment for those that still read, and remove the socket."""
         with suppress(OSError):
             unlink(self.path)
-        self._selector.unregister(self._sock)
-        self._sock.close()
+        if self._sock.fileno() >= 0:
+            self._selector.unregister(self._sock)
+            self._sock.close()
+        if self._reserve >= 0:
+            close(self._reserve)
+            self._reserve = -1
         self.feed.look()
         self.feed.distribute()
         for each in list(self._listeners):
@@ -114,10 +124,28 @@ class FeedDoor:
         self._selector.close()
 
     def _accept(self) -> None:
+        """Accept one listener. The next one waits for the next turn: messages come between."""
+        try:
+            connection, _ = self._sock.accept()
+        except OSError as error:
+            if error.errno in _NO_DESCRIPTOR:
+                self._turn_away()
+            return
+        self._welcome(connection)
+
+    def _turn_away(self) -> None:
+        """Close the connection that waits: while no descriptor is left for it, the selector would never rest."""
         with suppress(OSError):
-            for _ in range(MOST_LISTENERS):
-                connection, _ = self._sock.accept()
-                self._welcome(connection)
+            if self._reserve >= 0:
+                close(self._reserve)
+                self._reserve = -1
+            connection, _ = self._sock.accept()
+            connection.close()
+            self._reserve = _reserve()
+            return
+        # Another thread was faster: no further listeners.
+        self._selector.unregister(self._sock)
+        self._sock.close()
 
     def _welcome(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -131,6 +159,11 @@ class FeedDoor:
             listener = _Listener(connection, self.feed, self._selector, self._listeners.discard)
             self._listeners.add(listener)
             listener.push()
+
+
+def _reserve() -> int:
+    """Return a descriptor that can be closed when there is no other left."""
+    return os_open(devnull, O_RDONLY | O_CLOEXEC)
 
 
 class _FeedInlet(Inlet):

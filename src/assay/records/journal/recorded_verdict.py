@@ -31,6 +31,8 @@ def recorded_verdict(record: Record, policy: Policy | None = None) -> Verdict | 
     metadata = record["metadata"]
     party, kind, revision = metadata.get("party"), metadata.get("kind"), metadata.get("revision")
     listed = _listed(record, "violations")
+    if not all(isinstance(each, str) for each in (party, kind, *(one.get("rule") for one in listed))):
+        return None
     if party not in {"client", "server"} or kind not in _KINDS or any(each.get("rule") not in RULES for each in listed):
         return None
     if record["status"] == "refused" and not listed:
@@ -62,7 +64,7 @@ def _violation(listed: dict[str, Any]) -> Violation:
         found,
         source,
         hint,
-        action=cast("Action", action) if action in _ACTIONS else RULES[rule].action,
+        action=cast("Action", action) if isinstance(action, str) and action in _ACTIONS else RULES[rule].action,
         reason=reason if isinstance(reason, str) else None,
         tentative=source.startswith("draft "),
         entry=_entry(entry) if isinstance(entry, dict) else None,

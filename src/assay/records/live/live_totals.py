@@ -27,6 +27,9 @@ MOST_GROUPS: Final = 1000
 MOST_RECENT: Final = 1000
 """Maximal servers, groups of findings and recent findings that are kept. Further groups are counted as one."""
 
+_MOST_RULES: Final = 500
+"""Groups of whole rules beyond those; there are fewer rules."""
+
 MOST_OF_RECORD: Final = 20
 """Maximal findings of one record that are kept."""
 
@@ -258,7 +261,10 @@ class LiveTotals:
     def _group(self, finding: LiveFinding) -> None:
         key = finding.rule, finding.tool, finding.at
         if key not in self.groups and len(self.groups) >= MOST_GROUPS:
+            # A journal can name any number of rules.
             key = finding.rule, "", ""
+            if key not in self.groups and len(self.groups) >= MOST_GROUPS + _MOST_RULES:
+                key = "others", "", ""
         group = self.groups.setdefault(key, LiveGroup(finding.ts))
         group.count += 1
         group.last = finding.ts

@@ -1,0 +1,181 @@
+"""Records that are made to break a console: one that cannot be shown takes nothing else away."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pytest
+from test_console_state import SOURCE, fed, record
+
+from assay.console.api_values import ApiError, json_reply
+from assay.console.console_sources import FilePump, GuardPump
+from assay.console.console_state import ConsoleState
+from assay.console.finding_board import MOST_GROUPS
+from assay.console.message_view import message_answer
+from assay.console.row_store import RowStore
+from assay.records.journal.reading import Record
+from assay.records.journal.recorded_verdict import recorded_verdict
+from assay.records.live.feed_items import RECORD, FeedItem, item_of
+from assay.records.live.live_feed import LiveFeed
+from assay.records.live.live_totals import LiveTotals
+
+
+def deep(levels: int) -> Any:
+    """Return an object in so many others."""
+    return json.loads('{"a":' * levels + "{}" + "}" * levels)
+
+
+def listed(*tools: dict[str, Any], **result: Any) -> dict[str, Any]:
+    """Return the record of a list of tools."""
+    frame = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools, **result}})
+    return record(1, party="server", kind="result", method="tools/list", frame=frame)
+
+
+@pytest.mark.parametrize("levels", [100, 243, 250, 400, 900])
+def test_a_tool_of_many_levels_hides_no_other(levels: int) -> None:
+    state = fed(ConsoleState(), iter([listed({"name": "deep", "inputSchema": deep(levels)}, {"name": "good"})]))
+    [server] = state.servers(0.0)
+    facts = state.server(server["id"])
+    assert facts is not None
+    answer = orjson.loads(json_reply({"contracts": [state.contract(facts)]}).content)
+    first, second = answer["contracts"][0]["lists"][0]["entries"]
+    assert (first["name"], second["definition"]) == ("deep", {"name": "good"})
+    assert any("nested too deeply" in each for each in first["why"]) == (levels >= 250)
+
+
+def test_a_changed_message_of_many_levels_is_still_an_answer() -> None:
+    change = {"op": "replace", "path": "/id", "value": 2}
+    made = {**listed({"name": "deep", "inputSchema": deep(400)})}
+    made["metadata"]["repairs"] = [change]
+    found = message_answer(fed(ConsoleState(), iter([made])), 1)
+    assert found is not None
+    assert (found["delivered"]["text"], found["delivered"]["why"]) == (None, "the message is nested too deeply")
+    with pytest.raises(ApiError, match="nested too deeply"):
+        json_reply(deep(400))
+
+
+@pytest.mark.parametrize(
+    ("member", "value"), [("repairs", 5), ("quarantined", 5), ("quarantined", [{"name": ["x"]}]), ("violations", 5)]
+)
+def test_members_of_another_type_are_left_out(member: str, value: Any) -> None:
+    made = listed({"name": "good"})
+    holder = made["metadata"] if member == "repairs" else made.setdefault("error", {}) or {}
+    holder[member] = value
+    if member != "repairs":
+        made |= {"status": "reported", "error": holder}
+    state = fed(ConsoleState(), iter([made]))
+    assert message_answer(state, 1) is not None
+    assert state.contracts.tool(1, "good") == {"name": "good"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": {}},
+        {"party": []},
+        {"error": {"violations": [{"rule": {}}]}},
+        {"error": {"violations": [{"rule": "contract/output", "action": []}]}},
+    ],
+)
+def test_a_recorded_verdict_of_other_types_breaks_no_export(changes: dict[str, Any]) -> None:
+    good = {"status": "refused", "party": "server", "kind": "result", "error": {"violations": []}}
+    made = record(1, **{**good, **changes})
+    read = recorded_verdict(made)
+    assert read is None or [each.rule for each in read.violations] == ["contract/output"]
+
+
+class Lines:
+    """A file of records that a program made up."""
+
+    def __init__(self, found: list[Record]) -> None:
+        self._found = found
+
+    def records(self) -> Iterator[Record]:
+        """Yield them."""
+        yield from self._found
+
+    def notes(self) -> Iterable[str]:
+        """Return nothing."""
+        return ()
+
+
+def test_a_record_that_cannot_be_shown_stops_no_other() -> None:
+    odd = record(2, kind=["request"])
+    nested = item_of(json.dumps(record(3, more=deep(400))).encode())
+    assert nested == FeedItem(RECORD, nested.data if nested else {})
+    state = ConsoleState()
+    made = [record(1), odd, nested.data if nested else {}, record(4)]
+    asyncio.run(FilePump(state, lambda: None, ["x"], lambda _: Lines(made)).run())
+    assert [row["id"] for row in _rows(state)] == [1, 4]
+    assert (state.loading, state.failed) == ([], [])
+
+
+def _rows(state: ConsoleState) -> list[dict[str, Any]]:
+    return [{"id": orjson.loads(each)[8]} for each in state.store.after(0)]
+
+
+def test_made_up_rules_do_not_fill_the_memory() -> None:
+    state, totals = ConsoleState(), LiveTotals()
+    for number in range(4_000):
+        made = record(number, status="refused", error={"violations": [{"rule": f"made-up/{number}", "at": "/a"}]})
+        item = FeedItem(RECORD, made)
+        state.take(SOURCE, item, 0.0)
+        totals.take("journal", item, 0.0)
+    groups = state.findings.answer()
+    assert len(groups) == MOST_GROUPS + 1
+    assert (groups[0]["rule"], groups[0]["count"]) == ("others", 4_000 - MOST_GROUPS)
+    assert sum(each["count"] for each in groups) == sum(each.count for each in totals.groups.values()) == 4_000
+    assert len(totals.groups) < 2_000
+
+
+def test_rows_with_long_places_are_bounded_by_their_bytes() -> None:
+    store = RowStore(most_rows=1_000, most_row_bytes=10_000)
+    for number in range(1, 101):
+        assert store.add([number, "x" * 990], b"record", 0) == number
+        assert sum(map(len, store.after(0))) <= 10_000
+    assert store.newest == 100
+    assert store.dropped_rows == store.oldest - 1 > 80
+    assert store.row(100) == [100, "x" * 990]
+    assert store.add([101, "y" * 20_000], b"record", 0) == 101
+    assert len(store.after(0)) == 1
+
+
+def test_a_list_without_an_end_is_bounded() -> None:
+    page = 1 << 20
+    pages = (listed({"name": f"t{each}", "description": "x" * page}, nextCursor="more") for each in range(20))
+    state = fed(ConsoleState(), pages)
+    facts = state.server(1)
+    assert facts is not None
+    found = state.contract(facts)["lists"][0]
+    assert 0 < sum(len(each["definition"]["description"]) for each in found["entries"]) <= 8 << 20
+    fed(state, iter([listed({"name": "last"})]))
+    assert not state.contract(facts)["lists"][0]["complete"]
+    # The next list is whole again.
+    fed(state, iter([listed({"name": "good"})]))
+    again = state.contract(facts)["lists"][0]
+    assert (again["complete"], [each["name"] for each in again["entries"]]) == (True, ["good"])
+
+
+def test_beside_a_guard_its_messages_come_between_the_records() -> None:
+    feed, state, sizes = LiveFeed("guard", "http"), ConsoleState(), [0]
+    pump = GuardPump(state, lambda: None, feed)
+    lines = b"".join(json.dumps(record(each)).encode() + b"\n" for each in range(500))
+
+    async def watched() -> None:
+        running = asyncio.ensure_future(pump.run())
+        while sizes[-1] < 500:
+            await asyncio.sleep(0)
+            sizes.append(state.store.newest)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    feed.lines(lines)
+    asyncio.run(asyncio.wait_for(watched(), 30))
+    assert max(after - before for before, after in pairwise(sizes)) <= 50
+    # At the end of the guard, all that is left is taken at once.
+    feed.lines(lines)
+    pump.take()
+    assert [row["id"] for row in _rows(state)] == [*range(500), *range(500)]
