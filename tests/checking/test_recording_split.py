@@ -141,6 +141,9 @@ def test_conversations_that_share_tools_stay_together(tmp_path: Path, monkeypatc
         '{"dir":"c2s","msg":"{}","conversation":3}',
         '{"dir":"c2s","conversation":3,"msg":"{}","conversation":4}',
         "[]",
+        '{,"msg":"{}"}',
+        '{"event":[],"conversation":3}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","event":{}}',
     ],
 )
 @pytest.mark.parametrize("place", [0.3, 0.8])

@@ -127,7 +127,8 @@ def _of_head(head: bytes) -> dict[str, Any] | None:
         members = orjson.loads(head if head.endswith(b"}") else head + b"}")
     except orjson.JSONDecodeError:
         return None
-    return members if isinstance(members, dict) and members.get("event") not in EVENTS_OF_ALL else None
+    is_read = isinstance(members, dict) and members and members.get("event") not in EVENTS_OF_ALL
+    return members if is_read else None
 
 
 class _MixedPage:

@@ -46,8 +46,8 @@ _MOST_HEADS: Final = 100_000
 END: Final = sys.maxsize
 """The place after the last line."""
 
-EVENTS_OF_ALL: Final = frozenset({"recording", "close", "stopped"})
-"""Events that belong to no conversation."""
+EVENTS_OF_ALL: Final = ("recording", "close", "stopped")
+"""Events that belong to no conversation. No set: a row may have a list as its event, and a set cannot look for one."""
 
 _LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to record in full"}
 """Members that mark a message that cannot be judged, with the reason."""
