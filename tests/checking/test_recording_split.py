@@ -144,6 +144,9 @@ def test_conversations_that_share_tools_stay_together(tmp_path: Path, monkeypatc
         '{,"msg":"{}"}',
         '{"event":[],"conversation":3}',
         '{"dir":"c2s","conversation":3,"msg":"{}","event":{}}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","event":"recording"}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","event":"stopped"}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","event":"open","revision":"2025-11-25","tools":4}',
     ],
 )
 @pytest.mark.parametrize("place", [0.3, 0.8])
@@ -171,6 +174,30 @@ def test_a_row_with_its_number_behind_the_message_is_noticed(tmp_path: Path, mon
     work, found = in_parts(path)
     assert found == as_whole(path)
     assert len(work.units) > 2
+
+
+@pytest.mark.parametrize(
+    ("last", "found_open"),
+    [
+        ('{"dir":"c2s","msg":{"event":"x', 29),
+        ('{"event":"clo', 29),
+        ('{"event":"close"}', 0),
+        ('{"\\u0065vent":"close"}', 0),
+    ],
+)
+def test_only_a_whole_row_shows_that_a_guard_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str, found_open: int
+) -> None:
+    """Open requests are reported at the end of a recording of another program, and not of one of a guard."""
+    tiny(monkeypatch, page=100, unit=100)
+    asked = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1,\\"method\\":\\"tools/list\\"}"'
+    rows = [f'{{"dir":"c2s","conversation":{number},{asked}}}' for number in range(1, 30)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*rows, last]))
+    work, found = in_parts(path)
+    assert found == as_whole(path)
+    assert len(work.units) > 2
+    assert str(found).count("violation=Violation(rule='protocol/unanswered'") == found_open
 
 
 @pytest.mark.parametrize("by_guard", [True, False])

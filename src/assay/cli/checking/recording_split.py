@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.cli.checking.work_units import FilePart, SharedRows
 from assay.records.recording.judging import END, MOST_CONVERSATIONS, RecordingPart
+from assay.records.transcript import members_of
 
 if TYPE_CHECKING:
     from assay.cli.checking.block_scan import ScannedPage
@@ -59,7 +60,8 @@ def split(path: str, shown: str, pages: Sequence[ScannedPage], jobs: int) -> lis
 
 def _is_of_guard(page: ScannedPage) -> bool:
     """Return whether a page shows that a guard wrote it: the start of a recording, or its end."""
-    return page.begins or any(b'"event"' in line for _, line in page.shared)
+    # The other one of these rows is cut off, whatever words are left of it; only as the first line it is an error.
+    return page.begins or any(members_of(2, line) for _, line in page.shared)
 
 
 def _bytes(pages: Sequence[ScannedPage], first: int, last: int) -> int:
