@@ -59,6 +59,8 @@ class Judged(NamedTuple):
     """The time of the message in seconds since 1970; None if the recording does not have it."""
     order: tuple[int, int] | None = None
     """Its place among all verdicts of the file, if that is not its line: the line, and a second number to sort by."""
+    recording: int = 0
+    """The line with which its recording begins, as a file may have several, with the same numbers; 0 without one."""
 
 
 class Meeting(NamedTuple):

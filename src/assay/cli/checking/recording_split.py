@@ -46,9 +46,10 @@ def split(path: str, shown: str, pages: Sequence[ScannedPage], jobs: int) -> lis
         if _may_drop(groups, is_foreign=is_foreign):
             groups = [_TalkGroup(tuple(n for each in groups for n in each.numbers), first, last, 1)] if groups else []
         end = befores[last + 1] + 1 if last + 1 < len(pages) else END
+        start = befores[first] + 1 if pages[first].begins else 0
         for unit in _balanced(pages, groups, target, jobs):
             begin, size = pages[unit.first].offset, _bytes(pages, unit.first, unit.last)
-            part = RecordingPart(frozenset(unit.numbers), is_foreign, end)
+            part = RecordingPart(frozenset(unit.numbers), is_foreign, end, start)
             units.append(FilePart(path, shown, begin, size, befores[unit.first], part))
     if len(units) < 2:
         return []

@@ -98,6 +98,8 @@ class RecordingPart(NamedTuple):
     """Whether no guard wrote them, so that open requests are reported at the end."""
     end: int = END
     """The line that ends them: the next ``recording`` event."""
+    begin: int = 0
+    """The line of the ``recording`` event before them; 0 without one."""
 
 
 class MisreadRowError(Exception):
@@ -167,6 +169,8 @@ class Judging:
         self._ended: set[int] = set()
         """Conversations that the guard has released. Nothing of them is kept: a large recording has many."""
         self._state: State = "foreign" if part is None or part.is_foreign else "closed"
+        self._began = 0 if part is None else part.begin
+        """The line of the last ``recording`` event."""
         self.good = 0
         """Messages without findings that were only counted."""
         self.is_incomplete = False
@@ -335,7 +339,8 @@ class Judging:
         if shown.findings is None and not self._every:
             self.good += 1
         else:
-            yield Judged(row.line, shown, talk.number, talk.opening.server, lacks, row.time)
+            server = talk.opening.server
+            yield Judged(row.line, shown, talk.number, server, lacks, row.time, recording=self._began)
 
     def _meet(self, talk: _JudgedTalk, order: tuple[int, int]) -> Meeting:
         talk.is_met = True
@@ -420,6 +425,7 @@ class Judging:
             self._dropped.clear()
             self._ended.clear()
             self._state = "open"
+            self._began = row.line
         elif event == "open":
             self._open(number, members, row.line)
         elif event == "tools":
@@ -439,7 +445,7 @@ class Judging:
             for left in self._happened(talk, row):
                 if not talk.is_met:
                     yield self._meet(talk, (row.line, 0))
-                yield Judged(row.line, left, number, talk.opening.server, time=row.time)
+                yield Judged(row.line, left, number, talk.opening.server, time=row.time, recording=self._began)
 
     def _happened(self, talk: _JudgedTalk, row: TranscriptRow) -> Iterator[Verdict]:
         """Apply an event that is not a message."""
@@ -476,7 +482,7 @@ class Judging:
                 for left in talk.conversation.end(party):
                     if not talk.is_met:
                         yield self._meet(talk, order)
-                    yield Judged(0, left, talk.number, talk.opening.server, order=order)
+                    yield Judged(0, left, talk.number, talk.opening.server, order=order, recording=self._began)
 
     def _talk(self, number: int, line: int) -> _JudgedTalk:
         talk = self._talks.get(number)
