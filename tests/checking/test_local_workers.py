@@ -144,6 +144,23 @@ def test_standard_input_is_read_by_the_main_process(tmp_path: Path) -> None:
     assert b"\n-\n" in found[0][1]
 
 
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="the system has no names for descriptors")
+def test_a_pipe_of_the_shell_is_read_by_the_main_process(tmp_path: Path) -> None:
+    """As in ``assay check a.jsonl <(zcat b.jsonl.gz)``: other processes do not have the descriptor."""
+    path = archive(tmp_path / "a.jsonl", 1)
+    found = []
+    for jobs in ("1", "2"):
+        reader, writer = os.pipe()
+        os.write(writer, path.read_bytes()[:4000])
+        os.close(writer)
+        command = [sys.executable, "-c", _SMALL, "check", "--jobs", jobs, str(path), f"/dev/fd/{reader}"]
+        done = subprocess.run(command, pass_fds=[reader], capture_output=True, check=False, timeout=60)
+        os.close(reader)
+        found.append((done.returncode, done.stdout.replace(str(reader).encode(), b"N"), done.stderr.count(b"No such")))
+    assert found[0] == found[1]
+    assert b"/dev/fd/N" in found[0][1]
+
+
 _SMALL = """
 import sys
 from assay.cli.checking import work_plan
