@@ -285,3 +285,25 @@ def test_nothing_is_kept_of_a_conversation_that_has_ended(tmp_path: Path, monkey
     end = found[-1]
     assert end[0] == 9
     assert end[-1] == "2 messages not judged: its conversation had ended"
+
+
+@pytest.mark.parametrize("row", ['{"event":"stopped","why":"x"}', '{"event":"recording"}'])
+def test_remarks_about_places_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    """A short row asks for a long remark: with all of them, memory and stderr would grow faster than the file."""
+    tiny(monkeypatch, page=1000, unit=100)
+    ping = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"notifications/initialized\\"}"'
+    rows = [f'{{"dir":"c2s","conversation":{number},{ping}}}' for number in range(1, 30)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*rows, *[row] * 500, ""]))
+    _, found = in_parts(path)
+    assert found == as_whole(path)
+    remarks = [each for each in found[-1][6:] if "missing" in each or "about places" in each]
+    assert len(remarks) == 101
+    assert remarks[-1] == "400 more remarks about places in it"
+
+
+def test_an_empty_row_is_not_one_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    row = '{"dir":"c2s","msg":{"jsonrpc":"2.0","method":"notifications/initialized"}}'
+    path.write_text(f"{row}\n{{}}\n{row}\n")
+    assert as_whole(path)[-1][5] == "line 2: expected an object with dir and msg"

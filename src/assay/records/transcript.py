@@ -90,7 +90,7 @@ def members_of(number: int, line: bytes) -> dict[str, Any]:
     """Return the members of a row; empty for a last line that was cut off. Raises `TranscriptError`."""
     # As strictly as a message: a duplicate key would be dropped silently, and with it the message to judge.
     row = syntax.read(line, ROW_DEPTH)
-    if isinstance(row, dict):
+    if row and isinstance(row, dict):
         return row
     if number > 1 and not line.endswith(b"\n"):
         # The recorder was killed. The first line must be complete: otherwise any file would be a recording.

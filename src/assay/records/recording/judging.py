@@ -40,6 +40,9 @@ from assay.spec.revisions import handshake, is_known
 MOST_CONVERSATIONS: Final = 10_000
 """Maximal conversations in memory. A guard has at most some thousand sessions; the longest idle ones are dropped."""
 
+_MOST_NOTES: Final = 100
+"""Maximal notes about places of a recording. A guard leaves one or two; a row of twenty bytes can ask for one."""
+
 _MOST_HEADS: Final = 100_000
 """Maximal heads of rows to remember, some 200 bytes each. A conversation over STDIO has two."""
 
@@ -181,6 +184,8 @@ class Judging:
         """Messages with the verdict of the guard."""
         self.notes: list[tuple[int, str]] = []
         """Other notes about the recording, each with its line."""
+        self._unlisted = 0
+        """The number of notes beyond the limit."""
         self.revisions: list[tuple[int, str]] = []
         """The revisions that may be that of the recording, each with the line that shows it."""
         self._is_final = False
@@ -303,11 +308,20 @@ class Judging:
     def _row(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
         if not row.members:
             self.is_incomplete = True
-            self.notes.append((row.line, f"line {row.line} is cut off and not judged; the recorder was killed"))
+            self._note(row.line, f"line {row.line} is cut off and not judged; the recorder was killed")
         elif "event" in row.members:
             yield from self._event(row)
         else:
             yield from self._message(row)
+
+    def _note(self, line: int, text: str) -> None:
+        """Add a note, or count it if there are too many."""
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append((line, text))
+            return
+        self._unlisted += 1
+        more = "1 more remark" if self._unlisted == 1 else f"{self._unlisted:,} more remarks"
+        self.notes[_MOST_NOTES:] = [(END, f"{more} about places in it")]
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -436,7 +450,7 @@ class Judging:
             self._state = "stopped"
             self.is_incomplete = True
             why = f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
-            self.notes.append((row.line, why))
+            self._note(row.line, why)
         elif event == "release" and number in self._talks:
             self._forget(self._talks.pop(number))
             self._ended.add(number)
@@ -468,7 +482,7 @@ class Judging:
         """Yield a verdict on each open request before *line*, unless its response may be among the missing messages."""
         if self._state == "open":
             self.is_incomplete = True
-            self.notes.append((line, "the recording has no end: later messages are missing"))
+            self._note(line, "the recording has no end: later messages are missing")
         if self._state == "foreign":
             yield from self._left(line)
 
