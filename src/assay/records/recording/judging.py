@@ -43,6 +43,9 @@ MOST_CONVERSATIONS: Final = 10_000
 _MOST_NOTES: Final = 100
 """Maximal notes about places of a recording. A guard leaves one or two; a row of twenty bytes can ask for one."""
 
+_LONGEST_REASON: Final = 200
+"""Maximal characters of the reason why a recording stops. Those of a guard have less than a hundred."""
+
 _MOST_HEADS: Final = 100_000
 """Maximal heads of rows to remember, some 200 bytes each. A conversation over STDIO has two."""
 
@@ -449,8 +452,8 @@ class Judging:
         elif event == "stopped":
             self._state = "stopped"
             self.is_incomplete = True
-            why = f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
-            self._note(row.line, why)
+            why = str(members.get("why"))[:_LONGEST_REASON]
+            self._note(row.line, f"the recording stops at line {row.line}: {why}; later messages are missing")
         elif event == "release" and number in self._talks:
             self._forget(self._talks.pop(number))
             self._ended.add(number)
