@@ -222,6 +222,25 @@ def test_an_interrupt_ends_all_processes_without_a_traceback(tmp_path: Path) -> 
     assert not left
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.skipif(sys.platform == "win32", reason="the system has no such signals")
+def test_a_run_that_is_ended_leaves_no_incomplete_report(tmp_path: Path, name: str) -> None:
+    """As by ``timeout``, or by a CI job that is cancelled: the earlier report stays, alone."""
+    number, page = getattr(signal, name), tmp_path / "page.html"
+    page.write_text("earlier", encoding="utf-8")
+    command = [sys.executable, "-m", "assay", "check", "--output", f"html={page}", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 30
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        assert len(list(tmp_path.iterdir())) == 2
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (128 + number, b"")
+    assert list(tmp_path.iterdir()) == [page]
+    assert page.read_text(encoding="utf-8") == "earlier"
+
+
 def children(pid: int) -> list[int]:
     """Return the processes that *pid* has started."""
     path = Path(f"/proc/{pid}/task/{pid}/children")
