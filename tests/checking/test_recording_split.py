@@ -307,3 +307,20 @@ def test_an_empty_row_is_not_one_that_was_cut_off(tmp_path: Path) -> None:
     row = '{"dir":"c2s","msg":{"jsonrpc":"2.0","method":"notifications/initialized"}}'
     path.write_text(f"{row}\n{{}}\n{row}\n")
     assert as_whole(path)[-1][5] == "line 2: expected an object with dir and msg"
+
+
+@pytest.mark.parametrize(("name", "limit"), [("MOST_SHARED", 20), ("LARGEST_SHARED", 400)])
+def test_a_file_of_events_without_a_conversation_is_not_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    """The main process would keep all of them: 600 bytes for a row of 18."""
+    tiny(monkeypatch, page=100, scanned=1 << 20, unit=100)
+    ping = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"notifications/initialized\\"}"'
+    rows = [f'{{"dir":"c2s","conversation":{number},{ping}}}' for number in range(1, 30)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*rows, *['{"event":"close"}'] * 25, ""]))
+    assert in_parts(path)[0].units
+    monkeypatch.setattr(block_scan, name, limit)
+    work, found = in_parts(path)
+    assert not work.units
+    assert found == as_whole(path)
