@@ -144,6 +144,23 @@ def test_standard_input_is_read_by_the_main_process(tmp_path: Path) -> None:
     assert b"\n-\n" in found[0][1]
 
 
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="the system has no names for descriptors")
+def test_a_pipe_of_the_shell_is_read_by_the_main_process(tmp_path: Path) -> None:
+    """As in ``assay check a.jsonl <(zcat b.jsonl.gz)``: other processes do not have the descriptor."""
+    path = archive(tmp_path / "a.jsonl", 1)
+    found = []
+    for jobs in ("1", "2"):
+        reader, writer = os.pipe()
+        os.write(writer, path.read_bytes()[:4000])
+        os.close(writer)
+        command = [sys.executable, "-c", _SMALL, "check", "--jobs", jobs, str(path), f"/dev/fd/{reader}"]
+        done = subprocess.run(command, pass_fds=[reader], capture_output=True, check=False, timeout=60)
+        os.close(reader)
+        found.append((done.returncode, done.stdout.replace(str(reader).encode(), b"N"), done.stderr.count(b"No such")))
+    assert found[0] == found[1]
+    assert b"/dev/fd/N" in found[0][1]
+
+
 _SMALL = """
 import sys
 from assay.cli.checking import work_plan
@@ -203,6 +220,25 @@ def test_an_interrupt_ends_all_processes_without_a_traceback(tmp_path: Path) -> 
     while (left := [pid for pid in started if state(pid) != "Z"]) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.skipif(sys.platform == "win32", reason="the system has no such signals")
+def test_a_run_that_is_ended_leaves_no_incomplete_report(tmp_path: Path, name: str) -> None:
+    """As by ``timeout``, or by a CI job that is cancelled: the earlier report stays, alone."""
+    number, page = getattr(signal, name), tmp_path / "page.html"
+    page.write_text("earlier", encoding="utf-8")
+    command = [sys.executable, "-m", "assay", "check", "--output", f"html={page}", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 30
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        assert len(list(tmp_path.iterdir())) == 2
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (128 + number, b"")
+    assert list(tmp_path.iterdir()) == [page]
+    assert page.read_text(encoding="utf-8") == "earlier"
 
 
 def children(pid: int) -> list[int]:

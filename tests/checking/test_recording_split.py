@@ -141,6 +141,12 @@ def test_conversations_that_share_tools_stay_together(tmp_path: Path, monkeypatc
         '{"dir":"c2s","msg":"{}","conversation":3}',
         '{"dir":"c2s","conversation":3,"msg":"{}","conversation":4}',
         "[]",
+        '{,"msg":"{}"}',
+        '{"event":[],"conversation":3}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","event":{}}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","event":"recording"}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","event":"stopped"}',
+        '{"dir":"c2s","conversation":3,"msg":"{}","event":"open","revision":"2025-11-25","tools":4}',
     ],
 )
 @pytest.mark.parametrize("place", [0.3, 0.8])
@@ -168,6 +174,30 @@ def test_a_row_with_its_number_behind_the_message_is_noticed(tmp_path: Path, mon
     work, found = in_parts(path)
     assert found == as_whole(path)
     assert len(work.units) > 2
+
+
+@pytest.mark.parametrize(
+    ("last", "found_open"),
+    [
+        ('{"dir":"c2s","msg":{"event":"x', 29),
+        ('{"event":"clo', 29),
+        ('{"event":"close"}', 0),
+        ('{"\\u0065vent":"close"}', 0),
+    ],
+)
+def test_only_a_whole_row_shows_that_a_guard_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str, found_open: int
+) -> None:
+    """Open requests are reported at the end of a recording of another program, and not of one of a guard."""
+    tiny(monkeypatch, page=100, unit=100)
+    asked = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1,\\"method\\":\\"tools/list\\"}"'
+    rows = [f'{{"dir":"c2s","conversation":{number},{asked}}}' for number in range(1, 30)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*rows, last]))
+    work, found = in_parts(path)
+    assert found == as_whole(path)
+    assert len(work.units) > 2
+    assert str(found).count("violation=Violation(rule='protocol/unanswered'") == found_open
 
 
 @pytest.mark.parametrize("by_guard", [True, False])
@@ -255,3 +285,42 @@ def test_nothing_is_kept_of_a_conversation_that_has_ended(tmp_path: Path, monkey
     end = found[-1]
     assert end[0] == 9
     assert end[-1] == "2 messages not judged: its conversation had ended"
+
+
+@pytest.mark.parametrize("row", ['{"event":"stopped","why":"x"}', '{"event":"recording"}'])
+def test_remarks_about_places_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    """A short row asks for a long remark: with all of them, memory and stderr would grow faster than the file."""
+    tiny(monkeypatch, page=1000, unit=100)
+    ping = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"notifications/initialized\\"}"'
+    rows = [f'{{"dir":"c2s","conversation":{number},{ping}}}' for number in range(1, 30)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*rows, *[row] * 500, ""]))
+    _, found = in_parts(path)
+    assert found == as_whole(path)
+    remarks = [each for each in found[-1][6:] if "missing" in each or "about places" in each]
+    assert len(remarks) == 101
+    assert remarks[-1] == "400 more remarks about places in it"
+
+
+def test_an_empty_row_is_not_one_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    row = '{"dir":"c2s","msg":{"jsonrpc":"2.0","method":"notifications/initialized"}}'
+    path.write_text(f"{row}\n{{}}\n{row}\n")
+    assert as_whole(path)[-1][5] == "line 2: expected an object with dir and msg"
+
+
+@pytest.mark.parametrize(("name", "limit"), [("MOST_SHARED", 20), ("LARGEST_SHARED", 400)])
+def test_a_file_of_events_without_a_conversation_is_not_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    """The main process would keep all of them: 600 bytes for a row of 18."""
+    tiny(monkeypatch, page=100, scanned=1 << 20, unit=100)
+    ping = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"notifications/initialized\\"}"'
+    rows = [f'{{"dir":"c2s","conversation":{number},{ping}}}' for number in range(1, 30)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*rows, *['{"event":"close"}'] * 25, ""]))
+    assert in_parts(path)[0].units
+    monkeypatch.setattr(block_scan, name, limit)
+    work, found = in_parts(path)
+    assert not work.units
+    assert found == as_whole(path)

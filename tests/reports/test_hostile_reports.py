@@ -198,3 +198,24 @@ def test_memory_does_not_grow_with_the_number_of_messages(tmp_path: Path) -> Non
     # Twenty times as many messages; the limits are reached in the smaller file.
     assert after < before + 32, (before, after)
     assert set(FORMATS) == set(written(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event":"stopped","why":"password=hunter2SECRET and %s"}' % ("x" * 10_000),
+        "starting with password=hunter2SECRET",
+    ],
+)
+@pytest.mark.parametrize("name", ["text", "json", "html", "junit", "markdown"])
+def test_what_is_said_about_a_file_has_no_secret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, name: str
+) -> None:
+    """A recording that stops, or a line that is no row, is quoted."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"dir":"c2s","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}\n' + line + "\n", encoding="utf-8")
+    main(["check", "--revision", "2025-11-25", "--format", name, str(path)])
+    said = capsys.readouterr()
+    assert "password=[redacted]" in said.err
+    assert "hunter2" not in said.out + said.err
+    assert "x" * 300 not in said.out + said.err

@@ -399,3 +399,20 @@ def test_a_module_that_cannot_be_bundled_is_an_error(monkeypatch: pytest.MonkeyP
         bundled("a.js")
     with pytest.raises(ValueError, match=r"c\.js cannot be put into a page: export default 1;"):
         bundled("c.js")
+
+
+def test_recordings_in_one_file_have_conversations_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have a conversation 1; the answer in the second one belongs to no request of the first."""
+    monkeypatch.chdir(tmp_path)
+    asked = '{"dir":"c2s","conversation":1,"msg":{"jsonrpc":"2.0","id":7,"method":"ping"}}'
+    answered = '{"dir":"s2c","conversation":1,"msg":{"jsonrpc":"2.0","id":7,"result":{}}}'
+    begin = '{"event":"recording","version":1}'
+    Path("two.jsonl").write_text("\n".join([begin, asked, begin, answered, ""]), encoding="utf-8")
+    report("two.jsonl", "-o", "two.html", "--revision", "2025-11-25")
+    data = data_in(Path("two.html").read_text(encoding="utf-8"))
+    assert data["totals"]["conversations"] == 2
+    assert sorted(each["messages"] for each in data["talks"]) == [1, 1]
+    [request] = [row for talk in data["talks"] for row in talk["rows"] if row[3] == "request"]
+    assert request[7] is None

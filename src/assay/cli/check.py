@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.cli.ci import LEVELS
@@ -187,12 +190,36 @@ def judge_pieces(
 
     policy = _policy(settings) if args.policy else None
     try:
-        with Reporting(args, settings, has_several=len(pieces) + len(passed_over) > 1) as reporting:
+        has_several = len(pieces) + len(passed_over) > 1
+        with _ended_by_signals(), Reporting(args, settings, has_several=has_several) as reporting:
             terms = _terms(args, settings, policy, reporting)
             status = _judged(args, reporting, terms, works_of(pieces, _resolver(args)), passed_over)
             return CheckedRun(status, reporting.summary)
     except (ReportUsageError, ReportFileError, ClusterError) as error:
         return CheckedRun(_refuse(args, "", str(error)))
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a run as Ctrl-C does: no process and no incomplete report is left behind."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    names = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
+    # A signal that is ignored, as under nohup, stays so. Only the main thread can have handlers.
+    taken = [
+        each
+        for each in names
+        if each is not None and current_thread() is main_thread() and signal.getsignal(each) is signal.SIG_DFL
+    ]
+    for each in taken:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, reporting: Reporting) -> CheckTerms:

@@ -59,6 +59,8 @@ class Judged(NamedTuple):
     """The time of the message in seconds since 1970; None if the recording does not have it."""
     order: tuple[int, int] | None = None
     """Its place among all verdicts of the file, if that is not its line: the line, and a second number to sort by."""
+    recording: int = 0
+    """The line with which its recording begins, as a file may have several, with the same numbers; 0 without one."""
 
 
 class Meeting(NamedTuple):
@@ -88,7 +90,7 @@ def members_of(number: int, line: bytes) -> dict[str, Any]:
     """Return the members of a row; empty for a last line that was cut off. Raises `TranscriptError`."""
     # As strictly as a message: a duplicate key would be dropped silently, and with it the message to judge.
     row = syntax.read(line, ROW_DEPTH)
-    if isinstance(row, dict):
+    if row and isinstance(row, dict):
         return row
     if number > 1 and not line.endswith(b"\n"):
         # The recorder was killed. The first line must be complete: otherwise any file would be a recording.

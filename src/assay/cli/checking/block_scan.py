@@ -29,6 +29,16 @@ _LONGEST: Final = 16 << 20
 """Maximal bytes of a line in a file that is split; of a file with a longer one little would be gained."""
 
 
+MOST_SHARED: Final = 20_000
+"""
+Maximal rows of one scan that belong to no conversation. The main process keeps them, some 600 bytes each. A recording
+has two of them, so a file of recordings with more than 3 KB is still split.
+"""
+
+LARGEST_SHARED: Final = 4 << 20
+"""Maximal bytes of these rows."""
+
+
 class ScannedPage(NamedTuple):
     """Some lines of a recording, all of them between two ``recording`` events."""
 
@@ -46,7 +56,7 @@ class ScannedPage(NamedTuple):
 
 
 class SplitRefused(NamedTuple):
-    """A file cannot be split, because a line of it cannot be attributed."""
+    """A file cannot be split, because a line of it cannot be attributed, or too many belong to all conversations."""
 
     offset: int
 
@@ -62,16 +72,22 @@ class BlockScan(NamedTuple):
     def results(self, _: CheckTerms, tick: Tick) -> Iterator[ScannedPage | SplitRefused]:
         """Yield the pages of the range. A problem with reading is reported by the process that judges."""
         del tick
+        rows = size = 0
         try:
             with open_binary(self.path) as file:
                 for offset, text, is_last in _pages(file, self):
-                    yield from _scanned(offset, text, is_last=is_last)
-        except (OSError, TranscriptError, _LongLineError):
+                    for page in _scanned(offset, text, is_last=is_last):
+                        rows += len(page.shared)
+                        size += sum(len(line) for _, line in page.shared)
+                        if rows > MOST_SHARED or size > LARGEST_SHARED:
+                            raise _UnfitFileError
+                        yield page
+        except (OSError, TranscriptError, _UnfitFileError):
             yield SplitRefused(self.offset)
 
 
-class _LongLineError(Exception):
-    """A line is so long that the file is not split."""
+class _UnfitFileError(Exception):
+    """A line is so long, or so many rows belong to no conversation, that the file is not split."""
 
 
 def _pages(file: Any, scan: BlockScan) -> Iterator[tuple[int, bytes, bool]]:
@@ -95,7 +111,7 @@ def _pages(file: Any, scan: BlockScan) -> Iterator[tuple[int, bytes, bool]]:
 def _rest_of_line(file: Any) -> bytes:
     rest: bytes = file.readline(_LONGEST)
     if len(rest) >= _LONGEST:
-        raise _LongLineError
+        raise _UnfitFileError
     return rest
 
 
@@ -127,7 +143,8 @@ def _of_head(head: bytes) -> dict[str, Any] | None:
         members = orjson.loads(as_object(head))
     except orjson.JSONDecodeError:
         return None
-    return members if isinstance(members, dict) and members.get("event") not in EVENTS_OF_ALL else None
+    is_read = isinstance(members, dict) and members and members.get("event") not in EVENTS_OF_ALL
+    return members if is_read else None
 
 
 class _MixedPage:

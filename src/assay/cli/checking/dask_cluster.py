@@ -18,7 +18,7 @@ import distributed
 from distributed.scheduler import KilledWorker
 
 from assay.base.extras import NAME
-from assay.cli.checking.executors import ClusterError, packed
+from assay.cli.checking.executors import ClusterError, is_only_here, packed
 from assay.cli.checking.work_units import FilePart, WholeFile
 from assay.records.line_blocks import is_url
 
@@ -94,7 +94,7 @@ class DaskCluster:
     def check_files(self, sizes: Mapping[str, int]) -> None:
         """Check that all workers see the files with these bytes. Raises `ClusterError`."""
         self._sizes = dict(sizes)
-        paths = [path for path in sizes if path != "-" and not is_url(path)]
+        paths = [path for path in sizes if not is_only_here(path) and not is_url(path)]
         for worker, seen in self._client.run(sizes_of, paths).items():
             for path, size in zip(paths, seen, strict=True):
                 if size != os.path.getsize(path):
@@ -107,9 +107,8 @@ class DaskCluster:
         """Begin with *units*."""
         self._units = units
         self._futures = [
-            # Another process has another standard input.
             None
-            if getattr(unit, "path", None) == "-"
+            if is_only_here(getattr(unit, "path", None))
             else self._client.submit(do_unit, self._terms, unit, pure=False, priority=-index)
             for index, unit in enumerate(units)
         ]

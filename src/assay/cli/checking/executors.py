@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import stat
 from collections.abc import Iterator, Sequence
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from assay.cli.checking.check_stream import portable
 from assay.cli.reports.check_findings import CheckedMessage
+from assay.records.line_blocks import is_url
 
 if TYPE_CHECKING:
     from assay.cli.checking.check_terms import CheckTerms
@@ -22,6 +25,10 @@ _LARGEST_BATCH: Final = 1 << 20
 
 _IN_MEMORY: Final = 256 << 10
 """Bytes of the results of one unit to keep in memory; more of them are kept in a temporary file."""
+
+
+_OF_A_PROCESS: Final = ("/dev/", "/proc/")
+"""Directories with names that mean another file in every process, such as /dev/fd/3."""
 
 
 class ClusterError(Exception):
@@ -68,6 +75,19 @@ class InOneProcess:
 
     def __exit__(self, *_: object) -> None:
         """Nothing is left to end."""
+
+
+def is_only_here(path: str | None) -> bool:
+    """Return whether only this process can read a file: standard input, or a pipe, whose bytes are there only once."""
+    if path is None or is_url(path):
+        return False
+    if path == "-" or os.path.abspath(path).startswith(_OF_A_PROCESS):
+        return True
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        # The process that reads it reports the error.
+        return False
 
 
 def packed(items: Iterator[Any]) -> Iterator[bytes]:

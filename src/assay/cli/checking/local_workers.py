@@ -16,7 +16,7 @@ from multiprocessing.connection import wait
 from threading import Condition, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from assay.cli.checking.executors import Spool, packed
+from assay.cli.checking.executors import Spool, is_only_here, packed
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -153,8 +153,7 @@ class LocalWorkers:
         """Begin with *units*."""
         with self._changed:
             self._units = units
-            # Other processes have another standard input.
-            self._left_over = {index for index, unit in enumerate(units) if getattr(unit, "path", None) == "-"}
+            self._left_over = {index for index, unit in enumerate(units) if is_only_here(getattr(unit, "path", None))}
             self._waiting = deque(index for index in range(len(units)) if index not in self._left_over)
             self._tries, self._done = [0] * len(units), {}
         with _without_interrupts():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.cli.checking.work_units import FilePart, SharedRows
 from assay.records.recording.judging import END, MOST_CONVERSATIONS, RecordingPart
+from assay.records.transcript import members_of
 
 if TYPE_CHECKING:
     from assay.cli.checking.block_scan import ScannedPage
@@ -45,9 +46,10 @@ def split(path: str, shown: str, pages: Sequence[ScannedPage], jobs: int) -> lis
         if _may_drop(groups, is_foreign=is_foreign):
             groups = [_TalkGroup(tuple(n for each in groups for n in each.numbers), first, last, 1)] if groups else []
         end = befores[last + 1] + 1 if last + 1 < len(pages) else END
+        start = befores[first] + 1 if pages[first].begins else 0
         for unit in _balanced(pages, groups, target, jobs):
             begin, size = pages[unit.first].offset, _bytes(pages, unit.first, unit.last)
-            part = RecordingPart(frozenset(unit.numbers), is_foreign, end)
+            part = RecordingPart(frozenset(unit.numbers), is_foreign, end, start)
             units.append(FilePart(path, shown, begin, size, befores[unit.first], part))
     if len(units) < 2:
         return []
@@ -59,7 +61,8 @@ def split(path: str, shown: str, pages: Sequence[ScannedPage], jobs: int) -> lis
 
 def _is_of_guard(page: ScannedPage) -> bool:
     """Return whether a page shows that a guard wrote it: the start of a recording, or its end."""
-    return page.begins or any(b'"event"' in line for _, line in page.shared)
+    # The other one of these rows is cut off, whatever words are left of it; only as the first line it is an error.
+    return page.begins or any(members_of(2, line) for _, line in page.shared)
 
 
 def _bytes(pages: Sequence[ScannedPage], first: int, last: int) -> int:

@@ -185,7 +185,10 @@ class _Reader:
                 yield each
 
     def ended(self, end: UnitEnd) -> UnitEnd:
-        """Complete the end of the unit."""
+        """Complete the end of the unit. Its error and its notes may quote the file."""
+        text = self._masking.redactor.text
+        end.error = None if end.error is None else text(end.error)
+        end.notes = [(line, text(note)) for line, note in end.notes]
         end.good += self._unlisted
         end.is_judged = self._is_judged
         end.digests = self._digests

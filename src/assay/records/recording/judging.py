@@ -40,14 +40,20 @@ from assay.spec.revisions import handshake, is_known
 MOST_CONVERSATIONS: Final = 10_000
 """Maximal conversations in memory. A guard has at most some thousand sessions; the longest idle ones are dropped."""
 
+_MOST_NOTES: Final = 100
+"""Maximal notes about places of a recording. A guard leaves one or two; a row of twenty bytes can ask for one."""
+
+_LONGEST_REASON: Final = 200
+"""Maximal characters of the reason why a recording stops. Those of a guard have less than a hundred."""
+
 _MOST_HEADS: Final = 100_000
 """Maximal heads of rows to remember, some 200 bytes each. A conversation over STDIO has two."""
 
 END: Final = sys.maxsize
 """The place after the last line."""
 
-EVENTS_OF_ALL: Final = frozenset({"recording", "close", "stopped"})
-"""Events that belong to no conversation."""
+EVENTS_OF_ALL: Final = ("recording", "close", "stopped")
+"""Events that belong to no conversation. No set: a row may have a list as its event, and a set cannot look for one."""
 
 _LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to record in full"}
 """Members that mark a message that cannot be judged, with the reason."""
@@ -98,10 +104,12 @@ class RecordingPart(NamedTuple):
     """Whether no guard wrote them, so that open requests are reported at the end."""
     end: int = END
     """The line that ends them: the next ``recording`` event."""
+    begin: int = 0
+    """The line of the ``recording`` event before them; 0 without one."""
 
 
 class MisreadRowError(Exception):
-    """A row belongs to another conversation than its head claims, so the recording cannot be judged in parts."""
+    """A row may be something else than its head claims, so the recording cannot be judged in parts."""
 
 
 class _JudgedTalk:
@@ -167,6 +175,8 @@ class Judging:
         self._ended: set[int] = set()
         """Conversations that the guard has released. Nothing of them is kept: a large recording has many."""
         self._state: State = "foreign" if part is None or part.is_foreign else "closed"
+        self._began = 0 if part is None else part.begin
+        """The line of the last ``recording`` event."""
         self.good = 0
         """Messages without findings that were only counted."""
         self.is_incomplete = False
@@ -177,6 +187,8 @@ class Judging:
         """Messages with the verdict of the guard."""
         self.notes: list[tuple[int, str]] = []
         """Other notes about the recording, each with its line."""
+        self._unlisted = 0
+        """The number of notes beyond the limit."""
         self.revisions: list[tuple[int, str]] = []
         """The revisions that may be that of the recording, each with the line that shows it."""
         self._is_final = False
@@ -269,6 +281,9 @@ class Judging:
 
     def _is_ours(self, part: RecordingPart, text: bytes, members: dict[str, Any]) -> bool:
         """Return whether a row belongs to *part*. Raises `MisreadRowError`."""
+        if "event" in members and MESSAGE in text and claimed(text) in part.numbers:
+            # No guard writes such a row. Behind the message, its event and the tools that it shares were not seen.
+            raise MisreadRowError
         if not members or members.get("event") in EVENTS_OF_ALL:
             return False
         if conversation_of(members) in part.numbers:
@@ -296,11 +311,20 @@ class Judging:
     def _row(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
         if not row.members:
             self.is_incomplete = True
-            self.notes.append((row.line, f"line {row.line} is cut off and not judged; the recorder was killed"))
+            self._note(row.line, f"line {row.line} is cut off and not judged; the recorder was killed")
         elif "event" in row.members:
             yield from self._event(row)
         else:
             yield from self._message(row)
+
+    def _note(self, line: int, text: str) -> None:
+        """Add a note, or count it if there are too many."""
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append((line, text))
+            return
+        self._unlisted += 1
+        more = "1 more remark" if self._unlisted == 1 else f"{self._unlisted:,} more remarks"
+        self.notes[_MOST_NOTES:] = [(END, f"{more} about places in it")]
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -332,7 +356,8 @@ class Judging:
         if shown.findings is None and not self._every:
             self.good += 1
         else:
-            yield Judged(row.line, shown, talk.number, talk.opening.server, lacks, row.time)
+            server = talk.opening.server
+            yield Judged(row.line, shown, talk.number, server, lacks, row.time, recording=self._began)
 
     def _meet(self, talk: _JudgedTalk, order: tuple[int, int]) -> Meeting:
         talk.is_met = True
@@ -417,6 +442,7 @@ class Judging:
             self._dropped.clear()
             self._ended.clear()
             self._state = "open"
+            self._began = row.line
         elif event == "open":
             self._open(number, members, row.line)
         elif event == "tools":
@@ -426,8 +452,8 @@ class Judging:
         elif event == "stopped":
             self._state = "stopped"
             self.is_incomplete = True
-            why = f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
-            self.notes.append((row.line, why))
+            why = str(members.get("why"))[:_LONGEST_REASON]
+            self._note(row.line, f"the recording stops at line {row.line}: {why}; later messages are missing")
         elif event == "release" and number in self._talks:
             self._forget(self._talks.pop(number))
             self._ended.add(number)
@@ -436,7 +462,7 @@ class Judging:
             for left in self._happened(talk, row):
                 if not talk.is_met:
                     yield self._meet(talk, (row.line, 0))
-                yield Judged(row.line, left, number, talk.opening.server, time=row.time)
+                yield Judged(row.line, left, number, talk.opening.server, time=row.time, recording=self._began)
 
     def _happened(self, talk: _JudgedTalk, row: TranscriptRow) -> Iterator[Verdict]:
         """Apply an event that is not a message."""
@@ -459,7 +485,7 @@ class Judging:
         """Yield a verdict on each open request before *line*, unless its response may be among the missing messages."""
         if self._state == "open":
             self.is_incomplete = True
-            self.notes.append((line, "the recording has no end: later messages are missing"))
+            self._note(line, "the recording has no end: later messages are missing")
         if self._state == "foreign":
             yield from self._left(line)
 
@@ -473,7 +499,7 @@ class Judging:
                 for left in talk.conversation.end(party):
                     if not talk.is_met:
                         yield self._meet(talk, order)
-                    yield Judged(0, left, talk.number, talk.opening.server, order=order)
+                    yield Judged(0, left, talk.number, talk.opening.server, order=order, recording=self._began)
 
     def _talk(self, number: int, line: int) -> _JudgedTalk:
         talk = self._talks.get(number)

@@ -84,6 +84,16 @@ class FigureKey(NamedTuple):
     tool: str
 
 
+class TalkKey(NamedTuple):
+    """One conversation."""
+
+    file: str
+    server: str
+    number: int
+    recording: int
+    """The line with which its recording begins: the next one in the file has the same numbers."""
+
+
 class LargeMessage(NamedTuple):
     """One of the largest messages; the largest is the smallest of them."""
 
@@ -120,8 +130,8 @@ class PageDigest:
         self.groups: Smallest[PageGroupKey, PageGroup] = Smallest(MOST_GROUPS)
         self.whole: Smallest[int, dict[str, Any]] = Smallest(MOST_WHOLE)
         """Texts of messages in full, by the rank of the message."""
-        self.talks: Smallest[tuple[str, str, int], PageTalk] = Smallest(MOST_TALKS)
-        self.faulty_talks: Smallest[tuple[str, str, int], PageTalk] = Smallest(MOST_FAULTY_TALKS)
+        self.talks: Smallest[TalkKey, PageTalk] = Smallest(MOST_TALKS)
+        self.faulty_talks: Smallest[TalkKey, PageTalk] = Smallest(MOST_FAULTY_TALKS)
         self.figures: Smallest[FigureKey, MethodFigures] = Smallest(MOST_METHODS)
         self.tools: Smallest[tuple[str, str], PageTool] = Smallest(MOST_TOOLS)
         self.lists = LogHistogram()
@@ -225,7 +235,8 @@ class PageDigest:
     # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _talk(self, message: CheckedMessage, time: float | None) -> None:
-        key = (message.file, message.server, message.judged.conversation)
+        judged = message.judged
+        key = TalkKey(message.file, message.server, judged.conversation, judged.recording)
         known, faulty = self.talks.get(key), self.faulty_talks.get(key)
         if known is None and faulty is None:
             ranked = rank(*key)
@@ -243,12 +254,10 @@ class PageDigest:
                 talk.add(message, time, lambda: self._title(message.judged.verdict), self._name)
 
     @staticmethod
-    def _kept(
-        talks: Smallest[tuple[str, str, int], PageTalk], key: tuple[str, str, int], ranked: int
-    ) -> PageTalk | None:
+    def _kept(talks: Smallest[TalkKey, PageTalk], key: TalkKey, ranked: int) -> PageTalk | None:
         if not talks.admits((ranked,)):
             return None
-        talk = PageTalk(*key)
+        talk = PageTalk(key.file, key.server, key.number)
         talks.put(key, (ranked,), talk)
         return talk
 
