@@ -1,8 +1,15 @@
 """The notation of the facts: what each form means, and what is said about a line that is wrong."""
 
+import sys
+from pathlib import Path
+from threading import Barrier, Thread
+
 import pytest
 
+import assay.spec
 from assay.spec.notation import NotationError, Schema, WireFacts
+
+FACTS = Path(assay.spec.__file__).with_name("facts.txt")
 
 
 @pytest.mark.parametrize(
@@ -144,3 +151,29 @@ def test_a_string_of_a_pattern_is_written_out_where_it_is_named() -> None:
         "a": {"type": "string", "pattern": "^[a-z]{2}|x$", "minLength": 1, "maxLength": 2},
         "b": {"type": "string", "format": "uri", "pattern": "^http"},
     }
+
+
+def test_threads_may_read_for_the_first_time_at_the_same_moment() -> None:
+    """Ours: the first judgements of several threads failed, with definitions that seemed to contain themselves."""
+    facts = WireFacts(FACTS.read_text(encoding="utf-8"))
+    found: list[object] = []
+    start = Barrier(8)
+
+    def read() -> None:
+        start.wait()
+        try:
+            found.append([facts.read(name, 5) for name in facts.definitions(5)])
+        except NotationError as error:
+            found.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [Thread(target=read) for _ in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert found == [[facts.read(name, 5) for name in facts.definitions(5)]] * 8

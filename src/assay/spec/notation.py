@@ -7,6 +7,7 @@ numbers, from 1.
 """
 
 from itertools import takewhile
+from threading import RLock
 from typing import Any, Final, NoReturn
 
 Schema = dict[str, Any]
@@ -48,6 +49,8 @@ class WireFacts:
         self._found: dict[tuple[str, int], tuple[int, str]] = {}
         self._read: dict[tuple[str, int], Schema] = {}
         self._reading: list[str] = []
+        self._lock = RLock()
+        """Held while a definition is read: threads may ask for the first time at the same moment."""
         self._starts: dict[str, list[int]] = {}
         for number, line in enumerate(self._lines):
             # The lines of a definition are indented, or a closing brace; every other line begins one.
@@ -69,18 +72,25 @@ class WireFacts:
         The schema is shared with later callers: do not change it.
         """
         key = (name, revision)
-        if key not in self._read:
-            start, form = self._find(name, revision)
-            if not form:
-                raise KeyError(name)
-            if name in self._reading:
-                self.fail(start, f"{name} would be written out within itself")
-            self._reading.append(name)
-            try:
-                self._read[key] = self._resolved(_NotationReader(self, start, self._text(start), revision))
-            finally:
-                self._reading.pop()
-        return self._read[key]
+        found = self._read.get(key)
+        if found is None:
+            with self._lock:
+                found = self._read[key] if key in self._read else self._read_anew(name, revision)
+        return found
+
+    def _read_anew(self, name: str, revision: int) -> Schema:
+        start, form = self._find(name, revision)
+        if not form:
+            raise KeyError(name)
+        if name in self._reading:
+            self.fail(start, f"{name} would be written out within itself")
+        self._reading.append(name)
+        try:
+            found = self._resolved(_NotationReader(self, start, self._text(start), revision))
+        finally:
+            self._reading.pop()
+        self._read[name, revision] = found
+        return found
 
     def type(self, text: str, revision: int) -> Schema:
         """Return the JSON Schema in *revision* of a type outside the table: a correction."""
