@@ -151,6 +151,32 @@ def test_an_open_finding_shows_the_fault_in_its_message(timed_page: Path, opened
     expect(found.locator(".raw mark")).to_have_text('"1988"')
 
 
+def test_a_message_is_a_tree_for_the_keyboard(timed_page: Path, opened: Opened) -> None:
+    page = opened(timed_page)
+    tree = open_row(page, "contract/output").get_by_role("tree").first
+    root = tree.get_by_role("treeitem", expanded=True).first
+    root.focus()
+    focused = page.locator(":focus")
+    page.keyboard.press("ArrowDown")
+    expect(focused).to_have_text('jsonrpc: "2.0"')
+    page.keyboard.press("ArrowLeft")
+    expect(focused).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("ArrowLeft")
+    expect(focused).to_have_attribute("aria-expanded", "false")
+    expect(tree.locator(".fault")).to_be_hidden()
+    page.keyboard.press("End")
+    expect(focused).to_have_attribute("aria-expanded", "false")
+    page.keyboard.press("Enter")
+    page.keyboard.press("End")
+    expect(focused).not_to_have_text('jsonrpc: "2.0"')
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    expect(focused).to_have_text('jsonrpc: "2.0"')
+    expect(tree.locator(".fault")).to_be_visible()
+    # One stop for the Tab key, wherever it was left.
+    assert tree.locator('[tabindex="0"]').count() == 1
+
+
 def test_every_finding_of_the_sample_is_marked_at_its_place(made: Made, opened: Opened) -> None:
     """The text at each pointer is compared with what Python finds there."""
     path = made(SAMPLE)

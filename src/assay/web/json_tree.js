@@ -3,6 +3,7 @@
 import { choice, element, fill, textNodes } from "./dom.js";
 import { locate, parse } from "./json_text.js";
 import { number } from "./text.js";
+import { asTree, expandable, ITEM } from "./tree_keys.js";
 
 const OPEN_ITEMS = 24;
 const OPEN_DEPTH = 6;
@@ -88,8 +89,12 @@ class Tree {
     if (shown) return build();
     const text = `${number(items.length)} more ${ELEMENTS[node.type][items.length === 1 ? 0 : 1]}`;
     const more = element("button", { type: "button", class: "quiet" }, text);
-    const line = element("div", { class: "json-line" }, "… ", more);
-    more.addEventListener("click", () => line.replaceWith(...build()));
+    const line = element("div", { class: "json-line", ...ITEM }, "… ", more);
+    more.addEventListener("click", () => {
+      const made = build();
+      line.replaceWith(...made);
+      made[0].focus();
+    });
     return line;
   }
 
@@ -105,12 +110,12 @@ class Tree {
     if (node.items === undefined) {
       const most = this.faults.size === 0 || this.faults.has(node) ? LONG : LONG_BESIDE;
       const shown = this.mark(element("span", { class: "json-value" }, scalar(node, most)), node);
-      return element("div", { class: "json-line" }, before, shown);
+      return element("div", { class: "json-line", ...ITEM }, before, shown);
     }
     const [opening, closing] = BRACKETS[node.type];
     if (node.items.length === 0) {
       const shown = this.mark(element("span", { class: "json-value" }, opening + closing), node);
-      return element("div", { class: "json-line" }, before, shown);
+      return element("div", { class: "json-line", ...ITEM }, before, shown);
     }
     return this.container(node, before, depth, opening, closing);
   }
@@ -118,25 +123,23 @@ class Tree {
   container(node, before, depth, opening, closing) {
     const head = this.mark(element("span", { class: "json-value" }, opening), node);
     const note = element("span", { class: "json-note" }, ` ${sizeNote(node)} ${closing}`);
-    const inside = element("div", { class: "json-inside" });
-    const made = element("details", { class: "json-container" }, element("summary", null, before, head, note), inside);
+    const made = element("div", { class: "json-container", ...ITEM });
+    made.append(element("div", { class: "json-summary" }, before, head, note));
     const build = () => {
-      if (inside.childNodes.length > 0) return;
-      fill(inside, ...this.runs(node).map((run) => this.run(run, depth + 1, node)));
-      made.append(element("div", { class: "json-closing" }, closing));
+      const inside = this.runs(node).map((run) => this.run(run, depth + 1, node));
+      return [
+        element("div", { class: "json-inside", role: "group" }, inside),
+        element("div", { class: "json-closing", "aria-hidden": "true" }, closing),
+      ];
     };
-    if (this.isOpen(node, depth)) {
-      build();
-      made.open = true;
-    } else made.addEventListener("toggle", build);
-    return made;
+    return expandable(made, build, this.isOpen(node, depth));
   }
 
   item(item, depth, parent) {
     if (item.missing !== undefined) {
       const [one, many] = ELEMENTS[parent.type];
       const text = `… ${number(item.missing)} ${item.missing === 1 ? one : many} left out`;
-      return element("div", { class: "json-line json-note" }, text);
+      return element("div", { class: "json-line json-note", ...ITEM }, text);
     }
     return this.value(item.node, label(item), depth);
   }
@@ -174,10 +177,12 @@ export function jsonView(text, faults = []) {
   const spans = [...faults.filter((each) => each.span).map((each) => each.span), ...located.map(span)];
   const raw = () => marked(text, spans);
   const tree = () =>
-    element(
-      "div",
-      { class: "tree", tabindex: "0", role: "group", "aria-label": "The message as a tree" },
-      new Tree(root, located).value(root, [], 0),
+    asTree(
+      element(
+        "div",
+        { class: "tree", "aria-label": "The message as a tree" },
+        new Tree(root, located).value(root, [], 0),
+      ),
     );
   const shown = element("div", null, root === null ? raw() : tree());
   const show = (way) => {
