@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from assay.core.conversation import Conversation
 from assay.records.line_blocks import LineBlock, single_blocks, split_blocks
-from assay.records.recording.judging import Judging, RecordingOpening
+from assay.records.recording.judged_talk import RecordingOpening
+from assay.records.recording.judging import Judging
 from assay.records.transcript import Judged, Meeting, TranscriptError, read
 from kit.archives import archive, said
 from kit.laws import law

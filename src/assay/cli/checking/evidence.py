@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from assay.records.journal import replay
     from assay.records.journal.reading import JournalEntry, Pages
     from assay.records.line_blocks import LineBlock
-    from assay.records.recording.judging import Judging, RecordingOpening
+    from assay.records.recording.judged_talk import RecordingOpening
+    from assay.records.recording.judging import Judging
 
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')

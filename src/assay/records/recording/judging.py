@@ -7,20 +7,19 @@ The verdicts are those of the guard that wrote it, as far as a recording carries
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from assay.base.limits import DEFAULT, Limits
-from assay.base.verdict import Exchange, Party, Verdict, Violation, verdict
+from assay.base.verdict import Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation, Facts
 from assay.core.lifecycle import preferred
 from assay.core.policy import Policy
 from assay.ladder import syntax
 from assay.records.line_blocks import LineBlock
+from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
 from assay.records.recording.plain_rows import CLOSING, MESSAGE, claimed, conversation_of, head_members
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.reasons import Reasons
@@ -66,34 +65,8 @@ _DEPTH: Final = 200
 
 _UNANSWERED: Final = "protocol/unanswered"
 
-Ident = str | int
-
 State = Literal["foreign", "open", "closed", "stopped"]
 """State of a recording: not from a guard, so without a last row; from a guard, last row not seen yet; or complete."""
-
-
-class RecordingOpening(NamedTuple):
-    """The start of a conversation."""
-
-    server: str = ""
-    mode: Literal["audit", "enforce"] = "audit"
-    revision: str | None = None
-    """The revision of a conversation that was opened elsewhere; None otherwise."""
-    lines: bool = False
-    frame_bytes: int | None = None
-    """The guard's limit for a message in bytes; None if it is unknown."""
-    tools: Tools | None = None
-    """The tools it shares with another conversation; None if they are its own."""
-    effect: Effect | None = None
-    """The actions of the guard; None if the recording is not from a guard."""
-    preview: bool = False
-    """Whether the guard judged drafts, too."""
-
-    def limited(self, limits: Limits) -> Limits:
-        """Return *limits* with the recorder's limit for a message, unless the settings have another one."""
-        if self.frame_bytes in {None, limits.frame_bytes} or limits.frame_bytes != DEFAULT.frame_bytes:
-            return limits
-        return replace(limits, frame_bytes=self.frame_bytes or limits.frame_bytes)
 
 
 class RecordingPart(NamedTuple):
@@ -112,33 +85,7 @@ class MisreadRowError(Exception):
     """A row may be something else than its head claims, so the recording cannot be judged in parts."""
 
 
-class _JudgedTalk:
-    """One conversation of a recording."""
-
-    __slots__ = ("blind", "conversation", "heads", "is_met", "number", "opening", "touched", "unheard")
-
-    def __init__(self, number: int, conversation: Conversation, opening: RecordingOpening, line: int) -> None:
-        self.number = number
-        self.conversation = conversation
-        self.opening = opening
-        self.unheard: set[tuple[Party, Ident]] = set()
-        """Requests that are not in the recording: their responses cannot be judged."""
-        self.blind: frozenset[str] = frozenset()
-        """Rules that cannot be judged any more, because messages are missing."""
-        self.touched = line
-        """The line of its last message, or of its start."""
-        self.heads: list[bytes] = []
-        """The heads of its rows that need no second look."""
-        self.is_met = False
-        """Whether a message was judged."""
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether a row that only has a message is judged by that message alone."""
-        return not self.unheard and (self.opening.effect is None or self.opening.effect.is_empty)
-
-
-_Plain = tuple[_JudgedTalk, Callable[[Party, bytes, Facts], bool] | None, Party, Facts]
+_Plain = tuple[JudgedTalk, Callable[[Party, bytes, Facts], bool] | None, Party, Facts]
 """What is known of a row by its head; without the function, a verdict on every message is needed."""
 
 
@@ -165,7 +112,7 @@ class Judging:
         self._begin = begin
         self._every = every
         self._part = part
-        self._talks: dict[int, _JudgedTalk] = {}
+        self._talks: dict[int, JudgedTalk] = {}
         self._idle: list[tuple[int, int]] = []
         """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
         self._tools: OrderedDict[int, Tools] = OrderedDict()
@@ -302,7 +249,7 @@ class Judging:
             self._heads.clear()
         self._heads[head] = plain
 
-    def _forget(self, talk: _JudgedTalk) -> None:
+    def _forget(self, talk: JudgedTalk) -> None:
         """Look at every part of the next row of *talk* again."""
         for head in talk.heads:
             self._heads.pop(head, None)
@@ -341,7 +288,7 @@ class Judging:
         yield from self._conclude(talk, row, judged, lacks)
 
     def _conclude(
-        self, talk: _JudgedTalk, row: TranscriptRow, judged: Verdict | None, lacks: str = ""
+        self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict | None, lacks: str = ""
     ) -> Iterator[Judged | Meeting]:
         """Count the verdict on a message, and yield it if it is to be shown."""
         self._prefer(talk.conversation.revision, row.line)
@@ -359,7 +306,7 @@ class Judging:
             server = talk.opening.server
             yield Judged(row.line, shown, talk.number, server, lacks, row.time, recording=self._began)
 
-    def _meet(self, talk: _JudgedTalk, order: tuple[int, int]) -> Meeting:
+    def _meet(self, talk: JudgedTalk, order: tuple[int, int]) -> Meeting:
         talk.is_met = True
         return Meeting(order, talk.number, talk.opening.server)
 
@@ -369,7 +316,7 @@ class Judging:
             self.revisions.append((line, revision))
             self._is_final = handshake(revision)
 
-    def _provable(self, talk: _JudgedTalk, row: TranscriptRow, judged: Verdict) -> Verdict:
+    def _provable(self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict) -> Verdict:
         """Return *judged* without findings that the recording cannot prove."""
         if judged.findings is None:
             return judged
@@ -383,7 +330,7 @@ class Judging:
             shown = proved
         return judged if len(shown) == len(judged.violations) else without_findings(judged, shown)
 
-    def _hear(self, talk: _JudgedTalk, party: Party, row: TranscriptRow) -> tuple[Verdict | None, str]:
+    def _hear(self, talk: JudgedTalk, party: Party, row: TranscriptRow) -> tuple[Verdict | None, str]:
         """
         Return the verdict on a message, and the reason if the message is incomplete.
 
@@ -400,17 +347,17 @@ class Judging:
         if redacted and _is_mended(frame, members):
             frame = _UNREADABLE
         heard = talk.conversation.hear(party, frame, read_facts(members))
-        if talk.unheard and _answers(talk, party, heard):
+        if talk.unheard and talk.answers(party, heard):
             return with_findings(heard, members, self._policy), "the request is not in the recording"
         if not redacted:
             return heard, ""
         # Judged, because later messages depend on it. Schema findings are dropped: a mask is not the original value.
         found = with_findings(heard, members, self._policy)
         if found is not None:
-            _settle(talk, heard, found)
+            talk.settle(heard, found)
         return found, "secrets were redacted"
 
-    def _skip(self, talk: _JudgedTalk, party: Party, row: TranscriptRow, lacks: str) -> tuple[Verdict | None, str]:
+    def _skip(self, talk: JudgedTalk, party: Party, row: TranscriptRow, lacks: str) -> tuple[Verdict | None, str]:
         """Skip a message that is missing or incomplete in the recording, with its request or response; as `_hear`."""
         members, ident = row.members, row.members.get("id")
         kind, exchange = kind_of(members), None
@@ -423,7 +370,7 @@ class Judging:
             if kind == "request":
                 talk.unheard.add((party, ident))
             elif kind in {"result", "error"}:
-                exchange = _let_go(talk, party, ident)
+                exchange = talk.let_go(party, ident)
         heard = verdict(party, b"", kind, value, exchange, talk.conversation.revision)
         return with_findings(heard, members, self._policy), lacks
 
@@ -464,11 +411,11 @@ class Judging:
                     yield self._meet(talk, (row.line, 0))
                 yield Judged(row.line, left, number, talk.opening.server, time=row.time, recording=self._began)
 
-    def _happened(self, talk: _JudgedTalk, row: TranscriptRow) -> Iterator[Verdict]:
+    def _happened(self, talk: JudgedTalk, row: TranscriptRow) -> Iterator[Verdict]:
         """Apply an event that is not a message."""
         members, event = row.members, row.members["event"]
         if event == "unanswered":
-            missing = _given_up(talk, row)
+            missing = talk.give_up(row)
             if missing is not None:
                 yield missing
         elif event == "end":
@@ -501,7 +448,7 @@ class Judging:
                         yield self._meet(talk, order)
                     yield Judged(0, left, talk.number, talk.opening.server, order=order, recording=self._began)
 
-    def _talk(self, number: int, line: int) -> _JudgedTalk:
+    def _talk(self, number: int, line: int) -> JudgedTalk:
         talk = self._talks.get(number)
         if talk is None:
             return self._add(number, RecordingOpening(), line)
@@ -525,7 +472,7 @@ class Judging:
             line,
         )
 
-    def _add(self, number: int, opening: RecordingOpening, line: int) -> _JudgedTalk:
+    def _add(self, number: int, opening: RecordingOpening, line: int) -> JudgedTalk:
         if len(self._talks) >= MOST_CONVERSATIONS:
             self._drop_one()
         before = self._talks.get(number)
@@ -535,7 +482,7 @@ class Judging:
         elif self._idle:
             heappush(self._idle, (line, number))
         self._ended.discard(number)
-        talk = self._talks[number] = _JudgedTalk(number, self._begin(opening), opening, line)
+        talk = self._talks[number] = JudgedTalk(number, self._begin(opening), opening, line)
         self._keep(number, talk.conversation.tools)
         return talk
 
@@ -572,43 +519,8 @@ class Judging:
         return self._tools.get(number)
 
 
-def _given_up(talk: _JudgedTalk, row: TranscriptRow) -> Verdict | None:
-    """Return the verdict on a missing response; None if the request was no longer open."""
-    ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
-    if not isinstance(ident, str | int):
-        return None
-    unstarted = row.members.get("unstarted") is True
-    missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""), unstarted=unstarted)
-    # A guard records a reason for each one, except for a timeout.
-    return missing if why or code == "TIMEOUT" else None
-
-
-def _answers(talk: _JudgedTalk, party: Party, verdict: Verdict) -> bool:
-    """Whether a message is the response to a request that is not in the recording."""
-    ident = verdict.value.get("id") if isinstance(verdict.value, dict) else None
-    known = (party.other, ident)
-    if verdict.kind not in {"result", "error"} or not isinstance(ident, str | int) or known not in talk.unheard:
-        return False
-    talk.unheard.discard(known)
-    return True
-
-
-def _let_go(talk: _JudgedTalk, party: Party, ident: Ident) -> Exchange | None:
-    """Close and return the request of a response of *party* that is left out."""
-    talk.unheard.discard((party.other, ident))
-    missing = talk.conversation.give_up(party.other, ident)
-    return None if missing is None else missing.exchange
-
-
 def _is_mended(frame: bytes, members: dict[str, Any]) -> bool:
     """Whether a masked *frame* is readable although the original was not: masking rewrites the JSON."""
     rules = [str(each.get("rule")) for each in findings_of(members)]
     unreadable = any(each.startswith(("framing/", "syntax/")) for each in rules)
     return unreadable and not isinstance(syntax.read(frame, _DEPTH), Violation)
-
-
-def _settle(talk: _JudgedTalk, heard: Verdict, found: Verdict) -> None:
-    """Forget a request that the guard refused but that is accepted with a mask in place of a secret."""
-    enforced = talk.opening.mode == "enforce" and heard.kind == "request"
-    if enforced and heard.accepted and not found.accepted and heard.exchange is not None:
-        talk.conversation.give_up(heard.party, heard.exchange.id)
