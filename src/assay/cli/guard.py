@@ -12,11 +12,8 @@ from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.guard_terms import (
     add_drafts,
     in_place,
-    introduce,
     loaded_settings,
     locked_of,
-    records_of,
-    server_name,
     terms_of,
 )
 from assay.cli.header_options import add_headers
@@ -189,56 +186,23 @@ def _guard(
     recording: Recording | None,
 ) -> int:
 
-    from assay.cli.live_offer import offered, stdio_live
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.recorder import Recorder
+    from assay.cli.stdio_guard import stdio_guard
     from assay.edges.stdio_child import SERVER_ENDED, StdioChild
     from assay.guard.backoff import times
     from assay.guard.deliveries import ClientTraits, ServerTraits
-    from assay.guard.factory import SessionFactory
-    from assay.guard.sinks import Sinks
-    from assay.guard.summary import GuardSummary
 
     def say(line: str) -> None:
         _say(errors, line)
 
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
     terms = terms_of(args, settings, say)
-    watch = GuardSummary(
-        log,
-        say,
-        enforcing=terms.enforcing,
-        keeping=settings.guard.flights != "off",
-        redact=settings.journal.redact,
-        name=server_name(args),
-        introducing=True,
-    )
-    with (
-        # Around the journal, whose last lines are written when it is closed.
-        offered(settings, log, transport="stdio", mode=terms.mode) as door,
-        records_of(args, settings, say) as records,
+    with stdio_guard(args, settings, terms, locked, recording, say, log, command=args.command) as (
+        watch,
+        factory,
+        door,
+        live,
     ):
-        introduce(args, terms.mode, records, log)
-        sinks = Sinks(Recorder("stdio", "stdio", records, holding=True).sinks)
-        live = stdio_live(
-            door,
-            settings,
-            terms,
-            sinks,
-            records.journal,
-            server_name(args),
-            command=args.command,
-            is_locked=locked is not None,
-        )
-        factory = SessionFactory(
-            terms,
-            sinks,
-            watch,
-            locked,
-            recording=recording,
-            server=server_name(args),
-            opened=live.opened if live is not None else None,
-        )
         backoff = _backoff(args, settings, say, enforcing=terms.enforcing)
         session = factory.open(
             ClientTraits("stdio", sees_loss=True, carries_raw=True),

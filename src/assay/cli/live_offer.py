@@ -9,13 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from assay.edges.feed_door import FeedDoor
-    from assay.guard.sinks import Sinks
-    from assay.guard.terms import Terms
-    from assay.records.journal import Journal
-    from assay.records.live.live_server import LiveServer
     from assay.settings import Settings
 
 
@@ -30,30 +26,6 @@ def offered(
     finally:
         if door is not None:
             door.close()
-
-
-def stdio_live(
-    door: FeedDoor | None,
-    settings: Settings,
-    terms: Terms,
-    sinks: Sinks,
-    journal: Journal | None,
-    name: str,
-    *,
-    command: Sequence[str] = (),
-    url: str = "",
-    is_locked: bool,
-) -> LiveServer | None:
-    """Put the server of a guard with a client on STDIO into the feed behind *door*; None without a feed."""
-    if door is None:
-        return None
-    from functools import partial
-
-    from assay.records.live.unwritten import unwritten_journal
-
-    live = door.feed.add(name, "stdio", command=command, url=url)
-    live.begin(sinks, journal, partial(unwritten_journal, settings, terms, name), transport="stdio", locked=is_locked)
-    return live
 
 
 def _opened(settings: Settings, log: Callable[[str], None], kind: str, transport: str, mode: str) -> FeedDoor | None:

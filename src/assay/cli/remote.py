@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from assay.cli.ci import exit_status
-from assay.cli.guard_terms import introduce, locked_of, records_of, server_name, terms_of
+from assay.cli.guard_terms import locked_of, terms_of
 
 if TYPE_CHECKING:
     import argparse
@@ -23,14 +23,10 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     """Guard until the client disconnects, a signal comes or the server is lost."""
     from assay.base.printable import plain
     from assay.cli.header_options import HeaderError, given_headers
-    from assay.cli.live_offer import offered, stdio_live
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.recorder import Recorder
+    from assay.cli.stdio_guard import stdio_guard
     from assay.edges.standard_streams import for_stderr
     from assay.guard.deliveries import ClientTraits, ServerTraits, State
-    from assay.guard.factory import SessionFactory
-    from assay.guard.sinks import Sinks
-    from assay.guard.summary import GuardSummary
     from assay.records.live.live_state import RUNNING, LiveState
 
     def say(line: str) -> None:
@@ -52,41 +48,12 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     terms = terms_of(args, settings, say)
     locked = locked_of(args, settings, say, url=args.target)
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
-    watch = GuardSummary(
-        log,
-        say,
-        enforcing=terms.enforcing,
-        keeping=settings.guard.flights != "off",
-        redact=settings.journal.redact,
-        name=server_name(args),
-        introducing=True,
-    )
-    with (
-        # Around the journal, whose last lines are written when it is closed.
-        offered(settings, log, transport="stdio", mode=terms.mode) as door,
-        records_of(args, settings, say) as records,
+    with stdio_guard(args, settings, terms, locked, recording, say, log, url=args.target) as (
+        watch,
+        factory,
+        door,
+        live,
     ):
-        introduce(args, terms.mode, records, log)
-        sinks = Sinks(Recorder("stdio", "stdio", records, holding=True).sinks)
-        live = stdio_live(
-            door,
-            settings,
-            terms,
-            sinks,
-            records.journal,
-            server_name(args),
-            url=args.target,
-            is_locked=locked is not None,
-        )
-        factory = SessionFactory(
-            terms,
-            sinks,
-            watch,
-            locked,
-            recording=recording,
-            server=server_name(args),
-            opened=live.opened if live is not None else None,
-        )
         session = factory.open(
             ClientTraits("stdio"), ServerTraits("url", restorable=True), watch=watch, drain=terms.timeout
         )
