@@ -98,26 +98,8 @@ class Journal:
         return None if output is None else cls(output, run)
 
     @classmethod
-    def unwritten(
-        cls,
-        *,
-        payloads: bool = False,
-        redact: Sequence[str] = (),
-        server: str = "",
-        mode: str = "",
-        frame_bytes: int = 0,
-        preview: bool = False,
-    ) -> "Journal":
+    def unwritten(cls, run: RunIdentity) -> "Journal":
         """Return a journal without a file: it makes the same lines, for those that `tap` it."""
-        run = RunIdentity(
-            deterministic=False,
-            payloads=payloads,
-            server=cut(server, NAME_LENGTH),
-            patterns=tuple(redact),
-            mode=mode,
-            frame_bytes=frame_bytes,
-            preview=preview,
-        )
         return cls(NoOutput(), run)
 
     def tap(self, hear: Callable[[bytes], None] | None) -> None:

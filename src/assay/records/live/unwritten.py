@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from assay.records.journal import Journal
+from assay.records.journal.record import NAME_LENGTH, RunIdentity, cut
 
 if TYPE_CHECKING:
     from assay.guard.terms import Terms
@@ -11,11 +12,13 @@ if TYPE_CHECKING:
 
 def unwritten_journal(settings: "Settings", terms: "Terms | None", server: str) -> Journal:
     """Return the journal of *server*; *terms* are those of a guard."""
-    return Journal.unwritten(
+    run = RunIdentity(
+        deterministic=False,
         payloads=settings.journal.payloads,
-        redact=settings.journal.redact,
-        server=server,
+        server=cut(server, NAME_LENGTH),
+        patterns=tuple(settings.journal.redact),
         mode="" if terms is None else terms.mode,
         frame_bytes=0 if terms is None else terms.limits.frame_bytes,
         preview=settings.guard.preview,
     )
+    return Journal.unwritten(run)
