@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from assay.spec.notation import Schema
+from assay.spec.written_facts import WrittenFacts
 
 DIALECTS: Final = {
     "https://json-schema.org/draft/2020-12/schema": "2020-12",
@@ -60,7 +61,7 @@ class DocumentError(ValueError):
     """The document cannot be used; the message is one line, with the place and what to do."""
 
 
-class DocumentFacts:
+class DocumentFacts(WrittenFacts):
     """
     The definitions in *document*, a parsed JSON value, as JSON Schema 2020-12; references are ``#/$defs/Name``.
 
@@ -72,7 +73,7 @@ class DocumentFacts:
         if not isinstance(document, dict):
             raise DocumentError("expected a JSON object with definitions")
         self.dialect = _dialect(document)
-        self._definitions: dict[str, Schema] = {}
+        super().__init__({})
         self._lacking: dict[str, str] = {}
         for name, schema in _table(document).items():
             if not _NAME.fullmatch(name):
@@ -89,18 +90,6 @@ class DocumentFacts:
     def lacking(self) -> Mapping[str, str]:
         """The names that are referred to and not defined, each with a definition that refers to it."""
         return self._lacking
-
-    def definitions(self, _: int) -> list[str]:
-        """Return the names of the definitions, sorted."""
-        return sorted(self._definitions)
-
-    def defines(self, name: str, _: int) -> bool:
-        """Whether *name* is defined."""
-        return name in self._definitions
-
-    def read(self, name: str, _: int) -> Schema:
-        """Return the JSON Schema of *name*; an unknown name is a KeyError. It is shared: do not change it."""
-        return self._definitions[name]
 
     def admit(self, name: str, members: Iterable[str]) -> None:
         """

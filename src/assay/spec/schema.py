@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from assay.spec.notation import Schema, WireFacts
 from assay.spec.revisions import DRAFTS, REVISIONS, position
+from assay.spec.written_facts import WrittenFacts
 
 if TYPE_CHECKING:
     from assay.engine.compiled import Compiled
@@ -286,23 +287,7 @@ def _completed(source: LayeredFacts, own: Iterable[str], revision: int) -> Layer
         new = set(_references(schema)) - seen
         seen |= new
         waiting += new
-    return LayeredFacts(_Written(lacking), lacking, source) if lacking else source
-
-
-class _Written:
-    """Definitions that are written out, whatever the revision."""
-
-    def __init__(self, definitions: dict[str, Schema]) -> None:
-        self._definitions = definitions
-
-    def definitions(self, _: int) -> list[str]:
-        return sorted(self._definitions)
-
-    def defines(self, name: str, _: int) -> bool:
-        return name in self._definitions
-
-    def read(self, name: str, _: int) -> Schema:
-        return self._definitions[name]
+    return LayeredFacts(WrittenFacts(lacking), lacking, source) if lacking else source
 
 
 @cache
