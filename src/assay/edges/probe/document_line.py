@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 from assay.core.extensions.card_rules import DOCUMENT_BYTES
+from assay.edges.probe.probe_client import probe_client
 from assay.edges.probe.server_probe import InquiryError, LineError, UnreachableError
-from assay.edges.upstream_client import DIRECTLY, ClientSetupError, HttpAnswer, UpstreamClient, objection_to, url_of
+from assay.edges.upstream_client import DIRECTLY, HttpAnswer, url_of
 from assay.edges.upstream_errors import BrokenError, plain, shown_url
 from assay.settings.upstream_section import UpstreamSettings
 
@@ -44,14 +45,7 @@ class DocumentLine:
 
         Raises `UnreachableError`.
         """
-        if objection_to(url) is not None:
-            raise UnreachableError("expected a URL that begins with http:// or https://")
-        own = {b"user-agent": f"{client['name']}/{client['version']}".encode()}
-        self._own = {name.lower().encode("ascii"): value.encode() for name, value in headers} | own
-        try:
-            self._client = UpstreamClient(url, upstream)
-        except ClientSetupError as error:
-            raise UnreachableError(str(error)) from None
+        self._client, self._own = probe_client(url, client, headers, upstream)
         self._loop = asyncio.new_event_loop()
 
     def __enter__(self) -> Self:

@@ -12,8 +12,9 @@ from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 
 from assay.contracts.header_arguments import ParamHeaders
+from assay.edges.probe.probe_client import probe_client
 from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
-from assay.edges.upstream_client import DIRECTLY, ClientSetupError, HttpAnswer, UpstreamClient, objection_to, url_of
+from assay.edges.upstream_client import DIRECTLY, HttpAnswer, url_of
 from assay.edges.upstream_errors import BrokenError, as_answer
 from assay.ladder import syntax
 from assay.ladder.events import Reader
@@ -52,17 +53,10 @@ class HttpLine:
 
         *upstream* has the settings of the connection. Raises `UnreachableError`.
         """
-        if objection_to(url) is not None:
-            raise UnreachableError("expected a URL that begins with http:// or https://")
+        # Headers of the protocol win over these.
+        self._client, self._own = probe_client(url, client, headers, upstream)
         self._url = url_of(url)
         self._limit = limit
-        own = {b"user-agent": f"{client['name']}/{client['version']}".encode()}
-        # Headers of the protocol win over given ones.
-        self._own = {name.lower().encode("ascii"): value.encode() for name, value in headers} | own
-        try:
-            self._client = UpstreamClient(url, upstream)
-        except ClientSetupError as error:
-            raise UnreachableError(str(error)) from None
         self._loop = asyncio.new_event_loop()
         self._session: bytes | None = None
         self._revision = ""
