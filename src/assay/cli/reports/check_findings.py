@@ -193,6 +193,17 @@ class MessageCounts(Counter[str]):
         """All messages; a request that was never answered is not another message."""
         return self.total() - self["missing"]
 
+    def as_json(self) -> dict[str, int]:
+        """Return the numbers by the names that documents have for them."""
+        return {
+            "messages": self.messages,
+            "good": self["good"],
+            "reported": self["report"],
+            "quarantined": self["aside"],
+            "refused": self["refused"],
+            "unanswered": self["missing"],
+        }
+
 
 def _key(violation: Violation, verdict: Verdict, method: str | None, tool: str | None, server: str) -> FindingKey:
     return FindingKey(

@@ -31,17 +31,11 @@ class JsonReport(CheckReport):
 
     def end(self, ended: FileEnd) -> None:
         """List the file with its counts."""
-        counts = ended.counts
         self._files.append(
             {
                 "file": ended.name,
                 "revision": ended.revision,
-                "messages": counts.messages,
-                "good": counts["good"],
-                "reported": counts["report"],
-                "quarantined": counts["aside"],
-                "refused": counts["refused"],
-                "unanswered": counts["missing"],
+                **ended.counts.as_json(),
                 "complete": ended.error is None and not ended.is_partial,
                 "remarks": list(ended.remarks),
                 **({} if ended.error is None else {"error": ended.error}),

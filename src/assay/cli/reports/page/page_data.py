@@ -99,16 +99,10 @@ def _totals(digest: PageDigest) -> dict[str, Any]:
 
 
 def _file(file: FileEnd) -> dict[str, Any]:
-    counts = file.counts
     return {
         "name": file.name,
         "revision": file.revision,
-        "messages": counts.messages,
-        "good": counts["good"],
-        "reported": counts["report"],
-        "quarantined": counts["aside"],
-        "refused": counts["refused"],
-        "unanswered": counts["missing"],
+        **file.counts.as_json(),
         "isComplete": file.error is None and not file.is_partial,
         "remarks": list(file.remarks),
         "error": file.error,
