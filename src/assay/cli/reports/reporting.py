@@ -54,10 +54,14 @@ class Reporting:
         self._has_errors = False
         try:
             self._open(args, options)
+            self._digests = [make() for make in self.digests]
         except ReportFileError as error:
             self._abandon()
             raise ReportUsageError(str(error)) from None
-        self._digests = [make() for make in self.digests]
+        except BaseException:
+            # A signal may end the run here, too: some reports take a while to import.
+            self._abandon()
+            raise
 
     def _open(self, args: argparse.Namespace, options: ReportOptions) -> None:
         if args.format is not None:
