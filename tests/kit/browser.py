@@ -12,11 +12,14 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
 
 HERE = Path(__file__).parents[1] / "browser"
 CACHE = HERE.parents[1] / ".cache" / "browser"
 PACKAGE = HERE / "node_modules" / "@sparticuz" / "chromium" / "package.json"
+
+# Twelve times as long as by default: other tests run at the same time.
+expect.set_options(timeout=60_000)
 
 FLAGS = ["--no-sandbox", "--no-zygote", "--disable-gpu", "--font-render-hinting=none"]
 
