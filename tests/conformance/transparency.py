@@ -16,7 +16,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from suite import EXTENSIONS, FEW, HERE, PACKAGES, ROOT, CannotRun, Row, expected_in, run, run_again, served, suite_command
+from suite import (
+    EXTENSIONS,
+    FEW,
+    HERE,
+    PACKAGES,
+    ROOT,
+    CannotRun,
+    Row,
+    expected_in,
+    run,
+    run_again,
+    served,
+    suite_command,
+)
 
 SDK = ROOT / ".venvs" / "sdk" / "bin" / "python"
 EXPECTED = HERE / "fixture_server.toml"
