@@ -52,6 +52,21 @@ def test_a_journal_is_judged_and_what_was_redacted_is_counted(capsys: pytest.Cap
     assert errors == f"assay check: {GOLDEN}: 2 messages with the guard's own verdict: secrets were redacted\n"
 
 
+def test_each_session_of_a_journal_is_a_conversation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = Journal.open(tmp_path, payloads=True, mode="audit")
+    assert journal is not None
+    talks = {name: Conversation(mode="audit", revision="2025-11-25") for name in "ab"}
+    for party, message in LISTING:
+        for name, conversation in talks.items():
+            verdict = conversation.hear(party, frame_of(message), Facts("http"))
+            moment = journal.moment("http", "/mcp", verdict.method, verdict.frame, session=name)
+            journal.write(journal.line(verdict, moment, 0))
+    journal.close()
+    assert main(["check", "--all", str(tmp_path)]) == 1
+    found = [line for line in capsys.readouterr().out.splitlines() if " tools/call search #2" in line]
+    assert [line.rpartition("(")[2] for line in found] == ["conversation 1)", "conversation 2)"]
+
+
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
 def test_the_policy_that_was_in_force_is_followed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: str

@@ -264,14 +264,15 @@ class _JournalEvidence:
         from assay.core.lifecycle import preferred, spoken
         from assay.records.importers.importer import seconds
         from assay.records.journal.reading import entries
-        from assay.records.journal.replay import replay, survey
+        from assay.records.journal.replay import MOST_CONVERSATIONS, replay, survey
 
         self._pages.keep()
         # Two passes: the exceptions of a conversation must be known before its first line is judged.
         seen = survey(entries(self._pages))
         self._pages.rewind()
         self._pages.tick = self._tick
-        is_met, revision = False, None
+        met: set[int] = set()
+        revision = None
         for each in replay(entries(self._pages), seen, limits=self._terms.settings.guard_limits, judge=self._judge):
             number = each.entry.number
             if self._terms.is_compared:
@@ -290,14 +291,16 @@ class _JournalEvidence:
             known, revision = revision, preferred(revision, spoken(verdict))
             if revision is not None and revision != known:
                 self._revisions.append((number, revision))
-            if not is_met:
-                is_met = True
-                yield Meeting((number, 0), 0, _server(each.entry))
+            if each.conversation not in met:
+                met.add(each.conversation)
+                # So much older conversations have been forgotten, and do not come back.
+                met.discard(each.conversation - MOST_CONVERSATIONS)
+                yield Meeting((number, 0), each.conversation, _server(each.entry))
             if verdict.findings is None and not self._terms.every:
                 self._good += 1
                 continue
             time = seconds(each.entry.record["ts"]) if each.entry.record is not None else None
-            yield Judged(number, verdict, 0, _server(each.entry), lacks, time)
+            yield Judged(number, verdict, each.conversation, _server(each.entry), lacks, time)
 
     def _as_recorded(self, replayed: replay.Replayed) -> Verdict | None:
         """Return the guard's recorded verdict on a message that cannot be judged again; otherwise None."""

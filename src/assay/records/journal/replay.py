@@ -8,6 +8,7 @@ verdicts are not compared.
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import count
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from assay.base.limits import DEFAULT, REQUESTS, Limits
@@ -24,7 +25,7 @@ Mode = Literal["enforce", "audit"]
 
 Outcome = Literal["same", "different", "broken", "no payload", "redacted", "by its headers", "by a lock", "not judged"]
 
-_MOST_CONVERSATIONS: Final = 1000
+MOST_CONVERSATIONS: Final = 1000
 """Maximal HTTP requests without a session in memory: a response is close to its request."""
 
 _MOST_UNHEARD: Final = 10_000
@@ -72,6 +73,8 @@ class Replayed(NamedTuple):
     entry: JournalEntry
     outcome: Outcome
     verdict: Verdict | None = None
+    conversation: int = 0
+    """The number of the conversation; 0 if the journal has only one."""
 
 
 def plain_judge(opening: ReplayOpening, extensions: ExtensionSet = OFFICIAL) -> ReplayJudge:
@@ -93,6 +96,8 @@ class _ReplayedTalk(NamedTuple):
     effect: Effect
     unheard: set[tuple[str, str | int]]
     """Requests without a frame, with their sender: their responses cannot be judged."""
+    number: int
+    """As in `Replayed`."""
 
 
 class Survey(NamedTuple):
@@ -102,18 +107,26 @@ class Survey(NamedTuple):
     """Conversations in which a refused message was forwarded."""
     opened: frozenset[Key] = frozenset()
     """Conversations with an `initialize`."""
+    has_several: bool = False
+    """Whether there is more than one conversation."""
 
 
 def survey(journal: Iterable[JournalEntry]) -> Survey:
     """Collect the facts in a first pass over *journal*."""
     audits, opened = set(), set()
+    first, has_several = None, False
     for entry in journal:
         record = entry.record
-        if record is not None and record["metadata"].get("passed") is True:
-            audits.add(_key(record))
-        if record is not None and record["method"] == "initialize":
-            opened.add(_key(record))
-    return Survey(frozenset(audits), frozenset(opened))
+        if record is None:
+            continue
+        key = _key(record)
+        first = first or key
+        has_several = has_several or key != first
+        if record["metadata"].get("passed") is True:
+            audits.add(key)
+        if record["method"] == "initialize":
+            opened.add(key)
+    return Survey(frozenset(audits), frozenset(opened), has_several)
 
 
 def replay(
@@ -125,6 +138,7 @@ def replay(
 ) -> Iterator[Replayed]:
     """Yield the result of each line of *journal*; *seen* comes from `survey`."""
     talks: dict[Key, _ReplayedTalk] = {}
+    numbers = count(1)
     restarts = 0
     for entry in journal:
         record = entry.record
@@ -133,10 +147,10 @@ def replay(
             continue
         key = _key(record)
         if key not in talks:
-            if len(talks) >= _MOST_CONVERSATIONS:
+            if len(talks) >= MOST_CONVERSATIONS:
                 _forget_one(talks)
             opening = _opening(record, seen, limits)
-            talks[key] = _ReplayedTalk(judge(opening), opening.effect, set())
+            talks[key] = _ReplayedTalk(judge(opening), opening.effect, set(), next(numbers) if seen.has_several else 0)
         before, restarts = restarts, record["metadata"].get("restarts", 0)
         if restarts != before:
             # Only a guard with one conversation restarts its server.
@@ -144,7 +158,7 @@ def replay(
                 each.judge.renew()
         talk = talks[key]
         talk.effect.recall(_told(record))
-        yield _again(entry, record, talk)
+        yield _again(entry, record, talk)._replace(conversation=talk.number)
 
 
 def _key(record: Record) -> Key:
