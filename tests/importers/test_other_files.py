@@ -28,7 +28,6 @@ from renderings import (
     found,
     frame,
     har,
-    inspector,
     inspector_network,
     iso,
     lines,
@@ -211,17 +210,6 @@ def test_a_line_of_a_hundred_megabytes_is_bounded(
     checked = check(capsys, file, *options)
     assert (checked.status, checked.faults) == (2, [])
     assert "1 line is longer than 1,048,576 bytes, and not read" in checked.errors
-
-
-def test_a_document_that_is_too_large_is_refused(
-    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("assay.records.importers.importer.LARGEST_DOCUMENT", 1000)
-    for write in (har, inspector, inspector_network):
-        file.write_bytes(write())
-        checked = check(capsys, file)
-        assert checked.status == 2
-        assert "more than 1,000 bytes, which is the most for this format" in checked.errors
 
 
 # ── several conversations ────────────────────────────────────────────────────────────────────────────────────────────

@@ -152,6 +152,10 @@ class RecordedLines:
         from assay.records.importers.importer_table import NATIVE, looked_at, recognised, unknown
         from assay.records.transcript import TranscriptError
 
+        # A document may be one line of any length, so it must be found before a line is read.
+        document = recognised(self._pages.peek(), self._name)
+        if document is not None and document.is_document:
+            return document
         head = b""
         for head in looked_at(self._hold()):
             found = recognised(head, self._name)
@@ -178,6 +182,11 @@ class RecordedLines:
 
         held, self._held = self._held, []
         return chain(single_blocks(held), self._pages.blocks())
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield everything, in pieces of any size."""
+        held, self._held = self._held, []
+        return chain(held, self._pages.pieces())
 
     def readable(self) -> Iterator[bytes]:
         """Yield every line, a blank one in place of one that is too long."""
@@ -207,7 +216,8 @@ class _RecordingEvidence:
         judging = self._judging = Judging(begin, self._terms.policy, importer.blind, every=self._terms.every)
         if importer is NATIVE:
             return judging.follow_blocks(self._lines.blocks())
-        return judging.follow_rows(importer.read(self._lines.readable(), self._options()))
+        read = self._lines.pieces() if importer.is_document else self._lines.readable()
+        return judging.follow_rows(importer.read(read, self._options()))
 
     def _chosen(self) -> Importer | None:
         """Return the format that the options name."""

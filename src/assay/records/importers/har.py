@@ -9,7 +9,7 @@ from typing import Any, Final
 from assay.records.importers.http_bodies import HttpExchange
 from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of
-from assay.records.importers.importer import ImportOptions, seconds, whole
+from assay.records.importers.importer import ImportOptions, seconds
 from assay.records.importers.json_documents import Placed, placed_entries
 from assay.records.transcript import TranscriptRow
 
@@ -23,11 +23,10 @@ def detect(head: bytes, name: str) -> bool:
     return _BEGINNING.match(head) is not None or (name.lower().endswith(".har") and head.lstrip().startswith(b"{"))
 
 
-def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
+def read(pieces: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of all requests that have one."""
-    entries = placed_entries(whole(lines), "HAR", "log", "entries")
-    found = [_exchange(each) for each in entries]
-    return Exchanges([each for each in found if each is not None]).rows()
+    found = map(_exchange, placed_entries(pieces, "HAR", "log", "entries"))
+    return Exchanges(each for each in found if each is not None).rows()
 
 
 def _exchange(entry: Placed) -> HttpExchange | None:

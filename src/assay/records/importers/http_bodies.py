@@ -10,6 +10,8 @@ from assay.records.importers.talks import Shape, shape_of
 
 STREAM: Final = "text/event-stream"
 
+_USUAL_HEADERS: Final = 2000
+
 _CUT_EVENT: Final = "the stream is cut off"
 _NO_BODY: Final = "the body of the HTTP response is not in the file"
 
@@ -33,6 +35,11 @@ class HttpExchange(NamedTuple):
     """The time of the request in seconds; None if it is unknown."""
     end: float | None
     """The time of the response."""
+
+
+def size_of(exchange: HttpExchange) -> int:
+    """Return the bytes that an exchange takes in memory, without headers of more than the usual size."""
+    return len(exchange.body) + len(exchange.answer or b"") + _USUAL_HEADERS
 
 
 class Said(NamedTuple):

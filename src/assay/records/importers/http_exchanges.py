@@ -7,7 +7,7 @@ where they prove the most, and an answer never comes before its question.
 
 import re
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 
 from assay.base.verdict import Party
 from assay.ladder.events import Reader
-from assay.records.importers.http_bodies import STREAM, HttpExchange, Said, messages_of
+from assay.records.importers.http_bodies import STREAM, HttpExchange, Said, messages_of, size_of
 from assay.records.importers.http_facts import (
     SESSION,
     facts_of,
@@ -26,11 +26,15 @@ from assay.records.importers.http_facts import (
 )
 from assay.records.importers.importer import LARGEST_DOCUMENT, loosely
 from assay.records.importers.talks import Shape, Talks, left_out, opened, row, shape_of
+from assay.records.importers.time_order import MOST_HELD, in_order
 from assay.records.transcript import TranscriptRow
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
 
+
+_MOST_SESSIONS: Final = 10_000
+"""Sessions of one file to remember, and URLs, as many as conversations are judged at a time."""
 
 _NO_REQUEST: Final = "the body of the HTTP request is not in the file"
 
@@ -41,10 +45,10 @@ _UNTIMED: Final = frozenset({"protocol/log", "protocol/progress", "protocol/subs
 class _Response:
     """What is left of a response: messages that are not in the order of the conversation yet."""
 
-    __slots__ = ("answers", "emitted", "exchange", "is_listening", "number", "said")
+    __slots__ = ("answers", "emitted", "exchange", "is_alone", "is_listening", "number", "questions", "said")
 
-    def __init__(self, exchange: HttpExchange, number: int, said: list[Said]) -> None:
-        self.exchange, self.number = exchange, number
+    def __init__(self, exchange: HttpExchange, number: int, said: list[Said], *, is_alone: bool) -> None:
+        self.exchange, self.number, self.is_alone = exchange, number, is_alone
         self.is_listening = exchange.method == "GET"
         """Whether a client opened it to listen; the response to a message ends with the answer."""
         self.said = deque(said)
@@ -53,11 +57,8 @@ class _Response:
         answers = ((at, each.shape.id) for at, each in enumerate(said) if each.shape.kind == "answer")
         self.answers = deque(answers if self.is_listening else ())
         """The answers on a stream that are left: place and id."""
-
-
-def endpoints(exchanges: Sequence[HttpExchange]) -> frozenset[str]:
-    """Return the URLs that speak MCP: those with a message in a request, and those with MCP headers."""
-    return frozenset(place_of(each.url) for each in exchanges if _has_message(each))
+        self.questions: list[Any] = []
+        """The ids of the server's requests."""
 
 
 def _has_message(exchange: HttpExchange) -> bool:
@@ -87,10 +88,11 @@ def _endpoint_of(exchange: HttpExchange) -> str | None:
 class Exchanges:
     """The rows of all exchanges of a file."""
 
-    def __init__(self, exchanges: Sequence[HttpExchange], **more: Any) -> None:
+    def __init__(self, exchanges: Iterable[HttpExchange], **more: Any) -> None:
         """*more* are members of every message's row, such as its mask."""
-        known = endpoints(exchanges)
-        self._exchanges = [each for each in exchanges if place_of(each.url) in known]
+        self._exchanges = exchanges
+        self._endpoints: set[str] = set()
+        """The URLs that speak MCP: those with a message in a request, and those with MCP headers."""
         self._more = more
         self._talks = Talks()
         self._numbers: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -100,6 +102,8 @@ class Exchanges:
         """The conversation whose tools requests without a session share, by URL."""
         self._pending: list[tuple[float, int, _Response]] = []
         """The responses that have not ended, as a heap: end, order of the file, response."""
+        self._waiting = 0
+        """The bytes of these responses."""
         self._streams: dict[int, list[_Response]] = {}
         """The streams that clients listen to, by conversation."""
         self._questions: dict[tuple[int, Any], tuple[_Response, int]] = {}
@@ -110,10 +114,21 @@ class Exchanges:
 
     def rows(self) -> Iterator[TranscriptRow]:
         """Yield the rows, in order."""
-        for each in sorted(self._exchanges, key=_begin(self._exchanges)):
-            yield from self._due(each.begin)
-            yield from self._exchange(each)
+        for each in in_order(self._timed(), lambda timed: timed[0], lambda timed: size_of(timed[1])):
+            exchange = each[1]
+            if place_of(exchange.url) in self._endpoints:
+                yield from self._due(exchange.begin)
+                yield from self._exchange(exchange)
         yield from self._due(inf)
+
+    def _timed(self) -> Iterator[tuple[float, HttpExchange]]:
+        """Yield each exchange with its time. One without a time stays behind the one before it."""
+        last = 0.0
+        for each in self._exchanges:
+            if _has_message(each) and len(self._endpoints) < _MOST_SESSIONS:
+                self._endpoints.add(place_of(each.url))
+            last = each.begin if each.begin is not None else last
+            yield last, each
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -121,7 +136,8 @@ class Exchanges:
         """Yield the message of a request; the response follows at once, or later at its time."""
         message, shape = loosely(exchange.body), shape_of(exchange.body)
         before = self._talks.count
-        number = self._number(exchange, message, shape)
+        is_alone = exchange.method == "POST" and is_stateless(message, exchange.sent)
+        number = self._talks.fresh() if is_alone else self._number(exchange, shape)
         if number > before:
             yield self._opened(exchange, number, message)
         if exchange.method == "POST" and not exchange.body.strip():
@@ -139,22 +155,26 @@ class Exchanges:
                 **self._more,
             )
             self._note(_CLIENT, number, shape)
-        response = _Response(exchange, number, list(messages_of(exchange, shape)))
+        response = _Response(exchange, number, list(messages_of(exchange, shape)), is_alone=is_alone)
         if exchange.end is None and exchange.method == "POST":
             yield from self._emit(response)
         else:
             self._wait(response)
         yield from self._provable(number)
+        while self._waiting > MOST_HELD:
+            yield from self._next()
 
     def _wait(self, response: _Response) -> None:
         """Keep a response until its time has come."""
         end, number = response.exchange.end, response.number
+        self._waiting += size_of(response.exchange)
         heappush(self._pending, (inf if end is None else end, next(self._order), response))
         if response.is_listening:
             self._streams.setdefault(number, []).append(response)
         for at, each in enumerate(response.said):
             if each.shape.kind == "request":
                 self._questions.setdefault((number, each.shape.id), (response, at))
+                response.questions.append(each.shape.id)
 
     def _opened(self, exchange: HttpExchange, number: int, message: Any) -> TranscriptRow:
         server, revision = _server(exchange.url), revision_of(message, exchange.sent)
@@ -164,10 +184,8 @@ class Exchanges:
         shared = {"tools": tools} if tools != number else {}
         return opened(exchange.line, number, server, revision=revision, **shared)
 
-    def _number(self, exchange: HttpExchange, message: Any, shape: Shape) -> int:
-        """Return the conversation of an exchange: by its session; alone if its revision has none."""
-        if exchange.method == "POST" and is_stateless(message, exchange.sent):
-            return self._talks.fresh()
+    def _number(self, exchange: HttpExchange, shape: Shape) -> int:
+        """Return the conversation of an exchange, by its session."""
         place = place_of(exchange.url)
         session = text_of(exchange.sent, SESSION) or text_of(exchange.received, SESSION)
         if not session:
@@ -178,6 +196,10 @@ class Exchanges:
         starts = shape.kind == "request" and shape.method == "initialize"
         if known is None or (starts and not session and known in self._has_handshake):
             known = self._numbers[key] = self._talks.fresh()
+            if len(self._numbers) > _MOST_SESSIONS:
+                _, oldest = self._numbers.popitem(last=False)
+                self._has_handshake.discard(oldest)
+                self._asked.pop(oldest, None)
         if starts:
             self._has_handshake.add(known)
         return known
@@ -187,7 +209,13 @@ class Exchanges:
     def _due(self, now: float | None) -> Iterator[TranscriptRow]:
         """Yield everything of the responses that ended before *now*."""
         while now is not None and self._pending and self._pending[0][0] <= now:
-            yield from self._emit(heappop(self._pending)[2])
+            yield from self._next()
+
+    def _next(self) -> Iterator[TranscriptRow]:
+        """Yield everything of the response that ends first."""
+        response = heappop(self._pending)[2]
+        self._waiting -= size_of(response.exchange)
+        yield from self._emit(response)
 
     def _asked_by_server(self, number: int, shape: Shape) -> Iterator[TranscriptRow]:
         """Yield the messages of a response up to the request that the client answers."""
@@ -214,6 +242,21 @@ class Exchanges:
             self._note(_SERVER, number, each.shape)
         if until is None:
             yield from self._failed(exchange, number)
+            yield from self._ended(response)
+
+    def _ended(self, response: _Response) -> Iterator[TranscriptRow]:
+        """Forget a response that is complete; yield the end of a conversation that was this request alone."""
+        number = response.number
+        if response.is_listening:
+            self._streams[number].remove(response)
+        for ident in response.questions:
+            if self._questions.get((number, ident), (None, 0))[0] is response:
+                del self._questions[number, ident]
+        if not response.is_alone:
+            return
+        asked = self._asked.pop(number, None)
+        if not asked:
+            yield TranscriptRow(response.exchange.line, {"event": "release", "conversation": number})
 
     def _said(self, response: _Response, said: Said) -> TranscriptRow:
         # A stream that a client listens to may end long after its messages.
@@ -239,15 +282,6 @@ class Exchanges:
             self._asked.setdefault(number, set()).add(shape.id)
         elif shape.kind == "answer" and party is _SERVER:
             self._asked.get(number, set()).discard(shape.id)
-
-
-def _begin(exchanges: Sequence[HttpExchange]) -> Callable[[HttpExchange], float]:
-    """Return the key that sorts by time. An exchange without a time stays behind the one before it."""
-    times: dict[int, float] = {}
-    last = 0.0
-    for each in exchanges:
-        last = times[id(each)] = each.begin if each.begin is not None else last
-    return lambda each: times[id(each)]
 
 
 def _server(url: str) -> str:

@@ -13,7 +13,7 @@ from assay.records.importers.source_formats import SourceFormat
 from assay.records.transcript import TranscriptError, TranscriptRow
 
 LARGEST_DOCUMENT: Final = 128 << 20
-"""Maximal bytes of a file that is one JSON document, or has to be sorted. It is read as a whole."""
+"""Maximal bytes of an entry of a JSON document, and of an event of a stream."""
 
 SIZES: Final = frozenset({"framing/size"})
 """Rules about the size of a frame, which is another one after a message was written anew."""
@@ -34,7 +34,7 @@ Detect = Callable[[bytes, str], bool]
 """Return whether a file with these first bytes, and this name, has the format."""
 
 Read = Callable[[Iterable[bytes], ImportOptions], Iterator[TranscriptRow]]
-"""Yield the rows of a file, given its lines. Raises `TranscriptError`."""
+"""Yield the rows of a file, given its lines, or the pieces of a document. Raises `TranscriptError`."""
 
 
 class Importer(NamedTuple):
@@ -45,6 +45,8 @@ class Importer(NamedTuple):
     read: Read
     blind: frozenset[str] = frozenset()
     """The rules whose findings such a file cannot prove."""
+    is_document: bool = False
+    """Whether a file is one JSON document, which is read in pieces of any size, and not by its lines."""
 
 
 def lines_of(head: bytes) -> Iterator[bytes]:
@@ -90,17 +92,6 @@ def loosely(text: bytes) -> Any:
         return orjson.loads(text.decode(errors="replace"))
     except orjson.JSONDecodeError:
         return None
-
-
-def whole(lines: Iterable[bytes]) -> bytes:
-    """Return all *lines* as one document. Raises `TranscriptError` if it is too large."""
-    parts, size = [], 0
-    for line in lines:
-        size += len(line)
-        if size > LARGEST_DOCUMENT:
-            raise TranscriptError(f"more than {LARGEST_DOCUMENT:,} bytes, which is the most for this format")
-        parts.append(line)
-    return b"".join(parts).removeprefix(_BOM)
 
 
 class RecordedLine(NamedTuple):

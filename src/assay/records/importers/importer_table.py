@@ -41,8 +41,16 @@ _READERS: Final[dict[str, tuple[Detect, Read]]] = {
 _EXACT: Final = frozenset({"assay", "messages", "har", "map"})
 """Formats that keep the bytes of a message. In the others its size is not that on the wire."""
 
+_DOCUMENTS: Final = frozenset({"inspector", "inspector-network", "har"})
+
 IMPORTERS: Final[tuple[Importer, ...]] = tuple(
-    Importer(each, *_READERS[each.name], frozenset() if each.name in _EXACT else SIZES) for each in FORMATS
+    Importer(
+        each,
+        *_READERS[each.name],
+        frozenset() if each.name in _EXACT else SIZES,
+        is_document=each.name in _DOCUMENTS,
+    )
+    for each in FORMATS
 )
 
 BY_NAME: Final = {each.format.name: each for each in IMPORTERS}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Party
@@ -9,9 +10,10 @@ from assay.ladder import syntax
 from assay.records.importers.http_bodies import HttpExchange
 from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of
-from assay.records.importers.importer import ImportOptions, seconds, whole
+from assay.records.importers.importer import ImportOptions, seconds
 from assay.records.importers.json_documents import Placed, placed_entries
 from assay.records.importers.talks import opened, row
+from assay.records.importers.time_order import in_order
 from assay.records.transcript import TranscriptRow
 
 _MASK: Final = re.compile(r"\[REDACTED\]")
@@ -48,33 +50,45 @@ class _Moment(NamedTuple):
     time: float
     line: int
     party: Party
-    message: Any
+    frame: bytes
 
 
-def read_protocol(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
-    """Yield the messages in the order of their times. The answer is in the entry of its request."""
-    entries = placed_entries(whole(lines), "MCP Inspector")
-    moments = sorted(_moments(entries), key=lambda each: each.time)
+class _Export:
+    """The messages of an export, in the order of the file."""
+
+    def __init__(self, entries: Iterable[Placed]) -> None:
+        self._entries = entries
+        self.count = 0
+        """The number of entries so far."""
+
+    def moments(self) -> Iterator[_Moment]:
+        """Yield each message. The answer is in the entry of its request."""
+        last = 0.0
+        for line, entry in self._entries:
+            self.count += 1
+            party = _PARTIES.get(str(entry.get("origin"))) or _by_direction(entry)
+            begin = seconds(entry.get("timestamp"))
+            # The sort keeps the order of the file, which is that of the requests.
+            last = begin if begin is not None else last
+            if "message" in entry:
+                yield _Moment(last, line, party, syntax.write(entry["message"]))
+            if entry.get("response") is not None:
+                took = _milliseconds(entry.get("duration")) or 0.0
+                yield _Moment(last + took, line, party.other, syntax.write(entry["response"]))
+
+
+def read_protocol(pieces: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
+    """Yield the messages in the order of their times."""
+    export = _Export(placed_entries(pieces, "MCP Inspector"))
+    ordered = in_order(export.moments(), lambda each: each.time, lambda each: len(each.frame))
+    is_told = False
+    first = next(ordered, None)
     yield opened(1, _NUMBER, "")
-    if len(entries) >= _RING:
-        yield TranscriptRow(1, {"event": "gap", "conversation": _NUMBER})
-    for each in moments:
-        time = each.time or None
-        yield row(each.line, _NUMBER, each.party, syntax.write(each.message), time=time)
-
-
-def _moments(entries: list[Placed]) -> Iterator[_Moment]:
-    last = 0.0
-    for line, entry in entries:
-        party = _PARTIES.get(str(entry.get("origin"))) or _by_direction(entry)
-        begin = seconds(entry.get("timestamp"))
-        # The sort keeps the order of the file, which is that of the requests.
-        last = begin if begin is not None else last
-        if "message" in entry:
-            yield _Moment(last, line, party, entry["message"])
-        if entry.get("response") is not None:
-            took = _milliseconds(entry.get("duration")) or 0.0
-            yield _Moment(last + took, line, party.other, entry["response"])
+    for each in chain([first] if first is not None else [], ordered):
+        if export.count >= _RING and not is_told:
+            is_told = True
+            yield TranscriptRow(1, {"event": "gap", "conversation": _NUMBER})
+        yield row(each.line, _NUMBER, each.party, each.frame, time=each.time or None)
 
 
 def _by_direction(entry: Mapping[str, Any]) -> Party:
@@ -82,10 +96,10 @@ def _by_direction(entry: Mapping[str, Any]) -> Party:
     return Party.CLIENT if entry.get("direction") == "request" else Party.SERVER
 
 
-def read_network(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
+def read_network(pieces: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of all requests that have one."""
-    entries = placed_entries(whole(lines), "MCP Inspector")
-    found = [_exchange(each) for each in entries if each.value.get("category") != "auth"]
+    entries = placed_entries(pieces, "MCP Inspector")
+    found = (_exchange(each) for each in entries if each.value.get("category") != "auth")
     return Exchanges(found, mask=_MASK).rows()
 
 

@@ -1,11 +1,19 @@
 """The entries of a list in one JSON document, each with its line. No I/O."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 import orjson
 
+from assay.records.importers.entry_cutter import CutEntry, EntryCutter
+from assay.records.importers.importer import LARGEST_DOCUMENT
 from assay.records.importers.json_members import entries_of, place_of
 from assay.records.transcript import TranscriptError
+
+MOST_WHOLE: Final = 32 << 20
+"""Maximal bytes of a document that is parsed as a whole, which is faster. A larger one is cut into its entries."""
+
+_BOM: Final = b"\xef\xbb\xbf"
 
 
 class Placed(NamedTuple):
@@ -16,8 +24,45 @@ class Placed(NamedTuple):
     value: dict[str, Any]
 
 
-def placed_entries(document: bytes, title: str, *path: str) -> list[Placed]:
-    """Return the objects in the list at *path* of a document. Raises `TranscriptError`."""
+def placed_entries(pieces: Iterable[bytes], title: str, *path: str) -> Iterator[Placed]:
+    """
+    Yield the objects in the list at *path* of a document. Raises `TranscriptError`.
+
+    Of a large document that is broken, the entries before the fault are yielded first.
+    """
+    rest = iter(pieces)
+    begin, size = [], 0
+    for piece in rest:
+        begin.append(piece)
+        size += len(piece)
+        if size > MOST_WHOLE:
+            yield from _cut_entries(begin, rest, title, path)
+            return
+    yield from _whole_entries(b"".join(begin).removeprefix(_BOM), title, path)
+
+
+def _cut_entries(begin: list[bytes], rest: Iterable[bytes], title: str, path: tuple[str, ...]) -> Iterator[Placed]:
+    cutter = EntryCutter(title, path, LARGEST_DOCUMENT)
+    for number, entry in enumerate(_all_cut(cutter, begin, rest), 1):
+        try:
+            value = orjson.loads(entry.text)
+        except orjson.JSONDecodeError as error:
+            line = entry.line + error.lineno - 1
+            raise TranscriptError(f"line {line}: expected the JSON of {title}: {error.msg}") from None
+        # As in `_lines`: in a document on few lines the number of the entry says more.
+        if isinstance(value, dict):
+            yield Placed(max(entry.line, number), value)
+
+
+def _all_cut(cutter: EntryCutter, begin: list[bytes], rest: Iterable[bytes]) -> Iterator[CutEntry]:
+    while begin:
+        yield from cutter.feed(begin.pop(0))
+    for piece in rest:
+        yield from cutter.feed(piece)
+    yield from cutter.end()
+
+
+def _whole_entries(document: bytes, title: str, path: tuple[str, ...]) -> list[Placed]:
     try:
         found = orjson.loads(document)
     except orjson.JSONDecodeError as error:

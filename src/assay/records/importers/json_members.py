@@ -22,7 +22,7 @@ def members(text: bytes) -> dict[str, bytes]:
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if depth == 1 and is_name and mark[:1] == b'"':
-            name = _text(mark)
+            name = string_of(mark)
         elif depth == 1 and is_name and mark == b":":
             begin, is_name = token.end(), False
         elif mark in b"{[":
@@ -80,7 +80,7 @@ def _member(text: bytes, begin: int, wanted: str) -> int | None:
     depth, last = 0, b""
     for token in _TOKEN.finditer(text, begin):
         mark = token[0]
-        if depth == 1 and mark == b":" and _text(last) == wanted:
+        if depth == 1 and mark == b":" and string_of(last) == wanted:
             end = token.end()
             return end + len(text[end : end + 4096]) - len(text[end : end + 4096].lstrip(_SPACE))
         if mark in b"{[":
@@ -93,7 +93,7 @@ def _member(text: bytes, begin: int, wanted: str) -> int | None:
     return None
 
 
-def _text(mark: bytes) -> str:
+def string_of(mark: bytes) -> str:
     """Return the string that *mark* stands for; "" if it is not one."""
     try:
         found = orjson.loads(mark) if mark else ""

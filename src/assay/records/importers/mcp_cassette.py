@@ -2,19 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Party
 from assay.ladder import syntax
-from assay.records.importers.importer import (
-    LARGEST_DOCUMENT,
-    ImportOptions,
-    cut_off,
-    first_object,
-    records,
-    seconds,
-)
+from assay.records.importers.importer import ImportOptions, cut_off, first_object, records, seconds
 from assay.records.importers.talks import opened, row
+from assay.records.importers.time_order import in_order
 from assay.records.transcript import PARTIES, TranscriptError, TranscriptRow
 
 _VERSIONS: Final = (1, 2)
@@ -43,44 +38,57 @@ def detect(head: bytes, _: str) -> bool:
 
 def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages in the order of their times: a stream is written as one line, when it has ended."""
-    header: dict[str, Any] = {}
-    frames: list[_Frame] = []
-    cut, size = [], 0
-    for line in records(lines, "mcp-cassette"):
-        size += len(line.text)
-        if size > LARGEST_DOCUMENT:
-            raise TranscriptError(f"more than {LARGEST_DOCUMENT:,} bytes, which is the most for this format")
-        if not line.value:
-            cut.append(cut_off(line))
-        elif line.value.get("type") == "header":
-            header = _checked(line.number, line.value)
-        else:
-            frames.extend(_frames(line.number, line.value, frames[-1].time if frames else 0.0))
+    cassette = _Cassette()
     # The sort keeps the order of the file for equal times.
-    frames.sort(key=lambda each: each.time)
+    frames = in_order(cassette.frames(lines), lambda each: each.time, lambda each: len(each.frame))
+    first = next(frames, None)
     yield opened(1, _NUMBER, "")
-    if cut:
-        # The messages of a stream are written last, whenever they were sent.
-        yield TranscriptRow(1, {"event": "gap", "conversation": _NUMBER})
-    yield from _rows(header, frames)
-    yield from cut
+    is_told = False
+    for each in chain([first] if first is not None else [], frames):
+        if cassette.cut and not is_told:
+            is_told = True
+            # The messages of a stream are written last, whenever they were sent.
+            yield TranscriptRow(1, {"event": "gap", "conversation": _NUMBER})
+        yield cassette.row(each)
+    yield from cassette.cut
+
+
+class _Cassette:
+    """What is known of a cassette while it is read."""
+
+    def __init__(self) -> None:
+        self._header: dict[str, Any] = {}
+        self.cut: list[TranscriptRow] = []
+        """The last line, if it is cut off."""
+
+    def frames(self, lines: Iterable[bytes]) -> Iterator[_Frame]:
+        """Yield the messages in the order of the file."""
+        last = 0.0
+        for line in records(lines, "mcp-cassette"):
+            if not line.value:
+                self.cut.append(cut_off(line))
+            elif line.value.get("type") == "header":
+                self._header = _checked(line.number, line.value)
+            else:
+                for frame in _frames(line.number, line.value, last):
+                    last = frame.time
+                    yield frame
+
+    def row(self, frame: _Frame) -> TranscriptRow:
+        """Return the row of a message."""
+        redaction = self._header.get("redaction")
+        masked = isinstance(redaction, dict) and redaction.get("applied") is True
+        start = seconds(self._header.get("startedAt"))
+        http: dict[str, Any] | None = {} if self._header.get("transport") == "http" else None
+        time = None if start is None else start + frame.time / 1000
+        mask = _MASK if masked else None
+        return row(frame.line, _NUMBER, frame.party, frame.frame, time=time, http=http, mask=mask)
 
 
 def _checked(number: int, header: dict[str, Any]) -> dict[str, Any]:
     if header.get("cassetteVersion") not in _VERSIONS:
         raise TranscriptError(f"line {number}: a cassette of another version; 1 and 2 are known")
     return header
-
-
-def _rows(header: dict[str, Any], frames: list[_Frame]) -> Iterator[TranscriptRow]:
-    redaction = header.get("redaction")
-    masked = isinstance(redaction, dict) and redaction.get("applied") is True
-    start = seconds(header.get("startedAt"))
-    http: dict[str, Any] | None = {} if header.get("transport") == "http" else None
-    for each in frames:
-        time = None if start is None else start + each.time / 1000
-        mask = _MASK if masked else None
-        yield row(each.line, _NUMBER, each.party, each.frame, time=time, http=http, mask=mask)
 
 
 def _frames(number: int, entry: dict[str, Any], before: float) -> Iterator[_Frame]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Self, cast
 import orjson
 
 from assay.records.journal import run_files
-from assay.records.line_blocks import LineBlock, is_url, open_binary, split_blocks
+from assay.records.line_blocks import BLOCK, LineBlock, is_url, open_binary, split_blocks
 from assay.records.unpacking import unpacked
 
 LONGEST_LINE: Final = 128 << 20
@@ -88,6 +88,11 @@ class Pages:
             yield from split_blocks(self._read, self._longest, self._replacement)
             if not self._turn():
                 return
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield everything that is still to be read of one file, in pieces of any size."""
+        while piece := self._read(BLOCK):
+            yield piece
 
     def _read(self, most: int) -> bytes:
         data = self._file.read1(most)
