@@ -136,6 +136,41 @@ def test_a_repaired_message_shows_what_was_delivered() -> None:
     assert message["row"][14] == ["repaired", "ok"]
 
 
+def test_a_message_shows_both_halves_of_its_http_exchange() -> None:
+    headers = {"Accept": "application/json", "Cookie": "(present)"}
+    sent = {"method": "POST", "path": "/mcp", "headers": headers}
+    common = {"transport": "http", "route": "/mcp"}
+    answer = record(1, kind="result", party="server", http={"status": 200}, principal="alice", **common)
+    state = fed(ConsoleState(), iter([record(1, http=sent, principal="alice", **common), answer, record(2, **common)]))
+    for seq in (1, 2):
+        found = message_answer(state, seq)
+        assert found is not None
+        assert found["http"] == {"route": "/mcp", "method": "POST", "headers": headers, "status": 200}
+        assert (found["row"][COLUMNS.index("principal")], found["notes"]) == ("alice", [])
+    bare = message_answer(state, 3)
+    assert bare is not None
+    assert bare["http"] == {"route": "/mcp", "method": None, "headers": None, "status": None}
+    assert bare["notes"] == ["the headers of the HTTP request are not recorded"]
+
+
+def test_a_session_has_its_principal_and_its_streams() -> None:
+    state = fed(ConsoleState(), iter([record(1, session="s1", principal="alice")]))
+    [before] = state.sessions.answer()
+    assert (before["principal"], before["streams"]) == ("alice", None)
+    for count in (2, -5, 1):
+        data = {"event": "streams", "server": "lib", "session": "s1", "count": count}
+        state.take(SOURCE, FeedItem("streams", data), 0.0)
+        assert state.sessions.answer()[0]["streams"] == max(0, count)
+    unknown = {"event": "streams", "server": "lib", "session": "other", "count": 1}
+    state.take(SOURCE, FeedItem("streams", unknown), 0.0)
+    closed = {"event": "session", "state": "closed", "server": "lib", "session": "s1"}
+    state.take(SOURCE, FeedItem("session", closed), 0.0)
+    # The stream ends after its session.
+    state.take(SOURCE, FeedItem("streams", {**unknown, "session": "s1"}), 0.0)
+    [after] = state.sessions.answer()
+    assert (after["state"], after["streams"]) == ("closed", 0)
+
+
 def test_a_trend_keeps_its_counts_whatever_the_time() -> None:
     trend = TrendBuckets(1_000.0)
     times = [1_000.0, 1_047.0, 1_048.0, 5_000.0, 10.0, 1e9]

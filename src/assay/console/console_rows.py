@@ -160,12 +160,14 @@ class DeliveredFrame(FrameText):
 
 
 class HttpPart(TypedDict):
-    """The HTTP request that carried a message, as far as it is recorded."""
+    """The HTTP exchange that carried a message, as far as it is recorded."""
 
     route: str
+    method: str | None
     headers: dict[str, str | list[str]] | None
+    """Of the request; most values are not recorded, and are ``(present)``."""
     status: int | None
-    """The status that the guard sent for it, if it sent an error."""
+    """The status of the response, or of the error that the guard sent for the message."""
 
 
 class MessageAnswer(TypedDict):
@@ -305,6 +307,8 @@ class SessionLine(TypedDict):
     why: str
     client: dict[str, Any]
     """`name`, `version` and `capabilities`, as far as they are known."""
+    principal: str | None
+    """The authenticated client, of a guard with authentication."""
     revision: str
     messages: int
     findings: int
@@ -312,6 +316,8 @@ class SessionLine(TypedDict):
     """Requests without an answer."""
     openIds: list[int]
     """Seqs of some of them."""
+    streams: int | None
+    """Open streams of a session over HTTP; null if its guard does not say."""
     tasks: int
     """Answers that began a task."""
     restarts: int

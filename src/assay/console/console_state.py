@@ -170,6 +170,8 @@ class ConsoleState:
             server.totals.restarts = max(server.totals.restarts + 1, min(size(data.get("restarts")), 1 << 31))
         elif item.event == "session":
             self.sessions.take_event(data, server.id, now, self.tick)
+        elif item.event == "streams":
+            self.sessions.take_streams(data, server.id, self.tick)
 
     def _end(self, source: ConsoleSource, now: float) -> None:
         self._hellos.pop(source.key, None)
