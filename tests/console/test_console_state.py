@@ -16,6 +16,7 @@ from assay.console.performance_board import MOST_LINES
 from assay.console.row_store import RowStore
 from assay.console.session_board import MOST_SESSIONS
 from assay.records.live.feed_items import RECORD, FeedItem
+from assay.records.live.live_totals import LiveTotals
 from kit.consoles import parsed
 
 SOURCE = ConsoleSource("test", "file", "test.jsonl")
@@ -133,7 +134,7 @@ def test_a_repaired_message_shows_what_was_delivered() -> None:
     assert message["delivered"]["state"] == "changed"
     assert orjson.loads(message["delivered"]["text"] or "")["error"] == {"code": -32602, "message": "no"}
     assert any("1 changed value" in each for each in message["notes"])
-    assert message["row"][14] == ["repaired", "ok"]
+    assert message["row"][14] == ["repaired"]
 
 
 def test_a_message_shows_both_halves_of_its_http_exchange() -> None:
@@ -169,6 +170,35 @@ def test_a_session_has_its_principal_and_its_streams() -> None:
     state.take(SOURCE, FeedItem("streams", {**unknown, "session": "s1"}), 0.0)
     [after] = state.sessions.answer()
     assert (after["state"], after["streams"]) == ("closed", 0)
+
+
+def listed(mode: str) -> dict[str, Any]:
+    """Return the record of a list with an invalid tool."""
+    entry = {"kind": "tool", "name": "legacy"}
+    fault = {"rule": "contract/schema", "at": "/result/tools/0", "entry": entry}
+    error = {"violations": [fault], "quarantined": [entry]}
+    frame = orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "legacy"}, {"name": "good"}]}})
+    members = {"kind": "result", "party": "server", "mode": mode, "frame": frame.decode()}
+    return record(1, method="tools/list", status="reported", error=error, **members)
+
+
+@pytest.mark.parametrize(("mode", "word"), [("audit", "broken"), ("enforce", "quarantined")])
+def test_what_was_not_removed_is_not_quarantined(mode: str, word: str) -> None:
+    state, removed = fed(ConsoleState(), iter([listed(mode)])), mode == "enforce"
+    found = message_answer(state, 1)
+    assert found is not None
+    assert (found["row"][14], found["removed"]) == ([word, "reported"], removed)
+    assert found["delivered"]["state"] == ("changed" if removed else "same")
+    server = state.server(found["server"])
+    assert server is not None
+    legacy, good = state.contract(server)["lists"][0]["entries"]
+    assert (legacy["quarantined"], legacy["broken"]) == (removed, not removed)
+    assert (good["quarantined"], good["broken"]) == (False, False)
+    [group] = state.findings.answer()
+    assert (group["quarantined"], group["wouldRemove"]) == (int(removed), int(not removed))
+    totals = LiveTotals()
+    [finding] = totals.take(None, FeedItem(RECORD, listed(mode)), 0.0)
+    assert finding.status == word
 
 
 def test_a_trend_keeps_its_counts_whatever_the_time() -> None:

@@ -115,9 +115,9 @@ def test_a_principal_is_redacted_and_cut(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path, redact=["[a-z]+@example"])
     assert journal is not None
     said = next(variants())
-    names = {"bob@example": "[redacted]", "b" * 300: "b" * 254 + "…", "\ud800": "?"}
-    for given, shown in names.items():
-        moment = journal.moment("http", "/mcp", said.method, said.frame, session=ConnectionName("", given))
+    names = {"bob@example": "[redacted]", "b" * 300: "b" * 255 + "…", "\ud800": "?"}
+    for principal, shown in names.items():
+        moment = journal.moment("http", "/mcp", said.method, said.frame, session=ConnectionName("", principal))
         quick, plain = journal.line(said, moment, 9), journal._thorough(said, moment, 9, False, None)
         for line in (quick, plain):
             metadata = record(line)["metadata"]

@@ -54,6 +54,7 @@ def message_answer(state: ConsoleState, seq: int) -> MessageAnswer | None:
         "more": error["more"] if isinstance(error.get("more"), int) else 0,
         "error": shown if any(value is not None for value in shown.values()) else None,
         "quarantined": quarantined,
+        "removed": bool(quarantined) and not is_audited(record),
         "repairs": repairs,
         "http": http,
         "redacted": redacted,

@@ -318,7 +318,7 @@ export class MessageScreen {
       element(
         "li",
         null,
-        "Quarantined: ",
+        answer.removed ? "Quarantined: " : "Broken, passed (would be removed under enforce): ",
         code(each.name ?? each.at ?? ""),
         each.rule ? [" by ", code(each.rule)] : null,
         each.found ? `: ${each.found}` : "",

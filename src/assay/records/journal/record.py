@@ -32,7 +32,7 @@ ID_LENGTH: Final = 64
 NAME_LENGTH: Final = 100
 """Maximal characters of a method or a tool: peers choose the names, which may have a megabyte."""
 
-PRINCIPAL_LENGTH: Final = 255
+PRINCIPAL_LENGTH: Final = 256
 """Maximal characters of a principal, as in a token."""
 
 _MOST_PRINCIPALS: Final = 1024
