@@ -48,7 +48,7 @@ class TimeOrder:
     def add(self, source: ConsoleSource, item: FeedItem, now: float) -> None:
         """Hold an item that came *now*."""
         self._count += 1
-        # A clock that is ahead, or a time that is none, must not hold the item back for longer than any other.
+        # A clock that is ahead, or an invalid time, must not hold the item back for longer than any other.
         time = max(min(seconds(_ts(item), now), now), self._last.get(source, 0.0))
         if item.event == "bye":
             self._last.pop(source, None)
