@@ -154,6 +154,12 @@ def test_a_message_shows_both_halves_of_its_http_exchange() -> None:
     assert bare["notes"] == ["the headers of the HTTP request are not recorded"]
 
 
+def test_requests_without_a_session_are_counted_by_principal() -> None:
+    state = fed(ConsoleState(), (record(number, principal=who) for number, who in enumerate(("alice", "bob", "alice"))))
+    found = {each["principal"]: each["messages"] for each in state.sessions.answer()}
+    assert found == {"alice": 2, "bob": 1}
+
+
 def test_a_session_has_its_principal_and_its_streams() -> None:
     state = fed(ConsoleState(), iter([record(1, session="s1", principal="alice")]))
     [before] = state.sessions.answer()

@@ -140,18 +140,22 @@ class SessionBoard:
     """All sessions."""
 
     def __init__(self) -> None:
-        self._sessions: dict[tuple[int, str], SessionFacts] = {}
+        self._sessions: dict[tuple[int, str, str], SessionFacts] = {}
+        """By server, session, and the principal of requests without a session."""
         self._count = 0
 
     def take(self, record: Record, seq: int, time: float, server: int, tick: int) -> None:
         """Count *record*."""
-        found = self._session(server, cut(record["metadata"].get("session")) or "", time)
+        metadata = record["metadata"]
+        session = cut(metadata.get("session")) or ""
+        principal = "" if session else cut(metadata.get("principal")) or ""
+        found = self._session((server, session, principal), time)
         found.tick = tick
         found.take(record, seq, time)
 
     def take_event(self, data: dict[str, Any], server: int, time: float, tick: int) -> None:
         """Take what a guard says about a session."""
-        found = self._session(server, cut(data.get("session")) or "", time)
+        found = self._session((server, cut(data.get("session")) or "", ""), time)
         found.tick = tick
         closed = data.get("state") == "closed"
         found.state, found.why = ("closed" if closed else "open"), cut(data.get("why")) or ""
@@ -164,7 +168,7 @@ class SessionBoard:
 
     def take_streams(self, data: dict[str, Any], server: int, tick: int) -> None:
         """Take the number of open streams of a session."""
-        found = self._sessions.get((server, cut(data.get("session")) or ""))
+        found = self._sessions.get((server, cut(data.get("session")) or "", ""))
         if found is not None:
             found.tick = tick
             found.take_streams(data.get("count"))
@@ -176,14 +180,13 @@ class SessionBoard:
                 found.state, found.tick = "closed", tick
                 found.close()
 
-    def _session(self, server: int, session: str, time: float) -> SessionFacts:
-        key = (server, session)
+    def _session(self, key: tuple[int, str, str], time: float) -> SessionFacts:
         found = self._sessions.get(key)
         if found is None:
             if len(self._sessions) >= MOST_SESSIONS:
                 del self._sessions[min(self._sessions, key=lambda each: self._sessions[each].last)]
             self._count += 1
-            found = self._sessions[key] = SessionFacts(self._count, server, session, time)
+            found = self._sessions[key] = SessionFacts(self._count, key[0], key[1], time)
         return found
 
     def changed(self, tick: int) -> list[SessionLine]:

@@ -31,6 +31,7 @@ function clientCell(session, store) {
   const words = [
     `server:${quoted(store.serverName(session.server))}`,
     session.session && `session:${quoted(session.session)}`,
+    !session.session && session.principal && `principal:${quoted(session.principal)}`,
   ]
     .filter(Boolean)
     .join(" ");
