@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
@@ -215,3 +216,29 @@ def test_the_feed_counts_the_streams_of_a_session(state: Path, kind: str) -> Non
         response.close()
         reader.connection.close()
         assert listener.until("streams")["count"] == 0
+
+
+SLOW = """
+import json, sys, time
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {}
+    if message["method"] == "initialize":
+        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "slow", "version": "1"}}
+    elif "id" in message:
+        time.sleep(0.5)
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+def test_a_response_that_becomes_a_stream_counts(state: Path) -> None:
+    command = (*ASSAY, "guard", "--name", "lib", "--listen", "127.0.0.1:0", "--", sys.executable, "-c", SLOW)
+    with started(*command, state=state) as process:
+        client = Client(address(process))
+        listener = listening(state)
+        client.open()
+        status, headers = client.post(request(2, "ping"))
+        assert (status, headers["content-type"]) == (200, "text/event-stream")
+        assert [listener.until("streams")["count"] for _ in range(2)] == [1, 0]
