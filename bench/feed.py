@@ -1,11 +1,13 @@
 """
-What the live feed of a guard costs: the guard over pipes without a feed, with one, and with a listener.
+What the live feed of a guard costs: the guard over pipes without a feed, with one, and with a console.
 
-The listener is a process of its own, which reads and drops the records. All have the journal on and run interleaved, in
-front of the least server. What counts is the median of a round trip beside that without a feed. Two processes of the
-same program differ by some percent, so there are several of each, and the best counts.
+The console is `assay console` as a process of its own, with one page that reads its events, which is another process.
+All guards have the journal on and run interleaved, in front of the least server. What counts is the median of a round
+trip beside that without a feed. Two processes of the same program differ by some percent, so there are several of each,
+and the best counts.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,19 +31,26 @@ PLAN: Final = Plan(rounds=12, flood_seconds=0.1, trips=1000, trip_seconds=0.1)
 PROCESSES: Final = 3
 """Guards of each kind."""
 
-CANDIDATES: Final = {"off": "no feed", "alone": "no listener", "listened": "one listener"}
+CANDIDATES: Final = {"off": "no feed", "alone": "no listener", "console": "one console"}
 
 
 @contextmanager
-def listener(state: Path) -> Iterator[None]:
-    """A listener at the only socket below *state*, until the end."""
-    [path] = (state / "assay" / "live").iterdir()
-    command = [sys.executable, "-IS", str(HERE / "servers" / "feed_listener.py"), str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+def console(state: Mapping[str, str]) -> Iterator[None]:
+    """A console that shows the only guard of the environment *state*, with a page, until the end."""
+    command = [sys.executable, "-m", "assay", "console", "--no-browser"]
+    reader = [sys.executable, "-IS", str(HERE / "servers" / "console_page.py")]
+    with running(command, {**os.environ, **state}) as address, running([*reader, address]) as said:
+        assert said == "reading", "the page cannot connect to the console"
+        yield
+
+
+@contextmanager
+def running(command: Sequence[str], variables: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Run *command* until the end; yield the first line of its output."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"listening\n", "the listener cannot connect"
         try:
-            yield
+            yield process.stdout.readline().strip()
         finally:
             process.terminate()
 
@@ -66,7 +75,7 @@ def beside(place: Path, server: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _started(stack: ExitStack, name: str, place: Path, server: list[str]) -> Process:
-    """A guard that has answered a call, with a listener if it is to have one."""
+    """A guard that has answered a call, with a console if it is to have one."""
     place.mkdir()
     options = ("--mode", "enforce", "--set", f"guard.feed={'false' if name == 'off' else 'true'}")
     command = assay(*options, journal="journal")(server, place)
@@ -78,8 +87,8 @@ def _started(stack: ExitStack, name: str, place: Path, server: list[str]) -> Pro
     process.open()
     process.ask("tools/list")
     process.call()
-    if name == "listened":
-        stack.enter_context(listener(place))
+    if name == "console":
+        stack.enter_context(console(state))
     return process
 
 

@@ -122,7 +122,7 @@ TARGETS: Final = (
     Target("an archive, MB of the largest process", "archive", lambda part: part["memory_mb"], 100, False, 0),
     Target("an archive, --jobs 2 ÷ one process", "archive", lambda part: part["speed_up"], 1.8),
     Target("live feed without a listener, % of a round trip", "feed", _feed("alone"), 2, False, 1),
-    Target("live feed with one listener, % of a round trip", "feed", _feed("listened"), 5, False, 1),
+    Target("live feed with one console, % of a round trip", "feed", _feed("console"), 5, False, 1),
 )
 
 

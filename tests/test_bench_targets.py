@@ -37,7 +37,7 @@ def figures(calls: float) -> dict[str, Any]:
         "verdict": {"200 B": {"ratio": 3.0}},
         "guard": {"the least server": pipes},
         "listen": {"aiohttp": others, "assay": candidate(calls), "child": candidate(calls)},
-        "feed": {"off": candidate(10_000, 50.0), "alone": candidate(calls, 50.5), "listened": candidate(calls, 52.0)},
+        "feed": {"off": candidate(10_000, 50.0), "alone": candidate(calls, 50.5), "console": candidate(calls, 52.0)},
         "http": {f"{revision} {tool}": tools for revision in "ab" for tool in ("list_schemas", "validate_asset")},
         "archive": {"ratio": 4.5, "memory_mb": 80.0, "speed_up": 1.9},
     }

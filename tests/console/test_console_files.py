@@ -157,6 +157,11 @@ def test_an_export_is_judged_again_with_the_same_findings(talked: RunningConsole
 def test_only_rows_that_match_are_exported(talked: RunningConsole) -> None:
     found = talked.post("api/export", {"format": "journal", "filter": "tool:look verdict:refused"}).content
     assert [json.loads(line)["metadata"]["tool"] for line in found.splitlines()] == ["look"]
+    excluded = talked.post(
+        "api/export", {"format": "journal", "filter": "tool:look -verdict:refused status:ok"}
+    ).content
+    assert excluded
+    assert not [line for line in excluded.splitlines() if b'"kind":"result"' not in line]
     both = talked.post("api/export", {"format": "journal", "filter": "tool:look", "seqs": [1, 6, 99]}).content
     assert len(both.splitlines()) == 1
     wrong = talked.post("api/export", {"format": "journal", "filter": "tol:look"})

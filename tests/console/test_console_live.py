@@ -1,13 +1,17 @@
 """A console in front of running guards: rows, findings, contracts and sessions as they come."""
 
+import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from kit.consoles import console, http_guard, stdio_guard
+from kit.consoles import SECONDS, RunningConsole, console, environment, http_guard, stdio_guard
 
 PAYLOADS = ("--set", "journal.payloads=true")
 
@@ -220,6 +224,27 @@ def test_a_server_over_stdio_is_not_called(state: Path, tmp_path: Path) -> None:
         found = running.post("api/call", {"server": server["id"], "tool": "look", "arguments": {}})
         assert (found.status_code, found.json()["error"]["code"]) == (409, "unreachable")
         assert not server["callable"]
+
+
+def test_the_demonstration_ends_with_a_console_that_is_killed(state: Path) -> None:
+    command = [sys.executable, "-m", "assay", "console", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(state), text=True) as process:
+        assert process.stdout is not None
+        running = RunningConsole(process, process.stdout.readline().strip())
+        try:
+            assert running.post("api/demo", {}).status_code == 200
+            address = running.wait_for("api/state", lambda found: found["servers"])["servers"][0]["address"]
+            parts = urlsplit(address)
+            with socket.create_connection((parts.hostname, parts.port), SECONDS) as connection:
+                process.kill()
+                # The guard closes the connection when it ends; the test has a limit of its own.
+                connection.settimeout(SECONDS)
+                assert connection.recv(1) == b""
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((parts.hostname, parts.port), SECONDS)
+        finally:
+            process.kill()
+            running.http.close()
 
 
 def test_the_demonstration_shows_its_faults(state: Path) -> None:

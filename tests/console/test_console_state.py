@@ -16,6 +16,7 @@ from assay.console.performance_board import MOST_LINES
 from assay.console.row_store import RowStore
 from assay.console.session_board import MOST_SESSIONS
 from assay.records.live.feed_items import RECORD, FeedItem
+from assay.records.live.live_totals import LiveTotals
 from kit.consoles import parsed
 
 SOURCE = ConsoleSource("test", "file", "test.jsonl")
@@ -133,7 +134,77 @@ def test_a_repaired_message_shows_what_was_delivered() -> None:
     assert message["delivered"]["state"] == "changed"
     assert orjson.loads(message["delivered"]["text"] or "")["error"] == {"code": -32602, "message": "no"}
     assert any("1 changed value" in each for each in message["notes"])
-    assert message["row"][14] == ["repaired", "ok"]
+    assert message["row"][14] == ["repaired"]
+
+
+def test_a_message_shows_both_halves_of_its_http_exchange() -> None:
+    headers = {"Accept": "application/json", "Cookie": "(present)"}
+    sent = {"method": "POST", "path": "/mcp", "headers": headers}
+    common = {"transport": "http", "route": "/mcp"}
+    answer = record(1, kind="result", party="server", http={"status": 200}, principal="alice", **common)
+    state = fed(ConsoleState(), iter([record(1, http=sent, principal="alice", **common), answer, record(2, **common)]))
+    for seq in (1, 2):
+        found = message_answer(state, seq)
+        assert found is not None
+        assert found["http"] == {"route": "/mcp", "method": "POST", "headers": headers, "status": 200}
+        assert (found["row"][COLUMNS.index("principal")], found["notes"]) == ("alice", [])
+    bare = message_answer(state, 3)
+    assert bare is not None
+    assert bare["http"] == {"route": "/mcp", "method": None, "headers": None, "status": None}
+    assert bare["notes"] == ["the headers of the HTTP request are not recorded"]
+
+
+def test_requests_without_a_session_are_counted_by_principal() -> None:
+    state = fed(ConsoleState(), (record(number, principal=who) for number, who in enumerate(("alice", "bob", "alice"))))
+    found = {each["principal"]: each["messages"] for each in state.sessions.answer()}
+    assert found == {"alice": 2, "bob": 1}
+
+
+def test_a_session_has_its_principal_and_its_streams() -> None:
+    state = fed(ConsoleState(), iter([record(1, session="s1", principal="alice")]))
+    [before] = state.sessions.answer()
+    assert (before["principal"], before["streams"]) == ("alice", None)
+    for count in (2, -5, 1):
+        data = {"event": "streams", "server": "lib", "session": "s1", "count": count}
+        state.take(SOURCE, FeedItem("streams", data), 0.0)
+        assert state.sessions.answer()[0]["streams"] == max(0, count)
+    unknown = {"event": "streams", "server": "lib", "session": "other", "count": 1}
+    state.take(SOURCE, FeedItem("streams", unknown), 0.0)
+    closed = {"event": "session", "state": "closed", "server": "lib", "session": "s1"}
+    state.take(SOURCE, FeedItem("session", closed), 0.0)
+    # The stream ends after its session.
+    state.take(SOURCE, FeedItem("streams", {**unknown, "session": "s1"}), 0.0)
+    [after] = state.sessions.answer()
+    assert (after["state"], after["streams"]) == ("closed", 0)
+
+
+def listed(mode: str) -> dict[str, Any]:
+    """Return the record of a list with an invalid tool."""
+    entry = {"kind": "tool", "name": "legacy"}
+    fault = {"rule": "contract/schema", "at": "/result/tools/0", "entry": entry}
+    error = {"violations": [fault], "quarantined": [entry]}
+    frame = orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "legacy"}, {"name": "good"}]}})
+    members = {"kind": "result", "party": "server", "mode": mode, "frame": frame.decode()}
+    return record(1, method="tools/list", status="reported", error=error, **members)
+
+
+@pytest.mark.parametrize(("mode", "word"), [("audit", "broken"), ("enforce", "quarantined")])
+def test_what_was_not_removed_is_not_quarantined(mode: str, word: str) -> None:
+    state, removed = fed(ConsoleState(), iter([listed(mode)])), mode == "enforce"
+    found = message_answer(state, 1)
+    assert found is not None
+    assert (found["row"][14], found["removed"]) == ([word, "reported"], removed)
+    assert found["delivered"]["state"] == ("changed" if removed else "same")
+    server = state.server(found["server"])
+    assert server is not None
+    legacy, good = state.contract(server)["lists"][0]["entries"]
+    assert (legacy["quarantined"], legacy["broken"]) == (removed, not removed)
+    assert (good["quarantined"], good["broken"]) == (False, False)
+    [group] = state.findings.answer()
+    assert (group["quarantined"], group["wouldRemove"]) == (int(removed), int(not removed))
+    totals = LiveTotals()
+    [finding] = totals.take(None, FeedItem(RECORD, listed(mode)), 0.0)
+    assert finding.status == word
 
 
 def test_a_trend_keeps_its_counts_whatever_the_time() -> None:

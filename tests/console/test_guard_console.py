@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from assay.console.console_rows import COLUMNS
 from kit.command import assay, assay_text
 from kit.consoles import SECONDS, http_guard, parsed
 
@@ -99,7 +100,23 @@ def test_with_keys_a_principal_is_needed(state: Path, tmp_path: Path) -> None:
             assert KEY not in signed.headers["set-cookie"]
             assert client.get("api/state").status_code == 200
             call(url, "--header", f"Authorization: Bearer {KEY}")
-            assert not [row for row in rows_of(client, 4) if KEY in str(row)]
+            rows = rows_of(client, 4)
+            assert not [row for row in rows if KEY in str(row)]
+            principal, kind = COLUMNS.index("principal"), COLUMNS.index("kind")
+            assert {row[principal] for row in rows} == {"alice"}
+            for row in rows:
+                message = client.get(f"api/messages/{row[0]}")
+                assert KEY not in message.text
+                if row[kind] == "result":
+                    http = message.json()["http"]
+                    assert (http["method"], http["status"], http["headers"]["Authorization"]) == (
+                        *("POST", 200, "(present)"),
+                    )
+            sessions = client.get("api/sessions").json()["sessions"]
+            assert {each["principal"] for each in sessions} == {"alice"}
+            for words, lines in (("principal:ali", len(rows)), ("-principal:alice", 0), ("principal:bob", 0)):
+                file = client.post("api/export", json={"format": "journal", "filter": words}, headers=own)
+                assert len(file.text.splitlines()) == lines
             server = client.get("api/state").json()["servers"][0]["id"]
             wish = {"server": server, "tool": "look", "arguments": {"count": 2}}
             # The key of the signed-in browser is used for the call.

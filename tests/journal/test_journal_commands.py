@@ -391,6 +391,7 @@ def test_two_runs_are_the_same_whatever_their_times_and_ids(tmp_path: Path) -> N
         record |= {"ts": "2026-01-01T00:00:00.000000Z", "durationMs": 3.5, "requestId": "x", "traceId": "y"}
         record["spanId"] = "z"
         record["metadata"]["session"] = "another"
+        record["metadata"]["http"] = {"headers": {"Mcp-Session-Id": "another"}}
 
     again = b"".join(changed(line, later) for line in LINES)
     assert differing(tmp_path, b"".join(LINES), again) == (0, ["no differences in 56 records"])
@@ -426,7 +427,10 @@ def test_lines_that_one_of_them_lacks_do_not_hide_what_is_the_same(tmp_path: Pat
 
 
 def test_stdio_can_be_compared_with_http(tmp_path: Path) -> None:
-    stdio, http = b"".join(LINES[:28]), b"".join(LINES[28:])
+    def carried(record: dict[str, Any]) -> None:
+        record["metadata"] |= {"principal": "alice", "http": {"method": "POST", "headers": {"Accept": "*/*"}}}
+
+    stdio, http = b"".join(LINES[:28]), b"".join(changed(line, carried) for line in LINES[28:])
     assert differing(tmp_path, stdio, http, "--across-transports") == (0, ["no differences in 28 records"])
     status, lines = differing(tmp_path, stdio, http)
     assert status == 1

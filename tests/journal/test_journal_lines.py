@@ -15,6 +15,7 @@ from assay.base.errors import CanonicalError
 from assay.base.verdict import Party, Verdict, verdict
 from assay.core.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
+from assay.guard.connection_name import ConnectionName
 from assay.records.journal import Journal, Moment, line_templates, writer
 from assay.records.journal.record_ids import FRESH, trace_of
 from kit.laws import law
@@ -88,7 +89,9 @@ def variants() -> Iterator[Verdict]:
     yield verdict(Party.SERVER, b"{}", "result", {"id": "é", "result": {}}, None, None)
 
 
-@pytest.mark.parametrize("session", ["", "a session"])
+@pytest.mark.parametrize(
+    "session", ["", "a session", ConnectionName("a session", "alice"), ConnectionName("", 'ä"%d"')]
+)
 @pytest.mark.parametrize("server", ["", "assets"])
 @pytest.mark.parametrize("mode", ["", "enforce"])
 def test_good_messages_go_the_quick_way_to_the_same_line(
@@ -105,6 +108,20 @@ def test_good_messages_go_the_quick_way_to_the_same_line(
     for _ in range(2):
         quick = [journal.line(each, moment, 9) for each, moment in pairs]
         assert list(map(timeless, quick)) == list(map(timeless, plain))
+    journal.close()
+
+
+def test_a_principal_is_redacted_and_cut(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, redact=["[a-z]+@example"])
+    assert journal is not None
+    said = next(variants())
+    names = {"bob@example": "[redacted]", "b" * 300: "b" * 255 + "…", "\ud800": "?"}
+    for principal, shown in names.items():
+        moment = journal.moment("http", "/mcp", said.method, said.frame, session=ConnectionName("", principal))
+        quick, plain = journal.line(said, moment, 9), journal._thorough(said, moment, 9, False, None)
+        for line in (quick, plain):
+            metadata = record(line)["metadata"]
+            assert (metadata["principal"], "session" in metadata) == (shown, False)
     journal.close()
 
 

@@ -1,4 +1,4 @@
-"""What is made of records without I/O: queues, rates, durations, groups of findings, and filter words."""
+"""What is made of records without I/O: queues, rates, durations, and groups of findings."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from assay.records.live import listener_queue, live_totals
 from assay.records.live.feed_items import FeedItem, item_of
-from assay.records.live.filter_words import FilterError, FilterWords
 from assay.records.live.listener_queue import ListenerQueue
 from assay.records.live.live_totals import DurationHistogram, LiveTotals, RateWindow
 
@@ -156,39 +155,3 @@ def test_any_event_is_taken(data: Any, event: str) -> None:
     totals = LiveTotals()
     totals.take(None, FeedItem(event, data if isinstance(data, dict) else {}), 0.0)
     list(totals.rows(0.0))
-
-
-# ── filter words ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-REFUSED = record("refused", ("contract/input",), passed=True, session="abc", id=7)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("", True),
-        ("tool:sea", True),
-        ("tool:SEARCH method:tools", True),
-        ("tool:sea method:ping", False),
-        ("server:books rule:contract", True),
-        ("rule:contract/input", True),
-        ("rule:input", True),
-        ("rule:protocol", False),
-        ("verdict:refused verdict:passed", True),
-        ("verdict:stopped", False),
-        ("limit", True),
-        ("nowhere", False),
-        ("session:ab id:7 dir:client kind:request", True),
-    ],
-)
-def test_all_words_must_match(text: str, wanted: bool) -> None:
-    assert FilterWords.parse(text).wants(REFUSED) is wanted
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("tol:x", "did you mean tool"), ("verdict:refusd", "did you mean refused"), ("zzz:1", "use tool, method")],
-)
-def test_an_unknown_word_is_an_error(text: str, said: str) -> None:
-    with pytest.raises(FilterError, match=said):
-        FilterWords.parse(text)

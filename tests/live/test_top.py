@@ -87,6 +87,15 @@ def test_programs_get_json(state: Path) -> None:
     assert found["dropped"] == 0
 
 
+def test_json_is_safe_to_show(state: Path) -> None:
+    with books(state) as one:
+        one.ask({"jsonrpc": "2.0", "id": 3, "method": "\x9b2J\u202e\u2066"})
+        text = top(state, "--once", "--format", "json").stdout
+    assert not [each for each in text if not each.isprintable() and each != "\n"]
+    assert '"method": "\\u009b2J\\u202e\\u2066"' in text
+    assert json.loads(text)["findings"][0]["method"] == "\x9b2J\u202e\u2066"
+
+
 def test_a_filter_leaves_findings_out(state: Path) -> None:
     with books(state):
         assert len(top(state, "--filter", "tool:search rule:contract").stdout.splitlines()) == 3

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         from assay.base.extras import missing
 
-        _say(f"assay console needs {missing(error, 'http')}")
+        _say(f"assay console needs {missing(error, 'console')}")
         return 2
     except OSError as error:
         _say(f"assay console: --port {args.port}: {error.strerror}")

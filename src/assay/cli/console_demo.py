@@ -15,6 +15,7 @@ from assay.console.tool_caller import ToolCaller
 if TYPE_CHECKING:
     from assay.settings import Settings
 
+_GUARD: Final = "assay.cli.demonstration.demo_guard"
 _NAME: Final = "demo"
 _OPTIONS: Final = ("--mode", "enforce", "--lock", "off", "--name", _NAME, "--set", "journal.payloads=true")
 
@@ -50,8 +51,9 @@ class ConsoleDemo:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def __call__(self) -> str:
         """Start the guard unless it runs, call the tools, and return the name of the server."""
@@ -65,9 +67,10 @@ class ConsoleDemo:
         return _NAME
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "assay", "guard", *_OPTIONS, "--listen", "127.0.0.1:0", "--", *SERVER]
+        command = [sys.executable, "-m", _GUARD, *_OPTIONS, "--listen", "127.0.0.1:0", "--", *SERVER]
+        # The guard ends when its output has no reader: so it does also if this process is killed.
         process = self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         if process.stderr is None:
             raise CallFailedError("the guard of the demonstration has no output")

@@ -117,8 +117,7 @@ def _once(args: argparse.Namespace, sources: LiveSources, totals: LiveTotals, st
 
 
 def _print_json(picture: Picture) -> None:
-    import orjson
-
+    from assay.cli.reports.report_json import dumped
     from assay.edges.standard_streams import write_utf8
 
     findings = [
@@ -131,7 +130,7 @@ def _print_json(picture: Picture) -> None:
         "findings": findings,
         "dropped": picture.dropped,
     }
-    write_utf8(orjson.dumps(whole, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+    write_utf8(dumped(whole, indent=True) + "\n")
 
 
 _HEAD: Final = ("server", "via", "mode", "state", "calls/min", "p95 ms", "findings", "stopped")

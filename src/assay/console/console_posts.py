@@ -23,7 +23,8 @@ from assay.console.console_access import ConsoleAccess
 from assay.console.console_exports import Exporter, ExportFile, chosen_seqs
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.console.exception_text import exception_text
-from assay.records.live.filter_words import FilterError, FilterWords
+from assay.records.journal.reading import Record
+from assay.records.live.filter_words import FilterError, FilterWords, answered_requests
 
 
 class ConsolePosts:
@@ -75,12 +76,21 @@ class ConsolePosts:
     async def _exported(self, exporter: Exporter, words: FilterWords, seqs: set[int] | None) -> tuple[ExportFile, int]:
         """Return the file of the wanted rows, and how many of them were dropped."""
         # Taken here: the store changes while a thread makes the file.
-        raw = self._state.store.raw_records(seqs)
+        store = self._state.store
+        raw = store.raw_records(seqs)
+        # Which requests are answered also other rows say.
+        answers = store.raw_records(None) if words.asks_for_answers else []
+        names = self._state.server_names(seq for seq, _ in raw) if words.asks_for_server else {}
 
         def made() -> tuple[ExportFile, int]:
             known = ((seq, orjson.loads(each)) for seq, each in raw if each is not None)
             missing = sum(each is None for _, each in raw)
-            return exporter([each for each in known if words.wants(each[1])]), missing
+            answered = answered_requests(orjson.loads(each) for _, each in answers if each is not None)
+
+            def is_wanted(seq: int, record: Record) -> bool:
+                return words.wants(record, server=names.get(seq, ""), is_open=record["requestId"] not in answered)
+
+            return exporter([each for each in known if is_wanted(*each)]), missing
 
         return await self._threads.run(made)
 

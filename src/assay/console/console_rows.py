@@ -11,11 +11,14 @@ COLUMNS: Final = (
 )
 """The cells of a row of the stream, in order."""
 
-VERDICT_WORDS: Final = ("ok", "reported", "repaired", "quarantined", "failed", "passed", "refused", "stopped")
+VERDICT_WORDS: Final = (
+    *("ok", "reported", "repaired", "quarantined", "broken", "failed", "passed", "refused", "stopped"),
+)
 """
 The words of the column ``verdicts``, as after ``verdict:`` in a filter.
 
-A message that a rule refuses is ``refused``, and beside it ``stopped``, or ``passed`` under audit.
+A message that a rule refuses is ``refused``, and beside it ``stopped``, or ``passed`` under audit. A list from which
+entries were removed is ``quarantined``, and ``broken`` if they were forwarded under audit.
 """
 
 LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates")
@@ -160,12 +163,14 @@ class DeliveredFrame(FrameText):
 
 
 class HttpPart(TypedDict):
-    """The HTTP request that carried a message, as far as it is recorded."""
+    """The HTTP exchange that carried a message, as far as it is recorded."""
 
     route: str
+    method: str | None
     headers: dict[str, str | list[str]] | None
+    """Of the request; most values are not recorded, and are ``(present)``."""
     status: int | None
-    """The status that the guard sent for it, if it sent an error."""
+    """The status of the response, or of the error that the guard sent for the message."""
 
 
 class MessageAnswer(TypedDict):
@@ -184,6 +189,9 @@ class MessageAnswer(TypedDict):
     error: dict[str, Any] | None
     """The canonical error: code, jsonrpcCode, httpStatus, message."""
     quarantined: list[dict[str, str]]
+    """The entries of a list that were removed, or under audit would be removed by enforce."""
+    removed: bool
+    """Whether these entries were removed."""
     repairs: list[dict[str, Any]]
     http: HttpPart | None
     redacted: bool
@@ -222,6 +230,9 @@ class FindingLine(TypedDict):
     wouldStop: int
     """How many of its messages were forwarded under audit and would be stopped under enforce."""
     quarantined: int
+    """How many of its messages lost an entry for it."""
+    wouldRemove: int
+    """How many of its messages were forwarded with an entry that enforce would remove."""
     action: str
     expected: str
     found: str
@@ -258,8 +269,11 @@ class EntryLine(TypedDict):
     judged: bool
     """Whether calls and results are judged by its schemas."""
     why: list[str]
-    """Why it is not judged, or quarantined: rules and what was found."""
+    """Why it is not judged, or invalid: rules and what was found."""
     quarantined: bool
+    """Whether the guard removed it from the list."""
+    broken: bool
+    """Whether it was forwarded under audit, and would be removed under enforce."""
     tokens: int
     """Estimated: characters of its compact JSON, divided by four."""
     readOnly: bool
@@ -305,6 +319,8 @@ class SessionLine(TypedDict):
     why: str
     client: dict[str, Any]
     """`name`, `version` and `capabilities`, as far as they are known."""
+    principal: str | None
+    """The authenticated client, of a guard with authentication."""
     revision: str
     messages: int
     findings: int
@@ -312,6 +328,8 @@ class SessionLine(TypedDict):
     """Requests without an answer."""
     openIds: list[int]
     """Seqs of some of them."""
+    streams: int | None
+    """Open streams of a session over HTTP; null if its guard does not say."""
     tasks: int
     """Answers that began a task."""
     restarts: int

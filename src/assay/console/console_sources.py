@@ -11,12 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from heapq import merge
 from math import inf
+from operator import itemgetter
 from time import monotonic, time
 from typing import Any, Final, Protocol
 
 from assay.console.console_state import ConsoleSource, ConsoleState
-from assay.console.journal_shelf import JournalShelf
+from assay.console.journal_shelf import JournalShelf, RunTail
+from assay.console.time_order import WINDOW, TimedItem, TimeOrder, in_order
 from assay.guard.internal_errors import log_once
 from assay.records.journal.reading import Record
 from assay.records.live.feed_items import RECORD, FeedItem, item_of, rows_of, text_of
@@ -29,6 +32,9 @@ PAUSE: Final = 0.1
 
 _LOOKS: Final = 0.5
 """Seconds between two searches for new guards and journals."""
+
+_AT_ONCE: Final = ("hello", "server")
+"""Events that are taken at once: older records of the journal follow them."""
 
 _MOST_AT_ONCE: Final = 1_000
 """Items that are taken before requests are answered again: some hundredths of a second."""
@@ -63,28 +69,51 @@ class MachinePump:
         self._names: dict[int, tuple[LiveSource, ConsoleSource]] = {}
         """By the identity of the guard, which is kept so that no other gets it meanwhile."""
         self._count = 0
+        self._order = TimeOrder()
+        self._begun = False
+        """Whether the journals of earlier runs were read. Before that the records of guards wait: they are newer."""
 
     async def run(self) -> None:
         """Take what comes, until it is cancelled."""
         looked = 0.0
         try:
             while True:
-                if monotonic() - looked >= _LOOKS:
+                looks = monotonic() - looked >= _LOOKS
+                if looks:
                     looked = monotonic()
                     self._sources.look_around()
-                    await self._take(self._from_guards())
-                    if not self._sources.pending:
-                        await self._from_journals()
-                else:
-                    await self._take(self._from_guards())
+                await self._collect()
+                if (looks or not self._begun) and not self._sources.pending:
+                    self._begun = True
+                    await self._from_journals()
+                if self._begun:
+                    await self._take(self._order.due(self._before()))
                 await asyncio.sleep(PAUSE)
         finally:
             self._sources.close()
             self._shelf.close()
 
-    async def _take(self, items: Iterator[tuple[ConsoleSource, FeedItem]]) -> None:
+    def _before(self) -> float:
+        """Return the time before which all items have come; what one source sends alone is in order."""
+        alone = len(self._sources.guards) + len(self._shelf.growing) <= 1
+        return inf if alone else time() - WINDOW
+
+    async def _collect(self) -> None:
+        """Hold what has come from guards, until it is taken in order."""
+        for count, (source, item) in enumerate(self._from_guards(), 1):
+            if item.event in _AT_ONCE:
+                _taken(self._state, source, item)
+                self._changed()
+            else:
+                self._order.add(source, item, time())
+            if count % _MOST_AT_ONCE == 0:
+                if self._order.is_full:
+                    await self._take(self._order.due(0.0))
+                await asyncio.sleep(0)
+
+    async def _take(self, items: Iterator[TimedItem]) -> None:
         count = 0
-        for source, item in items:
+        for _, _, source, item in items:
             _taken(self._state, source, item)
             count += 1
             if count % _MOST_AT_ONCE == 0:
@@ -113,16 +142,22 @@ class MachinePump:
         return known[1]
 
     async def _from_journals(self) -> None:
-        for tail in self._shelf.look_around():
-            await self._take((tail.source, item) for item in tail.arrived())
+        tails = self._shelf.look_around()
+        known = [(tail, tail.grows) for tail in self._shelf.growing]
+        read = [_read_tail(tail) for tail in (*tails, *(each for each, _ in known))]
+        await self._take(merge(self._order.due(self._before()), *read, key=itemgetter(0)))
+        for tail in tails:
             self._shelf.keep(tail)
-        for tail in self._shelf.growing:
-            grows = tail.grows
-            with suppress(OSError):
-                await self._take((tail.source, item) for item in tail.arrived())
+        for tail, grows in known:
             self._state.live(tail.source, "running" if grows else "ended")
             if not grows:
                 self._shelf.drop(tail)
+
+
+def _read_tail(tail: RunTail) -> Iterator[TimedItem]:
+    """Yield what was written to a journal, up to an error of the file."""
+    with suppress(OSError):
+        yield from in_order(tail.source, tail.arrived(), time())
 
 
 class GuardPump:

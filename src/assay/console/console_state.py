@@ -4,12 +4,12 @@ Everything that a console knows: rows, servers, findings, contracts, sessions, d
 It is fed with records and events of sources; the time is given.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay.console.console_rows import ContractLine, DroppedCounts, ServerAnswer
+from assay.console.console_rows import COLUMNS, ContractLine, DroppedCounts, ServerAnswer
 from assay.console.contract_board import ContractBoard, LockOf
 from assay.console.finding_board import FindingBoard
 from assay.console.performance_board import PerformanceBoard
@@ -24,6 +24,8 @@ MOST_SERVERS: Final = 500
 """Maximal servers; the oldest that has ended is dropped, else the oldest."""
 
 _MOST_NOTES: Final = 20
+
+_SERVER: Final = COLUMNS.index("server")
 
 _PER_TOKEN: Final = 4
 
@@ -170,6 +172,8 @@ class ConsoleState:
             server.totals.restarts = max(server.totals.restarts + 1, min(size(data.get("restarts")), 1 << 31))
         elif item.event == "session":
             self.sessions.take_event(data, server.id, now, self.tick)
+        elif item.event == "streams":
+            self.sessions.take_streams(data, server.id, self.tick)
 
     def _end(self, source: ConsoleSource, now: float) -> None:
         self._hellos.pop(source.key, None)
@@ -228,6 +232,12 @@ class ConsoleState:
     def server(self, ident: int) -> ServerFacts | None:
         """Return a server; None for an unknown one."""
         return self._by_id.get(ident)
+
+    def server_names(self, seqs: Iterable[int]) -> dict[int, str]:
+        """Return the names of the servers of rows, which a record of a file may lack."""
+        found = ((seq, self.store.row(seq)) for seq in seqs)
+        servers = ((seq, self._by_id.get(row[_SERVER])) for seq, row in found if row is not None)
+        return {seq: server.name for seq, server in servers if server is not None}
 
     def server_called(self, name: str) -> ServerFacts | None:
         """Return the newest server with this name."""

@@ -10,7 +10,7 @@ from assay.console.finding_board import action_of
 from assay.console.row_cells import cut, faults, objects_in
 from assay.lock.changes import KINDS, ChangeKind, changes
 from assay.lock.locked import Locked, spelt
-from assay.records.journal.reading import Record
+from assay.records.journal.reading import Record, is_audited
 
 MOST_BYTES: Final = 64 << 20
 """Maximal bytes of all lists. The largest known list of tools has some hundred kilobytes."""
@@ -60,7 +60,10 @@ class ListedEntry(NamedTuple):
     """The definition with sorted keys, for comparisons."""
     why: tuple[str, ...] = ()
     judged: bool = True
-    quarantined: bool = False
+    invalid: bool = False
+    """Whether it is quarantined, or under audit would be."""
+    removed: bool = False
+    """Whether it was removed from the list."""
 
 
 class ServerListing:
@@ -89,14 +92,14 @@ class ServerListing:
             self.entries = {}
             self._bytes, self._left_out = 0, False
         self.time, self.seq = time, seq
-        remarks = _remarks(record)
+        remarks, audited = _remarks(record), is_audited(record)
         for each in page:
             name = each.get(key) if isinstance(each, dict) else None
             if isinstance(name, str):
-                why, judged, quarantined = remarks.get(name, ((), True, False))
+                why, judged, invalid = remarks.get(name, ((), True, False))
                 if _is_deep(each):
                     each, why = {key: name}, (*why, _TOO_DEEP)  # noqa: PLW2901 - what can be shown of it
-                self._add(name, ListedEntry(each, spelt(each), why, judged, quarantined))
+                self._add(name, ListedEntry(each, spelt(each), why, judged, invalid, invalid and not audited))
 
     def _add(self, name: str, entry: ListedEntry) -> None:
         known = self.entries.get(name)
@@ -143,7 +146,8 @@ class ServerListing:
             "dialect": _dialect(definition),
             "judged": entry.judged,
             "why": list(entry.why),
-            "quarantined": entry.quarantined,
+            "quarantined": entry.removed,
+            "broken": entry.invalid and not entry.removed,
             "tokens": tokens_of(definition),
             "readOnly": isinstance(annotations, dict) and annotations.get("readOnlyHint") is True,
             "definition": definition,
@@ -185,18 +189,18 @@ def _changes(kind: ChangeKind | None, old: dict[str, Any], new: dict[str, Any]) 
 
 
 def _remarks(record: Record) -> dict[str, tuple[tuple[str, ...], bool, bool]]:
-    """Return what the guard has found about each entry: why, whether it is judged, whether it is quarantined."""
+    """Return what the guard has found about each entry: why, whether it is judged, whether enforce removes it."""
     found: dict[str, tuple[tuple[str, ...], bool, bool]] = {}
     for each in faults(record):
         entry = each.get("entry")
         name = entry.get("name") if isinstance(entry, dict) else None
         if isinstance(name, str):
-            why, judged, quarantined = found.get(name, ((), True, False))
+            why, judged, invalid = found.get(name, ((), True, False))
             text = f"{each.get('rule')}: expected {each.get('expected')}, found {each.get('found')}"
             found[name] = (
                 (*why, cut(text) or ""),
                 judged and str(each.get("rule")) not in _UNJUDGED,
-                quarantined or action_of(each) == "quarantine",
+                invalid or action_of(each) == "quarantine",
             )
     for each in objects_in(record["error"], "quarantined"):
         name = each.get("name")

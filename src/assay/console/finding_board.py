@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from assay.console.console_rows import FindingLine, RuleText, TrendCounts
 from assay.console.row_cells import cut, faults
-from assay.records.journal.reading import Record
+from assay.records.journal.reading import Record, is_audited
 from assay.rules import RULES
 
 MOST_GROUPS: Final = 2_000
@@ -50,13 +50,13 @@ class FindingStats:
     """The findings of one group."""
 
     __slots__ = (
-        "action", "count", "expected", "first", "found", "hint", "id", "key", "last", "party", "quarantined",
+        "action", "broken", "count", "expected", "first", "found", "hint", "id", "key", "last", "party", "quarantined",
         "samples", "stopped", "tick", "trend", "would_stop",
     )  # fmt: skip
 
     def __init__(self, ident: int, key: tuple[int, str, str, str, str, str], time: float) -> None:
         self.id, self.key = ident, key
-        self.count = self.stopped = self.would_stop = self.quarantined = self.tick = 0
+        self.count = self.stopped = self.would_stop = self.quarantined = self.broken = self.tick = 0
         self.first = self.last = time
         self.action = self.expected = self.found = self.hint = self.party = ""
         self.trend = TrendBuckets(time)
@@ -80,6 +80,7 @@ class FindingStats:
             "stopped": self.stopped,
             "wouldStop": self.would_stop,
             "quarantined": self.quarantined,
+            "wouldRemove": self.broken,
             "action": self.action,
             "expected": self.expected,
             "found": self.found,
@@ -107,7 +108,7 @@ class FindingBoard:
         passed = refused and metadata.get("passed") is True
         self.stopped += refused and not passed
         self.would_stop += passed
-        enforced = metadata.get("mode") != "audit"
+        audited = is_audited(record)
         seen: set[int] = set()
         for each in found:
             group = self._group(record, each, server, time)
@@ -124,7 +125,9 @@ class FindingBoard:
             stops = group.action in {"refuse", "drop"}
             group.stopped += refused and not passed and stops
             group.would_stop += passed and stops
-            group.quarantined += group.action == "quarantine" and enforced
+            removes = group.action == "quarantine"
+            group.quarantined += removes and not audited
+            group.broken += removes and audited
 
     def _describe(self, group: FindingStats, fault: dict[str, Any], metadata: dict[str, Any]) -> None:
         group.action = action_of(fault)

@@ -27,7 +27,8 @@ _GRACE: Final = 3.0
 _SETTLED: Final = 10**9
 """Nanoseconds after which another change of a directory has a different time."""
 
-_CHUNK: Final = 1 << 20
+_CHUNK: Final = 256 << 10
+"""Bytes to read at once. All journals are read side by side, in the order of their records."""
 
 _LONGEST_LINE: Final = 32 << 20
 """Maximal bytes of a line, as of a feed."""

@@ -36,6 +36,8 @@ def message_answer(state: ConsoleState, seq: int) -> MessageAnswer | None:
         return None
     metadata, error = record["metadata"], record["error"] or {}
     sent = _sent(metadata)
+    related = state.store.related(seq)
+    http = _http(record, _exchange(state, seq, related))
     repairs = objects_in(metadata, "repairs")
     quarantined = objects_in(error, "quarantined")
     redacted = metadata.get("redacted") is True
@@ -52,11 +54,12 @@ def message_answer(state: ConsoleState, seq: int) -> MessageAnswer | None:
         "more": error["more"] if isinstance(error.get("more"), int) else 0,
         "error": shown if any(value is not None for value in shown.values()) else None,
         "quarantined": quarantined,
+        "removed": bool(quarantined) and not is_audited(record),
         "repairs": repairs,
-        "http": _http(record),
+        "http": http,
         "redacted": redacted,
-        "notes": list(_notes(record, repairs)),
-        "related": state.store.related(seq),
+        "notes": list(_notes(record, repairs, http)),
+        "related": related,
         "record": {**record, "metadata": {name: each for name, each in metadata.items() if name not in _PAYLOAD}},
     }
 
@@ -205,19 +208,36 @@ def _branch(state: ConsoleState, record: Record, fault: dict[str, Any], server: 
     return found if found is not None and len(orjson.dumps(found)) <= _LARGEST_BRANCH else None
 
 
-def _http(record: Record) -> HttpPart | None:
+def _http(record: Record, related: list[Record]) -> HttpPart | None:
+    """Return the HTTP exchange of a message: the request has method and headers, its answer the status."""
     if record["transport"] != "http":
         return None
-    status = (record["error"] or {}).get("httpStatus")
-    headers = record["metadata"].get("headers")
+    parts = [_carried(each) for each in (record, *related)]
+    asked: dict[str, Any] = next((each for each in parts if "headers" in each), {})
+    status = next((each["status"] for each in parts if isinstance(each.get("status"), int)), None)
+    sent = (record["error"] or {}).get("httpStatus")
+    method, headers = asked.get("method"), asked.get("headers")
     return {
         "route": record["route"],
+        "method": method if isinstance(method, str) else None,
         "headers": headers if isinstance(headers, dict) else None,
-        "status": status if isinstance(status, int) else None,
+        "status": status if status is not None else sent if isinstance(sent, int) else None,
     }
 
 
-def _notes(record: Record, repairs: list[dict[str, Any]]) -> Iterator[str]:
+def _carried(record: Record) -> dict[str, Any]:
+    found = record["metadata"].get("http")
+    return found if isinstance(found, dict) else {}
+
+
+def _exchange(state: ConsoleState, seq: int, related: list[int]) -> list[Record]:
+    """Return the other records of the exchange that may have parts of its HTTP request: the first and the last."""
+    others = dict.fromkeys(each for each in (*related[:1], *related[-1:]) if each != seq)
+    found = [state.store.record(each) for each in others]
+    return [each for each in found if each is not None]
+
+
+def _notes(record: Record, repairs: list[dict[str, Any]], http: HttpPart | None) -> Iterator[str]:
     metadata = record["metadata"]
     if metadata.get("redacted") is True:
         yield "secrets were masked in the guard, before the message was recorded"
@@ -228,7 +248,7 @@ def _notes(record: Record, repairs: list[dict[str, Any]]) -> Iterator[str]:
         yield f"the verdict is the one that the guard recorded: {metadata['lacks']}"
     if isinstance(metadata.get("repeated"), int):
         yield f"the record stands for {metadata['repeated']:,} messages; it has the last of them"
-    if record["transport"] == "http" and "headers" not in metadata:
+    if http is not None and http["headers"] is None:
         yield "the headers of the HTTP request are not recorded"
 
 

@@ -28,8 +28,8 @@ _ANSWERS: Final = frozenset({"result", "error", "missing"})
 _PROGRESS: Final = "notifications/progress"
 _CANCELLED: Final = "notifications/cancelled"
 
-_ORDER: Final = ("repaired", "quarantined", "refused", "failed", "reported", "ok", "stopped", "passed")
-"""Which verdict word of a message is shown, if no other rule applies."""
+_ORDER: Final = ("passed", "broken", "repaired", "quarantined", "refused", "failed", "reported", "ok", "stopped")
+"""Which verdict word of a message is shown: what became of it first."""
 
 _Value = TypeVar("_Value")
 
@@ -57,12 +57,7 @@ def shown_verdicts(record: Record) -> list[str]:
     if record["status"] == "ok" and not record["metadata"].get("repairs"):
         return ["ok"]
     found = verdicts_of(record)
-    if "passed" in found:
-        first = "passed"
-    elif "quarantined" in found and record["metadata"].get("mode") == "audit":
-        first = "reported"
-    else:
-        first = next((each for each in _ORDER if each in found), "reported")
+    first = next((each for each in _ORDER if each in found), "reported")
     return [first, *sorted(found - {first})]
 
 

@@ -14,6 +14,9 @@ _MOST_OPEN: Final = 200
 
 _MOST_CAPABILITIES: Final = 50
 
+_MOST_STREAMS: Final = 1_000_000
+"""Streams of a session at most, whatever a feed claims."""
+
 _ANSWERS: Final = frozenset({"result", "error", "missing"})
 
 
@@ -21,14 +24,17 @@ class SessionFacts:
     """What is known of one session."""
 
     __slots__ = (
-        "client", "findings", "first", "id", "last", "messages", "open", "restarts", "revision", "server", "session",
-        "state", "tasks", "tick", "why",
+        "client", "findings", "first", "id", "last", "messages", "open", "principal", "restarts", "revision", "server",
+        "session", "state", "streams", "tasks", "tick", "why",
     )  # fmt: skip
 
     def __init__(self, ident: int, server: int, session: str, time: float) -> None:
         self.id, self.server, self.session = ident, server, session
         self.state, self.why, self.revision = "open", "", ""
         self.client: dict[str, Any] = {}
+        self.principal = ""
+        self.streams: int | None = None
+        """Open streams, if its guard says so."""
         self.messages = self.findings = self.tasks = self.restarts = self.tick = 0
         self.open: dict[str, int] = {}
         """The rows of open requests, by their id in the journal."""
@@ -46,6 +52,7 @@ class SessionFacts:
         revision = metadata.get("revision")
         if isinstance(revision, str):
             self.revision = cut(revision) or ""
+        self.principal = cut(metadata.get("principal")) or self.principal
         restarts = metadata.get("restarts")
         if isinstance(restarts, int):
             self.restarts = restarts
@@ -59,6 +66,16 @@ class SessionFacts:
         elif kind in _ANSWERS:
             self.open.pop(record["requestId"], None)
             self.tasks += _begins_task(record)
+
+    def take_streams(self, count: Any) -> None:
+        """Take the number of open streams; an open session of a guard over HTTP has one."""
+        if isinstance(count, int) and self.state == "open":
+            self.streams = min(max(0, count), _MOST_STREAMS)
+
+    def close(self) -> None:
+        """The session has ended: nothing in it is open."""
+        self.open.clear()
+        self.streams = None if self.streams is None else 0
 
     def _introduce(self, record: Record) -> None:
         """Take the client's own name, if the message is recorded."""
@@ -83,11 +100,13 @@ class SessionFacts:
             "state": self.state,
             "why": self.why,
             "client": self.client,
+            "principal": self.principal or None,
             "revision": self.revision,
             "messages": self.messages,
             "findings": self.findings,
             "open": len(self.open),
             "openIds": list(self.open.values())[-20:],
+            "streams": self.streams,
             "tasks": self.tasks,
             "restarts": self.restarts,
             "first": self.first,
@@ -121,41 +140,53 @@ class SessionBoard:
     """All sessions."""
 
     def __init__(self) -> None:
-        self._sessions: dict[tuple[int, str], SessionFacts] = {}
+        self._sessions: dict[tuple[int, str, str], SessionFacts] = {}
+        """By server, session, and the principal of requests without a session."""
         self._count = 0
 
     def take(self, record: Record, seq: int, time: float, server: int, tick: int) -> None:
         """Count *record*."""
-        found = self._session(server, cut(record["metadata"].get("session")) or "", time)
+        metadata = record["metadata"]
+        session = cut(metadata.get("session")) or ""
+        principal = "" if session else cut(metadata.get("principal")) or ""
+        found = self._session((server, session, principal), time)
         found.tick = tick
         found.take(record, seq, time)
 
     def take_event(self, data: dict[str, Any], server: int, time: float, tick: int) -> None:
         """Take what a guard says about a session."""
-        found = self._session(server, cut(data.get("session")) or "", time)
+        found = self._session((server, cut(data.get("session")) or "", ""), time)
         found.tick = tick
         closed = data.get("state") == "closed"
         found.state, found.why = ("closed" if closed else "open"), cut(data.get("why")) or ""
         if closed:
-            found.open.clear()
+            found.close()
+        found.take_streams(data.get("streams"))
         found.client = client_of(data.get("client")) or found.client
+        found.principal = cut(data.get("principal")) or found.principal
         found.revision = cut(data.get("revision")) or found.revision
+
+    def take_streams(self, data: dict[str, Any], server: int, tick: int) -> None:
+        """Take the number of open streams of a session."""
+        found = self._sessions.get((server, cut(data.get("session")) or "", ""))
+        if found is not None:
+            found.tick = tick
+            found.take_streams(data.get("count"))
 
     def end(self, server: int, tick: int) -> None:
         """The guard of *server* has ended, and all of its sessions."""
         for found in self._sessions.values():
             if found.server == server and found.state == "open":
                 found.state, found.tick = "closed", tick
-                found.open.clear()
+                found.close()
 
-    def _session(self, server: int, session: str, time: float) -> SessionFacts:
-        key = (server, session)
+    def _session(self, key: tuple[int, str, str], time: float) -> SessionFacts:
         found = self._sessions.get(key)
         if found is None:
             if len(self._sessions) >= MOST_SESSIONS:
                 del self._sessions[min(self._sessions, key=lambda each: self._sessions[each].last)]
             self._count += 1
-            found = self._sessions[key] = SessionFacts(self._count, server, session, time)
+            found = self._sessions[key] = SessionFacts(self._count, key[0], key[1], time)
         return found
 
     def changed(self, tick: int) -> list[SessionLine]:

@@ -38,6 +38,7 @@ from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import GuardedSession
 from assay.guard.shared_server import SharedServer
+from assay.records.journal.http_notes import HttpNotes
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake, is_known
 
@@ -225,7 +226,8 @@ class ChildBackend:
     ) -> None:
         """Answer the request that opens *session*, which is dropped if the server does not accept it."""
         client.http_session = session
-        client.session.name = session.ident
+        client.session.rename(session.ident)
+        session.note_streams = client.session.note_streams
         try:
             await self._carry_on(self._ask(client, request, opens=True), receive, send)
         finally:
@@ -256,12 +258,31 @@ class ChildBackend:
         if not client.server.has_room(len(request.frame)):
             return _overloaded(request)
         patient = not opens or is_patient(head.revision, in_session=False)
-        found = client.ask(request.frame, as_json=head.as_json, as_stream=head.as_stream, patient=patient)
+        if self._factory.http is None:
+            found = client.ask(request.frame, as_json=head.as_json, as_stream=head.as_stream, patient=patient)
+        else:
+            found = self._ask_noted(client, request, self._factory.http, patient=patient)
         if isinstance(found, WholeResponse):
             return _whole(request, found)
         if self._alarm is None:
             self._arm()
         return SessionAnswer(self._port, head, found, client, self._sessions.touch, opens=opens)
+
+    def _ask_noted(
+        self, client: HttpClient, request: HttpRequest, notes: HttpNotes, *, patient: bool
+    ) -> ResponseStream | WholeResponse:
+        """Return the response to a message in a session, whose HTTP request is recorded."""
+        head, status = request.head, None
+        note = notes.begin(head.method, head.headers)
+        try:
+            found = client.ask(request.frame, as_json=head.as_json, as_stream=head.as_stream, patient=patient)
+            status = found.status if isinstance(found, WholeResponse) else None
+        finally:
+            notes.end(status)
+        if status is None:
+            # In a session an answer of the server always has this status.
+            note.status = 200
+        return found
 
     async def _listen(
         self, session: HttpSession[HttpClient], request: HttpRequest, receive: Receive, send: Send
@@ -296,7 +317,8 @@ class ChildBackend:
     def _ask_stateless(self, request: HttpRequest) -> AwaitedResponse | HttpReply:
         if not self._stateless.child.has_room(len(request.frame)):
             return _overloaded(request)
-        found = self._stateless.ask(request)
+        notes = self._factory.http
+        found = self._stateless.ask(request) if notes is None else self._stateless.ask_noted(request, notes)
         return _whole(request, found) if isinstance(found, WholeResponse) else found
 
     # ── children ─────────────────────────────────────────────────────────────────────────────────────────────────────

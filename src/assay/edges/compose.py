@@ -24,12 +24,14 @@ from assay.edges.server_index import index, live_state, row
 from assay.edges.upstream_errors import shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_backend import UrlBackend
+from assay.guard.connection_name import ANONYMOUS
 from assay.guard.factory import SessionFactory
 from assay.guard.greeting import hello
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.lock.locked import Locked
+from assay.records.journal.http_notes import HttpNotes
 from assay.records.live.live_feed import LiveFeed
 from assay.records.live.live_server import LiveServer
 from assay.records.live.unwritten import unwritten_journal
@@ -94,11 +96,13 @@ class Composition(NamedTuple):
         """Return the factory for the server at *route*, and the directory for last messages of broken sessions."""
         locked = self.locked(command, url, self.entry)
         kept = self.keep(self.name, route)
-        records = Sinks(self._recorder(route, kept).sinks)
+        http = HttpNotes(route) if self.settings.journal.payloads else None
+        records = Sinks(self._recorder(route, kept, http).sinks)
         live = None if self.live is None else self.live.at(route)
         if live is not None:
             unwritten = partial(unwritten_journal, self.settings, self.terms, self.name)
-            live.begin(records, kept.records.journal, unwritten, transport="http", locked=locked is not None)
+            held = locked is not None
+            live.begin(records, kept.records.journal, unwritten, transport="http", locked=held, http=http)
         made = SessionFactory(
             self.terms,
             records,
@@ -107,14 +111,15 @@ class Composition(NamedTuple):
             recording=self.recording,
             server=self.name,
             opened=live.opened if live is not None else None,
+            http=http,
         )
         return made, kept.flights
 
-    def _recorder(self, route: str, kept: Kept) -> Recorder:
+    def _recorder(self, route: str, kept: Kept, http: HttpNotes | None) -> Recorder:
         """Return the recorder of the server at *route*."""
         records = kept.records._replace(metrics=self.metrics)
         self.tended.append(Recorder("http", route, records).flush)
-        return Recorder("http", route, records, holding=True)
+        return Recorder("http", route, records, holding=True, http=http)
 
     def announce(self, route: str, name: str, *, command: Sequence[str] = (), url: str = "") -> LiveServer | None:
         """Add a server to the live feed, if there is one, before its backend is made."""
@@ -325,7 +330,7 @@ def run(
     # Before clients can connect: a request must not wait for a file.
     for revision in (*REVISIONS, *DRAFTS):
         protocol_schema(revision)
-    door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier), say)
+    door = Door(place.safety, gate, Principal(ANONYMOUS, settings.tiers.tier), say)
     front = Front(
         backends,
         door,

@@ -14,13 +14,14 @@ from assay.base.verdict import Exchange, Verdict
 from assay.core import render
 from assay.core.conversation import Facts
 from assay.core.party_state import Id
-from assay.edges.http.heads import visible
+from assay.edges.http.heads import RequestHead, visible
 from assay.edges.http.replies import error_body, refusal, status_of
 from assay.edges.upstream_errors import addressed, explained
 from assay.edges.url_sessions import LONGEST_ID, REMEMBERED, Stream, UrlSession
 from assay.guard.deliveries import Loss
 from assay.ladder import syntax
 from assay.ladder.events import PING, Event, event
+from assay.records.journal.http_notes import HttpNote, HttpNotes
 
 _FIRST: Final = frozenset({"initialize", "server/discover"})
 
@@ -55,6 +56,7 @@ class JudgedExchange:
         "_enforcing",
         "asked",
         "back",
+        "note",
         "patient",
         "response",
         "resumed",
@@ -69,6 +71,8 @@ class JudgedExchange:
         self.talk = talk
         self.patient = patient
         """Whether the client treats any status but 200 as a broken connection."""
+        self.note: HttpNote | None = None
+        """The HTTP request, if it is recorded."""
         self.stream = Stream()
         self.resumed = False
         """Whether the client resumes a stream: only then may a judged event come again."""
@@ -108,6 +112,14 @@ class JudgedExchange:
             self.to_server = outcome.to_server[0].frame
             self._beside = answer
             self.stream = Stream(outcome.opened)
+
+    def hear_noted(self, frame: bytes, facts: Facts, notes: HttpNotes, head: RequestHead) -> None:
+        """Judge the client's message, as `hear` does, whose HTTP request is recorded."""
+        self.note = notes.begin(head.method, head.headers)
+        try:
+            self.hear(frame, facts)
+        finally:
+            notes.end(self.response.status if self.response is not None else None)
 
     def narrow(self, spoken: Collection[str]) -> None:
         """

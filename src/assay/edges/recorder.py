@@ -18,6 +18,7 @@ from assay.records.traceparent import traceparent_of
 if TYPE_CHECKING:
     from assay.assets.asset_server import AssetTurn, Settled
     from assay.records.journal import Journal
+    from assay.records.journal.http_notes import HttpNotes
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
 
@@ -58,14 +59,26 @@ class Recorder:
         "sinks",
     )
 
-    def __init__(self, transport: str, route: str, records: Records = NOWHERE, *, holding: bool = False) -> None:
-        """With *holding*, lines are held until `flush`, which is called before several responses are sent together."""
+    def __init__(
+        self,
+        transport: str,
+        route: str,
+        records: Records = NOWHERE,
+        *,
+        holding: bool = False,
+        http: "HttpNotes | None" = None,
+    ) -> None:
+        """
+        With *holding*, lines are held until `flush`, which is called before several responses are sent together.
+
+        *http* has the HTTP request that is judged, for records with payloads.
+        """
         self._transport = transport
         self._route = route
         self._journal, self._metrics, self._telemetry = records
         self._holding = holding
         journal, metrics, telemetry = records
-        self._lines = JournalSink(journal, transport, route, metrics) if journal is not None else None
+        self._lines = JournalSink(journal, transport, route, metrics, http) if journal is not None else None
         self._templates = journal.templates(transport, route) if journal is not None else None
         self._held: list[bytes] = self._lines.held if self._lines is not None else []
         sinks: list[Sink] = [] if self._lines is None else [self._lines]

@@ -6,6 +6,7 @@ Nothing here waits.
 
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Final
 
 from assay.base.message import params_of, versions_of
@@ -26,6 +27,7 @@ from assay.edges.client_http import (
 from assay.edges.http.replies import HttpReply, status_in
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.edges.server_child import SharedChild, UnavailableError
+from assay.guard.connection_name import ANONYMOUS, ConnectionName
 from assay.guard.deadlines import ENDLESS
 from assay.guard.deliveries import ClientTraits, Delivery, Loss, Outcome, ServerTraits
 from assay.guard.factory import ContractScope, SessionFactory
@@ -33,12 +35,18 @@ from assay.guard.id_map import key_of
 from assay.guard.internal_errors import contained, log_once
 from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession
+from assay.records.journal.http_notes import HttpNotes
 from assay.spec.revisions import LATEST
 
 _CLIENT: Final = ClientTraits("http")
 _SERVER: Final = ServerTraits("child", shared=True)
 _FROM_CLIENT: Final = Party.CLIENT
 _FROM_SERVER: Final = Party.SERVER
+
+
+@lru_cache(maxsize=1024)
+def _name_of(principal: str) -> ConnectionName:
+    return ConnectionName("", principal)
 
 
 class NoResponse(ResponseStream):
@@ -188,6 +196,10 @@ class StatelessRequest(AwaitedResponse):
                 return HttpReply(status, whole, () if b"origin" not in self.head.headers else self.headers)
         return None if self.response.as_stream else HttpReply(202, b"", self.headers)
 
+    def status_with(self, answer: bytes) -> int:
+        """Return the status of the response if it has this *answer*."""
+        return 200 if self.response.begun else status_in(answer)
+
     def finish(self) -> None:
         """The response was written, or the client has gone, which cancels the request."""
         if not self.response.ended:
@@ -241,6 +253,9 @@ class StatelessRequests:
         """Return the response to one message, or the request that waits for the child."""
         head = request.head
         session = self._factory.borrow(self._scope, _CLIENT, _SERVER, LATEST)
+        if request.principal != ANONYMOUS:
+            # All principals share the sessions of this child, one request after another.
+            session.name = _name_of(request.principal)
         asking = StatelessRequest(session, self, request)
         facts = Facts("http", head.revision, head.headers, served=True, spoken=self._scope.known)
         verdict = session.judge(_FROM_CLIENT, request.frame, facts)
@@ -258,6 +273,20 @@ class StatelessRequests:
             # Anything else is an answer; but in this era no server asks its clients.
             return ACCEPTED
         return self._forward(asking, verdict, frame)
+
+    def ask_noted(self, request: HttpRequest, notes: HttpNotes) -> StatelessRequest | WholeResponse:
+        """Return the response to one message, as `ask` does, whose HTTP request is recorded."""
+        note = notes.begin(request.method, request.headers)
+        status = None
+        try:
+            found = self.ask(request)
+            if isinstance(found, WholeResponse):
+                status = found.status
+            else:
+                note.status_of = found.status_with
+        finally:
+            notes.end(status)
+        return found
 
     def _forward(self, asking: StatelessRequest, verdict: Verdict, frame: bytes) -> StatelessRequest:
         """Send a request to the child."""
@@ -296,7 +325,7 @@ class StatelessRequests:
                 self.child.start()
                 self.child.send(asking, frame)
             return
-        if asking.owner == "anonymous":
+        if asking.owner == ANONYMOUS:
             return
         ident = params_of(verdict.value).get("requestId")
         found = [each for each in self.open if each.owner == asking.owner and each.ident == ident]

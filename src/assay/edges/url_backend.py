@@ -277,7 +277,11 @@ class UrlBackend:
         patient = is_patient(head.revision, in_session=head.session is not None)
         turn = JudgedExchange(talk, patient=patient, enforcing=self.factory.enforcing)
         if request.method == "POST":
-            turn.hear(request.frame, _IN_SESSION if head.session else Facts("http", head.revision, request.headers))
+            facts = _IN_SESSION if head.session else Facts("http", head.revision, request.headers)
+            if self.factory.http is None:
+                turn.hear(request.frame, facts)
+            else:
+                turn.hear_noted(request.frame, facts, self.factory.http, head)
             if self.spoken is not None:
                 turn.narrow(self.spoken)
         elif request.method == "GET":

@@ -138,6 +138,8 @@ class UrlExchange:
         self._pause()
         self._proxy.reached()
         head = answered.head
+        if self._turn.note is not None:
+            self._turn.note.status = head.status
         redirects = 300 <= head.status < 400
         if redirects:
             self._proxy.redirected(head.location)
@@ -327,6 +329,19 @@ class UrlExchange:
         self._factory.records.commit()
 
     async def _stream(self, answered: Answered) -> None:
+        """Judge and send a stream; a session counts it."""
+        talk = self._turn.talk.origin or self._turn.talk
+        note = talk.session.note_streams if talk.ident is not None else None
+        if note is None:
+            await self._events(answered)
+            return
+        note(1)
+        try:
+            await self._events(answered)
+        finally:
+            note(-1)
+
+    async def _events(self, answered: Answered) -> None:
         turn = self._turn
         reader = Reader(self._factory.frame_bytes)
         await self._start(answered)

@@ -279,7 +279,7 @@ class UrlSessions:
             return
         if talk.ident is None:
             talk.ident = ident
-            talk.session.name = ident.decode("latin-1")
+            talk.session.rename(ident.decode("latin-1"))
         before = self._sessions.get((ident, talk.who))
         if before is talk:
             return

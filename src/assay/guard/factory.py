@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.guard.summary import GuardSummary
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
+    from assay.records.journal.http_notes import HttpNotes
     from assay.records.recording.recording_file import Recording
 
 MOST_SPARE: Final = 64
@@ -39,7 +40,7 @@ class ContractScope:
 class SessionFactory:
     """How the sessions of one server are guarded."""
 
-    __slots__ = ("_clock", "_judge", "_locked", "_opened", "_recording", "_terms", "_watch", "records")
+    __slots__ = ("_clock", "_judge", "_locked", "_opened", "_recording", "_terms", "_watch", "http", "records")
 
     def __init__(
         self,
@@ -52,13 +53,16 @@ class SessionFactory:
         server: str = "",
         clock: Callable[[], float] | None = None,
         opened: Callable[[GuardedSession], None] | None = None,
+        http: "HttpNotes | None" = None,
     ) -> None:
         """
         *records* are the sinks that all sessions share; each has a summary of its own beside them, after *watch*.
 
         *locked* is the server's entry in the lock, if it has one. With *recording* every message is written to that,
-        under the name of the *server*. *opened* gets each new session.
+        under the name of the *server*. *opened* gets each new session. *http* gets each request of clients over HTTP.
         """
+        self.http = http
+        """Where an edge notes the HTTP request that it judges; None if records do not have it."""
         self._opened = opened
         self._recording = recording
         self._judge: Callable[..., Conversation] = Conversation if recording is None else recording.judge(server)

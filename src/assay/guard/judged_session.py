@@ -13,6 +13,7 @@ from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.backlog import Backlog
 from assay.guard.client_identity import ClientIdentity, identity_of
+from assay.guard.connection_name import connection_name
 from assay.guard.deadlines import ENDLESS, Deadlines
 from assay.guard.deliveries import EMPTY, ClientTraits, Failed, Loss, Outcome, ServerTraits, State, joined
 from assay.guard.internal_errors import failed, log_once
@@ -61,7 +62,7 @@ class JudgedSession:
         "__weakref__", "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_handshake", "_hear",
         "_phase_due", "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm",
         "client", "conversation", "deadline", "enforcing", "identity", "lost", "memory", "name", "now", "records",
-        "restarts", "server", "watch",
+        "restarts", "server", "streams", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -76,12 +77,12 @@ class JudgedSession:
         backoff: "Backoff | None" = None,
         watch: "GuardSummary | None" = None,
     ) -> None:
-        """*name* is the session's name in the records. Without *backoff* a lost server is not followed by another."""
+        """*name* is the id of the session, "" without one. Without *backoff* no other server follows a lost one."""
         self.conversation = conversation
         self.records = records
         self.client = client
         self.server = server
-        self.name = name
+        self.name = connection_name(name, client.owner)
         self.watch = watch
         """The summary of this session, which is one of the sinks, and keeps its recent messages."""
         self.enforcing = conversation.mode == "enforce"
@@ -93,6 +94,8 @@ class JudgedSession:
         """Settings of the client that the next server did not take: a log level, subscriptions."""
         self.restarts = 0
         """How often another server, or another session of it, took the place of a lost one."""
+        self.streams = 0 if client.transport == "http" else None
+        """Streams of the session that a connection carries; None where there are no streams."""
         self.memory = SessionState() if server.restorable else None
         self.identity: ClientIdentity | None = None
         """What the client has said about itself in `initialize`."""
@@ -112,6 +115,15 @@ class JudgedSession:
         self._restore: SessionRestore | None = None
         self._suspended = False
         self._enter(State.OPEN if conversation.revision is not None else State.NEW)
+
+    def rename(self, session: str) -> None:
+        """Use the id *session* in the records from now on."""
+        self.name = connection_name(session, self.client.owner)
+
+    def note_streams(self, change: int) -> None:
+        """Count streams of the client that have begun or ended."""
+        self.streams = max(0, (self.streams or 0) + change)
+        self.records.event("streams", b"%d" % self.streams, self.name)
 
     @property
     def state(self) -> State:

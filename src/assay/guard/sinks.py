@@ -7,7 +7,7 @@ from typing import Literal
 from assay.base.verdict import Verdict
 from assay.guard.internal_errors import log_once
 
-EventKind = Literal["stray", "restart", "opened", "closed", "listed", "changed"]
+EventKind = Literal["stray", "restart", "opened", "closed", "listed", "changed", "streams"]
 
 
 class Sink:
@@ -27,7 +27,8 @@ class Sink:
 
         ``stray``: server output that is not a message. ``restart``: the server was restarted; *data* is how often.
         ``opened``: a handshake is complete. ``closed``: the session has ended; *data* is why. ``listed``: a page of
-        tools; *data* is the message. ``changed``: the server reports that its tools have changed.
+        tools; *data* is the message. ``changed``: the server reports that its tools have changed. ``streams``: the
+        number of open streams of a session over HTTP has changed; *data* is the number.
         """
 
     def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:

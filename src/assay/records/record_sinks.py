@@ -4,13 +4,16 @@ The journal, the metrics and the traces as sinks of judged messages.
 A sink gets a message before it is sent; `JournalSink.commit` writes the held lines.
 """
 
+from functools import partial
 from math import inf
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Final
 
 from assay.base.verdict import Verdict
+from assay.guard.connection_name import session_in
 from assay.guard.internal_errors import log_once
 from assay.guard.sinks import EventKind, Sink
+from assay.records.journal.http_notes import HttpNote, HttpNotes, carried
 from assay.records.journal.record_ids import FRESH, Moment
 from assay.records.journal.repeats import GARBAGE
 from assay.records.traceparent import traceparent_of
@@ -31,10 +34,18 @@ MOST_HELD: Final = 1000
 class JournalSink(Sink):
     """Lines for the journal of one edge, held back until `commit`."""
 
-    __slots__ = ("_due", "_failures", "_journal", "_metrics", "_route", "_templates", "_transport", "held")
+    __slots__ = ("_due", "_failures", "_http", "_journal", "_metrics", "_route", "_templates", "_transport", "held")
 
-    def __init__(self, journal: "Journal", transport: str, route: str, metrics: "Metrics | None" = None) -> None:
-        """*metrics* count the records that could not be written."""
+    def __init__(
+        self,
+        journal: "Journal",
+        transport: str,
+        route: str,
+        metrics: "Metrics | None" = None,
+        http: HttpNotes | None = None,
+    ) -> None:
+        """*metrics* count the records that could not be written; *http* has the request that is judged."""
+        self._http = http if journal.payloads else None
         self._journal = journal
         self._transport, self._route = transport, route
         self._metrics = metrics
@@ -58,6 +69,12 @@ class JournalSink(Sink):
 
     def found(self, verdict: Verdict, now: float, session: str, sent: int, /) -> None:
         """Record a message that has no template, unless it only counts as garbage like the one before."""
+        if self._http is not None and self._http.note is not None:
+            self._http.defer(partial(self._write, verdict, now, session, sent))
+        else:
+            self._write(verdict, now, session, sent)
+
+    def _write(self, verdict: Verdict, now: float, session: str, sent: int, note: HttpNote | None = None) -> None:
         journal = self._journal
         if journal.rows or verdict.kind in GARBAGE:
             counts, ended = journal.repeats(verdict, now, sent, session, self._transport, self._route)
@@ -65,7 +82,7 @@ class JournalSink(Sink):
                 self.held.append(ended)
             if counts:
                 return
-        self.held.append(self._line(verdict, now, session, sent))
+        self.held.append(self._line(verdict, now, session, sent, note))
         if len(self.held) >= MOST_HELD:
             self.commit()
 
@@ -112,7 +129,7 @@ class JournalSink(Sink):
             self._due = perf_counter() + HELD
         return self._due
 
-    def _line(self, verdict: Verdict, now: float, session: str, sent: int) -> bytes:
+    def _line(self, verdict: Verdict, now: float, session: str, sent: int, note: HttpNote | None) -> bytes:
         exchange = verdict.exchange
         answers = exchange is not None and verdict.kind in _ANSWERS
         moment = exchange.moment if answers and exchange is not None else None
@@ -120,6 +137,8 @@ class JournalSink(Sink):
             method = exchange.entry.name if exchange is not None else verdict.method
             trace = traceparent_of(verdict.value)
             moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, now)
+            if note is not None:
+                moment = carried(moment, note)
             if exchange is not None and verdict.kind == "request":
                 exchange.moment = moment
         code = "TIMEOUT" if exchange is not None and exchange.state == "timed-out" and answers else None
@@ -182,7 +201,7 @@ class TraceSink(Sink):
         exchange, telemetry = verdict.exchange, self._telemetry
         now = time_ns()
         if verdict.kind == "request":
-            named = session if self._transport == "http" and session else None
+            named = session_in(session) or None if self._transport == "http" else None
             began_ns = now - int((perf_counter() - began) * 1e9)
             begun = telemetry.begun(verdict, began_ns=began_ns, transport=self._transport, session=named)
             if exchange is not None and verdict.back is None:

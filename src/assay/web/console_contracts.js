@@ -20,10 +20,16 @@ function tag([text, tone]) {
   return element("span", { class: `state tone-${tone}` }, text);
 }
 
+function invalidity(entry) {
+  if (entry.broken) return "Broken, passed; would be removed under enforce: ";
+  return entry.quarantined ? "Quarantined: " : "Not judged: ";
+}
+
 function tagsOf(entry) {
   return [
     entry.quarantined && tag(["quarantined", "error"]),
-    !entry.judged && !entry.quarantined && tag(["not judged", "warning"]),
+    entry.broken && tag(["broken, passed", "error"]),
+    !entry.judged && !entry.quarantined && !entry.broken && tag(["not judged", "warning"]),
     LOCKED[entry.lock] && tag(LOCKED[entry.lock]),
     SINCE[entry.since] && tag(SINCE[entry.since]),
     entry.readOnly && tag(["read-only", "note"]),
@@ -85,7 +91,7 @@ class EntryRow {
         element(
           "div",
           { class: "banner tone-warning" },
-          element("strong", null, entry.quarantined ? "Quarantined: " : "Not judged: "),
+          element("strong", null, invalidity(entry)),
           element("ul", null, ...entry.why.map((each) => element("li", null, each))),
         ),
       changes.length > 0 && [element("h4", null, "Changes"), element("ul", { class: "changes" }, ...changes)],

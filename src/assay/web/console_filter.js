@@ -23,9 +23,10 @@ export const FILTER_KEYS = [
   ["dir:", "the sender: client or server"],
   ["status:", "ok, error, or open for a request without an answer"],
   ["rule:", "a rule, or the beginning of its name: rule:contract, rule:input"],
-  ["verdict:", "ok, reported, repaired, quarantined, failed, passed, refused, stopped"],
+  ["verdict:", "ok, reported, repaired, quarantined, broken, failed, passed, refused, stopped"],
   ["server:", "the name of the server"],
   ["session:", "the session"],
+  ["principal:", "the authenticated client"],
   ["at:", "the place of a finding"],
   ["kind:", "request, notification, result, error, missing, …"],
 ];
@@ -127,7 +128,7 @@ function isOk(word) {
   return word.key === "verdict" && word.value === "ok";
 }
 
-const SHOWN_FIRST = ["refused", "passed", "quarantined", "repaired", "reported", "failed", "ok"];
+const SHOWN_FIRST = ["refused", "passed", "quarantined", "broken", "repaired", "reported", "failed", "ok"];
 
 /** Return the word to show for a line: the worst of its request and its answer. */
 export function lineVerdict(rows, seq, answer) {

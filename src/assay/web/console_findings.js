@@ -43,6 +43,12 @@ function outcome(group) {
         `${number(group.wouldStop)} would be stopped`,
       ),
     group.quarantined > 0 && element("span", { class: "state tone-error" }, `${number(group.quarantined)} quarantined`),
+    group.wouldRemove > 0 &&
+      element(
+        "span",
+        { class: "state tone-warning", title: "broken, passed: forwarded under audit; enforce would remove it" },
+        `${number(group.wouldRemove)} would be removed`,
+      ),
   ].filter(Boolean);
   return parts.length > 0 ? parts : [element("span", { class: "state tone-note" }, "reported")];
 }

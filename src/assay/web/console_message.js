@@ -142,8 +142,9 @@ function httpView(http) {
     null,
     element("h2", null, "HTTP exchange"),
     facts([
+      ["Method", http.method],
       ["Route", http.route && code(http.route)],
-      ["Status of the guard", http.status === null ? null : String(http.status)],
+      ["Status", http.status === null ? null : String(http.status)],
     ]),
     headers.length > 0 &&
       element(
@@ -317,7 +318,7 @@ export class MessageScreen {
       element(
         "li",
         null,
-        "Quarantined: ",
+        answer.removed ? "Quarantined: " : "Broken, passed (would be removed under enforce): ",
         code(each.name ?? each.at ?? ""),
         each.rule ? [" by ", code(each.rule)] : null,
         each.found ? `: ${each.found}` : "",

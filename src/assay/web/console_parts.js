@@ -9,6 +9,7 @@ const VERDICTS = {
   reported: ["!", "reported and forwarded", "warning"],
   repaired: ["↻", "repaired and forwarded", "warning"],
   quarantined: ["⊘", "entries quarantined", "error"],
+  broken: ["!", "broken, passed: entries forwarded under audit; enforce would remove them", "error"],
   failed: ["✗", "valid, and reports a failure", "note"],
   passed: ["!", "forwarded under audit; enforce would stop it", "error"],
   refused: ["✗", "stopped by a rule", "error"],

@@ -19,6 +19,7 @@ const COLUMNS = [
   ["Messages", { number: true }],
   ["Findings", { number: true }],
   ["Open requests", { number: true }],
+  ["Streams", { number: true }],
   ["Tasks", { number: true }],
   ["Restarts", { number: true }],
   ["Lasted", { number: true }],
@@ -30,6 +31,7 @@ function clientCell(session, store) {
   const words = [
     `server:${quoted(store.serverName(session.server))}`,
     session.session && `session:${quoted(session.session)}`,
+    !session.session && session.principal && `principal:${quoted(session.principal)}`,
   ]
     .filter(Boolean)
     .join(" ");
@@ -38,6 +40,7 @@ function clientCell(session, store) {
     { class: "tool" },
     element("a", { class: "tool-name", "data-row": true, href: routeTo("stream", null, { filter: words }) }, name),
     session.session && element("code", { class: "label-text" }, session.session),
+    session.principal && element("span", { class: "quiet-text" }, session.principal),
   );
 }
 
@@ -116,6 +119,7 @@ export class SessionsScreen {
       number(session.messages),
       amount(session.findings),
       openCell(session),
+      session.streams === null || session.streams === undefined ? "–" : amount(session.streams),
       amount(session.tasks),
       amount(session.restarts),
       element(

@@ -16,7 +16,10 @@ from assay.core.quarantined_names import counted
 from assay.records.live.live_totals import LiveFinding
 
 STATE_STYLES: Final = {"running": "green", "failed": "bold red", "ended": "dim", "idle": "dim"}
-STATUS_STYLES: Final = {"refused": "red", "failed": "red", "passed": "yellow", "reported": "yellow"}
+STATUS_STYLES: Final = {"refused": "red", "failed": "red", "passed": "yellow", "reported": "yellow"} | {
+    "quarantined": "red",
+    "broken": "yellow",
+}
 
 
 class TopColumn(NamedTuple):

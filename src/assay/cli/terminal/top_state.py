@@ -124,9 +124,13 @@ class TopState:
         if self.paused:
             return
         totals = self._totals
-        wanted = (each for each in reversed(totals.recent) if self.filter.wants(each.record))
+        wanted = (each for each in reversed(totals.recent) if self._wants(each))
         rows = tuple(server_row(one, now) for one in totals.rows(now))
         self.picture = Picture(rows, tuple(wanted), totals.dropped)
+
+    def _wants(self, finding: LiveFinding) -> bool:
+        record = finding.record
+        return self.filter.wants(record, server=finding.server, is_open=record["requestId"] in self._totals.open)
 
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -22,11 +22,16 @@ REPLAYED_BY_ALL: Final = 64 << 20
 S = TypeVar("S")
 
 
+def _ignored(_: int) -> None:
+    pass
+
+
 class HttpSession(Generic[S]):
     """One client's conversation, from `initialize` on."""
 
     __slots__ = (
-        "_bytes", "_count", "_events", "_streams", "ended", "ident", "open_streams", "principal", "server", "used",
+        "_bytes", "_count", "_events", "_streams", "ended", "ident", "note_streams", "open_streams", "principal",
+        "server", "used",
     )  # fmt: skip
 
     def __init__(self, ident: str, principal: str, server: S, now: float, count: Callable[[int], None]) -> None:
@@ -38,6 +43,8 @@ class HttpSession(Generic[S]):
         self.ended = False
         self.open_streams: set[Callable[[], None]] = set()
         """The futures that end the open streams."""
+        self.note_streams: Callable[[int], None] = _ignored
+        """Gets the change of the number of streams that a connection carries."""
         self._events: deque[tuple[int, int, bytes]] = deque()
         self._bytes = 0
         self._count = count

@@ -12,6 +12,8 @@ from assay.records.journal.reading import JournalEntry, Record
 
 _MAY_DIFFER: Final = frozenset({"ts", "durationMs", "requestId", "traceId", "spanId"})
 _OF_A_TRANSPORT: Final = frozenset({"transport", "route"})
+_OF_HTTP: Final = ("metadata.http.", "metadata.principal")
+"""The beginnings of fields that only messages over HTTP have."""
 
 _MOST_ALIGNED: Final = 2_000
 """Maximal lines to align: the time grows with their square. Longer journals are compared line by line."""
@@ -66,7 +68,11 @@ class _Comparable:
         # Every record repeats the mode of its run. Its effects are in `passed` and the bytes sent.
         found.pop("metadata.mode", None)
         session = found.pop("metadata.session", None)
-        if session is not None and not self._across:
+        # The header has the session once more.
+        found.pop("metadata.http.headers.Mcp-Session-Id", None)
+        if self._across:
+            return {name: value for name, value in found.items() if not name.startswith(_OF_HTTP)}
+        if session is not None:
             # Session names are random: they are matched by their order.
             found["metadata.session"] = self._sessions.setdefault(str(session), len(self._sessions) + 1)
         return found

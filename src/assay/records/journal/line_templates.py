@@ -180,7 +180,8 @@ class LineTemplates:
     def _named(self, session: str) -> bytes:
         if len(self._sessions) >= _MOST_KEPT:
             self._sessions.clear()
-        self._sessions[session] = name = f',"session":"{self._run.session_name(session)}"'.encode()
+        members = self._run.connection(session).items()
+        self._sessions[session] = name = "".join(f',"{member}":{_json(value)}' for member, value in members).encode()
         return name
 
 

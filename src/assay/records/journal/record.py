@@ -12,6 +12,8 @@ import orjson
 from assay.base import large_frames
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Party, Verdict
+from assay.guard.connection_name import principal_in, session_in
+from assay.records.journal.http_notes import HttpMoment
 from assay.records.journal.record_ids import Moment
 from assay.rules import RULES
 
@@ -30,6 +32,12 @@ ID_LENGTH: Final = 64
 NAME_LENGTH: Final = 100
 """Maximal characters of a method or a tool: peers choose the names, which may have a megabyte."""
 
+PRINCIPAL_LENGTH: Final = 256
+"""Maximal characters of a principal, as in a token."""
+
+_MOST_PRINCIPALS: Final = 1024
+"""Principals whose redacted names are remembered."""
+
 ROUTE_LENGTH: Final = 200
 _TEXT_LENGTH: Final = 200
 
@@ -47,6 +55,7 @@ class RunIdentity:
     """The common parts of all records of a run."""
 
     __slots__ = (
+        "_principals",
         "_redactor",
         "_sessions",
         "deterministic",
@@ -88,6 +97,7 @@ class RunIdentity:
         # Compiling the patterns takes some milliseconds, and most runs never need them.
         self._redactor = _redactor(patterns) if patterns else None
         self._sessions: dict[str, str] = {}
+        self._principals: dict[str, str] = {}
 
     @property
     def redactor(self) -> "Redactor":
@@ -100,12 +110,31 @@ class RunIdentity:
         """Return the name of the server at *route*; "" if it has none."""
         return self.servers.get(route, self.server)
 
-    def session_name(self, session: str) -> str:
+    def connection(self, name: str) -> dict[str, str]:
+        """Return the members of a record for the connection *name*: its session and its principal, if it has them."""
+        members = {"session": self.session_name(name), "principal": self._principal(principal_in(name))}
+        return {member: value for member, value in members.items() if value}
+
+    def _principal(self, principal: str) -> str:
+        """Return the name of a principal without secrets: that of a token may be anything, such as an address."""
+        if not principal:
+            return ""
+        found = self._principals.get(principal)
+        if found is None:
+            if len(self._principals) >= _MOST_PRINCIPALS:
+                self._principals.clear()
+            found = self._principals[principal] = cut(self.redactor.text(principal), PRINCIPAL_LENGTH)
+        return found
+
+    def session_name(self, name: str) -> str:
         """
-        Return the name of a connection. It must not let readers of the journal take over the session.
+        Return the name of the session of a connection. It must not let readers of the journal take over the session.
 
         Session ids are random; in a deterministic run sessions are numbered.
         """
+        session = session_in(name)
+        if not session:
+            return ""
         if self.deterministic:
             return self._sessions.setdefault(session, f"{len(self._sessions) + 1:012x}")
         return session_digest(session)
@@ -184,7 +213,7 @@ def _metadata(verdict: Verdict, moment: Moment, context: RecordContext, run: Run
         found["server"] = server
     found["id"] = _id(verdict)
     if moment.session:
-        found["session"] = run.session_name(moment.session)
+        found |= run.connection(moment.session)
     if run.restarts:
         found["restarts"] = run.restarts
     if not verdict.accepted and verdict.onward is verdict.frame:
@@ -200,6 +229,8 @@ def _metadata(verdict: Verdict, moment: Moment, context: RecordContext, run: Run
             found["frameBytes"] = run.frame_bytes
         if run.preview:
             found["preview"] = True
+        if isinstance(moment, HttpMoment) and (http := moment.http.members(verdict, run)):
+            found["http"] = http
         found |= payload(verdict, run.redactor)
     return found
 

@@ -19,7 +19,7 @@ class Moment(NamedTuple):
     began: float
     """When the message came, by the clock of the journal."""
     session: str = ""
-    """The connection, where several share a journal."""
+    """The name of the connection, where several share a journal."""
     method: str | None = None
     """The method of the request, for an answer that does not name it."""
 

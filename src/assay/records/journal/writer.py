@@ -117,9 +117,9 @@ class Journal:
 
         self.write = both
 
-    def session_name(self, session: str) -> str:
-        """Return the name that records have for the connection *session*; "" if it has none."""
-        return self._run.session_name(session) if session else ""
+    def session_name(self, connection: str) -> str:
+        """Return the name that records have for the session of *connection*; "" if it has none."""
+        return self._run.session_name(connection)
 
     @property
     def payloads(self) -> bool:

@@ -9,7 +9,9 @@ from assay.records.journal.reading import Record, entry_of
 RECORD: Final = "record"
 """The event of an item that is a record of the journal."""
 
-EVENTS: Final = frozenset({"hello", "server", "tools", "restart", "state", "session", "dropped", "refused", "bye"})
+EVENTS: Final = frozenset(
+    {"hello", "server", "tools", "restart", "state", "session", "streams", "dropped", "refused", "bye"}
+)
 """The events of version 1. A reader ignores others."""
 
 

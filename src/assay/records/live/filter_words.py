@@ -1,24 +1,38 @@
 """
-Typed words that choose records, such as ``tool:search verdict:refused sea``. All words must match. No I/O.
+Typed words that choose records, such as ``tool:search -verdict:ok "two words"``. All words must match. No I/O.
 
-`assay top` and consoles use the same words.
+`assay top`, the API of the console and its page have the same words; `src/assay/web/console_filter.js` has them for the
+page, and one table of cases tests both.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from assay.records.journal.reading import Record, quarantined, server_of, violations
+from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
 from assay.spec.schema import suggestion
 
-VERDICTS: Final = ("ok", "reported", "refused", "failed", "stopped", "passed", "repaired", "quarantined")
-"""The words after ``verdict:``. A refused message was stopped, or passed in audit mode."""
+VERDICTS: Final = ("ok", "reported", "refused", "failed", "stopped", "passed", "repaired", "quarantined", "broken")
+"""
+The words after ``verdict:``. A refused message was stopped, or passed in audit mode.
+
+A list with invalid entries is quarantined, or in audit mode broken: its entries were passed.
+"""
+
+STATUSES: Final = ("ok", "error", "open")
+"""The words after ``status:``: a result, an error, and a request without an answer."""
 
 _LONGEST: Final = 500
 """Maximal characters of a filter."""
 
+_TOKEN: Final = re.compile(r'(-)?(?:([a-z]+):)?(?:"([^"]*)"?|([^\s"]+))')
+"""A word: a minus, a key, and a value that may be in quotes. The page has the same expression."""
+
+_ANSWERS: Final = frozenset({"result", "error", "missing"})
+
 
 class FilterError(ValueError):
-    """An unknown word; the message says which, and what is meant."""
+    """A word that is likely mistyped; the message says which, and what is meant."""
 
 
 def verdicts_of(record: Record) -> set[str]:
@@ -28,31 +42,65 @@ def verdicts_of(record: Record) -> set[str]:
     if record["status"] == "refused":
         found.add("passed" if metadata.get("passed") is True else "stopped")
     if metadata.get("repairs"):
-        found.add("repaired")
+        # A message that was changed was not right as it came.
+        found = found - {"ok"} | {"repaired"}
     if quarantined(record):
-        found.add("quarantined")
+        found.add("broken" if is_audited(record) else "quarantined")
     return found
 
 
+def status_of_row(record: Record, verdicts: Iterable[str], *, is_open: bool) -> str:
+    """Return one of `STATUSES`; "" for a message that has none, such as an answered request."""
+    kind = record["metadata"].get("kind")
+    if kind in ("error", "missing") or "failed" in verdicts:
+        return "error"
+    if kind == "request":
+        return "open" if is_open and "stopped" not in verdicts else ""
+    return "ok" if kind == "result" else ""
+
+
+def answered_requests(records: Iterable[Record]) -> set[str]:
+    """Return the ids of the requests that are answered by one of *records*."""
+    return {each["requestId"] for each in records if each["metadata"].get("kind") in _ANSWERS}
+
+
+class FilterSubject(NamedTuple):
+    """A record, and what it does not say about itself."""
+
+    record: Record
+    server: str
+    """The name of the server: that of a file, if the record has none."""
+    is_open: bool
+    """Whether no answer to it has come."""
+
+
 def _text(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        # As a page shows it.
+        value = int(value)
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-Values = Callable[[Record], Iterable[str]]
+def _member(name: str) -> "Values":
+    return lambda subject: [_text(subject.record["metadata"].get(name))]
+
+
+Values = Callable[[FilterSubject], Iterable[str]]
 
 _VALUES: Final[dict[str, Values]] = {
-    "tool": lambda record: [_text(record["metadata"].get("tool"))],
-    "method": lambda record: [_text(record["method"])],
-    "server": lambda record: [server_of(record)],
-    "rule": lambda record: [rule for rule, _ in violations(record)],
-    "at": lambda record: [at for _, at in violations(record)],
-    "session": lambda record: [_text(record["metadata"].get("session"))],
-    "id": lambda record: [_text(record["metadata"].get("id"))],
-    "dir": lambda record: [_text(record["metadata"].get("party"))],
-    "kind": lambda record: [_text(record["metadata"].get("kind"))],
+    "tool": _member("tool"),
+    "method": lambda subject: [_text(subject.record["method"])],
+    "server": lambda subject: [subject.server],
+    "rule": lambda subject: [rule for rule, _ in violations(subject.record)],
+    "at": lambda subject: [at for _, at in violations(subject.record)],
+    "session": _member("session"),
+    "id": _member("id"),
+    "dir": _member("party"),
+    "kind": _member("kind"),
+    "principal": _member("principal"),
 }
 
-WORDS: Final = (*_VALUES, "verdict")
+WORDS: Final = (*_VALUES, "verdict", "status")
 """The keys before a colon."""
 
 
@@ -60,18 +108,30 @@ class FilterWord(NamedTuple):
     """One word of a filter."""
 
     key: str
-    """One of `WORDS`; "" for a word without a key, which may be anywhere."""
+    """One of `WORDS`; "" for a word without a key, which may be in any value but ``verdict`` and ``status``."""
     value: str
     """In lower case."""
+    excludes: bool = False
+    """Whether it has a minus: only other records match."""
 
-    def wants(self, record: Record) -> bool:
-        """Whether *record* matches: it has the value in it, at any place and in any case."""
-        if self.key == "verdict":
-            return self.value in verdicts_of(record)
-        if self.key == "rule":
-            return any(_names(rule.lower(), self.value) for rule in _VALUES["rule"](record))
+    def wants(self, subject: FilterSubject) -> bool:
+        """Whether the record matches."""
         keys = [self.key] if self.key else list(_VALUES)
-        return any(self.value in each.lower() for key in keys for each in _VALUES[key](record))
+        return any(self._has(subject, key) for key in keys) is not self.excludes
+
+    def _has(self, subject: FilterSubject, key: str) -> bool:
+        """Whether the record has the value at *key*, in any case."""
+        if key in ("verdict", "status"):
+            found = verdicts_of(subject.record)
+            if key == "verdict":
+                return self.value in found
+            return status_of_row(subject.record, found, is_open=subject.is_open).startswith(self.value)
+        matches = _names if key == "rule" else _contains
+        return any(matches(each.lower(), self.value) for each in _VALUES[key](subject))
+
+
+def _contains(text: str, value: str) -> bool:
+    return value in text
 
 
 def _names(rule: str, value: str) -> bool:
@@ -86,23 +146,46 @@ class FilterWords(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "FilterWords":
-        """Return the filter of *text*. Raises `FilterError`."""
-        return cls(tuple(_word(each) for each in text[:_LONGEST].lower().split()))
+        """Return the filter of *text*. Raises `FilterError` for a word that is likely mistyped."""
+        return cls(tuple(filter(None, (_word(*each.groups()) for each in _TOKEN.finditer(text[:_LONGEST].lower())))))
 
-    def wants(self, record: Record) -> bool:
-        """Whether *record* matches all words."""
-        return all(word.wants(record) for word in self.words)
+    @property
+    def asks_for_answers(self) -> bool:
+        """Whether it must be known which requests are answered."""
+        return any(word.key == "status" for word in self.words)
+
+    @property
+    def asks_for_server(self) -> bool:
+        """Whether the name of the server decides."""
+        return any(word.key in ("", "server") for word in self.words)
+
+    def wants(self, record: Record, *, server: str = "", is_open: bool = False) -> bool:
+        """
+        Whether *record* matches all words.
+
+        *server* is the name of its server, if the record has none; *is_open* is whether no answer to it has come.
+        """
+        subject = FilterSubject(record, server_of(record) or server, is_open)
+        return all(word.wants(subject) for word in self.words)
 
 
-def _word(text: str) -> FilterWord:
-    key, colon, value = text.partition(":")
-    if not colon:
-        return FilterWord("", text)
-    if key not in WORDS:
-        raise FilterError(f"{key}: unknown word{_remedy(key, WORDS)}")
-    if key == "verdict" and value not in VERDICTS:
-        raise FilterError(f"verdict:{value}: unknown verdict{_remedy(value, VERDICTS)}")
-    return FilterWord(key, value)
+_CHOICES: Final = {"verdict": (VERDICTS, False), "status": (STATUSES, True)}
+"""The values of a key, if they are known, and whether the beginning of one is enough."""
+
+
+def _word(minus: str | None, key: str | None, quoted: str | None, bare: str | None) -> FilterWord | None:
+    value = quoted if quoted is not None else bare or ""
+    if not value:
+        return None
+    if key is not None and key not in WORDS:
+        if suggestion(key, WORDS):
+            raise FilterError(f"{key}: unknown word{suggestion(key, WORDS)}")
+        # A colon in a text, as in an address.
+        key, value = None, f"{key}:{value}"
+    known, short = _CHOICES.get(key or "", ((), False))
+    if known and value not in known and not (short and any(each.startswith(value) for each in known)):
+        raise FilterError(f"{key}:{value}: unknown {key}{_remedy(value, known)}")
+    return FilterWord(key or "", value, minus is not None)
 
 
 def _remedy(word: str, known: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from assay.base.verdict import Party
+from assay.guard.connection_name import principal_in, session_in
 from assay.records.journal.run_files import run_of
 from assay.records.live.live_sink import LiveSink, UnwrittenSink
 from assay.records.live.live_state import RUNNING, LiveState
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from assay.guard.session import GuardedSession
     from assay.guard.sinks import Sinks
     from assay.records.journal import Journal
+    from assay.records.journal.http_notes import HttpNotes
     from assay.records.live.live_feed import LiveFeed
 
 MOST_SESSIONS: Final = 100
@@ -35,6 +37,7 @@ class LiveServer:
         self._sinks: Sinks | None = None
         self._locked = False
         self._transport = ""
+        self._http: HttpNotes | None = None
         self._unwritten: Callable[[], Journal] | None = None
         self._sink: LiveSink | None = None
         self.journal: Journal | None = None
@@ -48,13 +51,15 @@ class LiveServer:
         *,
         transport: str,
         locked: bool = False,
+        http: "HttpNotes | None" = None,
     ) -> None:
         """
         Offer the records that go to *sinks*.
 
         They are the lines of *journal*; without one, *unwritten* makes a journal without a file while a listener is
-        there. *locked* says whether the server is compared with a lock.
+        there. *locked* says whether the server is compared with a lock; *http* has the HTTP request that is judged.
         """
+        self._http = http
         self._sinks, self.journal, self._unwritten = sinks, journal, unwritten
         self._transport, self._locked = transport, locked
         if self._feed.attended:
@@ -75,7 +80,7 @@ class LiveServer:
         if journal is None:
             own = self._unwritten()
             own.tap(self._feed.lines)
-            self._sink = UnwrittenSink(self._feed, self, own, self._transport)
+            self._sink = UnwrittenSink(self._feed, self, own, self._transport, self._http)
         else:
             journal.tap(self._feed.lines)
             self._sink = LiveSink(self._feed, self)
@@ -133,17 +138,20 @@ class LiveServer:
             "server": self.name,
             "session": self.session_name(session.name),
             "client": client,
+            "principal": shown(principal_in(session.name)) or None,
             "revision": session.conversation.revision,
             "restarts": session.restarts,
+            "streams": session.streams,
             "open": len(session.conversation.open_requests(Party.CLIENT)),
         }
 
-    def session_name(self, session: str) -> str:
-        """Return the name that records have for *session*."""
+    def session_name(self, connection: str) -> str:
+        """Return the name that records have for the session of *connection*; "" if it has none."""
+        session = session_in(connection)
         if not session:
             return ""
         if self.journal is not None:
-            return self.journal.session_name(session)
+            return self.journal.session_name(connection)
         from assay.records.journal.record import session_digest  # noqa: PLC0415 - not where there is one connection
 
         return session_digest(session)

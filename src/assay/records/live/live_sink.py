@@ -14,6 +14,7 @@ from assay.records.record_sinks import JournalSink
 
 if TYPE_CHECKING:
     from assay.records.journal import Journal
+    from assay.records.journal.http_notes import HttpNotes
     from assay.records.live.live_feed import LiveFeed
     from assay.records.live.live_server import LiveServer
 
@@ -42,6 +43,8 @@ class LiveSink(Sink):
             feed.event("tools", **named, changed=False, **_listed(data))
         elif kind == "changed":
             feed.event("tools", **named, changed=True)
+        elif kind == "streams":
+            feed.event("streams", **named, count=int(data))
 
 
 class UnwrittenSink(LiveSink):
@@ -49,10 +52,17 @@ class UnwrittenSink(LiveSink):
 
     __slots__ = ("_lines",)
 
-    def __init__(self, feed: "LiveFeed", server: "LiveServer", journal: "Journal", transport: str) -> None:
-        """*journal*, which has no file, makes the lines."""
+    def __init__(
+        self,
+        feed: "LiveFeed",
+        server: "LiveServer",
+        journal: "Journal",
+        transport: str,
+        http: "HttpNotes | None" = None,
+    ) -> None:
+        """*journal*, which has no file, makes the lines; *http* has the HTTP request that is judged."""
         super().__init__(feed, server)
-        self._lines = JournalSink(journal, transport, server.route)
+        self._lines = JournalSink(journal, transport, server.route, http=http)
 
     def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
         """Record a message without findings."""

@@ -10,8 +10,10 @@ from datetime import datetime
 from math import ceil, log2
 from typing import Any, Final, NamedTuple
 
-from assay.records.journal.reading import Record, server_of
+from assay.records.journal.reading import Record, is_audited, server_of
 from assay.records.live.feed_items import FeedItem, rows_of, text_of
+
+_ANSWERS: Final = ("result", "error", "missing")
 
 MINUTE: Final = 60
 """Seconds of a rate."""
@@ -109,6 +111,7 @@ class LiveFinding(NamedTuple):
     method: str
     tool: str
     status: str
+    """What became of the message, or of the entry of a list: ``broken`` for one that enforce would remove."""
     rule: str
     at: str
     violation: dict[str, Any]
@@ -174,7 +177,7 @@ class ServerTotals:
         party, kind = metadata.get("party"), metadata.get("kind")
         if party == "client" and kind == "request" and record["method"] == "tools/call":
             self.calls.add(at)
-        elif party == "server" and kind in ("result", "error", "missing"):
+        elif party == "server" and kind in _ANSWERS:
             self.durations.add(record["durationMs"])
         if record["status"] == "refused" and metadata.get("passed") is not True:
             self.stopped += 1
@@ -190,6 +193,8 @@ class LiveTotals:
         """By rule, tool and place."""
         self.recent: deque[LiveFinding] = deque(maxlen=MOST_RECENT)
         """The last findings, oldest first."""
+        self.open: dict[str, None] = {}
+        """The requests with findings that are not answered yet, by their id in the journal."""
         self.dropped = 0
         """Records that guards have dropped because they were not read in time."""
 
@@ -256,7 +261,17 @@ class LiveTotals:
         for each in found:
             self._group(each)
         self.recent.extend(found[:MOST_OF_RECORD])
+        self._note_open(record, bool(found))
         return found[:MOST_OF_RECORD]
+
+    def _note_open(self, record: Record, has_findings: bool) -> None:
+        kind = record["metadata"].get("kind")
+        if kind in _ANSWERS:
+            self.open.pop(record["requestId"], None)
+        elif kind == "request" and has_findings:
+            if len(self.open) >= MOST_RECENT:
+                del self.open[next(iter(self.open))]
+            self.open[record["requestId"]] = None
 
     def _group(self, finding: LiveFinding) -> None:
         key = finding.rule, finding.tool, finding.at
@@ -286,7 +301,7 @@ def _findings(record: Record) -> Iterator[LiveFinding]:
                 server_of(record) or "-",
                 record["method"] or "",
                 text_of(metadata, "tool"),
-                _status(record),
+                _status(record, each),
                 text_of(each, "rule"),
                 text_of(each, "at"),
                 each,
@@ -294,10 +309,13 @@ def _findings(record: Record) -> Iterator[LiveFinding]:
             )
 
 
-def _status(record: Record) -> str:
+def _status(record: Record, fault: dict[str, Any]) -> str:
     """Return what became of a message: ``passed`` for one that a rule refuses and that was forwarded."""
     if record["status"] == "refused" and record["metadata"].get("passed") is True:
         return "passed"
+    listed, entry = (record["error"] or {}).get("quarantined"), fault.get("entry")
+    if isinstance(listed, list) and isinstance(entry, dict) and entry in listed:
+        return "broken" if is_audited(record) else "quarantined"
     return str(record["status"])
 
 
