@@ -99,10 +99,9 @@ def _totals(digest: PageDigest) -> dict[str, Any]:
 
 
 def _file(file: FileEnd) -> dict[str, Any]:
-    return {
+    return file.counts.as_json() | {
         "name": file.name,
         "revision": file.revision,
-        **file.counts.as_json(),
         "isComplete": file.error is None and not file.is_partial,
         "remarks": list(file.remarks),
         "error": file.error,
