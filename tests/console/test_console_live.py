@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kit.consoles import SECONDS, RunningConsole, console, environment, http_guard, stdio_guard
+from kit.consoles import SECONDS, RunningConsole, console, environment, http_guard, parsed, stdio_guard
 
 PAYLOADS = ("--set", "journal.payloads=true")
 
@@ -155,10 +155,9 @@ def test_a_page_of_another_start_is_asked_to_load_again(state: Path, last: str) 
 
 
 def test_a_page_learns_that_the_console_ends(state: Path) -> None:
-    with console(state) as running:
-        events = running.events()
+    with console(state) as running, running.http.stream("GET", "api/events?after=0") as stream:
         running.process.terminate()
-        assert [kind for kind, _, _ in events][-1] == "bye"
+        assert [kind for kind, _, _ in parsed(stream.iter_lines())][-1] == "bye"
 
 
 def test_the_end_of_a_guard_is_shown_and_its_rows_stay(state: Path, tmp_path: Path) -> None:
