@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from kit.browser import HERE, Opened, opening_pages, running_browser
 from kit.consoles import SECONDS, RunningConsole, StdioGuard, console, http_guard
 
-REFUSALS = r"status of (401|404|409|410)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING"
-"""What a browser logs by itself for an answer that is an error, or a console that has ended."""
+REFUSALS = r"status of (401|404|409|410|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING"
+"""What a browser logs by itself for an answer that is an error, or a console that ends or has ended."""
 
 KEY = "a key of at least sixteen characters"
 

@@ -110,4 +110,5 @@ def opening_pages(browser: Browser, origin: str = "", logs: str = "") -> Iterato
     finally:
         for context in contexts:
             context.close()
-    assert [each for watched in pages for each in watched.complaints] == []
+    complaints = [each for watched in pages for each in watched.complaints]
+    assert not complaints, complaints

@@ -1,7 +1,7 @@
 /** The dialog that calls a tool through the guard, with a form from its schema, and shows both verdicts. */
 
 import { ApiError, errorText, send } from "./console_api.js";
-import { button, dialog, notice, took } from "./console_parts.js";
+import { button, dialog, field, notice, stateTag, took } from "./console_parts.js";
 import { choice, code, element, fill } from "./dom.js";
 import { jsonView } from "./json_tree.js";
 import { FormError, schemaForm } from "./schema_form.js";
@@ -29,7 +29,7 @@ function verdictView(verdict) {
     "div",
     { class: "call-verdict" },
     element("strong", null, party === "client" ? "Request: " : "Answer: "),
-    element("span", { class: `state tone-${tone}` }, text),
+    stateTag(text, tone),
     rows.length > 0 && element("ul", null, ...rows),
   );
 }
@@ -177,7 +177,7 @@ export function openCall(server, entry) {
       "details",
       { class: "branch" },
       element("summary", null, "The guard needs a key"),
-      element("label", { class: "field" }, element("span", { class: "label" }, "Header Authorization"), authorization),
+      field("Header Authorization", authorization),
     ),
     submit,
   );

@@ -1,9 +1,10 @@
 /** What the servers offer: tools, prompts and resources, against the lock and the list before. */
 
-import { errorText, read } from "./console_api.js";
+import { read } from "./console_api.js";
 import { openCall } from "./console_call.js";
-import { button, dateAndTime, notice, screenHead, throttled } from "./console_parts.js";
+import { button, dateAndTime, notice, screenHead, stateTag } from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
+import { ConsoleScreen } from "./console_screen.js";
 import { code, element, fill } from "./dom.js";
 import { jsonView } from "./json_tree.js";
 import { counted, number } from "./text.js";
@@ -16,17 +17,13 @@ const LOCKED = {
   changed: ["differs from the lock", "error"],
 };
 
-function tag([text, tone]) {
-  return element("span", { class: `state tone-${tone}` }, text);
-}
-
 function tagsOf(entry) {
   return [
-    entry.quarantined && tag(["quarantined", "error"]),
-    !entry.judged && !entry.quarantined && tag(["not judged", "warning"]),
-    LOCKED[entry.lock] && tag(LOCKED[entry.lock]),
-    SINCE[entry.since] && tag(SINCE[entry.since]),
-    entry.readOnly && tag(["read-only", "note"]),
+    entry.quarantined && stateTag("quarantined", "error"),
+    !entry.judged && !entry.quarantined && stateTag("not judged", "warning"),
+    LOCKED[entry.lock] && stateTag(...LOCKED[entry.lock]),
+    SINCE[entry.since] && stateTag(...SINCE[entry.since]),
+    entry.readOnly && stateTag("read-only", "note"),
     entry.dialect &&
       element(
         "span",
@@ -72,7 +69,7 @@ class EntryRow {
       element(
         "li",
         null,
-        each.weight && [tag([each.weight, each.weight === "breaking" ? "error" : "note"]), " "],
+        each.weight && [stateTag(each.weight, each.weight === "breaking" ? "error" : "note"), " "],
         each.at && [code(each.at), " "],
         each.what,
       ),
@@ -106,45 +103,34 @@ class EntryRow {
   }
 }
 
-export class ContractsScreen {
+export class ContractsScreen extends ConsoleScreen {
   constructor(store) {
-    this.store = store;
+    super(store);
     this.contracts = [];
-    this.chosen = null;
     this.picker = element("select", {
       class: "button",
       "aria-label": "Server",
       on: { change: () => go(routeTo("contracts", null, { server: this.picker.value })) },
     });
-    this.body = element("div");
     this.node = element(
       "section",
       null,
       screenHead("Contracts", "What a server lists now, against the lock and against the list before.", this.picker),
       this.body,
     );
-    this.reload = throttled(1000, () => this.isShown && this.load());
-    store.on("board:contracts", () => this.isShown && this.reload());
-    store.on("loaded", () => this.isShown && this.load());
+    store.on(
+      "board:contracts",
+      this.whileShown(1000, () => this.load()),
+    );
   }
 
-  show({ options }) {
-    this.isShown = true;
-    this.chosen = options.server ? Number(options.server) : null;
-    return this.load();
+  async fetch() {
+    this.contracts = (await read("contracts")).contracts;
   }
 
-  hide() {
-    this.isShown = false;
-  }
-
-  async load() {
-    try {
-      this.contracts = (await read("contracts")).contracts;
-      this.render();
-    } catch (error) {
-      fill(this.body, notice("error", errorText(error)));
-    }
+  fail(error) {
+    this.shown = null;
+    super.fail(error);
   }
 
   render() {
@@ -155,11 +141,11 @@ export class ContractsScreen {
       ...contracts.map((each) => element("option", { value: each.server }, this.store.serverName(each.server))),
     );
     const contract =
-      contracts.find((each) => each.server === this.chosen) ??
+      contracts.find((each) => each.server === this.server) ??
       contracts.find((each) => each.lists.length > 0) ??
       contracts[0];
     if (contract === undefined) {
-      fill(this.body, element("p", { class: "empty panel" }, "No server has listed anything yet."));
+      this.fillEmpty("No server has listed anything yet.");
       return;
     }
     this.picker.value = String(contract.server);

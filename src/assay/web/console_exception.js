@@ -1,15 +1,11 @@
 /** The dialog that makes an exception for a rule: the text to add to the settings of the guard, with an end date. */
 
 import { errorText, send } from "./console_api.js";
-import { button, copy, dialog, notice, prose } from "./console_parts.js";
-import { element, fill } from "./dom.js";
+import { button, copy, dialog, field, notice } from "./console_parts.js";
+import { element, fill, prose } from "./dom.js";
 
 function inDays(days) {
   return new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
-}
-
-function field(label, control) {
-  return element("label", { class: "field" }, element("span", { class: "label" }, label), control);
 }
 
 /** Open the dialog for *rule*; *tool* is "" if the finding is about no tool. */
@@ -34,7 +30,7 @@ export function askForException(rule, tool) {
         element("p", null, "Add this to ", element("code", null, file), ", and start the guard again:"),
         element("pre", { class: "command", tabindex: "0" }, toml),
         button("Copy", () => copy(toml, "the exception")),
-        ...(notes ?? []).map((each) => element("p", { class: "remark" }, ...prose(each))),
+        ...(notes ?? []).map((each) => element("p", { class: "remark" }, prose(each))),
       );
     } catch (error) {
       fill(answer, notice("error", errorText(error)));

@@ -6,6 +6,8 @@
  * wait.
  */
 
+import { routeTo } from "./console_router.js";
+
 const STEP = 8;
 /** Milliseconds of one step: half of a frame. */
 
@@ -45,9 +47,15 @@ export function parseFilter(text) {
 }
 
 /** Return *value* as the value of a filter word. */
-export function quoted(value) {
+function quoted(value) {
   const text = String(value).replaceAll('"', "");
   return /\s/.test(text) || text === "" ? `"${text}"` : text;
+}
+
+/** Return the address of the stream with only the rows that have these values; *values* are by filter word. */
+export function streamOf(values) {
+  const given = Object.entries(values).filter(([, value]) => value);
+  return routeTo("stream", null, { filter: given.map(([word, value]) => `${word}:${quoted(value)}`).join(" ") });
 }
 
 /** Return *test* of texts, which remembers its answers: most rows have the same few texts. */

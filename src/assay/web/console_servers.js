@@ -1,18 +1,15 @@
 /** The servers: one row for each guarded server, with its state, its traffic and what was found. */
 
 import { errorText, send } from "./console_api.js";
-import { ago, button, notice, screenHead, sparkline, throttled, toast, took, withCards } from "./console_parts.js";
-import { quoted } from "./console_filter.js";
+import { ago, button, notice, screenHead, sparkline, stateTag, toast, took, withCards } from "./console_parts.js";
+import { streamOf } from "./console_filter.js";
 import { routeTo } from "./console_router.js";
+import { ConsoleScreen } from "./console_screen.js";
 import { amount, element, fill, table } from "./dom.js";
 import { counted, number } from "./text.js";
 
 const STATES = { running: "good", idle: "note", failed: "error", ended: "note" };
 const LOCKS = { locked: ["locked", "good"], none: ["no lock", "note"] };
-
-function tag(text, tone) {
-  return element("span", { class: `state tone-${tone}` }, text);
-}
 
 function nameCell(server) {
   const notes = server.notes.map((each) => element("span", { class: "quiet-text" }, each));
@@ -24,7 +21,7 @@ function nameCell(server) {
       {
         class: "tool-name",
         "data-row": true,
-        href: routeTo("stream", null, { filter: `server:${quoted(server.name)}` }),
+        href: streamOf({ server: server.name }),
       },
       server.name,
     ),
@@ -42,7 +39,7 @@ function stateCell(server) {
   return element(
     "span",
     { class: "tool" },
-    tag(server.state, STATES[server.state] ?? "note"),
+    stateTag(server.state, STATES[server.state] ?? "note"),
     ...detail.map((each) => element("code", { class: "stderr" }, each)),
     restarts,
     last,
@@ -59,18 +56,15 @@ function callsCell(server) {
   );
 }
 
-function linked(count, server, word) {
-  if (count === 0) return amount(0);
-  return element(
-    "a",
-    { class: "count-link", href: routeTo("stream", null, { filter: `server:${quoted(server.name)} ${word}` }) },
-    number(count),
-  );
+function stoppedCell(server) {
+  if (server.stopped === 0) return amount(0);
+  const messages = streamOf({ server: server.name, verdict: "stopped" });
+  return element("a", { class: "count-link", href: messages }, number(server.stopped));
 }
 
 function lockCell(server) {
   const [text, tone] = LOCKS[server.lock] ?? ["–", "note"];
-  return element("a", { class: "plain", href: routeTo("contracts", null, { server: server.id }) }, tag(text, tone));
+  return element("a", { class: "plain", href: routeTo("contracts", null, { server: server.id }) }, stateTag(text, tone));
 }
 
 const COLUMNS = [
@@ -104,7 +98,7 @@ function cells(server) {
       { class: "count-link", href: routeTo("findings", null, { server: server.id }) },
       amount(server.findings),
     ),
-    linked(server.stopped, server, "verdict:stopped"),
+    stoppedCell(server),
     took(server.p95),
     server.tools === null
       ? "–"
@@ -118,28 +112,19 @@ function cells(server) {
   ];
 }
 
-export class ServersScreen {
+export class ServersScreen extends ConsoleScreen {
   constructor(store) {
-    this.store = store;
-    this.body = element("div");
+    super(store);
     this.node = element(
       "section",
       null,
       screenHead("Servers", "Every server behind a guard of this machine, and the files that were opened."),
       this.body,
     );
-    this.update = throttled(1000, () => this.render());
-    store.on("servers", () => this.isShown && this.update());
-    store.on("loaded", () => this.isShown && this.render());
-  }
-
-  show() {
-    this.isShown = true;
-    this.render();
-  }
-
-  hide() {
-    this.isShown = false;
+    store.on(
+      "servers",
+      this.whileShown(1000, () => this.render()),
+    );
   }
 
   render() {
@@ -150,11 +135,10 @@ export class ServersScreen {
       return;
     }
     this.isEmpty = false;
-    const focused = document.activeElement?.closest?.("tr")?.dataset.key;
     const rows = servers.map((each) => ({ cells: cells(each), "data-key": each.id }));
     const unrecorded = servers.some((each) => each.payloads === false);
-    fill(
-      this.body,
+    this.fillRows(
+      "a",
       withCards(table("Servers", COLUMNS, rows)),
       unrecorded &&
         element(
@@ -165,8 +149,6 @@ export class ServersScreen {
           " to see it.",
         ),
     );
-    if (focused !== undefined)
-      this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
   }
 
   emptyState() {

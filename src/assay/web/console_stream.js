@@ -1,7 +1,6 @@
 /** The stream: every message, a request and its answer in one line, with filters, views, pins and a waterfall. */
 
-import { errorText, exported } from "./console_api.js";
-import { button, dateAndTime, save, throttled, timeOfDay, toast, took, verdictParts } from "./console_parts.js";
+import { button, dateAndTime, saveExport, throttled, timeOfDay, took, verdictParts } from "./console_parts.js";
 import { FILTER_KEYS, FilteredLines, isOpen, lineVerdict, verdictCounts } from "./console_filter.js";
 import { go, routeTo } from "./console_router.js";
 import { SavedViews } from "./console_views.js";
@@ -343,7 +342,7 @@ export class StreamScreen {
     );
   }
 
-  async export() {
+  export() {
     const format = this.exportButton.value;
     this.exportButton.value = "";
     if (format === "") return;
@@ -356,17 +355,7 @@ export class StreamScreen {
               .flatMap((seq) => [seq, this.filtered.answer(seq)])
               .filter((seq) => seq !== 0 && rows.has(seq)),
           };
-    try {
-      const file = await exported({ format, ...chosen });
-      save(file.name, file.text);
-      toast(
-        file.left > 0
-          ? `Saved ${file.name}; ${counted(file.left, "message")} could not be exported.`
-          : `Saved ${file.name}.`,
-      );
-    } catch (error) {
-      toast(errorText(error));
-    }
+    saveExport({ format, ...chosen });
   }
 
   showCounts() {

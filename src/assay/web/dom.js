@@ -65,6 +65,18 @@ export function code(text) {
   return element("code", null, text);
 }
 
+/** Return our own text with what is between backticks as code. */
+export function prose(text) {
+  return text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? code(part) : part));
+}
+
+/** Return names with their values, in a list with the class *kind*; what has no value is left out. */
+export function factList(kind, facts) {
+  const kept = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const rows = kept.map(([name, value]) => element("div", null, element("dt", null, name), element("dd", null, value)));
+  return element("dl", { class: kind }, ...rows);
+}
+
 /** Return a link that opens elsewhere, and gives the other page nothing; plain text without an address. */
 export function link(address, ...children) {
   if (!address || !/^https?:\/\//.test(address)) return element("span", null, ...children);
