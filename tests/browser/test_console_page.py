@@ -13,7 +13,7 @@ import pytest
 from console_scene import HttpClient, library, program, served_library, usual_calls
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from kit.browser import HERE, Opened, opening_pages, running_browser
+from kit.browser import HERE, Opened, opening_pages
 from kit.consoles import SECONDS, RunningConsole, StdioGuard, console, http_guard
 
 REFUSALS = r"status of (401|404|409|410|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING"
@@ -22,19 +22,6 @@ REFUSALS = r"status of (401|404|409|410|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLE
 KEY = "a key of at least sixteen characters"
 
 SCREENS = ("servers", "stream", "message", "findings", "contracts", "sessions", "performance")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as running:
-        yield running
-
-
-@pytest.fixture
-def state() -> Iterator[Path]:
-    """A short directory: the path of a socket is limited."""
-    with tempfile.TemporaryDirectory() as found:
-        yield Path(found)
 
 
 class Scene:
@@ -248,6 +235,19 @@ def test_everything_by_keyboard(opened: Opened, scene: Scene) -> None:
     expect(page.locator("#filter")).to_have_value("server:library tool:search")
     page.keyboard.press("Escape")
     expect(page.locator("#filter")).to_have_value("")
+
+
+def test_filtered_messages_are_exported_as_har(opened: Opened) -> None:
+    page = opened("#/stream?filter=server:archive+tool:lend")
+    expect(lines(page)).to_have_count(1)
+    export = page.get_by_label("Export the filtered messages")
+    with page.expect_download() as download:
+        export.select_option(label="HAR, for browsers and proxies")
+    assert download.value.suggested_filename == "assay-messages.har"
+    [entry] = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))["log"]["entries"]
+    assert json.loads(entry["request"]["postData"]["text"])["params"]["name"] == "lend"
+    assert "done" in entry["response"]["content"]["text"]
+    expect(export).to_have_value("")
 
 
 # ── one message ──────────────────────────────────────────────────────────────────────────────────────────────────────

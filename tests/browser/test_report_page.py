@@ -12,17 +12,11 @@ from browser_recordings import MAPPED, call, large, opening, timed, write
 from playwright.sync_api import Browser, Error, Locator, Page, expect
 
 from assay.cli.main import main
-from kit.browser import HERE, Opened, opening_pages, running_browser
+from kit.browser import HERE, Opened, opening_pages
 from kit.check_formats import page_data
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = "examples/conversation.jsonl"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as running:
-        yield running
 
 
 @pytest.fixture

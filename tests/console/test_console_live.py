@@ -1,6 +1,5 @@
 """A console in front of running guards: rows, findings, contracts and sessions as they come."""
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,6 @@ from kit.consoles import console, http_guard, stdio_guard
 PAYLOADS = ("--set", "journal.payloads=true")
 
 HOSTILE = '<script>alert(1)</script>\x1b[2J\u202e\u2066 & "quotes" \' \u0000 \\ </pre>'
-
-
-@pytest.fixture
-def state() -> Iterator[Path]:
-    """Return a short directory: the path of a socket is limited."""
-    with tempfile.TemporaryDirectory() as found:
-        yield Path(found)
 
 
 def by_kind(rows: list[dict[str, Any]], kind: str, method: str = "tools/call") -> list[dict[str, Any]]:

@@ -11,10 +11,10 @@ import orjson
 from assay.console.api_values import JSON_KIND, ApiError, ApiReply, ApiRequest, ConsoleActions, number_of
 from assay.console.console_access import AccessDenied, ConsoleAccess
 from assay.console.console_answers import ConsoleAnswers
-from assay.console.console_exports import OWN_EXPORTS
 from assay.console.console_posts import ConsolePosts
 from assay.console.console_state import ConsoleState
 from assay.console.event_stream import MOST_PAGES, ChangeSignal, EventStream
+from assay.console.export_formats import OWN_EXPORTS
 from assay.console.web_files import PAGE, WebFiles
 from assay.edges.http import body
 from assay.edges.http.replies import STREAM, Receive, Send

@@ -29,6 +29,20 @@ const COLUMNS = [
   ["outcome", "Verdict"],
 ];
 
+/** What an exported file is for; a format without a row is shown by its name. */
+const FORMATS = {
+  recording: "recording, for assay check",
+  journal: "journal of assay",
+  har: "HAR, for browsers and proxies",
+  json: "findings as JSON",
+  ndjson: "findings as lines of JSON",
+  sarif: "findings as SARIF",
+  junit: "findings as JUnit XML",
+  gitlab: "findings for GitLab",
+  markdown: "findings as Markdown",
+  html: "report as HTML",
+};
+
 function head() {
   const cells = COLUMNS.map(([name, title]) => element("span", { role: "columnheader", class: `cell-${name}` }, title));
   return element("div", { class: "line line-head", role: "row", "aria-rowindex": "1" }, ...cells);
@@ -338,7 +352,7 @@ export class StreamScreen {
     fill(
       this.exportButton,
       element("option", { value: "" }, "Export…"),
-      ...formats.map((each) => element("option", { value: each }, each)),
+      ...formats.map((each) => element("option", { value: each }, FORMATS[each] ?? each)),
     );
   }
 

@@ -6,12 +6,21 @@ from binascii import Error
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from assay.base.mask import MASK
 from assay.records.importers.http_bodies import HttpExchange
 from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of
 from assay.records.importers.importer import ImportOptions, seconds, whole
 from assay.records.importers.json_documents import Placed, placed_entries
 from assay.records.transcript import TranscriptRow
+
+OWN_NAME: Final = "assay"
+"""The creator of archives that `assay console` exports."""
+
+_MASK: Final = re.compile(re.escape(MASK))
+_OWN: Final = re.compile(rb'"creator"\s*:\s*\{\s*"name"\s*:\s*"%s"' % OWN_NAME.encode())
+_HEAD: Final = 4096
+"""Bytes at the beginning in which the creator is looked for."""
 
 _BEGINNING: Final = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{\s*"(?:version|creator|browser|pages|entries|comment|_)'
@@ -25,9 +34,11 @@ def detect(head: bytes, name: str) -> bool:
 
 def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of all requests that have one."""
-    entries = placed_entries(whole(lines), "HAR", "log", "entries")
-    found = [_exchange(each) for each in entries]
-    return Exchanges([each for each in found if each is not None]).rows()
+    document = whole(lines)
+    found = [_exchange(each) for each in placed_entries(document, "HAR", "log", "entries")]
+    # Journals have masked values, and so have archives that are made of them.
+    mask = _MASK if _OWN.search(document[:_HEAD]) else None
+    return Exchanges([each for each in found if each is not None], mask=mask).rows()
 
 
 def _exchange(entry: Placed) -> HttpExchange | None:
@@ -63,7 +74,7 @@ def _body(content: Any) -> bytes | None:
     text = content.get("text") if isinstance(content, dict) else None
     if not isinstance(text, str):
         return None
-    if content.get("encoding") != "base64":
+    if "base64" not in (content.get("encoding"), content.get("_encoding")):
         return text.encode(errors="replace")
     try:
         return b64decode(text)
