@@ -496,6 +496,24 @@ def test_beside_a_guard_with_keys_the_page_asks_for_one(browser: Browser, state:
         page.get_by_role("button", name="Sign in").click()
         expect(page.locator("tbody tr")).to_contain_text("lib")
         assert KEY not in page.evaluate("JSON.stringify([document.cookie, localStorage, document.body.innerHTML])")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("Key or token")).to_be_focused()
+        expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
+        expect(page.locator("tbody tr")).to_have_count(0)
+
+
+def test_signing_out_ends_every_page_of_this_browser(opened: Opened, scene: Scene) -> None:
+    page = opened("#/stream")
+    other = page.context.new_page()
+    other.goto(scene.console.base)
+    expect(other.locator(".connection")).to_have_text("Live")
+    page.get_by_role("button", name="Sign out").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("body")).to_contain_text("This console needs its token.")
+    expect(other.get_by_role("heading", level=1)).to_have_text("Sign in")
+    expect(other.locator("tbody tr")).to_have_count(0)
+    page.goto(scene.console.address)
+    expect(page.locator(".connection")).to_have_text("Live")
 
 
 def test_no_script_but_its_own_runs_in_the_page(browser: Browser, scene: Scene) -> None:
