@@ -344,12 +344,13 @@ def test_findings_are_exported_as_sarif(opened: Opened) -> None:
 # ── contracts ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def archive(scene: Scene) -> str:
-    return next(str(each["id"]) for each in scene.console.get("api/state")["servers"] if each["name"] == "archive")
+def number_of(scene: Scene, name: str) -> str:
+    """Return the number of the first server with this name."""
+    return next(str(each["id"]) for each in scene.console.get("api/state")["servers"] if each["name"] == name)
 
 
 def test_contracts_list_the_tools_with_their_state(opened: Opened, scene: Scene) -> None:
-    page = opened(f"#/contracts?server={archive(scene)}")
+    page = opened(f"#/contracts?server={number_of(scene, 'archive')}")
     entries = page.locator("details.entry")
     expect(entries).to_have_count(3)
     expect(entries.nth(0)).to_contain_text("read-only")
@@ -360,7 +361,7 @@ def test_contracts_list_the_tools_with_their_state(opened: Opened, scene: Scene)
 
 
 def test_a_tool_is_called_through_a_form(opened: Opened, scene: Scene) -> None:
-    page = opened(f"#/contracts?server={archive(scene)}")
+    page = opened(f"#/contracts?server={number_of(scene, 'archive')}")
     page.locator("details.entry summary").first.click()
     page.get_by_role("button", name="Call this tool…").click()
     form = page.get_by_role("dialog")
@@ -380,7 +381,7 @@ def test_a_tool_is_called_through_a_form(opened: Opened, scene: Scene) -> None:
 
 
 def test_a_tool_that_may_change_something_is_confirmed_first(opened: Opened, scene: Scene) -> None:
-    page = opened(f"#/contracts?server={archive(scene)}")
+    page = opened(f"#/contracts?server={number_of(scene, 'archive')}")
     page.locator("details.entry summary").nth(1).click()
     page.get_by_role("button", name="Call this tool…").click()
     form = page.get_by_role("dialog")
@@ -390,6 +391,42 @@ def test_a_tool_that_may_change_something_is_confirmed_first(opened: Opened, sce
     expect(form.locator(".call-answer")).to_have_count(0)
     form.get_by_role("button", name="Call it").click()
     expect(form.locator(".call-verdict").first).to_contain_text("contract/input")
+
+
+def test_a_server_over_stdio_is_called_in_a_new_process(browser: Browser, state: Path, tmp_path: Path) -> None:
+    command = program(tmp_path)
+    with (
+        console(state) as running,
+        library(state, "library", command) as guard,
+        library(state, "closed", [*command, "--token", "ghp_" + "a1B2" * 9]) as closed,
+        opening_pages(browser, running.base, REFUSALS) as open_page,
+    ):
+        for each in (guard, closed):
+            each.open()
+        found = running.wait_for("api/state", lambda found: len(found["servers"]) == 2)["servers"]
+        numbers = {each["name"]: each["id"] for each in found}
+        page = open_page(running.address, fragment=f"#/contracts?server={numbers['library']}")
+        page.evaluate("each => { location.hash = each; }", f"#/contracts?server={numbers['library']}")
+        page.locator("details.entry summary").first.click()
+        page.get_by_role("button", name="Call it in a new process…").click()
+        form = page.get_by_role("dialog")
+        form.get_by_label("query").fill("sea")
+        form.get_by_role("button", name="Call", exact=True).click()
+        asked = form.locator(".confirm")
+        expect(asked).to_contain_text("This starts a program on this machine.")
+        expect(asked.locator(".command")).to_have_text(" ".join(command))
+        expect(asked).not_to_contain_text("may change something")
+        assert len(running.get("api/state")["servers"]) == 2
+        expect(asked.get_by_role("button", name="Start it and call")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(form.locator(".call-verdict")).to_have_text(["Request: valid", "Answer: valid"])
+        expect(form.locator(".call-answer .tree").first).to_contain_text("The Sea")
+        page.keyboard.press("Escape")
+        page.evaluate("each => { location.hash = each; }", f"#/contracts?server={numbers['closed']}")
+        entry = page.locator("details.entry").first
+        entry.locator("summary").click()
+        expect(entry.locator(".no-call")).to_contain_text("its command has masked parts")
+        expect(entry.locator(".no-call .command")).to_contain_text("assay call search '{}' -- ")
 
 
 # ── sessions and performance ─────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.consoles import console, http_guard, stdio_guard
+from kit.consoles import console, http_guard, parsed, stdio_guard
 
 PAYLOADS = ("--set", "journal.payloads=true")
 
@@ -143,10 +143,9 @@ def test_a_page_of_another_start_is_asked_to_load_again(state: Path, last: str) 
 
 
 def test_a_page_learns_that_the_console_ends(state: Path) -> None:
-    with console(state) as running:
-        events = running.events()
+    with console(state) as running, running.http.stream("GET", "api/events") as stream:
         running.process.terminate()
-        assert [kind for kind, _, _ in events][-1] == "bye"
+        assert [kind for kind, _, _ in parsed(stream.iter_lines())][-1] == "bye"
 
 
 def test_the_end_of_a_guard_is_shown_and_its_rows_stay(state: Path, tmp_path: Path) -> None:
@@ -202,16 +201,6 @@ def test_a_tool_is_called_through_the_guard_after_a_confirmation(state: Path, tm
         assert {each["tool"] for each in by_kind(rows, "request")} == {"look", "change"}
         command = running.get(f"api/messages/{by_kind(rows, 'request')[0]['seq']}/curl")["command"]
         assert command.startswith(f"curl -sS {url}")
-
-
-def test_a_server_over_stdio_is_not_called(state: Path, tmp_path: Path) -> None:
-    with console(state) as running, stdio_guard(state, tmp_path) as guard:
-        guard.open()
-        running.wait(bool)
-        [server] = running.get("api/state")["servers"]
-        found = running.post("api/call", {"server": server["id"], "tool": "look", "arguments": {}})
-        assert (found.status_code, found.json()["error"]["code"]) == (409, "unreachable")
-        assert not server["callable"]
 
 
 def test_the_demonstration_shows_its_faults(state: Path) -> None:

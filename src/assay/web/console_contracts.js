@@ -1,8 +1,8 @@
 /** What the servers offer: tools, prompts and resources, against the lock and the list before. */
 
 import { read } from "./console_api.js";
-import { openCall } from "./console_call.js";
-import { button, dateAndTime, notice, screenHead, stateTag } from "./console_parts.js";
+import { callControl } from "./console_call.js";
+import { dateAndTime, notice, screenHead, stateTag } from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
 import { code, element, fill } from "./dom.js";
@@ -86,18 +86,7 @@ class EntryRow {
           element("ul", null, ...entry.why.map((each) => element("li", null, each))),
         ),
       changes.length > 0 && [element("h4", null, "Changes"), element("ul", { class: "changes" }, ...changes)],
-      canCall &&
-        element(
-          "div",
-          { class: "tools" },
-          server.callable
-            ? button("Call this tool…", () => openCall(server, entry), { class: "button primary" })
-            : element(
-                "span",
-                { class: "quiet-text" },
-                "Its client owns this server over standard input and output: the console cannot call it.",
-              ),
-        ),
+      canCall && element("div", { class: "tools" }, callControl(server, entry)),
       jsonView(JSON.stringify(entry.definition)),
     );
   }
