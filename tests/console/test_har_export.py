@@ -203,6 +203,19 @@ def test_without_payloads_the_times_are_there_and_a_comment_says_what_is_not() -
     assert entries[2]["response"]["content"]["size"] == len(OPENING[2].server[0])
 
 
+def test_headers_and_a_status_that_are_recorded_are_used() -> None:
+    [asked, answer, *_] = records_of(mcpsnoop(OPENING))
+    for each in (asked, answer):
+        each["transport"], each["route"] = "http", "/mcp"
+    [entry] = validated(archived([asked, answer]))
+    assert "headers and status are not recorded" in entry["comment"]
+    asked["metadata"]["http"] = {"method": "POST", "headers": {"Accept": "*/*", "Authorization": "(present)"}}
+    answer["metadata"]["http"] = {"status": 201}
+    [entry] = validated(archived([asked, answer]))
+    assert [each["value"] for each in entry["request"]["headers"]] == ["*/*", "(present)"]
+    assert (entry["response"]["status"], entry["comment"]) == (201, "")
+
+
 def test_an_open_request_has_no_status_and_an_answer_alone_is_left_out() -> None:
     records = records_of(mcpsnoop(OPENING))
     [entry] = validated(har_file([(1, records[0])]).content)

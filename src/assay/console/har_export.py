@@ -1,8 +1,8 @@
 """
 Rows as an HTTP archive (HAR 1.2), which browsers, proxies and `assay check` open. No I/O.
 
-An entry is a message of the client with what the server answered. A journal has messages and times, but no HTTP: host,
-headers and statuses are those that the protocol asks for, and the comments in the file say so. Messages are those that
+An entry is a message of the client with what the server answered. A journal has messages and times, and hardly any
+HTTP: what it does not have is as the protocol asks for it, and the comments in the file say so. Messages are those that
 came in, as in a recording, so that a check finds the same again.
 """
 
@@ -24,10 +24,11 @@ from assay.records.importers.har import OWN_NAME
 from assay.records.journal.reading import Record, server_of
 
 _MADE_UP: Final = (
-    "Made from a journal of assay, which has messages, times and verdicts. Hosts are names of servers. Headers, "
-    "session ids and statuses are not recorded: they are made for this file, as the protocol asks for them."
+    "Made from a journal of assay, which has messages, times and verdicts. Hosts are names of servers, and session ids "
+    "are digests. Headers and statuses that are not recorded are made for this file, as the protocol asks for them."
 )
 _STDIO: Final = "sent over standard input and output, not over HTTP"
+_NO_HTTP: Final = "headers and status are not recorded"
 
 _JSON: Final = "application/json"
 _STREAM: Final = "text/event-stream"
@@ -163,6 +164,8 @@ class _Entry:
     def _comments(self) -> Iterator[str]:
         if self._asked["transport"] == "stdio":
             yield _STDIO
+        elif not _exchange(self._asked):
+            yield _NO_HTTP
         for record in self._records:
             metadata = record["metadata"]
             which = f"{metadata.get('party')} {metadata.get('kind')}"
@@ -195,6 +198,10 @@ class _Entry:
 
     def _sent_headers(self) -> Iterator[tuple[str, str]]:
         metadata = self._asked["metadata"]
+        recorded = _exchange(self._asked).get("headers")
+        if isinstance(recorded, dict):
+            yield from ((str(name), str(value)) for name, value in recorded.items())
+            return
         is_post = self._method == "POST"
         yield "Accept", f"{_JSON}, {_STREAM}" if is_post else _STREAM
         if is_post:
@@ -246,6 +253,9 @@ class _Entry:
     def _status(self) -> tuple[int, str]:
         """Return the status and its text; 0 for a request without an answer."""
         failed = self._answer if self._answer is not None else self._asked
+        recorded = _exchange(failed).get("status")
+        if isinstance(recorded, int):
+            return recorded, ""
         error = failed["error"] or {}
         is_missing = self._answer is not None and failed["metadata"].get("kind") == "missing"
         is_stopped = self._answer is None and "stopped" in shown_verdicts(failed)
@@ -256,6 +266,12 @@ class _Entry:
         if self._said:
             return 200, "OK"
         return (0, "") if self._asked["metadata"].get("kind") == "request" else (202, "Accepted")
+
+
+def _exchange(record: Record) -> dict[str, Any]:
+    """Return what a record has of the HTTP exchange."""
+    found = record["metadata"].get("http")
+    return found if isinstance(found, dict) else {}
 
 
 def _time(record: Record) -> datetime:
