@@ -200,6 +200,18 @@ def test_new_messages_come_by_themselves_unless_paused(opened: Opened, scene: Sc
     expect(page.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "false")
 
 
+def test_a_list_that_becomes_smaller_still_follows(opened: Opened) -> None:
+    page = opened("#/stream", viewport={"width": 1280, "height": 900})
+    follow = page.get_by_role("button", name="Follow")
+    last = lines(page).last.get_attribute("data-seq")
+    for height in (420, 700, 380):
+        page.set_viewport_size({"width": 1280, "height": height})
+        expect(lines(page).locator(f"xpath=self::*[@data-seq='{last}']")).to_be_in_viewport()
+        expect(follow).to_have_attribute("aria-pressed", "true")
+    page.locator(".virtual").evaluate("each => { each.scrollTop = 0; }")
+    expect(follow).to_have_attribute("aria-pressed", "false")
+
+
 def test_everything_by_keyboard(opened: Opened, scene: Scene) -> None:
     page = opened(permissions=["clipboard-read", "clipboard-write"])
     for number, name in enumerate(SCREENS, 1):
@@ -326,7 +338,7 @@ def test_an_exception_is_made_with_an_end_date(opened: Opened) -> None:
     group.get_by_role("button", name="Make an exception…").click()
     asked = page.get_by_role("dialog")
     asked.get_by_label("Reason").fill('fixed in "2.1"')
-    asked.get_by_label("Until, and no longer").fill("2099-12-31")
+    asked.get_by_label("Last day, in UTC").fill("2099-12-31")
     asked.get_by_role("button", name="Make the exception").click()
     expect(asked.locator(".command")).to_contain_text('rule = "contract/output"')
     expect(asked.locator(".command")).to_contain_text('tool = "search"')
@@ -471,6 +483,7 @@ def test_a_phone_needs_no_scrolling_to_the_side(opened: Opened, scene: Scene) ->
     for name in visit_all(page, scene):
         page.locator("main :is(tbody tr, .line[data-seq], .frame, details.row)").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") == 375, name
+        expect(page.locator("nav [aria-current=page]")).to_be_in_viewport(ratio=0.95)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

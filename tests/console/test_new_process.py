@@ -51,7 +51,7 @@ def test_a_call_starts_the_program_after_a_confirmation(state: Path, tmp_path: P
         found = running.wait_for(
             "api/state", lambda found: sum(each["state"] == "ended" for each in found["servers"]) == 2
         )
-        assert [each["name"] for each in found["servers"]] == ["lib"] * 3
+        assert [each["name"] for each in found["servers"]] == ["lib", "lib (call)", "lib (call)"]
         assert all(each["start"] is None for each in found["servers"][1:])
         assert {each["mode"] for each in found["servers"]} == {"enforce"}
         assert guard.call("look", count=4)["result"]

@@ -223,8 +223,11 @@ class Page {
     document.title = `${SCREENS.find(([each]) => each === name)[1]} – assay console`;
     for (const tab of this.tabs) {
       const isHere = tab.dataset.screen === name;
-      if (isHere) tab.setAttribute("aria-current", "page");
-      else tab.removeAttribute("aria-current");
+      if (isHere) {
+        tab.setAttribute("aria-current", "page");
+        // A phone has no room for all of them.
+        tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+      } else tab.removeAttribute("aria-current");
       tab.setAttribute("href", this.last.get(tab.dataset.screen) ?? routeTo(tab.dataset.screen));
     }
     screen.show(route);

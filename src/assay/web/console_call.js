@@ -1,8 +1,8 @@
 /**
  * The dialog that calls a tool, with a form from its schema, and shows both verdicts.
  *
- * A guard over HTTP is called as it runs. A server over standard input and output belongs to its client: its program can
- * be started again for the call, if its guard says how; otherwise there is a line for a terminal.
+ * A guard over HTTP is called as it runs. A server over standard input and output belongs to its client: its program
+ * can be started again for the call, if its guard says how; otherwise there is a line for a terminal.
  */
 
 import { ApiError, errorText, send } from "./console_api.js";
@@ -181,7 +181,8 @@ function startRemark(server, { command, directory }) {
       "p",
       null,
       element("strong", null, "This starts a program on this machine. "),
-      `It is the command of ${server.name}, as its guard reports it, behind a guard of its own. It ends after the answer.`,
+      `It is the command of ${server.name}, as its guard reports it, behind a guard of its own. `,
+      "It ends after the answer.",
     ),
     element("pre", { class: "command", tabindex: "0" }, command),
     element(
@@ -242,6 +243,8 @@ function openCall(server, entry) {
         : ": its own belongs to its client, and is not disturbed. The page asks before it starts.",
     ),
     given.node,
+    given.node.querySelector(".required") !== null &&
+      element("p", { class: "remark" }, element("span", { class: "required" }, "*"), " is required"),
     server.callable &&
       element(
         "details",

@@ -5,9 +5,9 @@ import { callControl } from "./console_call.js";
 import { dateAndTime, notice, screenHead, stateTag } from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
-import { code, element, fill } from "./dom.js";
+import { code, element, fill, prose } from "./dom.js";
 import { jsonView } from "./json_tree.js";
-import { counted, number } from "./text.js";
+import { counted, number, sentence } from "./text.js";
 
 const TITLES = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
 const SINCE = { added: ["new in this list", "warning"], changed: ["changed in this list", "warning"] };
@@ -31,6 +31,14 @@ function tagsOf(entry) {
         entry.dialect.replace(/^https?:\/\/json-schema\.org\//, "").replace(/\/schema#?$/, ""),
       ),
   ].filter(Boolean);
+}
+
+/** Say why a server has no lists here. */
+function missingLists(contract, server) {
+  if (server.payloads === true && contract.count === null)
+    return "No list yet: it appears here as soon as a client asks the server for one.";
+  const count = contract.count === null ? "" : `${counted(contract.count, "tool")}. `;
+  return count + sentence(contract.why);
 }
 
 class EntryRow {
@@ -153,15 +161,14 @@ export class ContractsScreen extends ConsoleScreen {
       callable: false,
     };
     const lock =
-      { locked: "Its lists are held against the lock.", none: "It has no lock: assay lock makes one." }[
+      { locked: "Its lists are held against the lock.", none: "It has no lock: `assay lock` makes one." }[
         contract.lock
       ] ?? contract.lock;
     const tokens = contract.lists.reduce((sum, each) => sum + each.tokens, 0);
     const cost = tokens > 0 ? ` Its lists take about ${number(tokens)} tokens in every conversation.` : "";
     return [
-      element("p", { class: "lead-sentence" }, element("strong", null, server.name), `: ${lock}${cost}`),
-      contract.why &&
-        notice("note", contract.count === null ? contract.why : `${counted(contract.count, "tool")}; ${contract.why}`),
+      element("p", { class: "lead-sentence" }, element("strong", null, server.name), ": ", prose(lock), cost),
+      contract.why && notice("note", prose(missingLists(contract, server))),
       ...contract.lists.map((each) => this.listView(server, each)),
     ].filter(Boolean);
   }
@@ -193,7 +200,7 @@ export class ContractsScreen extends ConsoleScreen {
           "span",
           { class: "group-count" },
           about,
-          listing.seq !== null && [" · ", element("a", { href: routeTo("message", listing.seq) }, "the message")],
+          listing.seq !== null && [" · ", element("a", { href: routeTo("message", listing.seq) }, "show the message")],
         ),
       ),
       removed,

@@ -52,10 +52,15 @@ function quoted(value) {
   return /\s/.test(text) || text === "" ? `"${text}"` : text;
 }
 
-/** Return the address of the stream with only the rows that have these values; *values* are by filter word. */
-export function streamOf(values) {
+/** Return the filter for rows that have these values; *values* are by filter word, and empty ones are left out. */
+export function filterOf(values) {
   const given = Object.entries(values).filter(([, value]) => value);
-  return routeTo("stream", null, { filter: given.map(([word, value]) => `${word}:${quoted(value)}`).join(" ") });
+  return given.map(([word, value]) => `${word}:${quoted(value)}`).join(" ");
+}
+
+/** Return the address of the stream with only the rows that have these values. */
+export function streamOf(values) {
+  return routeTo("stream", null, { filter: filterOf(values) });
 }
 
 /** Return *test* of texts, which remembers its answers: most rows have the same few texts. */

@@ -2,7 +2,7 @@
 
 import { read } from "./console_api.js";
 import { askForException } from "./console_exception.js";
-import { streamOf } from "./console_filter.js";
+import { filterOf, streamOf } from "./console_filter.js";
 import { ago, button, dateAndTime, saveExport, screenHead, sparkline, stateTag } from "./console_parts.js";
 import { routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
@@ -12,10 +12,15 @@ import { counted, number } from "./text.js";
 
 const BY = {
   rule: ["Rule", (group) => group.rule],
-  tool: ["Tool", (group) => group.tool || group.method || "no tool"],
+  tool: ["Tool", (group) => subjectOf(group)],
   place: ["Place", (group) => group.at || "the message as a whole"],
   server: ["Server", (group, store) => store.serverName(group.server)],
 };
+
+/** What a group is about: the tool that is called or listed, another entry of a list, or the method. */
+function subjectOf(group) {
+  return group.tool || group.entry.replace(/^tool /, "") || group.method || "a message";
+}
 
 const RELOAD = 10_000;
 /** Milliseconds between two requests for the totals, which events do not have. */
@@ -63,14 +68,14 @@ class GroupRow {
           "span",
           { class: "row-title" },
           code(group.rule),
-          element("span", null, group.tool || group.method || ""),
+          element("span", null, subjectOf(group)),
+          group.entry && element("span", { class: "row-about" }, `in ${group.method}`),
           element("span", { class: "row-about" }, this.screen.store.serverName(group.server)),
         ),
         element(
           "span",
           { class: "row-sentence" },
           group.at ? code(group.at) : "the message as a whole",
-          group.entry ? ` in ${group.entry}` : "",
           `: expected ${group.expected}, found ${group.found}`,
         ),
       ),
@@ -95,7 +100,7 @@ class GroupRow {
     const messages = streamOf({ rule, tool, server: screen.store.serverName(group.server) });
     fill(
       this.body,
-      element("h3", { class: "unseen" }, `${group.rule} in ${group.tool || group.method || "a message"}`),
+      element("h3", { class: "unseen" }, `${group.rule} in ${subjectOf(group)}`),
       compareView(group, "Found, the last time"),
       todoView(group.hint),
       element(
@@ -111,7 +116,7 @@ class GroupRow {
             { class: "tools" },
             element("a", { class: "button", href: messages }, "Show in the stream"),
             screen.store.can("exception") &&
-              button("Make an exception…", () => askForException(group.rule, group.tool)),
+              button("Make an exception…", () => askForException(group.rule, group.tool, group.server)),
           ),
         ),
         ruleView({ ...about, effect: about.action }),
@@ -153,7 +158,9 @@ export class FindingsScreen extends ConsoleScreen {
         (by) => this.setBy(by),
       ),
     );
-    this.sarif = button("Export as SARIF", () => saveExport({ format: "sarif" }));
+    this.sarif = button("Export as SARIF", () => this.export(), {
+      title: "Places in it are lines of the journal, which the stream exports",
+    });
     this.node = element(
       "section",
       { class: "findings-screen" },
@@ -178,6 +185,11 @@ export class FindingsScreen extends ConsoleScreen {
     this.totals = answer;
   }
 
+  export() {
+    const chosen = this.server === null ? {} : { filter: filterOf({ server: this.store.serverName(this.server) }) };
+    return saveExport({ format: "sarif", ...chosen });
+  }
+
   merge(groups) {
     for (const each of groups) {
       this.groups.set(each.id, each);
@@ -197,6 +209,7 @@ export class FindingsScreen extends ConsoleScreen {
   }
 
   showSentence() {
+    this.sentence.hidden = this.shown.length === 0 && this.server === null;
     const count = this.shown.reduce((sum, each) => sum + each.count, 0);
     const { wouldStop = 0, stopped = 0 } = this.totals ?? {};
     const sentence = [
@@ -223,7 +236,11 @@ export class FindingsScreen extends ConsoleScreen {
       !(this.store.can("export") && this.store.state.formats.includes("sarif")) || groups.length === 0;
     if (groups.length === 0) {
       this.rows.clear();
-      this.fillEmpty("No findings: every message so far is valid.");
+      this.fillEmpty(
+        this.store.rows.newest === 0
+          ? "No messages yet. Findings appear here as soon as a guard reports one."
+          : "No findings: every message so far is valid.",
+      );
       return;
     }
     const [, keyOf] = BY[this.by];

@@ -20,7 +20,7 @@ import { rowOf } from "./console_store.js";
 import { code, element, factList, fill, prose } from "./dom.js";
 import { compareView, remarksOf, ruleView, todoView } from "./finding_view.js";
 import { jsonView } from "./json_tree.js";
-import { bytes, counted, number } from "./text.js";
+import { bytes, counted, number, sentence } from "./text.js";
 import { diffView } from "./text_diff.js";
 
 const DELIVERED = {
@@ -48,7 +48,9 @@ function frameView(title, note, frame, faults) {
     { class: "frame", "aria-label": title },
     element("h2", null, title),
     note && element("p", { class: "remark" }, note),
-    text === null ? element("p", { class: "empty" }, frame.why || "There is no text.") : jsonView(text, faults),
+    text === null
+      ? element("p", { class: "empty" }, sentence(frame.why || "There is no text."))
+      : jsonView(text, faults),
   );
 }
 
@@ -79,7 +81,7 @@ function bothSides(answer) {
   return [element("div", { class: "sides" }, left, right), diff];
 }
 
-function violationView(violation, tool, canExcept) {
+function violationView(violation, row, canExcept) {
   const entry = violation.entry ? ` in the ${violation.entry.kind ?? "entry"} ${violation.entry.name ?? ""}` : "";
   const schema = violation.schema !== null && violation.schema !== undefined;
   const about = violation.about ?? { id: violation.rule, asks: "This version of assay does not know the rule." };
@@ -110,7 +112,7 @@ function violationView(violation, tool, canExcept) {
             element("summary", null, "The part of the schema that it breaks"),
             jsonView(JSON.stringify(violation.schema)),
           ),
-        canExcept && button("Make an exception…", () => askForException(violation.rule, tool)),
+        canExcept && button("Make an exception…", () => askForException(violation.rule, row.tool ?? "", row.server)),
       ),
       ruleView({ ...about, effect: about.action }, { source: violation.source || about.source }),
     ),
@@ -153,7 +155,7 @@ export function copyMessage(seq) {
   return attempt(async () => {
     const answer = await read(`messages/${seq}`);
     const text = textOf(answer.sent);
-    if (text === null) toast(answer.sent.why);
+    if (text === null) toast(sentence(answer.sent.why));
     else await copy(text, "the message");
   });
 }
@@ -186,8 +188,14 @@ export class MessageScreen extends ConsoleScreen {
     if (!Number.isInteger(seq) || seq < 1) {
       fill(
         this.node,
-        screenHead("Message", "Choose a message in the stream."),
-        element("p", null, element("a", { href: routeTo("stream") }, "Open the stream")),
+        screenHead("Message", "One message: as it was sent, as it was delivered, and what is wrong with it."),
+        element(
+          "p",
+          { class: "empty panel" },
+          "Choose a message in ",
+          element("a", { href: this.page.last.get("stream") ?? routeTo("stream") }, "the stream"),
+          ".",
+        ),
       );
       return;
     }
@@ -232,11 +240,11 @@ export class MessageScreen extends ConsoleScreen {
         element("span", null, `${row.kind} from the ${row.party}`),
       ),
       this.factsView(answer, row),
-      ...answer.notes.map((each) => element("p", { class: "remark" }, prose(each))),
+      ...answer.notes.map((each) => element("p", { class: "remark" }, prose(sentence(each)))),
       answer.redacted && element("p", { class: "remark" }, "Secrets in this message were masked by the guard."),
       answer.error && errorNotice(answer, row),
       count > 0 && element("h2", null, counted(count, "finding")),
-      ...answer.violations.map((each) => violationView(each, row.tool ?? "", this.store.can("exception"))),
+      ...answer.violations.map((each) => violationView(each, row, this.store.can("exception"))),
       answer.more > 0 &&
         element(
           "p",

@@ -5,7 +5,7 @@ import { histogram } from "./charts.js";
 import { streamOf } from "./console_filter.js";
 import { screenHead, stateTag, took, withCards } from "./console_parts.js";
 import { ConsoleScreen } from "./console_screen.js";
-import { amount, element, fill, table } from "./dom.js";
+import { amount, breakable, element, fill, table } from "./dom.js";
 import { bytes, counted, number } from "./text.js";
 
 const RELOAD = 5000;
@@ -16,17 +16,17 @@ const GROWTH = 1.09;
 const MOST_BUCKETS = 60;
 
 const COLUMNS = [
-  ["Method and tool"],
+  ["Method and tool", { class: "wraps wide" }],
   ["Answers", { number: true }],
-  ["p50", { number: true }],
-  ["p95", { number: true }],
-  ["p99", { number: true }],
+  ["p50", { number: true, about: "Half of the answers came within this time" }],
+  ["p95", { number: true, about: "95 of 100 answers came within this time" }],
+  ["p99", { number: true, class: "minor", about: "99 of 100 answers came within this time" }],
   ["Longest", { number: true }],
-  ["Server and guard, p95"],
+  ["Server and guard, p95", { class: "wraps" }],
   ["In the guard", { number: true }],
-  ["Bytes in · out", { number: true }],
-  ["Largest", { number: true }],
-  ["Errors"],
+  ["Bytes in · out", { number: true, class: "minor" }],
+  ["Largest", { number: true, class: "minor" }],
+  ["Errors", { class: "wraps" }],
 ];
 
 function titleOf(line) {
@@ -53,7 +53,7 @@ function errorsCell(line) {
     { class: "tags" },
     ...all
       .slice(0, 5)
-      .map(([name, count]) => stateTag(`${name} ${number(count)}`, "error")),
+      .map(([name, count]) => stateTag([breakable(name), ` ${number(count)}`], "error")),
   );
 }
 
@@ -122,6 +122,7 @@ export class PerformanceScreen extends ConsoleScreen {
 
   cells(line, slowest, several) {
     const server = this.store.serverName(line.server);
+    const messages = streamOf({ method: line.method, tool: line.tool, server });
     const name = element(
       "button",
       {
@@ -131,16 +132,16 @@ export class PerformanceScreen extends ConsoleScreen {
         "aria-pressed": String(this.keyOf(line) === this.chosen),
         on: { click: () => this.choose(line) },
       },
-      titleOf(line),
+      breakable(titleOf(line)),
     );
     return [
       element(
         "span",
         { class: "tool" },
         name,
-        several && element("span", { class: "quiet-text" }, server),
+        several && element("span", { class: "quiet-text" }, breakable(server)),
       ),
-      element("a", { class: "count-link", href: streamOf({ method: line.method, tool: line.tool, server }) }, number(line.count)),
+      element("a", { class: "count-link", href: messages }, number(line.count)),
       ...[line.p50, line.p95, line.p99].map((each) => took(each === null ? null : Math.min(each, line.max ?? each))),
       took(line.max),
       sharesCell(line, slowest),

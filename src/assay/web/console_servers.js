@@ -5,11 +5,15 @@ import { ago, button, notice, screenHead, sparkline, stateTag, toast, took, with
 import { streamOf } from "./console_filter.js";
 import { routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
-import { amount, element, fill, table } from "./dom.js";
+import { amount, breakable, element, fill, table } from "./dom.js";
 import { counted, number } from "./text.js";
 
 const STATES = { running: "good", idle: "note", failed: "error", ended: "note" };
 const LOCKS = { locked: ["locked", "good"], none: ["no lock", "note"] };
+
+function placeText(text) {
+  return element("code", { class: "label-text place-text", title: text }, breakable(text));
+}
 
 function nameCell(server) {
   const notes = server.notes.map((each) => element("span", { class: "quiet-text" }, each));
@@ -23,15 +27,19 @@ function nameCell(server) {
         "data-row": true,
         href: streamOf({ server: server.name }),
       },
-      server.name,
+      breakable(server.name),
     ),
-    element("code", { class: "label-text place-text", title: server.label }, server.label),
-    server.address && element("code", { class: "label-text place-text", title: server.address }, server.address),
+    placeText(server.label),
+    server.address && placeText(server.address),
     ...notes,
   );
 }
 
+const SOURCES = { guard: "live", journal: "from its journal", file: "from a file" };
+
 function stateCell(server) {
+  // The end of a server whose client has gone is no failure.
+  const kind = server.state === "ended" ? "label-text" : "stderr";
   const detail = [server.why, server.stderr].filter(Boolean);
   const restarts = server.restarts > 0 && element("span", { class: "quiet-text" }, counted(server.restarts, "restart"));
   const last =
@@ -40,7 +48,7 @@ function stateCell(server) {
     "span",
     { class: "tool" },
     stateTag(server.state, STATES[server.state] ?? "note"),
-    ...detail.map((each) => element("code", { class: "stderr" }, each)),
+    ...detail.map((each) => element("code", { class: kind }, each)),
     restarts,
     last,
   );
@@ -63,7 +71,8 @@ function stoppedCell(server) {
 }
 
 function lockCell(server) {
-  const [text, tone] = LOCKS[server.lock] ?? ["–", "note"];
+  if (!(server.lock in LOCKS)) return "–";
+  const [text, tone] = LOCKS[server.lock];
   return element("a", { class: "plain", href: routeTo("contracts", null, { server: server.id }) }, stateTag(text, tone));
 }
 
@@ -75,9 +84,9 @@ const COLUMNS = [
   ["Calls a minute"],
   ["Findings", { number: true }],
   ["Stopped", { number: true }],
-  ["p95", { number: true }],
+  ["p95", { number: true, about: "95 of 100 answers came within this time" }],
   ["Tools", { number: true }],
-  ["Tokens", { number: true }],
+  ["Tokens", { number: true, about: "Estimated tokens that the list of tools takes in every conversation" }],
   ["Lock"],
 ];
 
@@ -90,7 +99,12 @@ function cells(server) {
   return [
     nameCell(server),
     stateCell(server),
-    element("span", { class: "tool" }, mode || "–", element("span", { class: "quiet-text" }, server.source)),
+    element(
+      "span",
+      { class: "tool" },
+      mode || "–",
+      element("span", { class: "quiet-text" }, SOURCES[server.source] ?? server.source),
+    ),
     element("span", { class: "tool" }, ...(server.revisions.length ? server.revisions : ["–"]).map(revision)),
     callsCell(server),
     element(
@@ -137,9 +151,16 @@ export class ServersScreen extends ConsoleScreen {
     this.isEmpty = false;
     const rows = servers.map((each) => ({ cells: cells(each), "data-key": each.id }));
     const unrecorded = servers.some((each) => each.payloads === false);
+    const isQuiet = servers.every((each) => each.messages === 0);
     this.fillRows(
       "a",
       withCards(table("Servers", COLUMNS, rows)),
+      isQuiet &&
+        element(
+          "p",
+          { class: "remark" },
+          "No client has sent a message yet. The first one appears here and in the stream.",
+        ),
       unrecorded &&
         element(
           "p",

@@ -5,7 +5,7 @@ import { streamOf } from "./console_filter.js";
 import { ago, dateAndTime, screenHead, stateTag, withCards } from "./console_parts.js";
 import { routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
-import { amount, element, table } from "./dom.js";
+import { amount, breakable, element, table } from "./dom.js";
 import { duration, number } from "./text.js";
 
 const SHOWN = 300;
@@ -13,15 +13,15 @@ const SHOWN = 300;
 
 const COLUMNS = [
   ["Client"],
-  ["Server"],
-  ["State"],
+  ["Server", { class: "wraps" }],
+  ["State", { class: "wraps" }],
   ["Revision"],
   ["Capabilities"],
   ["Messages", { number: true }],
   ["Findings", { number: true }],
   ["Open requests", { number: true }],
-  ["Tasks", { number: true }],
-  ["Restarts", { number: true }],
+  ["Tasks", { number: true, class: "minor" }],
+  ["Restarts", { number: true, class: "minor" }],
   ["Lasted", { number: true }],
 ];
 
@@ -84,7 +84,7 @@ export class SessionsScreen extends ConsoleScreen {
     const { store } = this;
     return [
       clientCell(session, store),
-      store.serverName(session.server),
+      breakable(store.serverName(session.server)),
       element(
         "span",
         { class: "tool" },

@@ -153,7 +153,8 @@ export class StreamScreen {
       make: () => new Line(this),
       rowHeight: NARROW.matches ? NARROW_ROW : ROW,
       prepare: () => this.measure(),
-      moved: (isAtEnd) => this.moved(isAtEnd),
+      left: () => this.left(),
+      resized: () => this.follows && !this.isPaused && this.list.toEnd(),
       open: (index) => go(routeTo("message", this.lines[index])),
     });
     NARROW.addEventListener("change", () => this.list.setRowHeight(NARROW.matches ? NARROW_ROW : ROW));
@@ -320,8 +321,8 @@ export class StreamScreen {
     this.places = new Map(steps.map(([time, place]) => [time, (100 * place) / Math.max(sum, 1)]));
   }
 
-  moved(isAtEnd) {
-    if (this.follows && !isAtEnd && this.list.node.offsetParent !== null) this.setFollow(false, false);
+  left() {
+    if (this.follows && this.list.node.offsetParent !== null) this.setFollow(false, false);
   }
 
   setFollow(follows, scrolls = true) {

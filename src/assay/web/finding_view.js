@@ -88,7 +88,7 @@ export function ruleView(rule, finding) {
       ["Why", prose(rule.why)],
       ["Source", link(address, source)],
       ["Breaks it", rule.example ? code(rule.example) : null],
-      ["Enforced", rule.effect],
+      ["Under enforce", rule.effect],
     ]),
   );
 }
