@@ -118,7 +118,8 @@ class Page {
       const state = await read("state");
       const rows = await read("rows");
       this.store.load(state, rows);
-      this.events.connect(rows.newest);
+      // What has changed since the state was read must come, too: reading the rows takes a while.
+      this.events.connect(rows.newest, state.tick);
     } catch (error) {
       this.failed(error);
       return;
