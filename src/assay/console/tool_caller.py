@@ -90,7 +90,7 @@ def _last_line(error: InquiryError) -> list[str]:
 
 def _command(guard: NewGuard) -> list[str]:
     """Return the command of a guard over STDIO that is like the running one."""
-    # Another name than that of the client's server, so that the two can be told apart on the page.
+    # Another name than that of the client's server, so that the page shows which is which.
     options = [f"--name={guard.name} (call)", *([f"--mode={guard.mode}"] if guard.mode else [])]
     if guard.payloads:
         options += ["--set", "journal.payloads=true"]
