@@ -2,12 +2,12 @@
 
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import coverage
 import pytest
@@ -16,6 +16,9 @@ from hypothesis import settings
 from kit import laws, processes
 from kit.warm import MEASURED
 from sheltered import state_variables
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
 os.environ.setdefault("ASSAY_JOURNAL", "off")
@@ -42,6 +45,22 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip(f"no reference data at {path} (set ASSAY_SHARED)")
     return path
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    """A directory for guards and journals, with a short path: that of a socket is limited."""
+    with TemporaryDirectory() as found:
+        yield Path(found)
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """A browser for the tests of one file."""
+    from kit.browser import running_browser
+
+    with running_browser() as running:
+        yield running
 
 
 SLOW = (

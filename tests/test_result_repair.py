@@ -2,7 +2,7 @@
 
 import copy
 import json
-from typing import Any
+from typing import Any, cast
 
 import jsonpatch
 import pytest
@@ -136,8 +136,8 @@ def test_nothing_is_repaired_under_audit_or_unless_it_is_wanted(
 def test_each_rule_repairs_what_it_reports_and_nothing_else(rule: str) -> None:
     found = set()
     for case in REPAIRS:
-        question, revision, answer, _ = case.values
-        verdict = answered(question, answer, revision, policy=Policy(repairs=[rule]))  # type: ignore[arg-type]
+        question, revision, answer, _ = cast("tuple[Any, str, Any, Any]", case.values)
+        verdict = answered(question, answer, revision, policy=Policy(repairs=[rule]))
         found |= {each.rule for each in verdict.violations if each.action == "repair"}
         assert bool(verdict.repairs) == any(
             each.rule == rule and each.action == "repair" for each in verdict.violations

@@ -1,17 +1,14 @@
 """The page of `assay console` with hostile text in every field, and with 100,000 messages."""
 
 import re
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import pytest
 from console_scene import library, many_records, program, usual_calls
 from playwright.sync_api import Browser, Page, expect
 
-from kit.browser import opening_pages, running_browser
+from kit.browser import opening_pages
 from kit.consoles import console
 
 MESSAGES = 100_000
@@ -23,19 +20,6 @@ HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)></textarea></title>{{constructor.constructor('alert(3)')()}}"
     "<b style=color:red>x</b>\x1b[31mred\x07\x00abc\u202edef\u2066ghi\u200f\u200b javascript:alert(4) \"' & ${alert(5)}"
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as running:
-        yield running
-
-
-@pytest.fixture
-def state() -> Iterator[Path]:
-    """A short directory: the path of a socket is limited."""
-    with tempfile.TemporaryDirectory() as found:
-        yield Path(found)
 
 
 def hostile_tools() -> list[dict[str, Any]]:

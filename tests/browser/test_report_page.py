@@ -12,7 +12,7 @@ from browser_recordings import MAPPED, call, large, opening, timed, write
 from playwright.sync_api import Browser, Error, Locator, Page, expect
 
 from assay.cli.main import main
-from kit.browser import HERE, Opened, opening_pages, running_browser
+from kit.browser import HERE, Opened, Watched, opening_pages, watched_page
 from kit.check_formats import page_data
 
 ROOT = Path(__file__).parents[2]
@@ -20,15 +20,23 @@ SAMPLE = "examples/conversation.jsonl"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as running:
-        yield running
+def only_page(browser: Browser) -> Iterator[Watched]:
+    with watched_page(browser) as watched:
+        yield watched
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Opened]:
+def opened(browser: Browser, only_page: Watched) -> Iterator[Opened]:
+    """Opens a report, in a page that tests share unless one needs a context of its own."""
     with opening_pages(browser) as open_page:
-        yield open_page
+
+        def open_report(path: Path, *, fragment: str = "", **options: Any) -> Page:
+            return (
+                open_page(path, fragment=fragment, **options) if options else only_page.open(path.as_uri() + fragment)
+            )
+
+        yield open_report
+    only_page.check()
 
 
 Made = Callable[..., Path]
@@ -406,7 +414,7 @@ def test_a_phone_needs_no_scrolling_to_the_side(timed_page: Path, opened: Opened
 
 
 def test_print_shows_everything_and_no_controls(timed_page: Path, opened: Opened) -> None:
-    page = opened(timed_page)
+    page = opened(timed_page, color_scheme="light")
     page.emulate_media(media="print")
     expect(page.locator("#findings .row:not([open])")).to_have_count(0)
     for each in ("header.top", "nav.sections", "#findings .choice", ".keys"):

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from assay.cli.checking import block_scan, dask_cluster, recording_split, work_plan
+from assay.cli.checking import dask_cluster, work_plan
 from assay.cli.main import main
-from kit.archives import archive
+from kit.archives import archive, split_small_files
 from kit.check_formats import outputs, written
 
-distributed: Any = pytest.importorskip("distributed")
+distributed: Any = pytest.importorskip("distributed", reason="the extra cluster is not installed")
 
 GOLDEN = str(Path(__file__).parents[1] / "journal" / "golden.jsonl")
 
@@ -36,10 +36,7 @@ def cluster() -> Iterator[Any]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Split even the smallest files."""
-    monkeypatch.setattr(work_plan, "SPLIT_FILE", 2000)
-    monkeypatch.setattr(work_plan, "SCANNED", 20_000)
-    monkeypatch.setattr(block_scan, "PAGE", 1000)
-    monkeypatch.setattr(recording_split, "SMALLEST", 3000)
+    split_small_files(monkeypatch)
 
 
 def checked(place: Path, *arguments: str) -> Any:
@@ -68,7 +65,7 @@ class Killer(distributed.WorkerPlugin):  # type: ignore[misc]  # without types
 @pytest.fixture
 def killing(cluster: Any, tmp_path: Path) -> Iterator[Path]:
     """Kill a worker in the middle of the work; the path has a file for each that was killed."""
-    import cloudpickle  # type: ignore[import-untyped]
+    import cloudpickle  # type: ignore[import-untyped]  # it has no types
 
     marks = tmp_path / "marks"
     marks.mkdir()

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from assay.cli.checking import block_scan, recording_split, work_plan
+from assay.cli.checking import work_plan
 from assay.cli.checking.check_terms import CheckTerms
 from assay.cli.checking.executors import InOneProcess
 from assay.cli.checking.local_workers import LocalWorkers, WorkerError
 from assay.cli.main import main
 from assay.settings import Settings
 from assay.spec.extensions.official import OFFICIAL
-from kit.archives import archive
+from kit.archives import archive, split_small_files
 from kit.check_formats import outputs, written
 
 TERMS = CheckTerms(Settings(), OFFICIAL)
@@ -96,10 +96,7 @@ def test_a_fault_of_ours_is_raised_with_its_traceback() -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share even the smallest inputs."""
     monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
-    monkeypatch.setattr(work_plan, "SPLIT_FILE", 2000)
-    monkeypatch.setattr(work_plan, "SCANNED", 20_000)
-    monkeypatch.setattr(block_scan, "PAGE", 1000)
-    monkeypatch.setattr(recording_split, "SMALLEST", 3000)
+    split_small_files(monkeypatch)
 
 
 def checked(place: Path, jobs: int, *arguments: str) -> Any:

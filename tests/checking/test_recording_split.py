@@ -50,7 +50,9 @@ def shown(items: Iterator[StreamItem]) -> list[Any]:
     for each in items:
         if isinstance(each, CheckedMessage):
             verdict = each.judged.verdict
-            found.append((each._replace(judged=each.judged._replace(verdict=None)), verdict.frame, verdict.value))  # type: ignore[arg-type]
+            # Without the verdict, which has no equality: its parts are compared.
+            rest = each.judged._replace(verdict=None)  # type: ignore[arg-type]  # only here
+            found.append((each._replace(judged=rest), verdict.frame, verdict.value))
             found.append((verdict.party, verdict.kind, verdict.method, verdict.tool, verdict.revision, verdict.more))
         elif isinstance(each, UnitEnd):
             end = (each.good, each.is_judged, each.revision, each.is_partial, each.remedy, each.error)

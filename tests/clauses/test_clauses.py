@@ -25,7 +25,7 @@ def each(rows: list[Row]) -> list[object]:
 
 def judged(row: Row, revision: str, mode: str, *, preview: bool = False) -> list[tuple[str | None, Verdict]]:
     """The rule that each message is said to break, and the verdict on it."""
-    conversation = Conversation(mode=mode, preview=preview)  # type: ignore[arg-type]
+    conversation = Conversation(mode=mode, preview=preview)  # type: ignore[arg-type]  # a parameter of the test
     return [
         (step.breaks, conversation.hear(step.party, step.frame(revision), step.facts)) for step in played(row, revision)
     ]

@@ -73,6 +73,28 @@ def test_the_page_without_the_token_says_what_to_do(stranger: httpx.Client) -> N
     assert found.headers["content-type"].startswith("text/plain")
 
 
+def test_signing_out_ends_this_browser_alone(running: RunningConsole, browser: httpx.Client) -> None:
+    own = {"Origin": running.base.rstrip("/")}
+    kept = dict(browser.cookies)
+    with (
+        httpx.Client(base_url=running.base, trust_env=False) as other,
+        browser.stream("GET", "api/events") as stream,
+    ):
+        assert other.get(running.address).status_code == 303
+        assert dict(other.cookies) != kept
+        left = browser.post("api/logout", json={}, headers=own)
+        assert (left.status_code, left.headers["set-cookie"].endswith("; Max-Age=0")) == (200, True)
+        # A page that still listens gets the end of its stream, not an error.
+        assert "event" not in "".join(stream.iter_lines())
+        assert not dict(browser.cookies)
+        assert browser.get("api/state").status_code == 401
+        name, value = kept.popitem()
+        assert httpx.get(running.base, headers={"Cookie": f"{name}={value}"}, trust_env=False).status_code == 401
+        assert other.get("api/state").status_code == 200
+    assert browser.get(running.address).status_code == 303
+    assert browser.get("api/state").status_code == 200
+
+
 @pytest.mark.parametrize(
     "headers",
     [

@@ -39,13 +39,6 @@ MESSAGES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.fixture
-def state() -> Iterator[Path]:
-    """Return a directory for guards and journals."""
-    with tempfile.TemporaryDirectory() as found:
-        yield Path(found)
-
-
-@pytest.fixture
 def recording(tmp_path: Path) -> Path:
     """Return a recording with one finding and one secret."""
     path = tmp_path / "talk.jsonl"

@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,6 @@ from kit.consoles import SECONDS, RunningConsole, console, environment, http_gua
 PAYLOADS = ("--set", "journal.payloads=true")
 
 HOSTILE = '<script>alert(1)</script>\x1b[2J\u202e\u2066 & "quotes" \' \u0000 \\ </pre>'
-
-
-@pytest.fixture
-def state() -> Iterator[Path]:
-    """Return a short directory: the path of a socket is limited."""
-    with tempfile.TemporaryDirectory() as found:
-        yield Path(found)
 
 
 def by_kind(rows: list[dict[str, Any]], kind: str, method: str = "tools/call") -> list[dict[str, Any]]:
@@ -213,16 +205,6 @@ def test_a_tool_is_called_through_the_guard_after_a_confirmation(state: Path, tm
         assert {each["tool"] for each in by_kind(rows, "request")} == {"look", "change"}
         command = running.get(f"api/messages/{by_kind(rows, 'request')[0]['seq']}/curl")["command"]
         assert command.startswith(f"curl -sS {url}")
-
-
-def test_a_server_over_stdio_is_not_called(state: Path, tmp_path: Path) -> None:
-    with console(state) as running, stdio_guard(state, tmp_path) as guard:
-        guard.open()
-        running.wait(bool)
-        [server] = running.get("api/state")["servers"]
-        found = running.post("api/call", {"server": server["id"], "tool": "look", "arguments": {}})
-        assert (found.status_code, found.json()["error"]["code"]) == (409, "unreachable")
-        assert not server["callable"]
 
 
 def test_the_demonstration_ends_with_a_console_that_is_killed(state: Path) -> None:

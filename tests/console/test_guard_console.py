@@ -2,8 +2,6 @@
 
 import hashlib
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,6 @@ from kit.consoles import SECONDS, http_guard, parsed
 
 KEY = "k" * 43
 OTHER = "o" * 43
-
-
-@pytest.fixture
-def state() -> Iterator[Path]:
-    """Return a directory for guards and journals."""
-    with tempfile.TemporaryDirectory() as found:
-        yield Path(found)
 
 
 def call(url: str, *options: str) -> None:

@@ -317,8 +317,8 @@ def test_a_child_that_nobody_needs_ends_and_another_one_starts(tmp_path: Path) -
         assert asked(service, good).answer().status == 200
 
 
-MARKED = {"name": "marked", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}
-MARKED["inputSchema"]["properties"]["city"]["x-mcp-header"] = "City"  # type: ignore[index]
+CITY = {"type": "string", "x-mcp-header": "City"}
+MARKED = {"name": "marked", "inputSchema": {"type": "object", "properties": {"city": CITY}}}
 MARKS = call(1, "marked", {"city": "Oslo"}, LATEST)
 NO_META = request(1, "tools/list", {})
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shutil import which
 from tempfile import mkdtemp
@@ -81,6 +81,35 @@ class Watched:
         if not is_own and request.url.partition(":")[0] not in {"file", "data", "blob"}:
             self.complaints.append(f"request: {request.url}")
 
+    def open(self, place: Path | str) -> Page:
+        """Go to a file or an address; return the page when it is ready."""
+        # Another fragment alone would not load the page again.
+        self.page.goto("about:blank")
+        self.page.goto(place if isinstance(place, str) else place.as_uri())
+        self.page.wait_for_selector("body[data-ready]")
+        return self.page
+
+    def check(self) -> None:
+        """The page must not have logged, asked or requested anything since the last check."""
+        complaints, self.complaints = self.complaints, []
+        assert not complaints, complaints
+
+
+@contextmanager
+def watched_page(browser: Browser, origin: str = "", logs: str = "", **options: Any) -> Iterator[Watched]:
+    """
+    A page in a context of its own; *options* are those of a context of Playwright.
+
+    Requests to *origin*, and log lines that the pattern *logs* matches, are allowed.
+    """
+    usual = {"locale": "en-US", "viewport": {"width": 1280, "height": 900}}
+    context = browser.new_context(**{**usual, **options})
+    context.set_default_timeout(15_000)
+    try:
+        yield Watched(context.new_page(), origin, logs)
+    finally:
+        context.close()
+
 
 Opened = Callable[..., Page]
 """Opens a file or an address; options are those of a context of Playwright, and the fragment of the address."""
@@ -88,26 +117,15 @@ Opened = Callable[..., Page]
 
 @contextmanager
 def opening_pages(browser: Browser, origin: str = "", logs: str = "") -> Iterator[Opened]:
-    """
-    Open pages in new contexts; at the end no page may have logged, asked or requested anything.
+    """Open pages, each as `watched_page`; at the end none may have logged, asked or requested anything."""
+    pages: list[Watched] = []
+    with ExitStack() as stack:
 
-    Requests to *origin*, and log lines that the pattern *logs* matches, are allowed.
-    """
-    contexts, pages = [], []
+        def open_page(place: Path | str, *, fragment: str = "", **options: Any) -> Page:
+            watched = stack.enter_context(watched_page(browser, origin, logs, **options))
+            pages.append(watched)
+            return watched.open((place if isinstance(place, str) else place.as_uri()) + fragment)
 
-    def open_page(place: Path | str, *, fragment: str = "", **options: Any) -> Page:
-        context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1280, "height": 900}, **options})
-        context.set_default_timeout(15_000)
-        contexts.append(context)
-        page = context.new_page()
-        pages.append(Watched(page, origin, logs))
-        page.goto((place if isinstance(place, str) else place.as_uri()) + fragment)
-        page.wait_for_selector("body[data-ready]")
-        return page
-
-    try:
         yield open_page
-    finally:
-        for context in contexts:
-            context.close()
-    assert [each for watched in pages for each in watched.complaints] == []
+    for each in pages:
+        each.check()

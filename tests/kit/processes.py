@@ -34,13 +34,13 @@ class TrackedProcess(subprocess.Popen[Any]):
     def _execute_child(self, *given: Any) -> None:
         """Fork from a process that has imported the program already, where that makes no difference to it."""
         # A private method, but the only place between the pipes being made and the program being started.
-        bound = inspect.signature(super()._execute_child).bind(*given).arguments  # type: ignore[misc]
+        bound = inspect.signature(super()._execute_child).bind(*given).arguments  # type: ignore[misc]  # private
         if _is_plain(bound) and (warm := _warm_start(bound)) is not None:
             self.pid = warm()
             self._child_created = True
-            self._close_pipe_fds(*(bound[name] for name in _PIPES))  # type: ignore[attr-defined]
+            self._close_pipe_fds(*(bound[name] for name in _PIPES))  # type: ignore[attr-defined]  # private
         else:
-            super()._execute_child(*given)  # type: ignore[misc]
+            super()._execute_child(*given)  # type: ignore[misc]  # private
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -113,7 +113,7 @@ def _warm_start(options: Mapping[str, Any]) -> Callable[[], int] | None:
 def install() -> None:
     """Track every process that is started from now on, and let it start with the default signal handlers."""
     # mypy takes Popen for a constant; to replace it here is the point.
-    subprocess.Popen = TrackedProcess  # type: ignore[misc]
+    subprocess.Popen = TrackedProcess  # type: ignore[misc]  # a class of the library, replaced for all tests
     default_signals()
 
 

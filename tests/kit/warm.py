@@ -249,7 +249,7 @@ def leave(status: int) -> None:
     All else that an interpreter does at its end is done; where something fails, it comes back for the usual end.
     """
     with suppress(OSError, ValueError):
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()  # type: ignore[attr-defined]  # private, as what an interpreter does at its end
         atexit._run_exitfuncs()
         gc.collect()
         sys.stdout.flush()

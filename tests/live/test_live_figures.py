@@ -65,9 +65,8 @@ def test_bytes_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 40)), max_size=60), st.integers(1, 50))
 def test_every_record_is_sent_or_counted(steps: list[tuple[int, int]], most: int) -> None:
-    before = listener_queue.MOST_RECORDS
-    listener_queue.MOST_RECORDS = most  # type: ignore[misc]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listener_queue, "MOST_RECORDS", most)
         queue, given_records, got = ListenerQueue(), 0, b""
         for records, taken in steps:
             queue.put(b"r\n" * records, records)
@@ -76,8 +75,6 @@ def test_every_record_is_sent_or_counted(steps: list[tuple[int, int]], most: int
             got += bytes(piece)
             queue.sent(len(piece))
         got += sent(queue)
-    finally:
-        listener_queue.MOST_RECORDS = before  # type: ignore[misc]
     found = [item for line in got.split(b"\n") if line.startswith(b"{") and (item := item_of(line))]
     assert got.count(b"r\n") + sum(item.data["count"] for item in found) == given_records
 

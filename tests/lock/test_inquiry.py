@@ -143,14 +143,14 @@ class Waiting(Strange):
 
 
 def test_a_request_within_a_stream_is_answered_before_the_stream_goes_on() -> None:
-    handler = type("Handler", (Waiting,), {"settled": threading.Event()})
+    handler: Any = type("Handler", (Waiting,), {"settled": threading.Event()})
     with answering(handler) as url:
         found = inquire(
             lambda: HttpLine(url, DEFAULT.frame_bytes), lambda _: None, DEFAULT, 10, capabilities=ALL_CAPABILITIES
         )
     assert list(found.listed["tools"]) == ["find_books"]
-    assert handler.answered == {"jsonrpc": "2.0", "id": "s", "result": {"roots": []}}  # type: ignore[attr-defined]
-    assert handler.declared == ALL_CAPABILITIES  # type: ignore[attr-defined]
+    assert handler.answered == {"jsonrpc": "2.0", "id": "s", "result": {"roots": []}}
+    assert handler.declared == ALL_CAPABILITIES
 
 
 class StatelessServer(AskingServer):

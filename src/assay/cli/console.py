@@ -108,7 +108,7 @@ def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, st
     access = TokenAccess(port=port)
     state = ConsoleState(lock_of=locks(args.lock))
     demo = None if args.files else stack.enter_context(ConsoleDemo(settings))
-    app = ConsoleApp(state, access, actions(settings, demo), epoch=secrets.token_hex(4))
+    app = ConsoleApp(state, access, actions(settings, demo, starts=True), epoch=secrets.token_hex(4))
     service = ConsoleService(app, [_pump(args, settings, state, app.signal.changed)])
     address = f"http://{_HOST}:{port}/?token={access.token}"
 
@@ -140,13 +140,13 @@ def _pump(args: argparse.Namespace, settings: Settings, state: ConsoleState, cha
     return pumped
 
 
-def actions(settings: Settings, demo: Callable[[], str] | None = None) -> ConsoleActions:
-    """Return what a console can do."""
+def actions(settings: Settings, demo: Callable[[], str] | None = None, *, starts: bool = False) -> ConsoleActions:
+    """Return what a console can do. Only where all of its users are this user, a call *starts* programs."""
     from assay.cli.console_reports import report_exporters
     from assay.console.api_values import ConsoleActions
     from assay.console.tool_caller import ToolCaller
 
-    return ConsoleActions(report_exporters(settings), ToolCaller(settings), demo)
+    return ConsoleActions(report_exporters(settings), ToolCaller(settings), starts, demo)
 
 
 def console_beside(settings: Settings, lock: str) -> GuardConsole:

@@ -8,6 +8,7 @@ import orjson
 
 from assay.console.console_exports import Exporter
 from assay.console.console_rows import CallAnswer
+from assay.console.console_state import StartCommand
 from assay.edges.http.request_headers import Headers
 
 JSON_KIND: Final = b"application/json"
@@ -47,10 +48,21 @@ class CallWish(NamedTuple):
     """A call that a page asks for."""
 
     url: str
+    """The address of the guard; "" to start *guard* for this call."""
     tool: str
     arguments: dict[str, Any]
     confirmed: bool
-    authorization: str
+    authorization: str = ""
+    guard: "NewGuard | None" = None
+
+
+class NewGuard(NamedTuple):
+    """A guard to start for one call: as the one that runs already."""
+
+    name: str
+    start: StartCommand
+    mode: str
+    payloads: bool
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,8 @@ class ConsoleActions:
     exporters: Mapping[str, Exporter] = field(default_factory=dict)
     call: Callable[[CallWish], CallAnswer] | None = None
     """Calls a tool. Raises `CallConfirmError` and `CallFailedError`."""
+    starts: bool = False
+    """Whether a call may start the program of a guard on this machine again."""
     demo: Callable[[], str] | None = None
     """Starts the demonstration and returns the name of its server. Raises `CallFailedError`."""
 

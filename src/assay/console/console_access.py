@@ -27,6 +27,29 @@ _FOREIGN: Final = frozenset({b"cross-site", b"same-site"})
 TOKEN_BYTES: Final = 32
 
 
+class BrowserVisits:
+    """The signed-in browsers: by the cookie of each, the `Authorization` that it signed in with, or nothing."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bytes] = {}
+
+    def begin(self, authorization: bytes = b"") -> str:
+        """Sign in a browser; return its cookie."""
+        while len(self._known) >= _MOST_VISITS:
+            del self._known[next(iter(self._known))]
+        made = secrets.token_urlsafe(TOKEN_BYTES)
+        self._known[made.encode()] = authorization
+        return made
+
+    def authorization(self, cookie: bytes) -> bytes | None:
+        """Return what the browser with this cookie signed in with; None if it is not signed in."""
+        return self._known.get(cookie)
+
+    def end(self, cookie: bytes) -> None:
+        """Sign out a browser."""
+        self._known.pop(cookie, None)
+
+
 class AccessDenied(NamedTuple):
     """Why a request is refused."""
 
@@ -42,7 +65,11 @@ class ConsoleAccess(ABC):
 
     open_page = False
     """Whether the page itself, which has no data, is for everyone."""
-    cookie = "assay_console"
+
+    def __init__(self, port: int) -> None:
+        # Cookies do not belong to a port: two consoles must not replace each other's.
+        self.cookie = f"assay_console_{port}"
+        self._visits = BrowserVisits()
 
     @abstractmethod
     def is_ours(self, host: bytes) -> bool:
@@ -62,8 +89,8 @@ class ConsoleAccess(ABC):
         return None if token is None else self.visit(token.decode("latin-1"))
 
     def logout(self, headers: Headers) -> None:
-        """Forget the browser that sent the request, as far as it is known."""
-        del headers
+        """Sign out the browser that sent the request: its cookie is not valid any more."""
+        self._visits.end(self.given_cookie(headers))
 
     def credential(self, headers: Headers) -> str:
         """Return the `Authorization` for calls through the guard beside the console; "" if it needs none."""
@@ -109,11 +136,9 @@ class TokenAccess(ConsoleAccess):
 
     def __init__(self, *, port: int, safety: Safety | None = None) -> None:
         """*port* is that of the console; *safety* has the names of the guard that it is beside, if there is one."""
+        super().__init__(port)
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
-        self._secret = secrets.token_urlsafe(TOKEN_BYTES)
         self._safety = safety
-        # Cookies do not belong to a port: two consoles must not replace each other's.
-        self.cookie = f"assay_console_{port}"
         self._hosts = {b"%s:%d" % (name, port) for name in (b"127.0.0.1", b"localhost", b"[::1]")}
 
     def is_ours(self, host: bytes) -> bool:
@@ -130,14 +155,14 @@ class TokenAccess(ConsoleAccess):
         given = bearer(headers)
         if given is not None and compare_digest(given, self.token.encode()):
             return None
-        if compare_digest(self.given_cookie(headers), self._secret.encode()):
+        if self._visits.authorization(self.given_cookie(headers)) is not None:
             return None
         return AccessDenied(401, "login", "open the address with the token that the console printed", "token")
 
     def visit(self, token: str) -> str | None:
         """Return the value of the cookie for the first visit with *token*; None if the token is wrong."""
         good = compare_digest(token.encode(errors="replace"), self.token.encode())
-        return self._secret if good else None
+        return self._visits.begin() if good else None
 
 
 class GateAccess(ConsoleAccess):
@@ -147,10 +172,8 @@ class GateAccess(ConsoleAccess):
 
     def __init__(self, gate: Gate, safety: Safety, port: int, names: Collection[str]) -> None:
         """*names* are the principals that have access: a console shows the messages of all of them."""
+        super().__init__(port)
         self._gate, self._safety, self._names = gate, safety, frozenset(names)
-        self.cookie = f"assay_console_{port}"
-        self._visits: dict[bytes, bytes] = {}
-        """The `Authorization` of each signed-in browser, by its cookie."""
 
     def is_ours(self, host: bytes) -> bool:
         """Whether *host* is a name of the guard."""
@@ -159,7 +182,7 @@ class GateAccess(ConsoleAccess):
     async def denied(self, scope: dict[str, Any], headers: Headers) -> AccessDenied | None:
         """Return why a request has no access; None if it has."""
         del scope
-        given = headers.get(b"authorization") or self._visits.get(self.given_cookie(headers))
+        given = headers.get(b"authorization") or self._visits.authorization(self.given_cookie(headers))
         if given is not None and await self._admits(given):
             return None
         return AccessDenied(401, "login", "sign in with a key of the guard that auth.console names", "bearer")
@@ -172,7 +195,7 @@ class GateAccess(ConsoleAccess):
 
     def credential(self, headers: Headers) -> str:
         """Return the `Authorization` of the request, or of the signed-in browser that sent it."""
-        given = headers.get(b"authorization") or self._visits.get(self.given_cookie(headers), b"")
+        given = headers.get(b"authorization") or self._visits.authorization(self.given_cookie(headers)) or b""
         return given.decode("latin-1")
 
     def visit(self, token: str) -> str | None:
@@ -185,12 +208,4 @@ class GateAccess(ConsoleAccess):
         given = headers.get(b"authorization")
         if given is None or not await self._admits(given):
             return None
-        made = secrets.token_urlsafe(TOKEN_BYTES)
-        while len(self._visits) >= _MOST_VISITS:
-            del self._visits[next(iter(self._visits))]
-        self._visits[made.encode()] = given
-        return made
-
-    def logout(self, headers: Headers) -> None:
-        """Forget the browser that sent the request."""
-        self._visits.pop(self.given_cookie(headers), None)
+        return self._visits.begin(given)

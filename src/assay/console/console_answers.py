@@ -60,7 +60,7 @@ class ConsoleAnswers:
 
     def servers(self) -> list[Any]:
         """Return all servers."""
-        return list(self.state.servers(time(), is_callable=self._actions.call is not None))
+        return list(self.state.servers(time(), can_call=self._actions.call is not None, can_start=self._actions.starts))
 
     def _can(self) -> list[str]:
         found = ["export", "exception"]

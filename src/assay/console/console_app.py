@@ -11,10 +11,10 @@ import orjson
 from assay.console.api_values import JSON_KIND, ApiError, ApiReply, ApiRequest, ConsoleActions, number_of
 from assay.console.console_access import AccessDenied, ConsoleAccess
 from assay.console.console_answers import ConsoleAnswers
-from assay.console.console_exports import OWN_EXPORTS
 from assay.console.console_posts import ConsolePosts
 from assay.console.console_state import ConsoleState
 from assay.console.event_stream import MOST_PAGES, ChangeSignal, EventStream
+from assay.console.export_formats import OWN_EXPORTS
 from assay.console.web_files import PAGE, WebFiles
 from assay.edges.http import body
 from assay.edges.http.replies import STREAM, Receive, Send
@@ -70,7 +70,8 @@ class ConsoleApp:
         self._base, self.epoch = base, epoch
         self._web = web or WebFiles()
         self.signal = ChangeSignal()
-        self._pages = 0
+        self._streams: list[tuple[bytes, asyncio.Future[None]]] = []
+        """The pages that listen: the cookie of each, and what is done when it is gone."""
         exporters = {**OWN_EXPORTS, **actions.exporters}
         self._answers = ConsoleAnswers(state, actions, exporters, own=own, epoch=epoch)
         self._posts = ConsolePosts(state, access, actions, exporters, self._answers.server_of)
@@ -195,10 +196,11 @@ class ConsoleApp:
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _events(self, request: ApiRequest, receive: Receive, send: Send) -> None:
-        if self._pages >= MOST_PAGES:
+        if len(self._streams) >= MOST_PAGES:
             raise ApiError(503, "busy", f"at most {MOST_PAGES} pages can listen at once")
-        self._pages += 1
         gone: asyncio.Future[None] = asyncio.ensure_future(_disconnected(receive))
+        listening = self.access.given_cookie(request.headers), gone
+        self._streams.append(listening)
         try:
             stream = EventStream(self.state, self.epoch, *self._after(request), servers=self._answers.servers)
             headers = [*_SAFE, *STREAM]
@@ -206,9 +208,11 @@ class ConsoleApp:
             # The head alone is not sent before the first bytes of the body.
             await send({"type": "http.response.body", "body": b"retry: 1000\n\n", "more_body": True})
             await stream.run(send, gone, self.signal)
+            if gone.cancelled():
+                await send({"type": "http.response.body", "body": b""})
         finally:
             gone.cancel()
-            self._pages -= 1
+            self._streams.remove(listening)
 
     def _after(self, request: ApiRequest) -> tuple[int, int]:
         """Return the row and the change to begin behind; a row of -1 for another start of the console."""
@@ -227,6 +231,11 @@ class ConsoleApp:
 
     async def _logout(self, request: ApiRequest) -> ApiReply:
         self.access.logout(request.headers)
+        cookie = self.access.given_cookie(request.headers)
+        # Other pages of the same browser get nothing more.
+        for owner, gone in self._streams if cookie else ():
+            if owner == cookie:
+                gone.cancel()
         return ApiReply(b"{}", headers=(self._cookie("", "; Max-Age=0"),))
 
 

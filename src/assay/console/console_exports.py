@@ -1,6 +1,6 @@
 """Rows as files that other commands open: recordings, journals, and reports that the command line adds. No I/O."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -133,10 +133,6 @@ class _RecordingText:
 def _actions(record: Record) -> list[dict[str, Any]]:
     """Return the action for each finding: what the guard has done is repeated."""
     return [{"rule": each.get("rule"), "at": each.get("at"), "action": action_of(each)} for each in faults(record)]
-
-
-OWN_EXPORTS: Final[Mapping[str, Exporter]] = {"recording": recording_file, "journal": journal_file}
-"""The formats that need nothing of the command line."""
 
 
 def chosen_seqs(given: Any) -> set[int] | None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from shlex import join
 from typing import Any, Final
 
 import orjson
@@ -17,6 +18,7 @@ from assay.console.api_values import (
     CallFailedError,
     CallWish,
     ConsoleActions,
+    NewGuard,
     json_reply,
 )
 from assay.console.console_access import ConsoleAccess
@@ -112,19 +114,33 @@ class ConsolePosts:
         tool, arguments = value.get("tool"), value.get("arguments", {})
         if not isinstance(tool, str) or not isinstance(arguments, dict):
             raise ApiError(400, "invalid", "expected tool, a string, and arguments, an object")
-        if not server.address:
-            why = "a server over STDIO belongs to its client: use assay call -- COMMAND"
-            raise ApiError(409, "unreachable", why if server.totals.state != "ended" else "its guard has ended")
         given = value.get("authorization")
         if not isinstance(given, str):
             given = self._access.credential(request.headers)
         wish = CallWish(server.address, tool, arguments, value.get("confirmed") is True, given)
+        if not server.address:
+            wish = wish._replace(guard=self._new_guard(server), authorization="")
+            if not wish.confirmed:
+                raise ApiError(409, "confirm", "the call starts a program; confirm it", **self._started(server))
         try:
             return json_reply(await self._threads.run(partial(call, wish)))
         except CallConfirmError as error:
             raise ApiError(409, "confirm", str(error), annotations=error.annotations) from None
         except CallFailedError as error:
             raise ApiError(502, "failed", str(error)) from None
+
+    def _new_guard(self, server: ServerFacts) -> NewGuard:
+        """Return the guard to start for a call, by what the feed of the running one says. Raises `ApiError`."""
+        if server.start is not None and self._actions.starts:
+            return NewGuard(server.name, server.start, server.totals.mode, server.payloads is True)
+        if server.totals.state == "ended" or server.source.kind != "guard":
+            raise ApiError(409, "unreachable", "its guard has ended")
+        why = "a server over STDIO belongs to its client, and its whole command is not known: use assay call -- COMMAND"
+        raise ApiError(409, "unreachable", why)
+
+    def _started(self, server: ServerFacts) -> dict[str, Any]:
+        start = server.start
+        return {} if start is None else {"command": join(start.words), "directory": start.directory}
 
     async def _demo(self, _: ApiRequest) -> ApiReply:
         if self._actions.demo is None:

@@ -80,6 +80,15 @@ class ServerAnswer(TypedDict):
     """Remarks about a file, such as what its format cannot show."""
     callable: bool
     """Whether `POST api/call` can reach it."""
+    start: "StartLine | None"
+    """How it is started, if `POST api/call` can start it again for a call."""
+
+
+class StartLine(TypedDict):
+    """The program of a server: its command, quoted for a shell, and the directory that it is started in."""
+
+    command: str
+    directory: str
 
 
 class StateAnswer(TypedDict):

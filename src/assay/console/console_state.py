@@ -5,6 +5,7 @@ It is fed with records and events of sources; the time is given.
 """
 
 from collections.abc import Hashable, Iterable
+from shlex import join
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -40,6 +41,13 @@ class ConsoleSource(NamedTuple):
     """The name of a file, or of a run."""
 
 
+class StartCommand(NamedTuple):
+    """How a guard on this machine starts its server."""
+
+    words: tuple[str, ...]
+    directory: str
+
+
 class ServerFacts:
     """One server of one source."""
 
@@ -48,6 +56,8 @@ class ServerFacts:
         self.totals = ServerTotals(name)
         self.label = source.name if source.kind == "file" else ""
         self.address = self.route = ""
+        self.start: StartCommand | None = None
+        """Of a running guard over STDIO, if nothing of it is masked."""
         self.payloads: bool | None = None
         self.tool_bytes: int | None = None
         self.first: float | None = None
@@ -147,6 +157,7 @@ class ConsoleState:
         server.totals.take_row(row)
         server.label = server.totals.what or server.label
         server.route = text_of(row, "route")
+        server.start = start_of(row) if source.kind == "guard" else None
         hello = self._hellos.get(source.key)
         if hello is not None:
             server.totals.transport, server.totals.mode = text_of(hello, "transport"), text_of(hello, "mode")
@@ -181,7 +192,7 @@ class ConsoleState:
             if server.source.key == source.key:
                 server.totals.ended, server.tick = now, self.tick
                 server.totals.state = "failed" if server.totals.state == "failed" else "ended"
-                server.address = ""
+                server.address, server.start = "", None
                 self.sessions.end(server.id, self.tick)
 
     def live(self, source: ConsoleSource, state: str) -> None:
@@ -243,9 +254,9 @@ class ConsoleState:
         """Return the newest server with this name."""
         return next((each for each in reversed(self._by_id.values()) if each.name == name), None)
 
-    def servers(self, now: float, *, is_callable: bool = True) -> list[ServerAnswer]:
-        """Return all servers for a page."""
-        return [self._server_answer(each, now, is_callable) for each in self._by_id.values()]
+    def servers(self, now: float, *, can_call: bool = True, can_start: bool = True) -> list[ServerAnswer]:
+        """Return all servers for a page; whether one can be called, or started for a call, is what the console can."""
+        return [self._server_answer(each, now, can_call, can_start) for each in self._by_id.values()]
 
     def changed_servers(self, tick: int) -> bool:
         """Whether a server has changed since *tick*."""
@@ -266,8 +277,8 @@ class ConsoleState:
             "groups": self.findings.merged,
         }
 
-    def _server_answer(self, server: ServerFacts, now: float, is_callable: bool) -> ServerAnswer:
-        totals = server.totals
+    def _server_answer(self, server: ServerFacts, now: float, can_call: bool, can_start: bool) -> ServerAnswer:
+        totals, start = server.totals, server.start if can_start else None
         known = self.contracts.tools(server.id)
         tools, tokens = known if known is not None else (totals.tools, None)
         if tokens is None and server.tool_bytes is not None:
@@ -298,8 +309,19 @@ class ConsoleState:
             "first": server.first,
             "last": server.last,
             "notes": server.notes,
-            "callable": is_callable and bool(server.address),
+            "callable": can_call and bool(server.address),
+            "start": None if start is None else {"command": join(start.words), "directory": start.directory},
         }
+
+
+def start_of(row: dict[str, Any]) -> StartCommand | None:
+    """Return how a server is started, of a row of a feed; None if the row does not have it whole."""
+    start = row.get("start")
+    words = start.get("words") if isinstance(start, dict) else None
+    directory = start.get("directory") if isinstance(start, dict) else None
+    if not isinstance(words, list) or not words or not isinstance(directory, str):
+        return None
+    return StartCommand(tuple(words), directory) if all(isinstance(each, str) for each in words) else None
 
 
 def _url(address: str, route: str) -> str:

@@ -20,8 +20,8 @@ _PLAIN: Final = re.compile(r"[^\x00-\x1f\x7f]*")
 """A text without control characters."""
 
 _WHERE: Final = (
-    "add it to the settings of the guard: a file for --config, or assay.toml in its working directory, "
-    "which then needs `assay trust assay.toml`"
+    "the guard reads `assay.toml` in its working directory, once you have run `assay trust assay.toml` there; "
+    "or the file that `--config` names"
 )
 
 

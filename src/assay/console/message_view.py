@@ -266,7 +266,7 @@ def curl(record: Record, server: ServerFacts | None) -> tuple[str, list[str]] | 
         "-H 'Content-Type: application/json'",
         "-H 'Accept: application/json, text/event-stream'",
     ]
-    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in _curl_headers(metadata, _value(frame))]
+    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in protocol_headers(metadata, _value(frame))]
     notes = []
     if metadata.get("session"):
         lines.append('-H "Mcp-Session-Id: $MCP_SESSION"')
@@ -276,8 +276,8 @@ def curl(record: Record, server: ServerFacts | None) -> tuple[str, list[str]] | 
     return " \\\n  ".join([*lines, f"--data-raw {quote(frame)}"]), notes
 
 
-def _curl_headers(metadata: dict[str, Any], message: Any) -> Iterator[tuple[str, str]]:
-    """Yield the headers of the protocol for a message."""
+def protocol_headers(metadata: dict[str, Any], message: Any) -> Iterator[tuple[str, str]]:
+    """Yield the headers that the protocol asks for with a client's message, as far as its revision is known."""
     revision = metadata.get("revision")
     if not isinstance(revision, str) or not is_known(revision):
         return

@@ -24,7 +24,7 @@ _LARGEST_READ: Final = 64 << 10
 _LARGEST_SIZE: Final = 1 << 40
 """Bytes of a message at most, whatever a record claims."""
 
-_ANSWERS: Final = frozenset({"result", "error", "missing"})
+ANSWERS: Final = frozenset({"result", "error", "missing"})
 _PROGRESS: Final = "notifications/progress"
 _CANCELLED: Final = "notifications/cancelled"
 
@@ -121,7 +121,7 @@ class RequestLinks:
         kind = metadata.get("kind")
         if kind == "request":
             return self._opened(record, seq, talk)
-        if kind in _ANSWERS:
+        if kind in ANSWERS:
             return self._requests.pop(record["requestId"], 0)
         if record["method"] == _PROGRESS or record["method"] == _CANCELLED:
             return self._mentioned(record, talk)
@@ -161,7 +161,7 @@ def cells(record: Record, seq: int, time: float, server: int, of: int) -> list[A
     metadata = record["metadata"]
     kind = metadata.get("kind")
     duration = record["durationMs"]
-    answers = kind in _ANSWERS
+    answers = kind in ANSWERS
     found = faults(record) if record["error"] else []
     repeated = metadata.get("repeated")
     return [

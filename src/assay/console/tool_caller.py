@@ -1,5 +1,10 @@
-"""Call a tool of a server behind a guard over HTTP with our own client, and judge every message. It waits."""
+"""
+Call a tool of a server with our own client, and judge every message. It waits.
 
+The server is behind a guard over HTTP, or behind a guard that is started for the call and ended after it.
+"""
+
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from time import monotonic
@@ -7,10 +12,11 @@ from typing import Any, Final
 
 from assay import __version__
 from assay.base.verdict import Verdict
-from assay.console.api_values import CallConfirmError, CallFailedError, CallWish
+from assay.console.api_values import CallConfirmError, CallFailedError, CallWish, NewGuard
 from assay.console.console_rows import CallAnswer
 from assay.core.redaction import Redactor
-from assay.edges.probe.server_probe import MOST_PAGES, Inquiry, InquiryError, ServerLine, conversing
+from assay.edges.probe.child_line import ChildLine
+from assay.edges.probe.server_probe import MOST_PAGES, Inquiry, InquiryError, LineError, ServerLine, conversing
 from assay.settings import Settings
 
 _SECONDS: Final = 60.0
@@ -45,15 +51,18 @@ class ToolCaller:
                 answer = inquiry.ask("tools/call", {"name": wish.tool, "arguments": wish.arguments})
                 return self._answer(heard[before:], answer, inquiry.revision, (monotonic() - began) * 1000)
         except InquiryError as error:
-            raise CallFailedError(str(error)) from None
+            raise CallFailedError(": ".join((str(error), *map(self._redactor.text, _last_line(error))))) from None
 
     def _opened(self, wish: CallWish) -> AbstractContextManager[ServerLine]:
+        limit = self._settings.guard_limits.frame_bytes
+        if wish.guard is not None:
+            # Over pipes: a port would be open to other users of this machine.
+            return ChildLine(_command(wish.guard), None, limit, cwd=wish.guard.start.directory)
         try:
             from assay.edges.probe.http_line import HttpLine  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise CallFailedError(str(error)) from None
         headers = [("authorization", wish.authorization)] if wish.authorization else []
-        limit = self._settings.guard_limits.frame_bytes
         return HttpLine(wish.url, limit, _CLIENT, headers, self._settings.upstream)
 
     def _answer(self, heard: list[Verdict], answer: Verdict, revision: str, latency: float) -> CallAnswer:
@@ -71,6 +80,21 @@ class ToolCaller:
     def _verdict(self, verdict: Verdict) -> dict[str, Any]:
         violations = [self._redactor.violation(each) for each in verdict.violations]
         return {"party": verdict.party.value, "accepted": verdict.accepted, "violations": violations}
+
+
+def _last_line(error: InquiryError) -> list[str]:
+    """Return the last line of the server on stderr; that of the guard before it, if the server wrote nothing."""
+    said = list(error.last_words) if isinstance(error, LineError) else []
+    return [each for each in said if not each.startswith("assay:")][-1:] or said[-1:]
+
+
+def _command(guard: NewGuard) -> list[str]:
+    """Return the command of a guard over STDIO that is like the running one."""
+    # Another name than that of the client's server, so that the page shows which is which.
+    options = [f"--name={guard.name} (call)", *([f"--mode={guard.mode}"] if guard.mode else [])]
+    if guard.payloads:
+        options += ["--set", "journal.payloads=true"]
+    return [sys.executable, "-m", "assay", "guard", "--quiet", *options, "--", *guard.start.words]
 
 
 def _check(wish: CallWish, inquiry: Inquiry) -> None:

@@ -1,5 +1,7 @@
 /** Requests to the console, as docs/console-api.md describes them. All addresses are relative. */
 
+import { sentence } from "./text.js";
+
 /** An error of the console: `code` for programs, `message` and `remedy` for people. */
 export class ApiError extends Error {
   constructor(status, detail) {
@@ -12,7 +14,7 @@ export class ApiError extends Error {
 
   /** The message, with what to do about it. */
   get text() {
-    return [this.message, this.remedy].filter(Boolean).join(" ");
+    return [this.message, this.remedy].filter(Boolean).map(sentence).join(" ");
   }
 }
 

@@ -7,7 +7,7 @@ import { LiveEvents } from "./console_events.js";
 import { FindingsScreen } from "./console_findings.js";
 import { listenToConsoleKeys, showHelp } from "./console_keys.js";
 import { copyMessage, MessageScreen } from "./console_message.js";
-import { button, notice } from "./console_parts.js";
+import { attempt, button, notice } from "./console_parts.js";
 import { PerformanceScreen } from "./console_performance.js";
 import { parseRoute, routeTo } from "./console_router.js";
 import { ServersScreen } from "./console_servers.js";
@@ -45,6 +45,7 @@ class Page {
     this.banner = element("div", { class: "banners", role: "status" });
     this.connection = element("span", { class: "connection", role: "status" });
     this.theme = element("button", { type: "button", class: "theme" });
+    this.signOut = button("Sign out", () => attempt(() => this.leave()), { class: "theme", hidden: true });
     this.tabs = SCREENS.map(([name, title], at) =>
       element(
         "a",
@@ -85,6 +86,7 @@ class Page {
       this.connection,
       button("?", showHelp, { class: "theme", "aria-label": "Keys and filter words" }),
       this.theme,
+      this.signOut,
     );
     document.body.append(
       header,
@@ -116,11 +118,13 @@ class Page {
       const state = await read("state");
       const rows = await read("rows");
       this.store.load(state, rows);
-      this.events.connect(rows.newest);
+      // What has changed since the state was read must come, too: reading the rows takes a while.
+      this.events.connect(rows.newest, state.tick);
     } catch (error) {
       this.failed(error);
       return;
     }
+    this.signOut.hidden = false;
     if (this.current === null) this.route();
     this.showState();
     document.body.dataset.ready = "true";
@@ -136,9 +140,24 @@ class Page {
     this.events.resetLater();
   }
 
+  /** Sign out this browser. The page is loaded again, so that nothing of the messages is left in it. */
+  async leave() {
+    this.events.close();
+    try {
+      await send("logout", {});
+    } catch (error) {
+      this.load();
+      throw error;
+    }
+    location.replace(location.pathname);
+  }
+
   /** Ask for the key of a guard with authentication; the key is not kept in the page. */
   askForKey(error) {
     this.current = null;
+    this.events.close();
+    this.signOut.hidden = true;
+    this.connection.replaceChildren();
     document.body.dataset.ready = "login";
     if (error.detail.login !== "bearer") {
       fill(
@@ -205,8 +224,11 @@ class Page {
     document.title = `${SCREENS.find(([each]) => each === name)[1]} – assay console`;
     for (const tab of this.tabs) {
       const isHere = tab.dataset.screen === name;
-      if (isHere) tab.setAttribute("aria-current", "page");
-      else tab.removeAttribute("aria-current");
+      if (isHere) {
+        tab.setAttribute("aria-current", "page");
+        // A phone has no room for all of them.
+        tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+      } else tab.removeAttribute("aria-current");
       tab.setAttribute("href", this.last.get(tab.dataset.screen) ?? routeTo(tab.dataset.screen));
     }
     screen.show(route);

@@ -1,7 +1,12 @@
-/** The dialog that calls a tool through the guard, with a form from its schema, and shows both verdicts. */
+/**
+ * The dialog that calls a tool, with a form from its schema, and shows both verdicts.
+ *
+ * A guard over HTTP is called as it runs. A server over standard input and output belongs to its client: its program
+ * can be started again for the call, if its guard says how; otherwise there is a line for a terminal.
+ */
 
 import { ApiError, errorText, send } from "./console_api.js";
-import { button, dialog, notice, took } from "./console_parts.js";
+import { button, copy, dialog, field, notice, stateTag, took } from "./console_parts.js";
 import { choice, code, element, fill } from "./dom.js";
 import { jsonView } from "./json_tree.js";
 import { FormError, schemaForm } from "./schema_form.js";
@@ -29,7 +34,7 @@ function verdictView(verdict) {
     "div",
     { class: "call-verdict" },
     element("strong", null, party === "client" ? "Request: " : "Answer: "),
-    element("span", { class: `state tone-${tone}` }, text),
+    stateTag(text, tone),
     rows.length > 0 && element("ul", null, ...rows),
   );
 }
@@ -124,8 +129,74 @@ class Arguments {
   }
 }
 
+const MASK = "[redacted]";
+
+function shellWord(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
+}
+
+/** Return the line that calls the tool from a terminal; parts that are not known are in capitals. */
+function terminalLine(server, entry) {
+  const call = `${shellWord(entry.name)} '{}'`;
+  const known = server.source === "guard" ? server.label : "";
+  return known.includes("://") ? `assay call ${known} ${call}` : `assay call ${call} -- ${known || "COMMAND"}`;
+}
+
+function whyNot(server) {
+  if (server.source !== "guard" || server.state === "ended")
+    return "The guard of this server does not run now, so the console cannot call it.";
+  const masked = server.label.includes(MASK) ? ", and its command has masked parts" : "";
+  return `This server belongs to its client, which talks to it over standard input and output${masked}.`;
+}
+
+/** Return how a tool can be called: a button that opens the dialog, or why not, with a line for a terminal. */
+export function callControl(server, entry) {
+  if (server.callable) return button("Call this tool…", () => openCall(server, entry), { class: "button primary" });
+  if (server.start) return button("Call it in a new process…", () => openCall(server, entry));
+  const line = terminalLine(server, entry);
+  return element(
+    "div",
+    { class: "no-call" },
+    element("p", { class: "quiet-text" }, whyNot(server), " From a terminal:"),
+    element("pre", { class: "command", tabindex: "0" }, line),
+    button("Copy the command", () => copy(line, "the command")),
+  );
+}
+
+function changeRemark(entry, annotations) {
+  const known = annotations ?? entry.definition.annotations;
+  if (known?.readOnlyHint === true) return null;
+  return element(
+    "p",
+    null,
+    element("strong", null, "This tool may change something. "),
+    `It does not say that it only reads: ${hintsOf(known)}.`,
+  );
+}
+
+/** What a call that starts a program does, before it is done. */
+function startRemark(server, { command, directory }) {
+  return [
+    element(
+      "p",
+      null,
+      element("strong", null, "This starts a program on this machine. "),
+      `It is the command of ${server.name}, as its guard reports it, behind a guard of its own. `,
+      "It ends after the answer.",
+    ),
+    element("pre", { class: "command", tabindex: "0" }, command),
+    element(
+      "p",
+      { class: "remark" },
+      "It runs in ",
+      code(directory),
+      " with the environment of the console: variables that only the client sets are missing.",
+    ),
+  ];
+}
+
 /** Open the dialog for a tool of a server. */
-export function openCall(server, entry) {
+function openCall(server, entry) {
   const given = new Arguments(entry.definition.inputSchema);
   const answer = element("div", { class: "answer", role: "status" });
   const submit = element("button", { class: "button primary" }, "Call");
@@ -147,17 +218,14 @@ export function openCall(server, entry) {
   const failure = (error) => {
     if (error instanceof FormError) return notice("error", error.message);
     if (!(error instanceof ApiError) || error.code !== "confirm") return notice("error", errorText(error));
-    const sure = button("Call it", () => call(true), { class: "button primary" });
+    const starts = error.detail.command !== undefined;
+    const sure = button(starts ? "Start it and call" : "Call it", () => call(true), { class: "button primary" });
     requestAnimationFrame(() => sure.focus());
     return element(
       "div",
       { class: "panel tone-warning confirm" },
-      element(
-        "p",
-        null,
-        element("strong", null, "This tool may change something. "),
-        `It does not say that it only reads: ${hintsOf(error.detail.annotations ?? entry.definition.annotations)}.`,
-      ),
+      starts && startRemark(server, error.detail),
+      changeRemark(entry, error.detail.annotations),
       sure,
     );
   };
@@ -168,17 +236,22 @@ export function openCall(server, entry) {
     element(
       "p",
       { class: "remark" },
-      "The call goes through the guard of ",
+      server.callable ? "The call goes through the guard of " : "The call goes to a new process of ",
       element("strong", null, server.name),
-      " and is judged like any other.",
+      server.callable
+        ? " and is judged like any other."
+        : ": its own belongs to its client, and is not disturbed. The page asks before it starts.",
     ),
     given.node,
-    element(
-      "details",
-      { class: "branch" },
-      element("summary", null, "The guard needs a key"),
-      element("label", { class: "field" }, element("span", { class: "label" }, "Header Authorization"), authorization),
-    ),
+    given.node.querySelector(".required") !== null &&
+      element("p", { class: "remark" }, element("span", { class: "required" }, "*"), " is required"),
+    server.callable &&
+      element(
+        "details",
+        { class: "branch" },
+        element("summary", null, "The guard needs a key"),
+        field("Header Authorization", authorization),
+      ),
     submit,
   );
   dialog(`Call ${entry.name}`, form, answer).classList.add("wide");

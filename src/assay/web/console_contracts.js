@@ -1,12 +1,13 @@
 /** What the servers offer: tools, prompts and resources, against the lock and the list before. */
 
-import { errorText, read } from "./console_api.js";
-import { openCall } from "./console_call.js";
-import { button, dateAndTime, notice, screenHead, throttled } from "./console_parts.js";
+import { read } from "./console_api.js";
+import { callControl } from "./console_call.js";
+import { dateAndTime, notice, screenHead, stateTag } from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
-import { code, element, fill } from "./dom.js";
+import { ConsoleScreen } from "./console_screen.js";
+import { code, element, fill, prose } from "./dom.js";
 import { jsonView } from "./json_tree.js";
-import { counted, number } from "./text.js";
+import { counted, number, sentence } from "./text.js";
 
 const TITLES = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
 const SINCE = { added: ["new in this list", "warning"], changed: ["changed in this list", "warning"] };
@@ -16,10 +17,6 @@ const LOCKED = {
   changed: ["differs from the lock", "error"],
 };
 
-function tag([text, tone]) {
-  return element("span", { class: `state tone-${tone}` }, text);
-}
-
 function invalidity(entry) {
   if (entry.broken) return "Broken, passed; would be removed under enforce: ";
   return entry.quarantined ? "Quarantined: " : "Not judged: ";
@@ -27,12 +24,12 @@ function invalidity(entry) {
 
 function tagsOf(entry) {
   return [
-    entry.quarantined && tag(["quarantined", "error"]),
-    entry.broken && tag(["broken, passed", "error"]),
-    !entry.judged && !entry.quarantined && !entry.broken && tag(["not judged", "warning"]),
-    LOCKED[entry.lock] && tag(LOCKED[entry.lock]),
-    SINCE[entry.since] && tag(SINCE[entry.since]),
-    entry.readOnly && tag(["read-only", "note"]),
+    entry.quarantined && stateTag("quarantined", "error"),
+    entry.broken && stateTag("broken, passed", "error"),
+    !entry.judged && !entry.quarantined && !entry.broken && stateTag("not judged", "warning"),
+    LOCKED[entry.lock] && stateTag(...LOCKED[entry.lock]),
+    SINCE[entry.since] && stateTag(...SINCE[entry.since]),
+    entry.readOnly && stateTag("read-only", "note"),
     entry.dialect &&
       element(
         "span",
@@ -40,6 +37,14 @@ function tagsOf(entry) {
         entry.dialect.replace(/^https?:\/\/json-schema\.org\//, "").replace(/\/schema#?$/, ""),
       ),
   ].filter(Boolean);
+}
+
+/** Say why a server has no lists here. */
+function missingLists(contract, server) {
+  if (server.payloads === true && contract.count === null)
+    return "No list yet: it appears here as soon as a client asks the server for one.";
+  const count = contract.count === null ? "" : `${counted(contract.count, "tool")}. `;
+  return count + sentence(contract.why);
 }
 
 class EntryRow {
@@ -78,7 +83,7 @@ class EntryRow {
       element(
         "li",
         null,
-        each.weight && [tag([each.weight, each.weight === "breaking" ? "error" : "note"]), " "],
+        each.weight && [stateTag(each.weight, each.weight === "breaking" ? "error" : "note"), " "],
         each.at && [code(each.at), " "],
         each.what,
       ),
@@ -95,62 +100,40 @@ class EntryRow {
           element("ul", null, ...entry.why.map((each) => element("li", null, each))),
         ),
       changes.length > 0 && [element("h4", null, "Changes"), element("ul", { class: "changes" }, ...changes)],
-      canCall &&
-        element(
-          "div",
-          { class: "tools" },
-          server.callable
-            ? button("Call this tool…", () => openCall(server, entry), { class: "button primary" })
-            : element(
-                "span",
-                { class: "quiet-text" },
-                "Its client owns this server over standard input and output: the console cannot call it.",
-              ),
-        ),
+      canCall && element("div", { class: "tools" }, callControl(server, entry)),
       jsonView(JSON.stringify(entry.definition)),
     );
   }
 }
 
-export class ContractsScreen {
+export class ContractsScreen extends ConsoleScreen {
   constructor(store) {
-    this.store = store;
+    super(store);
     this.contracts = [];
-    this.chosen = null;
     this.picker = element("select", {
       class: "button",
       "aria-label": "Server",
       on: { change: () => go(routeTo("contracts", null, { server: this.picker.value })) },
     });
-    this.body = element("div");
     this.node = element(
       "section",
       null,
       screenHead("Contracts", "What a server lists now, against the lock and against the list before.", this.picker),
       this.body,
     );
-    this.reload = throttled(1000, () => this.isShown && this.load());
-    store.on("board:contracts", () => this.isShown && this.reload());
-    store.on("loaded", () => this.isShown && this.load());
+    store.on(
+      "board:contracts",
+      this.whileShown(1000, () => this.load()),
+    );
   }
 
-  show({ options }) {
-    this.isShown = true;
-    this.chosen = options.server ? Number(options.server) : null;
-    return this.load();
+  async fetch() {
+    this.contracts = (await read("contracts")).contracts;
   }
 
-  hide() {
-    this.isShown = false;
-  }
-
-  async load() {
-    try {
-      this.contracts = (await read("contracts")).contracts;
-      this.render();
-    } catch (error) {
-      fill(this.body, notice("error", errorText(error)));
-    }
+  fail(error) {
+    this.shown = null;
+    super.fail(error);
   }
 
   render() {
@@ -161,11 +144,11 @@ export class ContractsScreen {
       ...contracts.map((each) => element("option", { value: each.server }, this.store.serverName(each.server))),
     );
     const contract =
-      contracts.find((each) => each.server === this.chosen) ??
+      contracts.find((each) => each.server === this.server) ??
       contracts.find((each) => each.lists.length > 0) ??
       contracts[0];
     if (contract === undefined) {
-      fill(this.body, element("p", { class: "empty panel" }, "No server has listed anything yet."));
+      this.fillEmpty("No server has listed anything yet.");
       return;
     }
     this.picker.value = String(contract.server);
@@ -184,15 +167,14 @@ export class ContractsScreen {
       callable: false,
     };
     const lock =
-      { locked: "Its lists are held against the lock.", none: "It has no lock: assay lock makes one." }[
+      { locked: "Its lists are held against the lock.", none: "It has no lock: `assay lock` makes one." }[
         contract.lock
       ] ?? contract.lock;
     const tokens = contract.lists.reduce((sum, each) => sum + each.tokens, 0);
     const cost = tokens > 0 ? ` Its lists take about ${number(tokens)} tokens in every conversation.` : "";
     return [
-      element("p", { class: "lead-sentence" }, element("strong", null, server.name), `: ${lock}${cost}`),
-      contract.why &&
-        notice("note", contract.count === null ? contract.why : `${counted(contract.count, "tool")}; ${contract.why}`),
+      element("p", { class: "lead-sentence" }, element("strong", null, server.name), ": ", prose(lock), cost),
+      contract.why && notice("note", prose(missingLists(contract, server))),
       ...contract.lists.map((each) => this.listView(server, each)),
     ].filter(Boolean);
   }
@@ -224,7 +206,7 @@ export class ContractsScreen {
           "span",
           { class: "group-count" },
           about,
-          listing.seq !== null && [" · ", element("a", { href: routeTo("message", listing.seq) }, "the message")],
+          listing.seq !== null && [" · ", element("a", { href: routeTo("message", listing.seq) }, "show the message")],
         ),
       ),
       removed,

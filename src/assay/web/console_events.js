@@ -19,10 +19,10 @@ export class LiveEvents {
     this.timer = null;
   }
 
-  /** Listen from behind the row *after*. */
-  connect(after) {
+  /** Listen from behind the row *after* and the change *tick*. */
+  connect(after, tick) {
     this.close();
-    const source = new EventSource(`api/events?after=${after}`);
+    const source = new EventSource(`api/events?after=${after}&tick=${tick}`);
     this.source = source;
     source.addEventListener("open", () => {
       this.wait = FIRST_WAIT;

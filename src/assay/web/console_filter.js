@@ -6,6 +6,8 @@
  * wait.
  */
 
+import { routeTo } from "./console_router.js";
+
 const STEP = 8;
 /** Milliseconds of one step: half of a frame. */
 
@@ -46,9 +48,20 @@ export function parseFilter(text) {
 }
 
 /** Return *value* as the value of a filter word. */
-export function quoted(value) {
+function quoted(value) {
   const text = String(value).replaceAll('"', "");
   return /\s/.test(text) || text === "" ? `"${text}"` : text;
+}
+
+/** Return the filter for rows that have these values; *values* are by filter word, and empty ones are left out. */
+export function filterOf(values) {
+  const given = Object.entries(values).filter(([, value]) => value);
+  return given.map(([word, value]) => `${word}:${quoted(value)}`).join(" ");
+}
+
+/** Return the address of the stream with only the rows that have these values. */
+export function streamOf(values) {
+  return routeTo("stream", null, { filter: filterOf(values) });
 }
 
 /** Return *test* of texts, which remembers its answers: most rows have the same few texts. */

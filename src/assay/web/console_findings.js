@@ -1,31 +1,26 @@
 /** Findings, grouped by rule, tool and place: since when, how often, and what enforce would have stopped. */
 
-import { errorText, exported, read } from "./console_api.js";
+import { read } from "./console_api.js";
 import { askForException } from "./console_exception.js";
-import { quoted } from "./console_filter.js";
-import {
-  ago,
-  button,
-  dateAndTime,
-  notice,
-  prose,
-  save,
-  screenHead,
-  sparkline,
-  throttled,
-  toast,
-} from "./console_parts.js";
+import { filterOf, streamOf } from "./console_filter.js";
+import { ago, button, dateAndTime, saveExport, screenHead, sparkline, stateTag } from "./console_parts.js";
 import { routeTo } from "./console_router.js";
+import { ConsoleScreen } from "./console_screen.js";
 import { choice, code, element, fill } from "./dom.js";
-import { ruleView } from "./finding_view.js";
+import { compareView, ruleView, todoView } from "./finding_view.js";
 import { counted, number } from "./text.js";
 
 const BY = {
   rule: ["Rule", (group) => group.rule],
-  tool: ["Tool", (group) => group.tool || group.method || "no tool"],
+  tool: ["Tool", (group) => subjectOf(group)],
   place: ["Place", (group) => group.at || "the message as a whole"],
   server: ["Server", (group, store) => store.serverName(group.server)],
 };
+
+/** What a group is about: the tool that is called or listed, another entry of a list, or the method. */
+function subjectOf(group) {
+  return group.tool || group.entry.replace(/^tool /, "") || group.method || "a message";
+}
 
 const RELOAD = 10_000;
 /** Milliseconds between two requests for the totals, which events do not have. */
@@ -35,22 +30,18 @@ const LEAST_BARS = 12;
 
 function outcome(group) {
   const parts = [
-    group.stopped > 0 && element("span", { class: "state tone-error" }, `${number(group.stopped)} stopped`),
+    group.stopped > 0 && stateTag(`${number(group.stopped)} stopped`, "error"),
     group.wouldStop > 0 &&
-      element(
-        "span",
-        { class: "state tone-warning", title: "forwarded under audit; enforce would stop it" },
-        `${number(group.wouldStop)} would be stopped`,
-      ),
-    group.quarantined > 0 && element("span", { class: "state tone-error" }, `${number(group.quarantined)} quarantined`),
+      stateTag(`${number(group.wouldStop)} would be stopped`, "warning", {
+        title: "forwarded under audit; enforce would stop it",
+      }),
+    group.quarantined > 0 && stateTag(`${number(group.quarantined)} quarantined`, "error"),
     group.wouldRemove > 0 &&
-      element(
-        "span",
-        { class: "state tone-warning", title: "broken, passed: forwarded under audit; enforce would remove it" },
-        `${number(group.wouldRemove)} would be removed`,
-      ),
+      stateTag(`${number(group.wouldRemove)} would be removed`, "warning", {
+        title: "broken, passed: forwarded under audit; enforce would remove it",
+      }),
   ].filter(Boolean);
-  return parts.length > 0 ? parts : [element("span", { class: "state tone-note" }, "reported")];
+  return parts.length > 0 ? parts : [stateTag("reported", "note")];
 }
 
 function trendOf(group) {
@@ -81,14 +72,14 @@ class GroupRow {
           "span",
           { class: "row-title" },
           code(group.rule),
-          element("span", null, group.tool || group.method || ""),
+          element("span", null, subjectOf(group)),
+          group.entry && element("span", { class: "row-about" }, `in ${group.method}`),
           element("span", { class: "row-about" }, this.screen.store.serverName(group.server)),
         ),
         element(
           "span",
           { class: "row-sentence" },
           group.at ? code(group.at) : "the message as a whole",
-          group.entry ? ` in ${group.entry}` : "",
           `: expected ${group.expected}, found ${group.found}`,
         ),
       ),
@@ -109,20 +100,13 @@ class GroupRow {
     const about = screen.rules[group.rule] ?? { id: group.rule, asks: "" };
     this.figures = element("p", { class: "quiet-text" });
     this.samples = element("p", { class: "samples" });
-    const words = [
-      `rule:${quoted(group.rule)}`,
-      group.tool && `tool:${quoted(group.tool)}`,
-      `server:${quoted(screen.store.serverName(group.server))}`,
-    ]
-      .filter(Boolean)
-      .join(" ");
-    const side = (label, text) =>
-      element("div", null, element("span", { class: "label" }, label), element("span", null, text));
+    const { rule, tool } = group;
+    const messages = streamOf({ rule, tool, server: screen.store.serverName(group.server) });
     fill(
       this.body,
-      element("h3", { class: "unseen" }, `${group.rule} in ${group.tool || group.method || "a message"}`),
-      element("div", { class: "compare" }, side("Expected", group.expected), side("Found, the last time", group.found)),
-      group.hint && element("p", { class: "todo" }, element("strong", null, "To do: "), ...prose(group.hint)),
+      element("h3", { class: "unseen" }, `${group.rule} in ${subjectOf(group)}`),
+      compareView(group, "Found, the last time"),
+      todoView(group.hint),
       element(
         "div",
         { class: "finding-body" },
@@ -134,9 +118,9 @@ class GroupRow {
           element(
             "div",
             { class: "tools" },
-            element("a", { class: "button", href: routeTo("stream", null, { filter: words }) }, "Show in the stream"),
+            element("a", { class: "button", href: messages }, "Show in the stream"),
             screen.store.can("exception") &&
-              button("Make an exception…", () => askForException(group.rule, group.tool)),
+              button("Make an exception…", () => askForException(group.rule, group.tool, group.server)),
           ),
         ),
         ruleView({ ...about, effect: about.action }),
@@ -158,17 +142,15 @@ class GroupRow {
   }
 }
 
-export class FindingsScreen {
+export class FindingsScreen extends ConsoleScreen {
   constructor(store) {
-    this.store = store;
+    super(store);
     this.groups = new Map();
     this.rows = new Map();
     this.rules = {};
     this.by = "rule";
-    this.server = null;
     this.sentence = element("p", { class: "lead-sentence" });
-    this.list = null;
-    this.body = element("div", { class: "findings-body" });
+    this.body.className = "findings-body";
     const grouped = element(
       "span",
       { class: "with-label" },
@@ -180,7 +162,9 @@ export class FindingsScreen {
         (by) => this.setBy(by),
       ),
     );
-    this.sarif = button("Export as SARIF", () => this.export());
+    this.sarif = button("Export as SARIF", () => this.export(), {
+      title: "Places in it are lines of the journal, which the stream exports",
+    });
     this.node = element(
       "section",
       { class: "findings-screen" },
@@ -188,35 +172,26 @@ export class FindingsScreen {
       this.sentence,
       this.body,
     );
-    this.reload = throttled(RELOAD, () => this.isShown && this.load());
-    this.redraw = throttled(1000, () => this.isShown && this.render());
+    this.reload = this.whileShown(RELOAD, () => this.load());
+    this.redraw = this.whileShown(1000, () => this.render());
     store.on("board:findings", (data) => this.merge(data.groups));
-    store.on("loaded", () => {
-      this.groups.clear();
-      if (this.isShown) this.load();
-    });
   }
 
-  show({ options }) {
-    this.isShown = true;
-    this.server = options.server ? Number(options.server) : null;
-    return this.load();
+  restart() {
+    this.groups.clear();
+    super.restart();
   }
 
-  hide() {
-    this.isShown = false;
+  async fetch() {
+    const answer = await read("findings");
+    this.groups = new Map(answer.groups.map((each) => [each.id, each]));
+    this.rules = answer.rules;
+    this.totals = answer;
   }
 
-  async load() {
-    try {
-      const answer = await read("findings");
-      this.groups = new Map(answer.groups.map((each) => [each.id, each]));
-      this.rules = answer.rules;
-      this.totals = answer;
-      this.render();
-    } catch (error) {
-      fill(this.body, notice("error", errorText(error)));
-    }
+  export() {
+    const chosen = this.server === null ? {} : { filter: filterOf({ server: this.store.serverName(this.server) }) };
+    return saveExport({ format: "sarif", ...chosen });
   }
 
   merge(groups) {
@@ -224,8 +199,6 @@ export class FindingsScreen {
       this.groups.set(each.id, each);
       this.rows.get(each.id)?.update(each);
     }
-    if (!this.isShown) return;
-    if (groups.some((each) => !(each.rule in this.rules))) this.reload();
     if (groups.some((each) => !this.rows.has(each.id))) this.redraw();
     this.reload();
   }
@@ -240,6 +213,7 @@ export class FindingsScreen {
   }
 
   showSentence() {
+    this.sentence.hidden = this.shown.length === 0 && this.server === null;
     const count = this.shown.reduce((sum, each) => sum + each.count, 0);
     const { wouldStop = 0, stopped = 0 } = this.totals ?? {};
     const sentence = [
@@ -266,7 +240,11 @@ export class FindingsScreen {
       !(this.store.can("export") && this.store.state.formats.includes("sarif")) || groups.length === 0;
     if (groups.length === 0) {
       this.rows.clear();
-      fill(this.body, element("p", { class: "empty panel" }, "No findings: every message so far is valid."));
+      this.fillEmpty(
+        this.store.rows.newest === 0
+          ? "No messages yet. Findings appear here as soon as a guard reports one."
+          : "No findings: every message so far is valid.",
+      );
       return;
     }
     const [, keyOf] = BY[this.by];
@@ -303,16 +281,6 @@ export class FindingsScreen {
       about && element("p", { class: "group-about" }, about),
       ...rows,
     );
-  }
-
-  async export() {
-    try {
-      const file = await exported({ format: "sarif" });
-      save(file.name, file.text);
-      toast(`Saved ${file.name}.`);
-    } catch (error) {
-      toast(errorText(error));
-    }
   }
 }
 

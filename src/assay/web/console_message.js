@@ -3,11 +3,11 @@
 import { errorText, exported, read } from "./console_api.js";
 import { askForException } from "./console_exception.js";
 import {
+  attempt,
   button,
   copy,
   dateAndTime,
   notice,
-  prose,
   screenHead,
   timeOfDay,
   toast,
@@ -15,11 +15,12 @@ import {
   verdictBadge,
 } from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
+import { ConsoleScreen } from "./console_screen.js";
 import { rowOf } from "./console_store.js";
-import { code, element, fill } from "./dom.js";
-import { ruleView } from "./finding_view.js";
+import { code, element, factList, fill, prose } from "./dom.js";
+import { compareView, remarksOf, ruleView, todoView } from "./finding_view.js";
 import { jsonView } from "./json_tree.js";
-import { bytes, counted, number } from "./text.js";
+import { bytes, counted, number, sentence } from "./text.js";
 import { diffView } from "./text_diff.js";
 
 const DELIVERED = {
@@ -47,7 +48,9 @@ function frameView(title, note, frame, faults) {
     { class: "frame", "aria-label": title },
     element("h2", null, title),
     note && element("p", { class: "remark" }, note),
-    text === null ? element("p", { class: "empty" }, frame.why || "There is no text.") : jsonView(text, faults),
+    text === null
+      ? element("p", { class: "empty" }, sentence(frame.why || "There is no text."))
+      : jsonView(text, faults),
   );
 }
 
@@ -78,13 +81,7 @@ function bothSides(answer) {
   return [element("div", { class: "sides" }, left, right), diff];
 }
 
-function compare(violation) {
-  const side = (label, text) =>
-    element("div", null, element("span", { class: "label" }, label), element("span", null, text));
-  return element("div", { class: "compare" }, side("Expected", violation.expected), side("Found", violation.found));
-}
-
-function violationView(violation, tool, canExcept) {
+function violationView(violation, row, canExcept) {
   const entry = violation.entry ? ` in the ${violation.entry.kind ?? "entry"} ${violation.entry.name ?? ""}` : "";
   const schema = violation.schema !== null && violation.schema !== undefined;
   const about = violation.about ?? { id: violation.rule, asks: "This version of assay does not know the rule." };
@@ -105,10 +102,9 @@ function violationView(violation, tool, canExcept) {
       element(
         "div",
         null,
-        compare(violation),
-        violation.hint && element("p", { class: "todo" }, element("strong", null, "To do: "), ...prose(violation.hint)),
-        violation.reason && element("p", { class: "remark" }, `Passed by an exception: ${violation.reason}`),
-        violation.schemaAt && element("p", { class: "quiet-text" }, "Place in the schema: ", code(violation.schemaAt)),
+        compareView(violation),
+        todoView(violation.hint),
+        ...remarksOf(violation),
         schema &&
           element(
             "details",
@@ -116,19 +112,10 @@ function violationView(violation, tool, canExcept) {
             element("summary", null, "The part of the schema that it breaks"),
             jsonView(JSON.stringify(violation.schema)),
           ),
-        canExcept && button("Make an exception…", () => askForException(violation.rule, tool)),
+        canExcept && button("Make an exception…", () => askForException(violation.rule, row.tool ?? "", row.server)),
       ),
       ruleView({ ...about, effect: about.action }, { source: violation.source || about.source }),
     ),
-  );
-}
-
-function facts(rows) {
-  const kept = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return element(
-    "dl",
-    { class: "fact-row" },
-    ...kept.map(([name, value]) => element("div", null, element("dt", null, name), element("dd", null, value))),
   );
 }
 
@@ -141,7 +128,7 @@ function httpView(http) {
     "section",
     null,
     element("h2", null, "HTTP exchange"),
-    facts([
+    factList("fact-row", [
       ["Method", http.method],
       ["Route", http.route && code(http.route)],
       ["Status", http.status === null ? null : String(http.status)],
@@ -165,25 +152,22 @@ function errorNotice({ error, delivered }, row) {
 }
 
 /** Copy the text of a message. */
-export async function copyMessage(seq) {
-  try {
+export function copyMessage(seq) {
+  return attempt(async () => {
     const answer = await read(`messages/${seq}`);
     const text = textOf(answer.sent);
-    if (text === null) toast(answer.sent.why);
+    if (text === null) toast(sentence(answer.sent.why));
     else await copy(text, "the message");
-  } catch (error) {
-    toast(errorText(error));
-  }
+  });
 }
 
-export class MessageScreen {
+export class MessageScreen extends ConsoleScreen {
   constructor(store, page) {
-    this.store = store;
+    super(store);
     this.page = page;
     this.seq = 0;
     this.answer = null;
     this.node = element("section", { class: "message-screen" });
-    store.on("loaded", () => this.isShown && this.load());
     store.on("rows", (touched) => this.isShown && this.isOpen && touched.has(this.seq) && this.load());
   }
 
@@ -193,10 +177,6 @@ export class MessageScreen {
     if (seq === this.seq && this.answer !== null) return;
     this.seq = seq;
     return this.load();
-  }
-
-  hide() {
-    this.isShown = false;
   }
 
   /** Whether the message is a request that has no answer yet. */
@@ -209,29 +189,38 @@ export class MessageScreen {
     if (!Number.isInteger(seq) || seq < 1) {
       fill(
         this.node,
-        screenHead("Message", "Choose a message in the stream."),
-        element("p", null, element("a", { href: routeTo("stream") }, "Open the stream")),
+        screenHead("Message", "One message: as it was sent, as it was delivered, and what is wrong with it."),
+        element(
+          "p",
+          { class: "empty panel" },
+          "Choose a message in ",
+          element("a", { href: this.page.last.get("stream") ?? routeTo("stream") }, "the stream"),
+          ".",
+        ),
       );
       return;
     }
     try {
       const answer = await read(`messages/${seq}`);
-      if (seq !== this.seq) return;
-      this.answer = answer;
-      this.render(answer);
+      // Another message may have been opened in the meantime.
+      if (seq === this.seq) this.render(answer);
     } catch (error) {
-      if (seq !== this.seq) return;
-      this.answer = null;
-      fill(
-        this.node,
-        screenHead(`Message ${number(seq)}`),
-        notice("error", errorText(error)),
-        element("p", null, element("a", { href: routeTo("stream") }, "Back to the stream")),
-      );
+      if (seq === this.seq) this.fail(error);
     }
   }
 
+  fail(error) {
+    this.answer = null;
+    fill(
+      this.node,
+      screenHead(`Message ${number(this.seq)}`),
+      notice("error", errorText(error)),
+      element("p", null, element("a", { href: routeTo("stream") }, "Back to the stream")),
+    );
+  }
+
   render(answer) {
+    this.answer = answer;
     const row = rowOf(answer.row, this.store.columns);
     const hadFocus = document.activeElement === document.body || this.node.contains(document.activeElement);
     const title = [row.method ?? row.kind, row.tool].filter(Boolean).join(" ");
@@ -252,11 +241,11 @@ export class MessageScreen {
         element("span", null, `${row.kind} from the ${row.party}`),
       ),
       this.factsView(answer, row),
-      ...answer.notes.map((each) => element("p", { class: "remark" }, ...prose(each))),
+      ...answer.notes.map((each) => element("p", { class: "remark" }, prose(sentence(each)))),
       answer.redacted && element("p", { class: "remark" }, "Secrets in this message were masked by the guard."),
       answer.error && errorNotice(answer, row),
       count > 0 && element("h2", null, counted(count, "finding")),
-      ...answer.violations.map((each) => violationView(each, row.tool ?? "", this.store.can("exception"))),
+      ...answer.violations.map((each) => violationView(each, row, this.store.can("exception"))),
       answer.more > 0 &&
         element(
           "p",
@@ -279,7 +268,7 @@ export class MessageScreen {
 
   factsView(answer, row) {
     const sizes = row.in === row.out ? bytes(row.in) : `${bytes(row.in)} in, ${bytes(row.out)} out`;
-    return facts([
+    return factList("fact-row", [
       ["Time", `${dateAndTime(row.time)}${timeOfDay(row.time).slice(8)}`],
       ["Server", this.store.serverName(row.server)],
       ["Session", row.session],
@@ -345,17 +334,15 @@ export class MessageScreen {
     return tools;
   }
 
-  async copyCurl() {
-    try {
+  copyCurl() {
+    return attempt(async () => {
       const { command, notes } = await read(`messages/${this.seq}/curl`);
       await copy(command, ["the command", ...(notes ?? [])].join(". "));
-    } catch (error) {
-      toast(errorText(error));
-    }
+    });
   }
 
-  async copyRecording(answer) {
-    try {
+  copyRecording(answer) {
+    return attempt(async () => {
       const file = await exported({
         format: "recording",
         seqs: answer.related.length > 0 ? answer.related : [this.seq],
@@ -366,9 +353,7 @@ export class MessageScreen {
           ? `the recording, without ${counted(file.left, "message")} that is not recorded`
           : "the recording",
       );
-    } catch (error) {
-      toast(errorText(error));
-    }
+    });
   }
 
   get keys() {

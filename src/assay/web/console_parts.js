@@ -1,6 +1,7 @@
 /** Small parts that several screens of the console use. */
 
-import { code, element, fill, svg } from "./dom.js";
+import { errorText, exported } from "./console_api.js";
+import { element, fill, svg } from "./dom.js";
 import { counted, duration } from "./text.js";
 
 /** Words of verdicts: the mark, what it means, and its tone. */
@@ -57,9 +58,14 @@ export function notice(tone, ...children) {
   return element("p", { class: `banner tone-${tone}` }, ...children);
 }
 
-/** Return the parts of *text*, with what stands between backticks as code. */
-export function prose(text) {
-  return text.split("`").map((part, at) => (at % 2 === 1 ? code(part) : part));
+/** Return a word about a state; its colour only repeats the word. */
+export function stateTag(text, tone, attributes = {}) {
+  return element("span", { class: `state tone-${tone}`, ...attributes }, text);
+}
+
+/** Return a control with its label. */
+export function field(label, control) {
+  return element("label", { class: "field" }, element("span", { class: "label" }, label), control);
 }
 
 /** Return a small picture of counts over time; *meaning* says the same in words. */
@@ -144,8 +150,27 @@ export async function copy(text, what) {
   }
 }
 
+/** Do *work*; an error is shown at the edge of the page. */
+export async function attempt(work) {
+  try {
+    await work();
+  } catch (error) {
+    toast(errorText(error));
+  }
+}
+
+/** Export rows, as `POST api/export` describes *request*, and save the file. */
+export function saveExport(request) {
+  return attempt(async () => {
+    const file = await exported(request);
+    save(file.name, file.text);
+    const left = file.left > 0 ? `; ${counted(file.left, "message")} could not be exported` : "";
+    toast(`Saved ${file.name}${left}.`);
+  });
+}
+
 /** Save *text* as a file. */
-export function save(name, text) {
+function save(name, text) {
   const address = URL.createObjectURL(new Blob([text]));
   element("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);

@@ -1,11 +1,11 @@
 /** How long answers take, by method and tool, and how much of it is the guard. */
 
-import { errorText, read } from "./console_api.js";
+import { read } from "./console_api.js";
 import { histogram } from "./charts.js";
-import { quoted } from "./console_filter.js";
-import { notice, screenHead, throttled, took, withCards } from "./console_parts.js";
-import { routeTo } from "./console_router.js";
-import { amount, element, fill, table } from "./dom.js";
+import { streamOf } from "./console_filter.js";
+import { screenHead, stateTag, took, withCards } from "./console_parts.js";
+import { ConsoleScreen } from "./console_screen.js";
+import { amount, breakable, element, fill, table } from "./dom.js";
 import { bytes, counted, number } from "./text.js";
 
 const RELOAD = 5000;
@@ -16,17 +16,17 @@ const GROWTH = 1.09;
 const MOST_BUCKETS = 60;
 
 const COLUMNS = [
-  ["Method and tool"],
+  ["Method and tool", { class: "wraps wide" }],
   ["Answers", { number: true }],
-  ["p50", { number: true }],
-  ["p95", { number: true }],
-  ["p99", { number: true }],
+  ["p50", { number: true, about: "Half of the answers came within this time" }],
+  ["p95", { number: true, about: "95 of 100 answers came within this time" }],
+  ["p99", { number: true, class: "minor", about: "99 of 100 answers came within this time" }],
   ["Longest", { number: true }],
-  ["Server and guard, p95"],
+  ["Server and guard, p95", { class: "wraps" }],
   ["In the guard", { number: true }],
-  ["Bytes in · out", { number: true }],
-  ["Largest", { number: true }],
-  ["Errors"],
+  ["Bytes in · out", { number: true, class: "minor" }],
+  ["Largest", { number: true, class: "minor" }],
+  ["Errors", { class: "wraps" }],
 ];
 
 function titleOf(line) {
@@ -53,7 +53,7 @@ function errorsCell(line) {
     { class: "tags" },
     ...all
       .slice(0, 5)
-      .map(([name, count]) => element("span", { class: "state tone-error" }, `${name} ${number(count)}`)),
+      .map(([name, count]) => stateTag([breakable(name), ` ${number(count)}`], "error")),
   );
 }
 
@@ -72,13 +72,12 @@ function bucketsOf(line) {
   return buckets;
 }
 
-export class PerformanceScreen {
+export class PerformanceScreen extends ConsoleScreen {
   constructor(store) {
-    this.store = store;
+    super(store);
     this.lines = [];
     this.chosen = null;
     this.figure = element("div", { class: "chart-place panel" });
-    this.body = element("div");
     this.node = element(
       "section",
       null,
@@ -86,29 +85,15 @@ export class PerformanceScreen {
       this.figure,
       this.body,
     );
-    this.update = throttled(RELOAD, () => this.isShown && this.load());
-    store.on("rows", () => this.isShown && this.update());
-    store.on("loaded", () => this.isShown && this.load());
+    store.on(
+      "rows",
+      this.whileShown(RELOAD, () => this.load()),
+    );
   }
 
-  show({ options }) {
-    this.isShown = true;
-    this.server = options.server ? Number(options.server) : null;
-    return this.load();
-  }
-
-  hide() {
-    this.isShown = false;
-  }
-
-  async load() {
-    try {
-      const { lines } = await read(this.server === null ? "performance" : `performance?server=${this.server}`);
-      this.lines = lines.sort((one, other) => other.count - one.count);
-      this.render();
-    } catch (error) {
-      fill(this.body, notice("error", errorText(error)));
-    }
+  async fetch() {
+    const { lines } = await read(this.server === null ? "performance" : `performance?server=${this.server}`);
+    this.lines = lines.sort((one, other) => other.count - one.count);
   }
 
   keyOf(line) {
@@ -136,9 +121,8 @@ export class PerformanceScreen {
   }
 
   cells(line, slowest, several) {
-    const words = [line.method && `method:${quoted(line.method)}`, line.tool && `tool:${quoted(line.tool)}`]
-      .filter(Boolean)
-      .join(" ");
+    const server = this.store.serverName(line.server);
+    const messages = streamOf({ method: line.method, tool: line.tool, server });
     const name = element(
       "button",
       {
@@ -148,16 +132,16 @@ export class PerformanceScreen {
         "aria-pressed": String(this.keyOf(line) === this.chosen),
         on: { click: () => this.choose(line) },
       },
-      titleOf(line),
+      breakable(titleOf(line)),
     );
     return [
       element(
         "span",
         { class: "tool" },
         name,
-        several && element("span", { class: "quiet-text" }, this.store.serverName(line.server)),
+        several && element("span", { class: "quiet-text" }, breakable(server)),
       ),
-      element("a", { class: "count-link", href: routeTo("stream", null, { filter: words }) }, number(line.count)),
+      element("a", { class: "count-link", href: messages }, number(line.count)),
       ...[line.p50, line.p95, line.p99].map((each) => took(each === null ? null : Math.min(each, line.max ?? each))),
       took(line.max),
       sharesCell(line, slowest),
@@ -171,18 +155,15 @@ export class PerformanceScreen {
   render() {
     if (this.lines.length === 0) {
       this.figure.hidden = true;
-      fill(this.body, element("p", { class: "empty panel" }, "No answers yet."));
+      this.fillEmpty("No answers yet.");
       return;
     }
     this.showFigure();
     const slowest = Math.max(0.001, ...this.lines.map((each) => each.p95 ?? 0));
     const several = new Set(this.lines.map((each) => each.server)).size > 1;
-    const focused = document.activeElement?.closest?.("tr")?.dataset.key;
     const rows = this.lines
       .slice(0, SHOWN)
       .map((each) => ({ cells: this.cells(each, slowest, several), "data-key": this.keyOf(each) }));
-    fill(this.body, withCards(table("Times by method and tool", COLUMNS, rows)));
-    if (focused !== undefined)
-      this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] button`)?.focus({ preventScroll: true });
+    this.fillRows("button", withCards(table("Times by method and tool", COLUMNS, rows)));
   }
 }

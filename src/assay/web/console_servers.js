@@ -1,17 +1,18 @@
 /** The servers: one row for each guarded server, with its state, its traffic and what was found. */
 
 import { errorText, send } from "./console_api.js";
-import { ago, button, notice, screenHead, sparkline, throttled, toast, took, withCards } from "./console_parts.js";
-import { quoted } from "./console_filter.js";
+import { ago, button, notice, screenHead, sparkline, stateTag, toast, took, withCards } from "./console_parts.js";
+import { streamOf } from "./console_filter.js";
 import { routeTo } from "./console_router.js";
-import { amount, element, fill, table } from "./dom.js";
+import { ConsoleScreen } from "./console_screen.js";
+import { amount, breakable, element, fill, table } from "./dom.js";
 import { counted, number } from "./text.js";
 
 const STATES = { running: "good", idle: "note", failed: "error", ended: "note" };
 const LOCKS = { locked: ["locked", "good"], none: ["no lock", "note"] };
 
-function tag(text, tone) {
-  return element("span", { class: `state tone-${tone}` }, text);
+function placeText(text) {
+  return element("code", { class: "label-text place-text", title: text }, breakable(text));
 }
 
 function nameCell(server) {
@@ -24,17 +25,21 @@ function nameCell(server) {
       {
         class: "tool-name",
         "data-row": true,
-        href: routeTo("stream", null, { filter: `server:${quoted(server.name)}` }),
+        href: streamOf({ server: server.name }),
       },
-      server.name,
+      breakable(server.name),
     ),
-    element("code", { class: "label-text place-text", title: server.label }, server.label),
-    server.address && element("code", { class: "label-text place-text", title: server.address }, server.address),
+    placeText(server.label),
+    server.address && placeText(server.address),
     ...notes,
   );
 }
 
+const SOURCES = { guard: "live", journal: "from its journal", file: "from a file" };
+
 function stateCell(server) {
+  // The end of a server whose client has gone is no failure.
+  const kind = server.state === "ended" ? "label-text" : "stderr";
   const detail = [server.why, server.stderr].filter(Boolean);
   const restarts = server.restarts > 0 && element("span", { class: "quiet-text" }, counted(server.restarts, "restart"));
   const last =
@@ -42,8 +47,8 @@ function stateCell(server) {
   return element(
     "span",
     { class: "tool" },
-    tag(server.state, STATES[server.state] ?? "note"),
-    ...detail.map((each) => element("code", { class: "stderr" }, each)),
+    stateTag(server.state, STATES[server.state] ?? "note"),
+    ...detail.map((each) => element("code", { class: kind }, each)),
     restarts,
     last,
   );
@@ -59,18 +64,16 @@ function callsCell(server) {
   );
 }
 
-function linked(count, server, word) {
-  if (count === 0) return amount(0);
-  return element(
-    "a",
-    { class: "count-link", href: routeTo("stream", null, { filter: `server:${quoted(server.name)} ${word}` }) },
-    number(count),
-  );
+function stoppedCell(server) {
+  if (server.stopped === 0) return amount(0);
+  const messages = streamOf({ server: server.name, verdict: "stopped" });
+  return element("a", { class: "count-link", href: messages }, number(server.stopped));
 }
 
 function lockCell(server) {
-  const [text, tone] = LOCKS[server.lock] ?? ["–", "note"];
-  return element("a", { class: "plain", href: routeTo("contracts", null, { server: server.id }) }, tag(text, tone));
+  if (!(server.lock in LOCKS)) return "–";
+  const [text, tone] = LOCKS[server.lock];
+  return element("a", { class: "plain", href: routeTo("contracts", null, { server: server.id }) }, stateTag(text, tone));
 }
 
 const COLUMNS = [
@@ -81,9 +84,9 @@ const COLUMNS = [
   ["Calls a minute"],
   ["Findings", { number: true }],
   ["Stopped", { number: true }],
-  ["p95", { number: true }],
+  ["p95", { number: true, about: "95 of 100 answers came within this time" }],
   ["Tools", { number: true }],
-  ["Tokens", { number: true }],
+  ["Tokens", { number: true, about: "Estimated tokens that the list of tools takes in every conversation" }],
   ["Lock"],
 ];
 
@@ -96,7 +99,12 @@ function cells(server) {
   return [
     nameCell(server),
     stateCell(server),
-    element("span", { class: "tool" }, mode || "–", element("span", { class: "quiet-text" }, server.source)),
+    element(
+      "span",
+      { class: "tool" },
+      mode || "–",
+      element("span", { class: "quiet-text" }, SOURCES[server.source] ?? server.source),
+    ),
     element("span", { class: "tool" }, ...(server.revisions.length ? server.revisions : ["–"]).map(revision)),
     callsCell(server),
     element(
@@ -104,7 +112,7 @@ function cells(server) {
       { class: "count-link", href: routeTo("findings", null, { server: server.id }) },
       amount(server.findings),
     ),
-    linked(server.stopped, server, "verdict:stopped"),
+    stoppedCell(server),
     took(server.p95),
     server.tools === null
       ? "–"
@@ -118,28 +126,19 @@ function cells(server) {
   ];
 }
 
-export class ServersScreen {
+export class ServersScreen extends ConsoleScreen {
   constructor(store) {
-    this.store = store;
-    this.body = element("div");
+    super(store);
     this.node = element(
       "section",
       null,
       screenHead("Servers", "Every server behind a guard of this machine, and the files that were opened."),
       this.body,
     );
-    this.update = throttled(1000, () => this.render());
-    store.on("servers", () => this.isShown && this.update());
-    store.on("loaded", () => this.isShown && this.render());
-  }
-
-  show() {
-    this.isShown = true;
-    this.render();
-  }
-
-  hide() {
-    this.isShown = false;
+    store.on(
+      "servers",
+      this.whileShown(1000, () => this.render()),
+    );
   }
 
   render() {
@@ -150,12 +149,18 @@ export class ServersScreen {
       return;
     }
     this.isEmpty = false;
-    const focused = document.activeElement?.closest?.("tr")?.dataset.key;
     const rows = servers.map((each) => ({ cells: cells(each), "data-key": each.id }));
     const unrecorded = servers.some((each) => each.payloads === false);
-    fill(
-      this.body,
+    const isQuiet = servers.every((each) => each.messages === 0);
+    this.fillRows(
+      "a",
       withCards(table("Servers", COLUMNS, rows)),
+      isQuiet &&
+        element(
+          "p",
+          { class: "remark" },
+          "No client has sent a message yet. The first one appears here and in the stream.",
+        ),
       unrecorded &&
         element(
           "p",
@@ -165,8 +170,6 @@ export class ServersScreen {
           " to see it.",
         ),
     );
-    if (focused !== undefined)
-      this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
   }
 
   emptyState() {

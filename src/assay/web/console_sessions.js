@@ -1,10 +1,11 @@
 /** The sessions: who is connected, with which capabilities, and what is still open. */
 
-import { errorText, read } from "./console_api.js";
-import { quoted } from "./console_filter.js";
-import { ago, dateAndTime, notice, screenHead, throttled, withCards } from "./console_parts.js";
+import { read } from "./console_api.js";
+import { streamOf } from "./console_filter.js";
+import { ago, dateAndTime, screenHead, stateTag, withCards } from "./console_parts.js";
 import { routeTo } from "./console_router.js";
-import { amount, element, fill, table } from "./dom.js";
+import { ConsoleScreen } from "./console_screen.js";
+import { amount, breakable, element, table } from "./dom.js";
 import { duration, number } from "./text.js";
 
 const SHOWN = 300;
@@ -12,33 +13,31 @@ const SHOWN = 300;
 
 const COLUMNS = [
   ["Client"],
-  ["Server"],
-  ["State"],
+  ["Server", { class: "wraps" }],
+  ["State", { class: "wraps" }],
   ["Revision"],
   ["Capabilities"],
   ["Messages", { number: true }],
   ["Findings", { number: true }],
   ["Open requests", { number: true }],
-  ["Streams", { number: true }],
-  ["Tasks", { number: true }],
-  ["Restarts", { number: true }],
+  ["Streams", { number: true, class: "minor" }],
+  ["Tasks", { number: true, class: "minor" }],
+  ["Restarts", { number: true, class: "minor" }],
   ["Lasted", { number: true }],
 ];
 
 function clientCell(session, store) {
   const { client } = session;
   const name = [client.title ?? client.name, client.version].filter(Boolean).join(" ") || "unknown client";
-  const words = [
-    `server:${quoted(store.serverName(session.server))}`,
-    session.session && `session:${quoted(session.session)}`,
-    !session.session && session.principal && `principal:${quoted(session.principal)}`,
-  ]
-    .filter(Boolean)
-    .join(" ");
+  const messages = streamOf({
+    server: store.serverName(session.server),
+    session: session.session,
+    principal: session.session ? null : session.principal,
+  });
   return element(
     "span",
     { class: "tool" },
-    element("a", { class: "tool-name", "data-row": true, href: routeTo("stream", null, { filter: words }) }, name),
+    element("a", { class: "tool-name", "data-row": true, href: messages }, name),
     session.session && element("code", { class: "label-text" }, session.session),
     session.principal && element("span", { class: "quiet-text" }, session.principal),
   );
@@ -65,53 +64,37 @@ function openCell(session) {
   );
 }
 
-export class SessionsScreen {
+export class SessionsScreen extends ConsoleScreen {
   constructor(store) {
-    this.store = store;
+    super(store);
     this.sessions = new Map();
-    this.body = element("div");
     this.node = element(
       "section",
       null,
       screenHead("Sessions", "Every connection of a client to a server, newest first. Open one to see its messages."),
       this.body,
     );
-    this.update = throttled(1000, () => this.isShown && this.render());
+    this.update = this.whileShown(1000, () => this.render());
     store.on("board:sessions", (data) => {
       for (const each of data.sessions) this.sessions.set(each.id, each);
       this.update();
     });
-    store.on("loaded", () => this.isShown && this.load());
   }
 
-  show() {
-    this.isShown = true;
-    return this.load();
-  }
-
-  hide() {
-    this.isShown = false;
-  }
-
-  async load() {
-    try {
-      const { sessions } = await read("sessions");
-      this.sessions = new Map(sessions.map((each) => [each.id, each]));
-      this.render();
-    } catch (error) {
-      fill(this.body, notice("error", errorText(error)));
-    }
+  async fetch() {
+    const { sessions } = await read("sessions");
+    this.sessions = new Map(sessions.map((each) => [each.id, each]));
   }
 
   cells(session) {
     const { store } = this;
     return [
       clientCell(session, store),
-      store.serverName(session.server),
+      breakable(store.serverName(session.server)),
       element(
         "span",
         { class: "tool" },
-        element("span", { class: `state tone-${session.state === "open" ? "good" : "note"}` }, session.state),
+        stateTag(session.state, session.state === "open" ? "good" : "note"),
         session.why && element("span", { class: "quiet-text" }, session.why),
       ),
       session.revision || "–",
@@ -134,19 +117,13 @@ export class SessionsScreen {
   render() {
     const sessions = [...this.sessions.values()].sort((one, other) => other.last - one.last);
     if (sessions.length === 0) {
-      fill(
-        this.body,
-        element("p", { class: "empty panel" }, "No session yet: it begins with the first message of a client."),
-      );
+      this.fillEmpty("No session yet: it begins with the first message of a client.");
       return;
     }
-    const focused = document.activeElement?.closest?.("tr")?.dataset.key;
     const rows = sessions.slice(0, SHOWN).map((each) => ({ cells: this.cells(each), "data-key": each.id }));
     const more =
       sessions.length > SHOWN &&
       element("p", { class: "remark" }, `${number(sessions.length - SHOWN)} older sessions are not shown.`);
-    fill(this.body, withCards(table("Sessions", COLUMNS, rows)), more);
-    if (focused !== undefined)
-      this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
+    this.fillRows("a", withCards(table("Sessions", COLUMNS, rows)), more);
   }
 }

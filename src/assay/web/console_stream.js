@@ -1,7 +1,6 @@
 /** The stream: every message, a request and its answer in one line, with filters, views, pins and a waterfall. */
 
-import { errorText, exported } from "./console_api.js";
-import { button, dateAndTime, save, throttled, timeOfDay, toast, took, verdictParts } from "./console_parts.js";
+import { button, dateAndTime, saveExport, throttled, timeOfDay, took, verdictParts } from "./console_parts.js";
 import { FILTER_KEYS, FilteredLines, isOpen, lineVerdict, verdictCounts } from "./console_filter.js";
 import { go, routeTo } from "./console_router.js";
 import { SavedViews } from "./console_views.js";
@@ -29,6 +28,20 @@ const COLUMNS = [
   ["who", "Principal"],
   ["outcome", "Verdict"],
 ];
+
+/** What an exported file is for; a format without a row is shown by its name. */
+const FORMATS = {
+  recording: "recording, for assay check",
+  journal: "journal of assay",
+  har: "HAR, for browsers and proxies",
+  json: "findings as JSON",
+  ndjson: "findings as lines of JSON",
+  sarif: "findings as SARIF",
+  junit: "findings as JUnit XML",
+  gitlab: "findings for GitLab",
+  markdown: "findings as Markdown",
+  html: "report as HTML",
+};
 
 function head() {
   const cells = COLUMNS.map(([name, title]) => element("span", { role: "columnheader", class: `cell-${name}` }, title));
@@ -140,7 +153,8 @@ export class StreamScreen {
       make: () => new Line(this),
       rowHeight: NARROW.matches ? NARROW_ROW : ROW,
       prepare: () => this.measure(),
-      moved: (isAtEnd) => this.moved(isAtEnd),
+      left: () => this.left(),
+      resized: () => this.follows && !this.isPaused && this.list.toEnd(),
       open: (index) => go(routeTo("message", this.lines[index])),
     });
     NARROW.addEventListener("change", () => this.list.setRowHeight(NARROW.matches ? NARROW_ROW : ROW));
@@ -307,8 +321,8 @@ export class StreamScreen {
     this.places = new Map(steps.map(([time, place]) => [time, (100 * place) / Math.max(sum, 1)]));
   }
 
-  moved(isAtEnd) {
-    if (this.follows && !isAtEnd && this.list.node.offsetParent !== null) this.setFollow(false, false);
+  left() {
+    if (this.follows && this.list.node.offsetParent !== null) this.setFollow(false, false);
   }
 
   setFollow(follows, scrolls = true) {
@@ -339,11 +353,11 @@ export class StreamScreen {
     fill(
       this.exportButton,
       element("option", { value: "" }, "Export…"),
-      ...formats.map((each) => element("option", { value: each }, each)),
+      ...formats.map((each) => element("option", { value: each }, FORMATS[each] ?? each)),
     );
   }
 
-  async export() {
+  export() {
     const format = this.exportButton.value;
     this.exportButton.value = "";
     if (format === "") return;
@@ -356,17 +370,7 @@ export class StreamScreen {
               .flatMap((seq) => [seq, this.filtered.answer(seq)])
               .filter((seq) => seq !== 0 && rows.has(seq)),
           };
-    try {
-      const file = await exported({ format, ...chosen });
-      save(file.name, file.text);
-      toast(
-        file.left > 0
-          ? `Saved ${file.name}; ${counted(file.left, "message")} could not be exported.`
-          : `Saved ${file.name}.`,
-      );
-    } catch (error) {
-      toast(errorText(error));
-    }
+    saveExport({ format, ...chosen });
   }
 
   showCounts() {

@@ -65,6 +65,25 @@ export function code(text) {
   return element("code", null, text);
 }
 
+/** Return *text* that may break after a slash, an underscore, a hyphen or a dot: a path, or the name of a tool. */
+export function breakable(text) {
+  return String(text)
+    .split(/(?<=[/_.-])(?=[^/_.-])/)
+    .flatMap((part, at) => (at === 0 ? [part] : [element("wbr"), part]));
+}
+
+/** Return our own text with what is between backticks as code. */
+export function prose(text) {
+  return text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? code(part) : part));
+}
+
+/** Return names with their values, in a list with the class *kind*; what has no value is left out. */
+export function factList(kind, facts) {
+  const kept = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const rows = kept.map(([name, value]) => element("div", null, element("dt", null, name), element("dd", null, value)));
+  return element("dl", { class: kind }, ...rows);
+}
+
 /** Return a link that opens elsewhere, and gives the other page nothing; plain text without an address. */
 export function link(address, ...children) {
   if (!address || !/^https?:\/\//.test(address)) return element("span", null, ...children);
@@ -81,10 +100,16 @@ export function moreButton(text, click) {
   return element("button", { type: "button", class: "more", on: { click } }, text);
 }
 
-/** Return a table. *columns*: `[title, {number, class}]`; *rows*: arrays of cells, or `{cells, ...attributes}`. */
+/**
+ * Return a table.
+ *
+ * *columns*: `[title, {number, class, about}]`; *rows*: arrays of cells, or `{cells, ...attributes}`.
+ */
 export function table(caption, columns, rows) {
   const kinds = columns.map(([, options]) => [options?.number && "number", options?.class].filter(Boolean).join(" "));
-  const head = columns.map(([title], at) => element("th", { scope: "col", class: kinds[at] || null }, title));
+  const head = columns.map(([title, options], at) =>
+    element("th", { scope: "col", class: kinds[at] || null, title: options?.about }, title),
+  );
   const body = rows.map((row) => {
     const { cells, ...attributes } = Array.isArray(row) ? { cells: row } : row;
     const made = cells.map((cell, at) =>

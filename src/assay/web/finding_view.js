@@ -1,6 +1,6 @@
 /** Findings and messages as people see them: what is wrong, where, by which rule, and what to do. */
 
-import { code, element, link } from "./dom.js";
+import { code, element, factList, link, prose } from "./dom.js";
 import { jsonView } from "./json_tree.js";
 import { bytes, clock, counted, number, time } from "./text.js";
 
@@ -28,20 +28,6 @@ export function outcomeMark(outcome) {
 /** Return the place of a message in its recording: "session.jsonl, line 12". */
 export function whereOf(message) {
   return `${message.file}, ${message.line ? `line ${number(message.line)}` : "the end"}`;
-}
-
-/** Return our own text with what is between backticks as code. */
-export function prose(text) {
-  return text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? code(part) : part));
-}
-
-function facts(rows) {
-  const kept = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return element(
-    "dl",
-    { class: "facts" },
-    ...kept.map(([name, ...value]) => [element("dt", null, name), element("dd", null, ...value)]),
-  );
 }
 
 /** Rules about text that is not JSON have a position; the others have a place. */
@@ -97,14 +83,33 @@ export function ruleView(rule, finding) {
     "section",
     { class: "rule", "aria-label": `The rule ${rule.id}` },
     element("h4", null, link(rule.page, code(rule.id))),
-    facts([
+    factList("facts", [
       ["Asks", prose(rule.asks)],
       ["Why", prose(rule.why)],
       ["Source", link(address, source)],
       ["Breaks it", rule.example ? code(rule.example) : null],
-      ["Enforced", rule.effect],
+      ["Under enforce", rule.effect],
     ]),
   );
+}
+
+/** Return what was expected beside what was found; *label* names the latter. */
+export function compareView({ expected, found }, label = "Found") {
+  const side = (name, ...text) => element("div", null, element("span", { class: "label" }, name), ...text);
+  return element("div", { class: "compare" }, side("Expected", prose(expected)), side(label, found));
+}
+
+/** Return what to do about a finding; null if its rule has no hint. */
+export function todoView(hint) {
+  return hint ? element("p", { class: "todo" }, element("strong", null, "To do: "), prose(hint)) : null;
+}
+
+/** Return why a finding was passed, and its place in the schema, as far as it has them. */
+export function remarksOf(finding) {
+  return [
+    finding.reason && element("p", { class: "remark" }, `Passed by an exception: ${finding.reason}`),
+    finding.schemaAt && element("p", { class: "quiet-text" }, "Place in the schema: ", code(finding.schemaAt)),
+  ];
 }
 
 /** Return one finding: what is expected and found, the message, and the rule. */
@@ -118,25 +123,9 @@ export function findingView(finding, message, rule, extra = []) {
       "div",
       { class: "finding-head" },
       element("p", { class: "sentence" }, levelBadge(finding.level), " ", place, ...entry),
-      element(
-        "div",
-        { class: "compare" },
-        element(
-          "div",
-          null,
-          element("span", { class: "label" }, "Expected"),
-          element("span", { class: "expected-value" }, prose(finding.expected)),
-        ),
-        element(
-          "div",
-          null,
-          element("span", { class: "label" }, "Found"),
-          element("span", { class: "found-value" }, finding.found),
-        ),
-      ),
-      element("p", { class: "todo" }, element("strong", null, "To do: "), prose(finding.hint)),
-      finding.reason && element("p", { class: "remark" }, `Passed by an exception: ${finding.reason}`),
-      finding.schemaAt && element("p", { class: "quiet-text" }, "Place in the schema: ", code(finding.schemaAt)),
+      compareView(finding),
+      todoView(finding.hint),
+      ...remarksOf(finding),
       message.more > 0 &&
         element("p", { class: "remark" }, `The message has at least ${counted(message.more, "more finding")}.`),
       ...extra,

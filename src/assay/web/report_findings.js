@@ -1,7 +1,7 @@
 /** The findings of the report: in groups by rule, tool, place or server; each opens to its messages. */
 
-import { choice, code, element, fill, moreButton } from "./dom.js";
-import { findingView, levelBadge, prose } from "./finding_view.js";
+import { choice, code, element, fill, moreButton, prose } from "./dom.js";
+import { findingView, levelBadge } from "./finding_view.js";
 import { isEmpty, matches, NOTHING, searchable, searchFor } from "./search.js";
 import { counted, number, period } from "./text.js";
 

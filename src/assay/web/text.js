@@ -44,6 +44,12 @@ export function visibleText(text) {
     .join("");
 }
 
+/** A remark as a sentence: with a capital letter and a full stop. */
+export function sentence(text) {
+  const end = /[.?!:…]$/.test(text) ? "" : ".";
+  return text === "" ? "" : text[0].toUpperCase() + text.slice(1) + end;
+}
+
 const NUMBERS = new Intl.NumberFormat("en");
 
 /** 12345 as 12,345. */

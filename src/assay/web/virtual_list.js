@@ -14,14 +14,15 @@ let lists = 0;
 
 export class VirtualList {
   /**
-   * *make* returns a new row, `{node, show(index)}`. *head* is the row of titles. *prepare* is called before rows are shown. *moved* is called after a scroll by
-   * the user, with whether the end can be seen; *open* gets the index of a row that was chosen.
+   * *make* returns a new row, `{node, show(index)}`. *head* is the row of titles. *prepare* is called before rows are
+   * shown. *left* is called when the user scrolls up, away from the end; *resized*, when the list has another size.
+   * *open* gets the index of a row that was chosen.
    */
-  constructor({ label, head, make, rowHeight, prepare, moved, open }) {
+  constructor({ label, head, make, rowHeight, prepare, left, resized, open }) {
     this.make = make;
     this.rowHeight = rowHeight;
     this.prepare = prepare;
-    this.moved = moved;
+    this.left = left;
     this.open = open;
     this.length = 0;
     this.active = -1;
@@ -41,7 +42,11 @@ export class VirtualList {
     this.node.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.node.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => this.clicked(event));
-    this.observer = new ResizeObserver(() => this.draw());
+    this.top = 0;
+    this.observer = new ResizeObserver(() => {
+      resized();
+      this.draw();
+    });
     this.observer.observe(this.node);
   }
 
@@ -92,7 +97,10 @@ export class VirtualList {
   }
 
   scrolled() {
-    this.moved(this.isAtEnd);
+    const { scrollTop } = this.node;
+    // A list that becomes smaller does not show its end either, but nothing was scrolled.
+    if (scrollTop < this.top && !this.isAtEnd) this.left();
+    this.top = scrollTop;
     this.ask();
   }
 

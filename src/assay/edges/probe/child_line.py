@@ -25,13 +25,17 @@ class ChildLine:
     def __init__(
         self,
         command: Sequence[str],
-        signals: Signals,
+        signals: Signals | None,
         limit: int,
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> None:
-        """*limit* is the maximal length of a message in bytes. Raises `UnreachableError`."""
+        """
+        *limit* is the maximal length of a message in bytes. Raises `UnreachableError`.
+
+        *signals* interrupt a wait; in a thread that gets none it is None.
+        """
         try:
             self._child = Child(command, env=env, cwd=cwd)
         except StartError as error:
@@ -42,7 +46,8 @@ class ChildLine:
         self._sink = Outlet(self._child.stdin)
         self._source = Inlet(self._child.stdout, self._from_server, tells=self._sink)
         self._errors = Inlet(self._child.stderr, self._child.tail.add)
-        self._loop = Loop((self._source, self._errors, signals.inlet()), (self._sink,))
+        interrupts = (signals.inlet(),) if signals is not None else ()
+        self._loop = Loop((self._source, self._errors, *interrupts), (self._sink,))
 
     def __enter__(self) -> Self:
         return self
@@ -63,7 +68,7 @@ class ChildLine:
         """Return the next frame of the server."""
         while True:
             left = deadline - time.monotonic()
-            if self._signals.stopping:
+            if self._signals is not None and self._signals.stopping:
                 raise InterruptedInquiryError("interrupted")
             # Checked first: a server that sends without end must not be read for ever.
             if left <= 0:

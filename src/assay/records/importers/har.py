@@ -4,14 +4,24 @@ import re
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
+from assay.base.mask import MASK
 from assay.records.importers.http_bodies import HttpExchange
 from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of
 from assay.records.importers.importer import ImportOptions, seconds
 from assay.records.importers.json_documents import Placed, placed_entries
 from assay.records.transcript import TranscriptRow
+
+OWN_NAME: Final = "assay"
+"""The creator of archives that `assay console` exports."""
+
+_MASK: Final = re.compile(re.escape(MASK))
+_OWN: Final = re.compile(rb'"creator"\s*:\s*\{\s*"name"\s*:\s*"%s"' % OWN_NAME.encode())
+_HEAD: Final = 4096
+"""Bytes at the beginning in which the creator is looked for."""
 
 _BEGINNING: Final = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{\s*"(?:version|creator|browser|pages|entries|comment|_)'
@@ -25,8 +35,12 @@ def detect(head: bytes, name: str) -> bool:
 
 def read(pieces: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of all requests that have one."""
-    found = map(_exchange, placed_entries(pieces, "HAR", "log", "entries"))
-    return Exchanges(each for each in found if each is not None).rows()
+    rest = iter(pieces)
+    begin = next(rest, b"")
+    found = map(_exchange, placed_entries(chain([begin], rest), "HAR", "log", "entries"))
+    # Journals have masked values, and so have archives that are made of them.
+    mask = _MASK if _OWN.search(begin[:_HEAD]) else None
+    return Exchanges((each for each in found if each is not None), mask=mask).rows()
 
 
 def _exchange(entry: Placed) -> HttpExchange | None:
@@ -62,7 +76,7 @@ def _body(content: Any) -> bytes | None:
     text = content.get("text") if isinstance(content, dict) else None
     if not isinstance(text, str):
         return None
-    if content.get("encoding") != "base64":
+    if "base64" not in (content.get("encoding"), content.get("_encoding")):
         return text.encode(errors="replace")
     try:
         return b64decode(text)

@@ -36,6 +36,9 @@ _MOST_FRESH: Final = 1000
 _LONGEST: Final = 500
 """Maximal characters of a text of a peer in an event."""
 
+_LONGEST_START: Final = 4096
+"""Maximal characters of a command that is offered to be started again: it is shown whole before it is."""
+
 
 class LiveFeed:
     """The feed of one process."""
@@ -68,7 +71,8 @@ class LiveFeed:
 
     def add(self, name: str, route: str, *, command: Sequence[str] = (), url: str = "") -> LiveServer:
         """Return a new server of the feed, with its *command* or *url* masked."""
-        made = LiveServer(self, name, route, partial(_what, tuple(command), url))
+        # Where clients come over HTTP, a program can call the server through the guard, and need not start it.
+        made = LiveServer(self, name, route, partial(_what, tuple(command), url, self._transport == "stdio"))
         self.servers.append(made)
         return made
 
@@ -192,7 +196,8 @@ def _line(kind: str, members: dict[str, Any]) -> bytes:
         return json.dumps(whole).encode("ascii") + b"\n"
 
 
-def _what(command: Sequence[str], url: str) -> dict[str, str]:
+def _what(command: tuple[str, ...], url: str, can_start: bool) -> dict[str, Any]:
+    """Return what is guarded; with *can_start* and nothing to mask, also how it is started."""
     from shlex import join  # noqa: PLC0415
 
     from assay.core.masked_commands import masked_command  # noqa: PLC0415
@@ -200,7 +205,17 @@ def _what(command: Sequence[str], url: str) -> dict[str, str]:
 
     if url:
         return {"url": cut(masked_url(url), _LONGEST)}
-    return {"command": cut(join(masked_command(command)), _LONGEST)} if command else {}
+    if not command:
+        return {}
+    masked = masked_command(command)
+    shown = {"command": cut(join(masked), _LONGEST)}
+    if not can_start or masked != command or len(join(command)) > _LONGEST_START:
+        return shown
+    try:
+        return {**shown, "start": {"words": list(command), "directory": os.getcwd()}}
+    except OSError:
+        # The directory was removed.
+        return shown
 
 
 def _instant(seconds: float) -> str:
