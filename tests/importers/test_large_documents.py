@@ -14,7 +14,7 @@ from test_importers import check, file
 from assay.records.importers.entry_cutter import CutEntry, EntryCutter
 from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME
-from assay.records.importers.time_order import in_order
+from assay.records.importers.time_sorting import in_order
 from assay.records.transcript import TranscriptError
 
 __all__ = ["file"]
@@ -158,7 +158,7 @@ def test_items_are_sorted_and_equal_ones_stay(items: list[tuple[int, int]]) -> N
 
 
 def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.records.importers.time_order.MOST_HELD", 20)
+    monkeypatch.setattr("assay.records.importers.time_sorting.MOST_HELD", 20)
     taken: list[int] = []
 
     def items() -> Iterator[int]:
@@ -176,7 +176,7 @@ def test_a_file_in_order_needs_no_memory(
 ) -> None:
     file.write_bytes(RENDERINGS[name].write())
     before = check(capsys, file, "--messages")
-    monkeypatch.setattr("assay.records.importers.time_order.MOST_HELD", 5000)
+    monkeypatch.setattr("assay.records.importers.time_sorting.MOST_HELD", 5000)
     monkeypatch.setattr("assay.records.importers.http_exchanges.MOST_HELD", 5000)
     after = check(capsys, file, "--messages")
     assert (after.faults, after.status) == (before.faults, before.status)

@@ -18,15 +18,16 @@ from assay.cli.main import main
 from assay.cli.reports.check_findings import CheckedMessage, FindingMask, KnownFindings, MessageCounts
 from assay.cli.reports.check_report import FileEnd, ReportOptions, RunEnd
 from assay.cli.reports.page import page_digest, page_html, page_talks
-from assay.cli.reports.page.histograms import PRECISION, LogHistogram, TimeBuckets
 from assay.cli.reports.page.page_data import page_data
 from assay.cli.reports.page.page_digest import PageDigest
 from assay.cli.reports.page.page_html import bundled
 from assay.cli.reports.page.shortened import shortened
 from assay.cli.reports.page.smallest import DistinctCount, Smallest, rank
 from assay.cli.reports.page.source_links import source_link
+from assay.cli.reports.page.time_buckets import TimeBuckets
 from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
+from assay.records.log_histogram import PRECISION, LogHistogram
 from assay.records.recording.judging import Judging
 from assay.records.transcript import TranscriptRow
 from kit.check_formats import OPENED, answer, call, recording

@@ -13,10 +13,6 @@ MOST_LINES: Final = 1_000
 MOST_CODES: Final = 50
 """Maximal error codes of one line: a server can choose a new one for each error."""
 
-_LEAST_MS: Final = 0.001
-_STEPS: Final = 8
-"""As in `DurationHistogram`: the bound of a bucket is `_LEAST_MS` times 2 to the power of its number by `_STEPS`."""
-
 
 class MethodStats:
     """The figures of one method and tool."""
@@ -99,7 +95,7 @@ def _answer(key: tuple[int, str, str], stats: MethodStats) -> PerformanceLine:
         "max": stats.longest,
         "guardP50": stats.guard.quantile(0.5),
         "guardP95": stats.guard.quantile(0.95),
-        "buckets": [(_LEAST_MS * 2 ** (each / _STEPS), durations.counts[each]) for each in sorted(durations.counts)],
+        "buckets": durations.bounds,
         "inBytes": stats.in_bytes,
         "outBytes": stats.out_bytes,
         "largest": stats.largest,

@@ -26,7 +26,7 @@ from assay.records.importers.http_facts import (
 )
 from assay.records.importers.importer import LARGEST_DOCUMENT, loosely
 from assay.records.importers.talks import Shape, Talks, left_out, opened, row, shape_of
-from assay.records.importers.time_order import MOST_HELD, in_order
+from assay.records.importers.time_sorting import MOST_HELD, in_order
 from assay.records.transcript import TranscriptRow
 
 _CLIENT: Final = Party.CLIENT

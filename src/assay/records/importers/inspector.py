@@ -13,7 +13,7 @@ from assay.records.importers.http_facts import Headers, headers_of
 from assay.records.importers.importer import ImportOptions, seconds
 from assay.records.importers.json_documents import Placed, placed_entries
 from assay.records.importers.talks import opened, row
-from assay.records.importers.time_order import in_order
+from assay.records.importers.time_sorting import in_order
 from assay.records.transcript import TranscriptRow
 
 _MASK: Final = re.compile(r"\[REDACTED\]")

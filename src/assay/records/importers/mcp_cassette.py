@@ -9,7 +9,7 @@ from assay.base.verdict import Party
 from assay.ladder import syntax
 from assay.records.importers.importer import ImportOptions, cut_off, first_object, records, seconds
 from assay.records.importers.talks import opened, row
-from assay.records.importers.time_order import in_order
+from assay.records.importers.time_sorting import in_order
 from assay.records.transcript import PARTIES, TranscriptError, TranscriptRow
 
 _VERSIONS: Final = (1, 2)

@@ -7,22 +7,19 @@ Rates, durations and findings of all servers, from records and events. Bounded. 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from math import ceil, log2
 from typing import Any, Final, NamedTuple
 
 from assay.records.journal.reading import Record, is_audited, server_of
 from assay.records.live.feed_items import FeedItem, rows_of, text_of
+from assay.records.log_histogram import LogHistogram
 
 _ANSWERS: Final = ("result", "error", "missing")
 
 MINUTE: Final = 60
 """Seconds of a rate."""
 
-_STEPS: Final = 8
-"""Buckets for each doubling of a duration: a bound is at most 9 % above the true value."""
-_LEAST_MS: Final = 0.001
 _MOST_MS: Final = 1e7
-"""The bounds of durations that are distinguished: a microsecond, and some hours."""
+"""The longest duration that is told apart, some hours."""
 
 MOST_SERVERS: Final = 500
 MOST_GROUPS: Final = 1000
@@ -40,35 +37,34 @@ GONE_SECONDS: Final = 60.0
 
 
 class DurationHistogram:
-    """Durations in milliseconds, in buckets that grow by 9 %. Two of them can be merged."""
+    """Durations in milliseconds. Two of them can be merged."""
 
-    __slots__ = ("counts", "total")
+    __slots__ = ("_microseconds",)
 
     def __init__(self) -> None:
-        self.counts: dict[int, int] = {}
-        self.total = 0
+        self._microseconds = LogHistogram()
+
+    @property
+    def total(self) -> int:
+        """The number of durations."""
+        return self._microseconds.count
+
+    @property
+    def bounds(self) -> list[tuple[float, int]]:
+        """The upper bound of each bucket that is not empty, in milliseconds, and its number."""
+        return [(bound / 1000, number) for bound, number in self._microseconds.bounds()]
 
     def add(self, milliseconds: float) -> None:
         """Count one duration."""
-        known = min(milliseconds, _MOST_MS)
-        bucket = ceil(log2(known / _LEAST_MS) * _STEPS) if known > _LEAST_MS else 0
-        self.counts[bucket] = self.counts.get(bucket, 0) + 1
-        self.total += 1
+        self._microseconds.add(round(min(max(milliseconds, 0), _MOST_MS) * 1000))
 
     def merge(self, other: "DurationHistogram") -> None:
         """Add the counts of *other*."""
-        for bucket, count in other.counts.items():
-            self.counts[bucket] = self.counts.get(bucket, 0) + count
-        self.total += other.total
+        self._microseconds.merge(other._microseconds)
 
     def quantile(self, share: float) -> float | None:
         """Return the milliseconds that this *share* of the durations does not exceed; None without any."""
-        left = ceil(self.total * share)
-        for bucket in sorted(self.counts):
-            left -= self.counts[bucket]
-            if left <= 0:
-                return float(_LEAST_MS * 2 ** (bucket / _STEPS))
-        return None
+        return self._microseconds.quantile(share) / 1000 if self.total else None
 
 
 class RateWindow:

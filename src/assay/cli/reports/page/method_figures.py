@@ -3,7 +3,7 @@
 from typing import Any
 
 from assay.base.verdict import Verdict
-from assay.cli.reports.page.histograms import LogHistogram
+from assay.records.log_histogram import LogHistogram
 
 
 class MethodFigures:

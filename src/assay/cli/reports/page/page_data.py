@@ -6,7 +6,6 @@ from assay import __version__
 from assay.base.errors import CanonicalError
 from assay.cli.reports.check_findings import SEVERITY
 from assay.cli.reports.check_report import FileEnd, ReportOptions, RunEnd
-from assay.cli.reports.page.histograms import PRECISION
 from assay.cli.reports.page.page_digest import EXCERPT, MOST_LARGEST, WHOLE, PageDigest
 from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_name
 from assay.cli.reports.page.page_talks import MORE_WITH_FINDINGS, MOST_ROWS
@@ -14,6 +13,7 @@ from assay.cli.reports.page.page_tools import CHARACTERS_A_TOKEN
 from assay.cli.reports.page.page_verdict import messages_of, page_verdict
 from assay.cli.reports.page.smallest import rank
 from assay.cli.reports.page.source_links import source_link
+from assay.records.log_histogram import PRECISION
 from assay.rules import RULES
 
 _MOST_TEXT: Final = 8_000_000

@@ -13,15 +13,16 @@ from typing import Any, Final, NamedTuple
 from assay.base.verdict import Party, Verdict
 from assay.cli.reports.check_findings import LONGEST_NAME, SEVERITY, CheckedMessage, CheckFinding, cut
 from assay.cli.reports.check_report import FileEnd
-from assay.cli.reports.page.histograms import LogHistogram, TimeBuckets
 from assay.cli.reports.page.method_figures import MethodFigures
 from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_key, group_rank
 from assay.cli.reports.page.page_talks import PageTalk
 from assay.cli.reports.page.page_tools import PageTool, compact, listed_tools, tokens_of
 from assay.cli.reports.page.shown_message import message_text, shown_message
 from assay.cli.reports.page.smallest import DistinctCount, Smallest, rank
+from assay.cli.reports.page.time_buckets import TimeBuckets
 from assay.cli.terminal.verdicts import title
 from assay.core.redaction import Redactor
+from assay.records.log_histogram import LogHistogram
 from assay.spec.methods import revisions_of
 
 MOST_GROUPS: Final = 1000
