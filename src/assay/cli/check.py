@@ -8,7 +8,7 @@ import argparse
 import os
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -191,7 +191,9 @@ def judge_pieces(
     policy = _policy(settings) if args.policy else None
     try:
         has_several = len(pieces) + len(passed_over) > 1
-        with _ended_by_signals(), Reporting(args, settings, has_several=has_several) as reporting:
+        with _ended_by_signals(), ExitStack() as stack:
+            with _signals_held():
+                reporting = stack.enter_context(Reporting(args, settings, has_several=has_several))
             terms = _terms(args, settings, policy, reporting)
             status = _judged(args, reporting, terms, works_of(pieces, _resolver(args)), passed_over)
             return CheckedRun(status, reporting.summary)
@@ -220,6 +222,19 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for each in taken:
             signal.signal(each, signal.SIG_DFL)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Keep signals that end the run until the end of this: they would leave a file behind that is just created."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, reporting: Reporting) -> CheckTerms:

@@ -58,10 +58,6 @@ class Reporting:
         except ReportFileError as error:
             self._abandon()
             raise ReportUsageError(str(error)) from None
-        except BaseException:
-            # A signal may end the run here, too: some reports take a while to import.
-            self._abandon()
-            raise
 
     def _open(self, args: argparse.Namespace, options: ReportOptions) -> None:
         if args.format is not None:
