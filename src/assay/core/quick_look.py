@@ -6,6 +6,7 @@ here is accepted there too; tests/laws/test_quick_look.py compares the two. With
 over pipes takes 44 µs of CPU in place of 17.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY
@@ -45,6 +46,19 @@ class QuickLook(JudgeBase):
         if type(value) is not dict or (facts.headers is not None and not self._keeps_headers(value, facts.headers)):
             return False
         return (self._quick_call(value) if party is CLIENT else self._quick_result(value)) is not None
+
+    def skimming(self, party: Party, facts: Facts) -> Callable[[dict[str, Any]], object]:
+        """
+        Return a function that does the same for the messages of *party* with these *facts*.
+
+        It gets the value of a message that is read by the limits of the conversation, and returns None for all that it
+        does not hear.
+        """
+        hear = self._quick_call if party is CLIENT else self._quick_result
+        headers = facts.headers
+        if headers is None:
+            return hear
+        return lambda message: hear(message) if self._keeps_headers(message, headers) else None
 
     def _quick_call(self, message: dict[str, Any]) -> Exchange | None:
         try:

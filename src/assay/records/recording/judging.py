@@ -8,6 +8,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
@@ -23,6 +24,7 @@ from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
 from assay.records.recording.plain_rows import CLOSING, MESSAGE, claimed, conversation_of, head_members
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.reasons import Reasons
+from assay.records.recording.row_batches import BatchReader, RowBatch
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
 from assay.records.transcript import (
     Judged,
@@ -85,8 +87,17 @@ class MisreadRowError(Exception):
     """A row may be something else than its head claims, so the recording cannot be judged in parts."""
 
 
-_Plain = tuple[JudgedTalk, Callable[[Party, bytes, Facts], bool] | None, Party, Facts]
-"""What is known of a row by its head; without the function, a verdict on every message is needed."""
+_Plain = tuple[
+    JudgedTalk,
+    Callable[[dict[str, Any]], object] | None,
+    Callable[[Party, bytes, Facts], bool] | None,
+    Party,
+    Facts,
+]
+"""
+What is known of a row by its head. The functions hear a good call or result, the first one a message that is read and
+the second one its frame; None if a verdict on every message is needed, the first one also for other limits.
+"""
 
 
 class Judging:
@@ -118,6 +129,8 @@ class Judging:
         self._tools: OrderedDict[int, Tools] = OrderedDict()
         self._heads: dict[bytes, _Plain | tuple[()]] = {}
         """What is known of rows by their head; empty for a row of another part."""
+        self._reader: BatchReader | None = None
+        """Reads rows in batches, with the limits of the first conversation; None if each verdict is needed."""
         self._dropped: set[int] = set()
         self._ended: set[int] = set()
         """Conversations that the guard has released. Nothing of them is kept: a large recording has many."""
@@ -163,40 +176,75 @@ class Judging:
         """
         Yield the same for the lines of a recording in our own format; *before* lines come before the first block.
 
-        Raises `TranscriptError`, and `MisreadRowError` for a part of a recording. This is the inner loop of every large
-        recording: a good call or result, in a row with nothing else, is only counted.
+        Raises `TranscriptError`, and `MisreadRowError` for a part of a recording.
         """
-        heads, loads, line = self._heads, orjson.loads, before
-        for lines, is_ended in blocks:
-            end = line + len(lines)
-            good = 0
-            try:
-                for text in lines:
-                    line += 1
-                    head, _, tail = text.partition(MESSAGE)
-                    plain = heads.get(head)
-                    if plain:
-                        if text[-1] == CLOSING:
-                            try:
-                                message = loads(tail[:-1])
-                            except orjson.JSONDecodeError:
-                                message = None
-                            if type(message) is str:
-                                talk, skims, party, facts = plain
-                                talk.touched = line
-                                frame = message.encode()
-                                if skims is not None and skims(party, frame, facts):
-                                    good += 1
-                                else:
-                                    verdict = talk.conversation.hear(party, frame, facts)
-                                    yield from self._conclude(talk, TranscriptRow(line, {}), verdict)
-                                continue
-                    elif plain is not None:
-                        continue
-                    yield from self._line(line, head, text if line == end and not is_ended else text + b"\n")
-            finally:
-                self.good += good
+        line = before
+        for block in blocks:
+            batch = None if self._reader is None else self._reader.read(block.lines)
+            yield from self._singly(block, line) if batch is None else self._together(block, batch, line)
+            line += len(block.lines)
         yield from self._finish(END if self._part is None else self._part.end)
+
+    def _together(self, block: LineBlock, batch: RowBatch, before: int) -> Iterator[Judged | Meeting]:
+        """
+        Judge the rows of *block*, which were read as *batch*, in order; *before* lines come before them.
+
+        This is the inner loop of every large recording: a good call or result, in a row with nothing else, is only
+        counted.
+        """
+        known, good = self._heads.get, 0
+        try:
+            for line, head, value in zip(count(before + 1), batch.heads, batch.values, strict=False):
+                plain = known(head)
+                if plain:
+                    talk, quick, _, party, facts = plain
+                    if quick is not None and type(value) is dict:
+                        talk.touched = line
+                        if quick(value) is not None:
+                            good += 1
+                        else:
+                            heard = talk.conversation.hear(party, batch.messages[line - before - 1].encode(), facts)
+                            yield from self._conclude(talk, TranscriptRow(line, {}), heard)
+                        continue
+                elif plain is not None:
+                    continue
+                index = line - before - 1
+                is_ended = block.is_ended or index + 1 < len(block.lines)
+                yield from self._singly(LineBlock(block.lines[index : index + 1], is_ended), line - 1)
+        finally:
+            self.good += good
+
+    def _singly(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
+        """Read and judge the rows of *block* one by one; *line* lines come before them."""
+        heads, loads, good = self._heads, orjson.loads, 0
+        lines, is_ended = block
+        end = line + len(lines)
+        try:
+            for text in lines:
+                line += 1
+                head, _, tail = text.partition(MESSAGE)
+                plain = heads.get(head)
+                if plain:
+                    if text[-1] == CLOSING:
+                        try:
+                            message = loads(tail[:-1])
+                        except orjson.JSONDecodeError:
+                            message = None
+                        if type(message) is str:
+                            talk, _, skims, party, facts = plain
+                            talk.touched = line
+                            frame = message.encode()
+                            if skims is not None and skims(party, frame, facts):
+                                good += 1
+                            else:
+                                verdict = talk.conversation.hear(party, frame, facts)
+                                yield from self._conclude(talk, TranscriptRow(line, {}), verdict)
+                            continue
+                elif plain is not None:
+                    continue
+                yield from self._line(line, head, text if line == end and not is_ended else text + b"\n")
+        finally:
+            self.good += good
 
     def _line(self, number: int, head: bytes, text: bytes) -> Iterator[Judged | Meeting]:
         """Judge a line that is not known by its head, and remember the head if it says all but the message."""
@@ -221,8 +269,7 @@ class Judging:
         if "event" not in members and type(members.get("msg")) is str and self._is_plain_head(head, members):
             if talk.is_plain and talk.is_met:
                 talk.heads.append(head)
-                skims = None if self._every else talk.conversation.skims
-                self._remember(head, (talk, skims, party_of(row), read_facts(members)))
+                self._remember(head, self._plain(talk, party_of(row), read_facts(members)))
         else:
             self._forget(talk)
 
@@ -243,6 +290,14 @@ class Judging:
         """Return whether *head* has all *members* of a row but the message, so that it says the same in every row."""
         known = head_members(head)
         return known is not None and len(known) + 1 == len(members) and known.items() <= members.items()
+
+    def _plain(self, talk: JudgedTalk, party: Party, facts: Facts) -> _Plain:
+        """Return what is known of the plain rows of one party of *talk*."""
+        conversation = talk.conversation
+        if self._every:
+            return talk, None, None, party, facts
+        fits = self._reader is not None and self._reader.fits(conversation.limits)
+        return talk, conversation.skimming(party, facts) if fits else None, conversation.skims, party, facts
 
     def _remember(self, head: bytes, plain: _Plain | tuple[()]) -> None:
         if len(self._heads) >= _MOST_HEADS:
@@ -483,6 +538,8 @@ class Judging:
             heappush(self._idle, (line, number))
         self._ended.discard(number)
         talk = self._talks[number] = JudgedTalk(number, self._begin(opening), opening, line)
+        if self._reader is None and not self._every:
+            self._reader = BatchReader.of(talk.conversation.limits)
         self._keep(number, talk.conversation.tools)
         return talk
 
