@@ -121,6 +121,19 @@ class Contract:
             if isinstance(text, bytes):
                 let_go(text)
 
+    def copied(self) -> "Contract":
+        """Return the same contract for another conversation, in which the tool may behave differently."""
+        made = Contract.__new__(Contract)
+        for name in _COPIED:
+            setattr(made, name, getattr(self, name))
+        for text in self._texts.values():
+            if isinstance(text, bytes):
+                # The text is kept already, so there is room for it.
+                hold(text)
+                if self.ready:
+                    of_text(text, user=made)
+        return made
+
     def release(self) -> None:
         """Release the compiled schemas; they are compiled again when they are needed."""
         self.ready = self.plain = False
@@ -162,6 +175,8 @@ class Contract:
             self._keys = Keys(names)
         return self._keys
 
+
+_COPIED: Final = tuple(name for name in Contract.__slots__ if name != "__weakref__")
 
 _NONE: Any = object()
 

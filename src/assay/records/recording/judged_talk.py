@@ -1,12 +1,15 @@
 """One conversation of a recording: how it was opened, and which of its requests are open or left out. No I/O."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
+from assay.records.recording.beginnings import Beginning
 from assay.records.recording.rows import Effect
 from assay.records.transcript import TranscriptRow, party_of
 
@@ -40,12 +43,25 @@ class RecordingOpening(NamedTuple):
 class JudgedTalk:
     """One conversation of a recording."""
 
-    __slots__ = ("blind", "conversation", "heads", "is_met", "number", "opening", "touched", "unheard")
+    __slots__ = (
+        "_begin", "_conversation", "beginning", "blind", "heads", "is_met", "number", "opening", "touched", "unheard",
+    )  # fmt: skip
 
-    def __init__(self, number: int, conversation: Conversation, opening: RecordingOpening, line: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        begin: Callable[[RecordingOpening], Conversation],
+        opening: RecordingOpening,
+        line: int,
+        beginning: Beginning | None = None,
+    ) -> None:
+        """*begin* creates the conversation. With *beginning* that is done when something else is said in it."""
         self.number = number
-        self.conversation = conversation
         self.opening = opening
+        self._begin = begin
+        self._conversation = begin(opening) if beginning is None else None
+        self.beginning = beginning
+        """What was said so far, if others may begin in the same way."""
         self.unheard: set[tuple[Party, Ident]] = set()
         """Requests that are not in the recording: their responses cannot be judged."""
         self.blind: frozenset[str] = frozenset()
@@ -56,6 +72,32 @@ class JudgedTalk:
         """The heads of its rows that need no second look."""
         self.is_met = False
         """Whether a message was judged."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation, for whatever happens in it. From now on it is not like others."""
+        made = self.hearing()
+        self.beginning = None
+        return made
+
+    def hearing(self) -> Conversation:
+        """Return the conversation for a message that others may say, too."""
+        if self._conversation is None:
+            before = self.beginning or Beginning()
+            self._conversation = before.conversation(partial(self._begin, self.opening), self.opening.effect)
+        return self._conversation
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether all that was said is known, so that there is no conversation yet."""
+        return self._conversation is None
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of the conversation, if it is known."""
+        if self._conversation is not None:
+            return self._conversation.revision
+        return None if self.beginning is None else self.beginning.revision
 
     @property
     def is_plain(self) -> bool:

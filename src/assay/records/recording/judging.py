@@ -15,18 +15,20 @@ import orjson
 
 from assay.base.verdict import Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Conversation, Facts
+from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.core.lifecycle import preferred
 from assay.core.policy import Policy
 from assay.ladder import syntax
 from assay.records.line_blocks import LineBlock
+from assay.records.recording.beginnings import Beginnings
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
-from assay.records.recording.plain_rows import CLOSING, MESSAGE, claimed, conversation_of, head_members
+from assay.records.recording.plain_rows import CLOSING, GUARDED_HEAD, MESSAGE, claimed, conversation_of, head_members
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.reasons import Reasons
 from assay.records.recording.row_batches import BatchReader, RowBatch
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
 from assay.records.transcript import (
+    PARTIES,
     Judged,
     Meeting,
     TranscriptError,
@@ -126,7 +128,9 @@ class Judging:
         self._talks: dict[int, JudgedTalk] = {}
         self._idle: list[tuple[int, int]] = []
         """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
-        self._tools: OrderedDict[int, Tools] = OrderedDict()
+        self._tools: OrderedDict[int, Tools | JudgedTalk] = OrderedDict()
+        """The tools of each conversation, or the conversation as long as nobody needs them."""
+        self._beginnings = Beginnings()
         self._heads: dict[bytes, _Plain | tuple[()]] = {}
         """What is known of rows by their head; empty for a row of another part."""
         self._reader: BatchReader | None = None
@@ -203,8 +207,8 @@ class Judging:
                         if quick(value) is not None:
                             good += 1
                         else:
-                            heard = talk.conversation.hear(party, batch.messages[line - before - 1].encode(), facts)
-                            yield from self._conclude(talk, TranscriptRow(line, {}), heard)
+                            frame = batch.messages[line - before - 1].encode()
+                            yield from self._plain_message(talk, party, frame, facts, line)
                         continue
                 elif plain is not None:
                     continue
@@ -224,6 +228,8 @@ class Judging:
                 line += 1
                 head, _, tail = text.partition(MESSAGE)
                 plain = heads.get(head)
+                if plain is None:
+                    plain = self._plain_head(head)
                 if plain:
                     if text[-1] == CLOSING:
                         try:
@@ -237,14 +243,53 @@ class Judging:
                             if skims is not None and skims(party, frame, facts):
                                 good += 1
                             else:
-                                verdict = talk.conversation.hear(party, frame, facts)
-                                yield from self._conclude(talk, TranscriptRow(line, {}), verdict)
+                                yield from self._plain_message(talk, party, frame, facts, line)
+                                if skims is None and not self._every:
+                                    heads[head] = self._plain(talk, party, facts)
                             continue
                 elif plain is not None:
                     continue
                 yield from self._line(line, head, text if line == end and not is_ended else text + b"\n")
         finally:
             self.good += good
+
+    def _plain_message(
+        self, talk: JudgedTalk, party: Party, frame: bytes, facts: Facts, line: int
+    ) -> Iterator[Judged | Meeting]:
+        """Judge the message of a row that has nothing else."""
+        before = talk.beginning
+        if before is None or facts is not NO_FACTS:
+            yield from self._conclude(talk, TranscriptRow(line, {}), talk.conversation.hear(party, frame, facts))
+            return
+        known = before.next.get((party, frame)) if talk.is_waiting else None
+        if known is None:
+            conversation = talk.hearing()
+            heard = conversation.hear(party, frame)
+            talk.beginning = self._beginnings.heard(before, heard, conversation.revision)
+            yield from self._conclude(talk, TranscriptRow(line, {}), heard)
+            return
+        talk.beginning = known
+        self._prefer(known.revision, line)
+        if not talk.is_met:
+            yield self._meet(talk, (line, 0))
+        self.good += 1
+
+    def _plain_head(self, head: bytes) -> _Plain | tuple[()] | None:
+        """Return what is known of rows with this head, and remember it, if it is spelt as the guard spells it."""
+        spelt = GUARDED_HEAD.fullmatch(head)
+        if spelt is None:
+            return None
+        number = int(spelt["conversation"])
+        if self._part is not None and number not in self._part.numbers:
+            self._remember(head, ())
+            return ()
+        talk = self._talks.get(number)
+        if talk is None or not talk.is_plain:
+            return None
+        talk.heads.append(head)
+        plain = self._plain(talk, PARTIES[spelt["side"].decode()], NO_FACTS)
+        self._remember(head, plain)
+        return plain
 
     def _line(self, number: int, head: bytes, text: bytes) -> Iterator[Judged | Meeting]:
         """Judge a line that is not known by its head, and remember the head if it says all but the message."""
@@ -293,9 +338,9 @@ class Judging:
 
     def _plain(self, talk: JudgedTalk, party: Party, facts: Facts) -> _Plain:
         """Return what is known of the plain rows of one party of *talk*."""
-        conversation = talk.conversation
-        if self._every:
+        if self._every or not talk.is_met or talk.is_waiting or talk.beginning is not None:
             return talk, None, None, party, facts
+        conversation = talk.conversation
         fits = self._reader is not None and self._reader.fits(conversation.limits)
         return talk, conversation.skimming(party, facts) if fits else None, conversation.skims, party, facts
 
@@ -346,7 +391,7 @@ class Judging:
         self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict | None, lacks: str = ""
     ) -> Iterator[Judged | Meeting]:
         """Count the verdict on a message, and yield it if it is to be shown."""
-        self._prefer(talk.conversation.revision, row.line)
+        self._prefer(talk.revision, row.line)
         if judged is None:
             self.unjudged.add(lacks, row.line)
             return
@@ -457,7 +502,7 @@ class Judging:
             why = str(members.get("why"))[:_LONGEST_REASON]
             self._note(row.line, f"the recording stops at line {row.line}: {why}; later messages are missing")
         elif event == "release" and number in self._talks:
-            self._forget(self._talks.pop(number))
+            self._let_go(self._talks.pop(number))
             self._ended.add(number)
         elif number in self._talks:
             talk = self._talks[number]
@@ -537,11 +582,20 @@ class Judging:
         elif self._idle:
             heappush(self._idle, (line, number))
         self._ended.discard(number)
-        talk = self._talks[number] = JudgedTalk(number, self._begin(opening), opening, line)
+        beginning = None
+        if self._reader is not None and opening.tools is None:
+            beginning = self._beginnings.root((opening._replace(effect=None), opening.effect is None))
+        talk = self._talks[number] = JudgedTalk(number, self._begin, opening, line, beginning)
         if self._reader is None and not self._every:
             self._reader = BatchReader.of(talk.conversation.limits)
-        self._keep(number, talk.conversation.tools)
+        self._keep(number, talk if talk.is_waiting else talk.conversation.tools)
         return talk
+
+    def _let_go(self, talk: JudgedTalk) -> None:
+        """Keep nothing of a conversation but its tools."""
+        self._forget(talk)
+        if self._tools.get(talk.number) is talk and not talk.is_waiting:
+            self._tools[talk.number] = talk.conversation.tools
 
     def _drop_one(self) -> None:
         """Drop the conversation whose last message is the longest ago."""
@@ -555,8 +609,7 @@ class Judging:
                 break
             if talk is not None:
                 heappush(self._idle, (talk.touched, number))
-        self._forget(talk)
-        del self._talks[number]
+        self._let_go(self._talks.pop(number))
         self._dropped.add(number)
 
     def _hand_down(self, number: int, members: dict[str, Any]) -> None:
@@ -565,7 +618,7 @@ class Judging:
         if tools is not None:
             self._keep(number, tools.handed_down())
 
-    def _keep(self, number: int, tools: Tools) -> None:
+    def _keep(self, number: int, tools: Tools | JudgedTalk) -> None:
         self._tools[number] = tools
         if len(self._tools) > MOST_CONVERSATIONS:
             self._tools.popitem(last=False)
@@ -573,7 +626,8 @@ class Judging:
     def _shared(self, number: int) -> Tools | None:
         if number in self._tools:
             self._tools.move_to_end(number)
-        return self._tools.get(number)
+        known = self._tools.get(number)
+        return known.conversation.tools if isinstance(known, JudgedTalk) else known
 
 
 def _is_mended(frame: bytes, members: dict[str, Any]) -> bool:
