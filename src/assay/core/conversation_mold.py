@@ -86,6 +86,8 @@ class ConversationMold:
             return known[id(thing)][0]
         if kind in _SHARED or (kind in {frozenset, tuple} and _is_plain(thing)):
             return _CONSTANT
+        if kind is Contract and thing.shared() is not None:
+            return _CONSTANT
         number = len(self._makers)
         if number >= _LARGEST:
             raise MoldError("too many parts")

@@ -106,26 +106,27 @@ class QuickLook(JudgeBase):
     def _quick_result(self, message: dict[str, Any]) -> Exchange | None:
         client = self._client
         try:
-            exchange = client.open[message["id"]]
+            ident = message["id"]
+            exchange = client.open[ident]
             result = message["result"]
             known = exchange.contract
-            promised = known.output is not None
-            if message["jsonrpc"] != "2.0" or len(message) != 3 or exchange.as_task or not known.plain:
+            if message["jsonrpc"] != "2.0" or len(message) != 3 or not known.plain or exchange.as_task:
                 return None
         except (KeyError, TypeError, AttributeError):
             return None
         entry = exchange.entry
+        shape = entry.result
         # A request of an unknown revision, which passes under audit, has no shape for its result.
-        if entry.result is None or type(message["id"]) is not type(exchange.id) or not entry.result.is_valid(result):
+        if shape is None or type(ident) is not type(exchange.id) or not shape.is_valid(result):
             return None
         if client.call is None or (entry.stateless and result.get("resultType") != "complete"):
             return None
-        if promised and not contract.keeps_output(known, result):
+        if known.output is not None and not contract.keeps_output(known, result):
             return None
-        keys = entry.result.keys
+        keys = shape.keys
         for key in result:
             if key not in keys:
-                if entry.result.look_alikes(result, "", entry.revision, 1):
+                if shape.look_alikes(result, "", entry.revision, 1):
                     return None
                 break
         client.close(exchange, "answered")

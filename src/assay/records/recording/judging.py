@@ -200,21 +200,31 @@ class Judging:
         try:
             for line, head, value in zip(count(before + 1), batch.heads, batch.values, strict=False):
                 plain = known(head)
+                # The value of an object is that of a row with nothing but its message.
+                is_proved = type(value) is dict
+                if plain is None and is_proved:
+                    plain = self._plain_head(head)
                 if plain:
-                    talk, quick, _, party, facts = plain
-                    if quick is not None and type(value) is dict:
+                    talk, quick, skims, party, facts = plain
+                    if is_proved and (quick is not None or skims is None):
                         talk.touched = line
-                        if quick(value) is not None:
+                        if quick is not None and quick(value) is not None:
                             good += 1
-                        else:
-                            frame = batch.messages[line - before - 1].encode()
-                            yield from self._plain_message(talk, party, frame, facts, line)
+                            continue
+                        frame = batch.messages[line - before - 1].encode()
+                        yield from self._plain_message(talk, party, frame, facts, line)
+                        if quick is None:
+                            self._heads[head] = self._plain(talk, party, facts)
                         continue
                 elif plain is not None:
                     continue
                 index = line - before - 1
                 is_ended = block.is_ended or index + 1 < len(block.lines)
-                yield from self._singly(LineBlock(block.lines[index : index + 1], is_ended), line - 1)
+                if plain is None:
+                    text = block.lines[index]
+                    yield from self._line(line, head, text + b"\n" if is_ended else text)
+                else:
+                    yield from self._singly(LineBlock(block.lines[index : index + 1], is_ended), line - 1)
         finally:
             self.good += good
 

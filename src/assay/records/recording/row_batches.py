@@ -82,14 +82,18 @@ class BatchReader:
             messages = _loads(b"[" + b"\n,".join(strings) + b"]")
         except orjson.JSONDecodeError:
             return None
-        if len(messages) != len(lines) or set(map(type, messages)) != {str}:
+        if len(messages) != len(lines):
             return None
         values = self._values(messages)
         return None if values is None else RowBatch([head for head, _, _ in parts], messages, values)
 
     def _values(self, messages: list[str]) -> list[Any] | None:
         """Return the value in each of *messages*; None if one of them has to be looked at alone."""
-        plain = "".join(messages)
+        try:
+            plain = "".join(messages)
+        except TypeError:
+            # Something else than a string.
+            return None
         # A line break in a frame is judged before it is parsed.
         if _MARK in plain or "\r" in plain:
             return None
