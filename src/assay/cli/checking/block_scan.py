@@ -29,9 +29,6 @@ _LONGEST: Final = 16 << 20
 """Maximal bytes of a line in a file that is split; of a file with a longer one little would be gained."""
 
 
-_START: Final = 48
-"""Bytes at the beginning of a row: the head of most rows, and no part of a message that differs from row to row."""
-
 MOST_SHARED: Final = 20_000
 """
 Maximal rows of one scan that belong to no conversation. The main process keeps them, some 600 bytes each. A recording
@@ -121,36 +118,23 @@ def _rest_of_line(file: Any) -> bytes:
 def _scanned(offset: int, text: bytes, *, is_last: bool) -> Iterator[ScannedPage]:
     lines = text.split(b"\n")
     last = lines.pop()
-    # Rows of one conversation begin alike, so few of the beginnings are different.
-    cut = [line[:_START] for line in lines]
-    starts, whole = Counter(cut), dict(zip(cut, lines, strict=True))
-    known = {start: _of_start(start, whole[start] if count == 1 else None) for start, count in starts.items()}
+    # A row without a message, such as an event, is its own head.
+    heads = Counter([line.partition(MESSAGE)[0] for line in lines])
+    known = {head: _of_head(head) for head in heads}
     if not is_last and all(known.values()):
         page = _MixedPage(offset)
-        for start, members in known.items():
+        for head, members in known.items():
             if members is not None:
-                page.note(members, starts[start])
+                page.note(members, heads[head])
         yield page.scanned(len(text), len(lines))
         return
     mixed = _MixedPage(offset)
     for line in lines:
-        members = known[line[:_START]]
-        mixed = yield from mixed.take(
-            line + b"\n", _of_head(line.partition(MESSAGE)[0]) if members is None else members
-        )
+        mixed = yield from mixed.take(line + b"\n", known[line.partition(MESSAGE)[0]])
     if is_last:
         # A line without an end may be cut off, which only its whole text shows.
         mixed = yield from mixed.take(last, None)
     yield mixed.scanned()
-
-
-def _of_start(start: bytes, line: bytes | None) -> dict[str, Any] | None:
-    """Return the members of all rows that begin like this, or of the only one; None if not all of them are known."""
-    head, found, _ = start.partition(MESSAGE)
-    if found:
-        return _of_head(head)
-    # A row without a message, such as an event, is its own head.
-    return None if line is None else _of_head(line.partition(MESSAGE)[0])
 
 
 def _of_head(head: bytes) -> dict[str, Any] | None:
