@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,12 @@ def same(text: bytes) -> None:
         strict = outcome(lambda judging: judging.follow_rows(read(lines)), every=every)
         # The first block has no batch: there is no conversation yet, whose limits it could have.
         for size in (300, 1500, 6000, 1 << 40):
-            found = outcome(lambda judging, size=size: judging.follow_blocks(blocks_of(text, size)), every=every)
-            assert found == strict, size
+            assert outcome(partial(_follow_blocks, text=text, size=size), every=every) == strict, size
         assert outcome(lambda judging: judging.follow_blocks(single_blocks(lines)), every=every) == strict
+
+
+def _follow_blocks(judging: Judging, *, text: bytes, size: int) -> Iterable[Judged | Meeting]:
+    return judging.follow_blocks(blocks_of(text, size))
 
 
 def _split(text: bytes) -> Iterable[bytes]:

@@ -6,6 +6,7 @@ there is no mold, and the messages have to be heard again: a new kind of state c
 """
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any, Final
 
 from assay.base.limits import Limits
@@ -54,14 +55,16 @@ class MoldError(Exception):
 class ConversationMold:
     """The state of a conversation, to make others of."""
 
-    __slots__ = ("_fields", "_items", "_makers")
+    __slots__ = ("_constants", "_items", "_links", "_makers")
 
     def __init__(self, conversation: Conversation, own: Policy | None) -> None:
         """*own* is the policy of this conversation alone, if any. Raises `MoldError`."""
         self._makers: list[Callable[[], Any]] = []
         """How each part is made; the first one is the conversation."""
-        self._fields: list[tuple[int, str, int, Any]] = []
-        """The attributes of the parts: the part, the name, and the part that is its value, or -1 and the value."""
+        self._constants: list[tuple[int, str, Any]] = []
+        """The attributes that are shared: the part, the name and the value."""
+        self._links: list[tuple[int, str, int]] = []
+        """The attributes that are parts: the part, the name, and the part that is its value."""
         self._items: list[tuple[int, Any, int]] = []
         """The parts in dictionaries: the dictionary, the key, and the part."""
         known: dict[int, tuple[int, Any]] = {} if own is None else {id(own): (_OWN, own)}
@@ -72,8 +75,10 @@ class ConversationMold:
         made = [make() for make in self._makers]
         # The last one: `_OWN` counts from the end.
         made.append(own)
-        for part, name, source, value in self._fields:
-            setattr(made[part], name, value if source == _CONSTANT else made[source])
+        for part, name, value in self._constants:
+            setattr(made[part], name, value)
+        for part, name, source in self._links:
+            setattr(made[part], name, made[source])
         for part, key, source in self._items:
             made[part][key] = made[source]
         found: Conversation = made[0]
@@ -96,10 +101,13 @@ class ConversationMold:
         if kind is Contract:
             self._makers.append(thing.copied)
         elif kind in _COPIED:
-            self._makers.append(lambda: kind.__new__(kind))
+            self._makers.append(partial(object.__new__, kind))
             for name, value in _attributes(thing):
                 source = self._add(value, known)
-                self._fields.append((number, name, source, value if source == _CONSTANT else None))
+                if source == _CONSTANT:
+                    self._constants.append((number, name, value))
+                else:
+                    self._links.append((number, name, source))
         elif kind is dict:
             self._makers.append(dict(thing).copy)
             for key, value in thing.items():

@@ -73,9 +73,7 @@ class Beginnings:
             known = self._roots[key] = Beginning()
         return known
 
-    def heard(
-        self, before: Beginning, heard: Verdict, revision: str | None
-    ) -> Beginning | None:
+    def heard(self, before: Beginning, heard: Verdict, revision: str | None) -> Beginning | None:
         """
         Return what was said after one message more, which got a verdict; None if nobody else will say the same.
 

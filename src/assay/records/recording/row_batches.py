@@ -99,7 +99,7 @@ class BatchReader:
             return None
         text = f"{self._before}{_BETWEEN.join(messages)}{self._after}".encode()
         try:
-            values = _loads(text)
+            values: list[Any] = _loads(text)
             again = orjson.dumps(values)
         except (orjson.JSONDecodeError, orjson.JSONEncodeError):
             return None
