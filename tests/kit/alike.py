@@ -36,6 +36,7 @@ EVENTS: list[dict[str, Any]] = [
     {"event": "end", "dir": "c2s", "why": "gone"},
     {"event": "unanswered", "dir": "s2c", "id": 1, "code": "TIMEOUT", "why": ""},
     {"event": "unanswered", "dir": "s2c", "id": 0, "code": "UPSTREAM_INVALID", "why": "lost"},
+    {"event": "unanswered", "dir": "s2c", "id": 1, "code": "NONSENSE", "why": "lost"},
     {"event": "release"},
     {"event": "open", "mode": "enforce"},
 ]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
+from assay.base.errors import CanonicalError
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contracts import Tools
@@ -109,6 +110,9 @@ class JudgedTalk:
         ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
         if not isinstance(ident, str | int):
             return None
+        if code not in CanonicalError.codes():
+            # A later version of the guard may have others.
+            code = "UPSTREAM_FAILURE"
         unstarted = row.members.get("unstarted") is True
         missing = self.conversation.give_up(party_of(row).other, ident, code, str(why or ""), unstarted=unstarted)
         # A guard records a reason for each one, except for a timeout.
