@@ -1,9 +1,9 @@
 """
-How conversations of a recording begin: thousands of them with the same handshake and the same list of tools. No I/O.
+How conversations of a recording begin: thousands have the same handshake and the same list of tools. No I/O.
 
 The first good messages of each conversation are remembered, as a tree. A conversation whose messages are known from the
-start needs no judging until it says something else; then a copy of the state after these messages goes on with it. The
-state depends on nothing but how the conversation was opened and what was said in it, byte for byte.
+start needs no judging before a message that differs; then it continues with a copy of the state after these messages.
+The state depends only on how the conversation was opened and on its messages, byte for byte.
 """
 
 from collections.abc import Callable
@@ -25,11 +25,11 @@ _MOST_STEPS: Final = 500
 """Messages that are remembered. The state after each may be kept as well, some 20 KB."""
 
 _WORTH: Final = 2
-"""How often a state is needed until it is kept: what is said once needs no copy."""
+"""How often a state is needed before it is kept: a message that comes once needs no copy."""
 
 
 class Beginning:
-    """What was said so far, all of it without findings."""
+    """The first messages of a conversation, all of them without findings."""
 
     __slots__ = ("_asked", "_mold", "next", "revision", "said")
 
@@ -43,7 +43,7 @@ class Beginning:
         self._mold: ConversationMold | None = None
 
     def conversation(self, begin: Callable[[], Conversation], own: Policy | None) -> Conversation:
-        """Return a conversation in which just this was said. *begin* returns a new one, *own* is its own policy."""
+        """Return a conversation after just these messages. *begin* returns a new one, *own* is its own policy."""
         if self._mold is not None:
             return self._mold.copy(own)
         made = begin()
@@ -66,7 +66,7 @@ class Beginnings:
         self._bytes = self._steps = 0
 
     def root(self, key: object) -> Beginning:
-        """Return the beginning of conversations that were opened like *key*, in which nothing was said."""
+        """Return the beginning of conversations that were opened like *key*, without a message."""
         known = self._roots.get(key)
         if known is None:
             self._count(0)
@@ -75,7 +75,7 @@ class Beginnings:
 
     def heard(self, before: Beginning, heard: Verdict, revision: str | None) -> Beginning | None:
         """
-        Return what was said after one message more, which got a verdict; None if nobody else will say the same.
+        Return the beginning with one message more, which got a verdict; None if others are unlikely to have it.
 
         *revision* is that of the conversation after the message.
         """

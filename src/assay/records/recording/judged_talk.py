@@ -56,13 +56,13 @@ class JudgedTalk:
         line: int,
         beginning: Beginning | None = None,
     ) -> None:
-        """*begin* creates the conversation. With *beginning* that is done when something else is said in it."""
+        """*begin* creates the conversation. With *beginning* that is done for the first message that differs."""
         self.number = number
         self.opening = opening
         self._begin = begin
         self._conversation = begin(opening) if beginning is None else None
         self.beginning = beginning
-        """What was said so far, if others may begin in the same way."""
+        """Its messages so far, if other conversations may begin in the same way."""
         self.unheard: set[tuple[Party, Ident]] = set()
         """Requests that are not in the recording: their responses cannot be judged."""
         self.blind: frozenset[str] = frozenset()
@@ -76,13 +76,13 @@ class JudgedTalk:
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation, for whatever happens in it. From now on it is not like others."""
+        """The conversation, for whatever happens in it. After that it counts as different from all others."""
         made = self.hearing()
         self.beginning = None
         return made
 
     def hearing(self) -> Conversation:
-        """Return the conversation for a message that others may say, too."""
+        """Return the conversation for a message that others may have, too."""
         if self._conversation is None:
             before = self.beginning or Beginning()
             self._conversation = before.conversation(partial(self._begin, self.opening), self.opening.effect)
@@ -90,7 +90,7 @@ class JudgedTalk:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether all that was said is known, so that there is no conversation yet."""
+        """Whether all of its messages are known, so that there is no conversation yet."""
         return self._conversation is None
 
     @property

@@ -129,7 +129,7 @@ class Judging:
         self._idle: list[tuple[int, int]] = []
         """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
         self._tools: OrderedDict[int, Tools | JudgedTalk] = OrderedDict()
-        """The tools of each conversation, or the conversation as long as nobody needs them."""
+        """The tools of each conversation, or the conversation as long as they are not needed."""
         self._beginnings = Beginnings()
         self._heads: dict[bytes, _Plain | tuple[()]] = {}
         """What is known of rows by their head; empty for a row of another part."""

@@ -2,7 +2,7 @@ r"""
 Read many rows of a recording in a few calls of the parser: the strings of their messages, then the messages. No I/O.
 
 A batch is either proved to be what its rows are one by one, or not used at all; then each row is read alone. Three
-things have to be proved, for rows that anybody may have written:
+things have to be proved, because rows may be hostile:
 
 * Each row is a head, ``"msg":``, one JSON string, and ``}``. The strings are parsed as one array with a newline before
   each comma. No string spans a newline, so if as many strings come out as rows went in, and nothing else, each row has
@@ -29,7 +29,7 @@ LONGEST: Final = LARGE // 2
 """Maximal bytes of a row in a batch. A longer one is worth a call of its own, and a batch stays small."""
 
 _MARK: Final = "\x7f"
-"""The mark between messages. Nobody types it, and it may be in a string as it is."""
+"""The mark between messages. It is rare in text, and may be in a string as it is."""
 
 _BETWEEN: Final = f',"{_MARK}",'
 
