@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,10 +15,12 @@ from assay.cli.checking.executors import InOneProcess, Spool, packed
 from assay.cli.checking.work_plan import FileWork, WorkPlan, works_of
 from assay.cli.checking.work_units import FilePart, WholeFile
 from assay.cli.reports.check_findings import CheckedMessage
+from assay.records import line_blocks
 from assay.records.recording import judging
 from assay.records.transcript import Meeting
 from assay.settings import Settings
 from assay.spec.extensions.official import OFFICIAL
+from kit.alike import recorded
 from kit.archives import archive
 
 TERMS = CheckTerms(Settings(), OFFICIAL)
@@ -70,6 +73,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch, *, page: int = 400, scanned: int = 300
     monkeypatch.setattr(work_plan, "SCANNED", scanned)
     monkeypatch.setattr(block_scan, "PAGE", page)
     monkeypatch.setattr(recording_split, "SMALLEST", unit)
+    # Several blocks, so that most rows are read in batches.
+    monkeypatch.setattr(line_blocks, "BLOCK", 900)
 
 
 def in_parts(path: Path, terms: CheckTerms = TERMS, jobs: int = 3) -> tuple[FileWork, list[Any]]:
@@ -93,6 +98,14 @@ def test_the_parts_give_what_the_whole_gives(tmp_path: Path, monkeypatch: pytest
     work, found = in_parts(path)
     assert found == as_whole(path)
     assert len(work.units) > 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_so_they_do_if_conversations_begin_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    tiny(monkeypatch, page=(400, 1500)[seed % 2])
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(recorded(Random(seed), 20))  # noqa: S311 - no secret
+    assert in_parts(path)[1] == as_whole(path)
 
 
 def test_every_message_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,8 +42,8 @@ class Contract:
     """
 
     __slots__ = (
-        "__weakref__", "_keys", "_reported", "_texts", "asks_back", "has_page", "headers", "input", "name", "names",
-        "output", "plain", "ready", "size", "task_support", "valid_input", "valid_output",
+        "__weakref__", "_keys", "_reported", "_texts", "asks_back", "has_page", "headers", "input", "is_shared",
+        "name", "names", "output", "plain", "ready", "size", "task_support", "valid_input", "valid_output",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +62,8 @@ class Contract:
         """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
         self.asks_back = False
         """Whether a call was answered by asking for input: see `asked_back`."""
+        self.is_shared = False
+        """Whether conversations use it that know nothing of each other: see `Tools.asked_back`."""
         self.input: Compiled | None = None
         self.output: Compiled | None = None
         self.headers: ParamHeaders = ()
@@ -121,6 +123,28 @@ class Contract:
             if isinstance(text, bytes):
                 let_go(text)
 
+    def copied(self) -> "Contract":
+        """Return the same contract for another conversation, in which the tool may behave differently."""
+        made = Contract.__new__(Contract)
+        for name in _COPIED:
+            setattr(made, name, getattr(self, name))
+        made.is_shared = False
+        for text in self._texts.values():
+            if isinstance(text, bytes):
+                # The text is kept already, so there is room for it.
+                hold(text)
+                if self.ready:
+                    of_text(text, user=made)
+        return made
+
+    def shared(self) -> "Contract | None":
+        """Return this contract for conversations that know nothing of each other; None if each needs its own."""
+        # What is unusable in its schemas is reported once, where it is compiled first.
+        if not self._reported or self.asks_back:
+            return None
+        self.is_shared = True
+        return self
+
     def release(self) -> None:
         """Release the compiled schemas; they are compiled again when they are needed."""
         self.ready = self.plain = False
@@ -162,6 +186,8 @@ class Contract:
             self._keys = Keys(names)
         return self._keys
 
+
+_COPIED: Final = tuple(name for name in Contract.__slots__ if name != "__weakref__")
 
 _NONE: Any = object()
 
@@ -391,6 +417,14 @@ class Tools:
         made.rounds = self.rounds
         made.tags = self.tags.handed_down() if self.tags is not None else None
         return made
+
+    def asked_back(self, contract: Contract) -> None:
+        """Note that the tool of *contract* asks for input, here and not in other conversations."""
+        if not contract.is_shared:
+            contract.asked_back()
+        elif self.known.get(contract.name) is contract:
+            self.known[contract.name] = own = contract.copied()
+            own.asked_back()
 
     def changed(self) -> None:
         """Record that the list has changed: what is known stays until it is listed again."""

@@ -128,7 +128,7 @@ class Side:
         ident = exchange.id
         self.open.pop(ident, None)
         # Checked here as well: most requests have no token, and every answer comes here.
-        if exchange.token is not None:
+        if self.tokens:
             self.forget_token(exchange)
         exchange.state = state
         settled = self.settled

@@ -449,7 +449,7 @@ class Memory:
                 self.tools.rounds = self.tools.rounds or SharedRounds()
                 self.tools.rounds.asked_back(exchange, result)
             elif exchange.contract is not None:
-                exchange.contract.asked_back()
+                self.tools.asked_back(exchange.contract)
 
     def refused(self) -> None:
         """Forget a failed handshake; another one may follow."""

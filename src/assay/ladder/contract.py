@@ -17,13 +17,6 @@ _NO_ARGUMENTS: dict[str, Any] = {}
 _UNJUDGED = {"cost": "contract/unjudged"}
 
 
-def keeps_output(contract: Contract, result: dict[str, Any]) -> bool:
-    """Return whether a result matches the contract. A result that reports a failure (`isError`) needs no content."""
-    if contract.output is None or result.get("isError") is True:
-        return True
-    return "structuredContent" in result and contract.valid_output(result["structuredContent"])
-
-
 def check_usable(contract: Contract, revision: str, *, over_http: bool) -> list[Violation]:
     """Compile a contract that is not compiled yet. Return the violations of schemas that cannot be used."""
     found = [

@@ -21,7 +21,7 @@ LARGEST: Final = 64 << 20
 """Maximal bytes of a unit, unless one conversation has more: a lost unit is done again."""
 
 _UNITS_A_JOB: Final = 4
-"""Units for each process, so that all of them are busy until the end."""
+"""Units for each process of what is left of the file: the last ones are small, so that all are busy until the end."""
 
 
 class _TalkGroup(NamedTuple):
@@ -37,8 +37,7 @@ def split(path: str, shown: str, pages: Sequence[ScannedPage], jobs: int) -> lis
     """Return the units for a file with these *pages*; one that is empty if it is better judged as a whole."""
     befores = [0, *accumulate(page.lines for page in pages)]
     shared = [(befores[index] + at + 1, line) for index, page in enumerate(pages) for at, line in page.shared]
-    size = sum(page.size for page in pages)
-    target = min(max(size // (jobs * _UNITS_A_JOB), SMALLEST), LARGEST)
+    end_of_file = pages[-1].offset + pages[-1].size
     units: list[FilePart] = []
     for first, last in _segments(pages):
         is_foreign = first == 0 and not any(map(_is_of_guard, pages[: last + 1]))
@@ -47,7 +46,7 @@ def split(path: str, shown: str, pages: Sequence[ScannedPage], jobs: int) -> lis
             groups = [_TalkGroup(tuple(n for each in groups for n in each.numbers), first, last, 1)] if groups else []
         end = befores[last + 1] + 1 if last + 1 < len(pages) else END
         start = befores[first] + 1 if pages[first].begins else 0
-        for unit in _balanced(pages, groups, target, jobs):
+        for unit in _balanced(pages, groups, end_of_file, jobs):
             begin, size = pages[unit.first].offset, _bytes(pages, unit.first, unit.last)
             part = RecordingPart(frozenset(unit.numbers), is_foreign, end, start)
             units.append(FilePart(path, shown, begin, size, befores[unit.first], part))
@@ -127,19 +126,29 @@ def _may_drop(groups: Sequence[_TalkGroup], *, is_foreign: bool) -> bool:
     )
 
 
-def _balanced(
-    pages: Sequence[ScannedPage], groups: Sequence[_TalkGroup], target: int, jobs: int
-) -> Iterator[_TalkGroup]:
-    """Yield units of neighbouring conversations with about *target* bytes; long conversations are spread over some."""
-    long = [each for each in groups if _bytes(pages, each.first, each.last) > 4 * target]
+def _target(size: int, jobs: int) -> int:
+    """Return the bytes of the next unit, if *size* bytes are left."""
+    return min(max(size // (jobs * _UNITS_A_JOB), SMALLEST), LARGEST)
+
+
+def _balanced(pages: Sequence[ScannedPage], groups: Sequence[_TalkGroup], end: int, jobs: int) -> Iterator[_TalkGroup]:
+    """
+    Yield units of neighbouring conversations, of a file that *end* bytes are in; the last ones are the smallest.
+
+    Long conversations are spread over some units.
+    """
+    longest = 4 * _target(end - pages[0].offset, jobs)
+    long = [each for each in groups if _bytes(pages, each.first, each.last) > longest]
     yield from _spread(long, jobs)
     unit: list[_TalkGroup] = []
     for each in groups:
-        if _bytes(pages, each.first, each.last) > 4 * target:
+        if _bytes(pages, each.first, each.last) > longest:
             continue
-        if unit and _bytes(pages, unit[0].first, each.first) > target:
-            yield _united(unit)
-            unit = []
+        if unit:
+            begin = pages[unit[0].first].offset
+            if pages[each.first].offset + pages[each.first].size - begin > _target(end - begin, jobs):
+                yield _united(unit)
+                unit = []
         unit.append(each)
     if unit:
         yield _united(unit)

@@ -1,12 +1,16 @@
 """One conversation of a recording: how it was opened, and which of its requests are open or left out. No I/O."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, NamedTuple
 
+from assay.base.errors import CanonicalError
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
+from assay.records.recording.beginnings import Beginning
 from assay.records.recording.rows import Effect
 from assay.records.transcript import TranscriptRow, party_of
 
@@ -40,12 +44,25 @@ class RecordingOpening(NamedTuple):
 class JudgedTalk:
     """One conversation of a recording."""
 
-    __slots__ = ("blind", "conversation", "heads", "is_met", "number", "opening", "touched", "unheard")
+    __slots__ = (
+        "_begin", "_conversation", "beginning", "blind", "heads", "is_met", "number", "opening", "touched", "unheard",
+    )  # fmt: skip
 
-    def __init__(self, number: int, conversation: Conversation, opening: RecordingOpening, line: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        begin: Callable[[RecordingOpening], Conversation],
+        opening: RecordingOpening,
+        line: int,
+        beginning: Beginning | None = None,
+    ) -> None:
+        """*begin* creates the conversation. With *beginning* that is done for the first message that differs."""
         self.number = number
-        self.conversation = conversation
         self.opening = opening
+        self._begin = begin
+        self._conversation = begin(opening) if beginning is None else None
+        self.beginning = beginning
+        """Its messages so far, if other conversations may begin in the same way."""
         self.unheard: set[tuple[Party, Ident]] = set()
         """Requests that are not in the recording: their responses cannot be judged."""
         self.blind: frozenset[str] = frozenset()
@@ -58,6 +75,32 @@ class JudgedTalk:
         """Whether a message was judged."""
 
     @property
+    def conversation(self) -> Conversation:
+        """The conversation, for whatever happens in it. After that it counts as different from all others."""
+        made = self.hearing()
+        self.beginning = None
+        return made
+
+    def hearing(self) -> Conversation:
+        """Return the conversation for a message that others may have, too."""
+        if self._conversation is None:
+            before = self.beginning or Beginning()
+            self._conversation = before.conversation(partial(self._begin, self.opening), self.opening.effect)
+        return self._conversation
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether all of its messages are known, so that there is no conversation yet."""
+        return self._conversation is None
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of the conversation, if it is known."""
+        if self._conversation is not None:
+            return self._conversation.revision
+        return None if self.beginning is None else self.beginning.revision
+
+    @property
     def is_plain(self) -> bool:
         """Whether a row that only has a message is judged by that message alone."""
         return not self.unheard and (self.opening.effect is None or self.opening.effect.is_empty)
@@ -67,6 +110,9 @@ class JudgedTalk:
         ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
         if not isinstance(ident, str | int):
             return None
+        if code not in CanonicalError.codes():
+            # A later version of the guard may have others.
+            code = "UPSTREAM_FAILURE"
         unstarted = row.members.get("unstarted") is True
         missing = self.conversation.give_up(party_of(row).other, ident, code, str(why or ""), unstarted=unstarted)
         # A guard records a reason for each one, except for a timeout.

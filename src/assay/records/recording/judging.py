@@ -8,23 +8,27 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
 from assay.base.verdict import Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Conversation, Facts
+from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.core.lifecycle import preferred
 from assay.core.policy import Policy
 from assay.ladder import syntax
 from assay.records.line_blocks import LineBlock
+from assay.records.recording.beginnings import Beginnings
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
-from assay.records.recording.plain_rows import CLOSING, MESSAGE, claimed, conversation_of, head_members
+from assay.records.recording.plain_rows import CLOSING, GUARDED_HEAD, MESSAGE, claimed, conversation_of, head_members
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.reasons import Reasons
+from assay.records.recording.row_batches import BatchReader, RowBatch
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
 from assay.records.transcript import (
+    PARTIES,
     Judged,
     Meeting,
     TranscriptError,
@@ -85,8 +89,17 @@ class MisreadRowError(Exception):
     """A row may be something else than its head claims, so the recording cannot be judged in parts."""
 
 
-_Plain = tuple[JudgedTalk, Callable[[Party, bytes, Facts], bool] | None, Party, Facts]
-"""What is known of a row by its head; without the function, a verdict on every message is needed."""
+_Plain = tuple[
+    JudgedTalk,
+    Callable[[dict[str, Any]], object] | None,
+    Callable[[Party, bytes, Facts], bool] | None,
+    Party,
+    Facts,
+]
+"""
+What is known of a row by its head. The functions hear a good call or result, the first one a message that is read and
+the second one its frame; None if a verdict on every message is needed, the first one also for other limits.
+"""
 
 
 class Judging:
@@ -115,9 +128,13 @@ class Judging:
         self._talks: dict[int, JudgedTalk] = {}
         self._idle: list[tuple[int, int]] = []
         """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
-        self._tools: OrderedDict[int, Tools] = OrderedDict()
+        self._tools: OrderedDict[int, Tools | JudgedTalk] = OrderedDict()
+        """The tools of each conversation, or the conversation as long as they are not needed."""
+        self._beginnings = Beginnings()
         self._heads: dict[bytes, _Plain | tuple[()]] = {}
         """What is known of rows by their head; empty for a row of another part."""
+        self._reader: BatchReader | None = None
+        """Reads rows in batches, with the limits of the first conversation; None if each verdict is needed."""
         self._dropped: set[int] = set()
         self._ended: set[int] = set()
         """Conversations that the guard has released. Nothing of them is kept: a large recording has many."""
@@ -163,40 +180,126 @@ class Judging:
         """
         Yield the same for the lines of a recording in our own format; *before* lines come before the first block.
 
-        Raises `TranscriptError`, and `MisreadRowError` for a part of a recording. This is the inner loop of every large
-        recording: a good call or result, in a row with nothing else, is only counted.
+        Raises `TranscriptError`, and `MisreadRowError` for a part of a recording.
         """
-        heads, loads, line = self._heads, orjson.loads, before
-        for lines, is_ended in blocks:
-            end = line + len(lines)
-            good = 0
-            try:
-                for text in lines:
-                    line += 1
-                    head, _, tail = text.partition(MESSAGE)
-                    plain = heads.get(head)
-                    if plain:
-                        if text[-1] == CLOSING:
-                            try:
-                                message = loads(tail[:-1])
-                            except orjson.JSONDecodeError:
-                                message = None
-                            if type(message) is str:
-                                talk, skims, party, facts = plain
-                                talk.touched = line
-                                frame = message.encode()
-                                if skims is not None and skims(party, frame, facts):
-                                    good += 1
-                                else:
-                                    verdict = talk.conversation.hear(party, frame, facts)
-                                    yield from self._conclude(talk, TranscriptRow(line, {}), verdict)
-                                continue
-                    elif plain is not None:
-                        continue
-                    yield from self._line(line, head, text if line == end and not is_ended else text + b"\n")
-            finally:
-                self.good += good
+        line = before
+        for block in blocks:
+            batch = None if self._reader is None else self._reader.read(block.lines)
+            yield from self._singly(block, line) if batch is None else self._together(block, batch, line)
+            line += len(block.lines)
         yield from self._finish(END if self._part is None else self._part.end)
+
+    def _together(self, block: LineBlock, batch: RowBatch, before: int) -> Iterator[Judged | Meeting]:
+        """
+        Judge the rows of *block*, which were read as *batch*, in order; *before* lines come before them.
+
+        This is the inner loop of every large recording: a good call or result, in a row with nothing else, is only
+        counted.
+        """
+        known, good = self._heads.get, 0
+        try:
+            for line, head, value in zip(count(before + 1), batch.heads, batch.values, strict=False):
+                plain = known(head)
+                # The value of an object is that of a row with nothing but its message.
+                is_proved = type(value) is dict
+                if plain is None and is_proved:
+                    plain = self._plain_head(head)
+                if plain:
+                    talk, quick, skims, party, facts = plain
+                    if is_proved and (quick is not None or skims is None):
+                        talk.touched = line
+                        if quick is not None and quick(value) is not None:
+                            good += 1
+                            continue
+                        frame = batch.messages[line - before - 1].encode()
+                        yield from self._plain_message(talk, party, frame, facts, line)
+                        if quick is None:
+                            self._heads[head] = self._plain(talk, party, facts)
+                        continue
+                elif plain is not None:
+                    continue
+                index = line - before - 1
+                is_ended = block.is_ended or index + 1 < len(block.lines)
+                if plain is None:
+                    text = block.lines[index]
+                    yield from self._line(line, head, text + b"\n" if is_ended else text)
+                else:
+                    yield from self._singly(LineBlock(block.lines[index : index + 1], is_ended), line - 1)
+        finally:
+            self.good += good
+
+    def _singly(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
+        """Read and judge the rows of *block* one by one; *line* lines come before them."""
+        heads, loads, good = self._heads, orjson.loads, 0
+        lines, is_ended = block
+        end = line + len(lines)
+        try:
+            for text in lines:
+                line += 1
+                head, _, tail = text.partition(MESSAGE)
+                plain = heads.get(head)
+                if plain is None:
+                    plain = self._plain_head(head)
+                if plain:
+                    if text[-1] == CLOSING:
+                        try:
+                            message = loads(tail[:-1])
+                        except orjson.JSONDecodeError:
+                            message = None
+                        if type(message) is str:
+                            talk, _, skims, party, facts = plain
+                            talk.touched = line
+                            frame = message.encode()
+                            if skims is not None and skims(party, frame, facts):
+                                good += 1
+                            else:
+                                yield from self._plain_message(talk, party, frame, facts, line)
+                                if skims is None and not self._every:
+                                    heads[head] = self._plain(talk, party, facts)
+                            continue
+                elif plain is not None:
+                    continue
+                yield from self._line(line, head, text if line == end and not is_ended else text + b"\n")
+        finally:
+            self.good += good
+
+    def _plain_message(
+        self, talk: JudgedTalk, party: Party, frame: bytes, facts: Facts, line: int
+    ) -> Iterator[Judged | Meeting]:
+        """Judge the message of a row that has nothing else."""
+        before = talk.beginning
+        if before is None or facts is not NO_FACTS:
+            yield from self._conclude(talk, TranscriptRow(line, {}), talk.conversation.hear(party, frame, facts))
+            return
+        known = before.next.get((party, frame)) if talk.is_waiting else None
+        if known is None:
+            conversation = talk.hearing()
+            heard = conversation.hear(party, frame)
+            talk.beginning = self._beginnings.heard(before, heard, conversation.revision)
+            yield from self._conclude(talk, TranscriptRow(line, {}), heard)
+            return
+        talk.beginning = known
+        self._prefer(known.revision, line)
+        if not talk.is_met:
+            yield self._meet(talk, (line, 0))
+        self.good += 1
+
+    def _plain_head(self, head: bytes) -> _Plain | tuple[()] | None:
+        """Return what is known of rows with this head, and remember it, if it is spelt as the guard spells it."""
+        spelt = GUARDED_HEAD.fullmatch(head)
+        if spelt is None:
+            return None
+        number = int(spelt["conversation"])
+        if self._part is not None and number not in self._part.numbers:
+            self._remember(head, ())
+            return ()
+        talk = self._talks.get(number)
+        if talk is None or not talk.is_plain:
+            return None
+        talk.heads.append(head)
+        plain = self._plain(talk, PARTIES[spelt["side"].decode()], NO_FACTS)
+        self._remember(head, plain)
+        return plain
 
     def _line(self, number: int, head: bytes, text: bytes) -> Iterator[Judged | Meeting]:
         """Judge a line that is not known by its head, and remember the head if it says all but the message."""
@@ -221,8 +324,7 @@ class Judging:
         if "event" not in members and type(members.get("msg")) is str and self._is_plain_head(head, members):
             if talk.is_plain and talk.is_met:
                 talk.heads.append(head)
-                skims = None if self._every else talk.conversation.skims
-                self._remember(head, (talk, skims, party_of(row), read_facts(members)))
+                self._remember(head, self._plain(talk, party_of(row), read_facts(members)))
         else:
             self._forget(talk)
 
@@ -243,6 +345,14 @@ class Judging:
         """Return whether *head* has all *members* of a row but the message, so that it says the same in every row."""
         known = head_members(head)
         return known is not None and len(known) + 1 == len(members) and known.items() <= members.items()
+
+    def _plain(self, talk: JudgedTalk, party: Party, facts: Facts) -> _Plain:
+        """Return what is known of the plain rows of one party of *talk*."""
+        if self._every or not talk.is_met or talk.is_waiting or talk.beginning is not None:
+            return talk, None, None, party, facts
+        conversation = talk.conversation
+        fits = self._reader is not None and self._reader.fits(conversation.limits)
+        return talk, conversation.skimming(party, facts) if fits else None, conversation.skims, party, facts
 
     def _remember(self, head: bytes, plain: _Plain | tuple[()]) -> None:
         if len(self._heads) >= _MOST_HEADS:
@@ -291,7 +401,7 @@ class Judging:
         self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict | None, lacks: str = ""
     ) -> Iterator[Judged | Meeting]:
         """Count the verdict on a message, and yield it if it is to be shown."""
-        self._prefer(talk.conversation.revision, row.line)
+        self._prefer(talk.revision, row.line)
         if judged is None:
             self.unjudged.add(lacks, row.line)
             return
@@ -402,7 +512,7 @@ class Judging:
             why = str(members.get("why"))[:_LONGEST_REASON]
             self._note(row.line, f"the recording stops at line {row.line}: {why}; later messages are missing")
         elif event == "release" and number in self._talks:
-            self._forget(self._talks.pop(number))
+            self._let_go(self._talks.pop(number))
             self._ended.add(number)
         elif number in self._talks:
             talk = self._talks[number]
@@ -482,9 +592,20 @@ class Judging:
         elif self._idle:
             heappush(self._idle, (line, number))
         self._ended.discard(number)
-        talk = self._talks[number] = JudgedTalk(number, self._begin(opening), opening, line)
-        self._keep(number, talk.conversation.tools)
+        beginning = None
+        if self._reader is not None and opening.tools is None:
+            beginning = self._beginnings.root((opening._replace(effect=None), opening.effect is None))
+        talk = self._talks[number] = JudgedTalk(number, self._begin, opening, line, beginning)
+        if self._reader is None and not self._every:
+            self._reader = BatchReader.of(talk.conversation.limits)
+        self._keep(number, talk if talk.is_waiting else talk.conversation.tools)
         return talk
+
+    def _let_go(self, talk: JudgedTalk) -> None:
+        """Keep nothing of a conversation but its tools."""
+        self._forget(talk)
+        if self._tools.get(talk.number) is talk and not talk.is_waiting:
+            self._tools[talk.number] = talk.conversation.tools
 
     def _drop_one(self) -> None:
         """Drop the conversation whose last message is the longest ago."""
@@ -498,8 +619,7 @@ class Judging:
                 break
             if talk is not None:
                 heappush(self._idle, (talk.touched, number))
-        self._forget(talk)
-        del self._talks[number]
+        self._let_go(self._talks.pop(number))
         self._dropped.add(number)
 
     def _hand_down(self, number: int, members: dict[str, Any]) -> None:
@@ -508,7 +628,7 @@ class Judging:
         if tools is not None:
             self._keep(number, tools.handed_down())
 
-    def _keep(self, number: int, tools: Tools) -> None:
+    def _keep(self, number: int, tools: Tools | JudgedTalk) -> None:
         self._tools[number] = tools
         if len(self._tools) > MOST_CONVERSATIONS:
             self._tools.popitem(last=False)
@@ -516,7 +636,8 @@ class Judging:
     def _shared(self, number: int) -> Tools | None:
         if number in self._tools:
             self._tools.move_to_end(number)
-        return self._tools.get(number)
+        known = self._tools.get(number)
+        return known.conversation.tools if isinstance(known, JudgedTalk) else known
 
 
 def _is_mended(frame: bytes, members: dict[str, Any]) -> bool:

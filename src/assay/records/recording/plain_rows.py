@@ -6,6 +6,7 @@ closing brace. Rows of one conversation share a few heads, so a head is parsed o
 looks different is read by `assay.records.transcript`; tests/recording/test_plain_rows.py compares the two.
 """
 
+import re
 from typing import Any, Final
 
 import orjson
@@ -19,6 +20,9 @@ MESSAGE: Final = b'"msg":'
 
 CLOSING: Final = ord("}")
 """The last byte of a row."""
+
+GUARDED_HEAD: Final = re.compile(rb'\{"dir":"(?P<side>c2s|s2c)","conversation":(?P<conversation>0|[1-9][0-9]{0,14}),')
+"""The head of a row that a guard wrote; members and spelling are known without parsing it."""
 
 _UNKNOWN: Final = 0
 """The conversation number of rows without one."""
