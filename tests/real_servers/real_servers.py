@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 NODE_MODULES = HERE / "node_modules"
-PYTHON_SERVERS = ROOT / ".venvs" / "servers" / "bin"
+PYTHON_SERVERS = ROOT / ".venvs" / "sdk" / "bin"
 OLD_PYTHON_SERVERS = ROOT / ".venvs" / "servers_v1" / "bin"
 
 NOON = "1767268800 +0000"
