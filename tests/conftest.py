@@ -1,5 +1,6 @@
 """Fixtures for every test."""
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -153,6 +154,17 @@ def pytest_unconfigure() -> None:
     processes.kill(processes.started)
     processes.end_warm_starts()
     rmtree(STATE, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected, nor ever again in what that leaves: it takes half of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
