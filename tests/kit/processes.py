@@ -110,6 +110,16 @@ def _warm_start(options: Mapping[str, Any]) -> Callable[[], int] | None:
     return None
 
 
+def launcher(python: str, environment: Mapping[str, str] | None = None) -> list[str]:
+    """
+    Return what a process that is not ours, such as a client, starts in place of *python*.
+
+    It starts a program with *environment*, or with ours. With other settings of the interpreter it is *python* itself.
+    """
+    [warm] = [each for each in WARM if each.python == python]
+    return warm.launcher(os.environ if environment is None else environment)
+
+
 def install() -> None:
     """Track every process that is started from now on, and let it start with the default signal handlers."""
     # mypy takes Popen for a constant; to replace it here is the point.
