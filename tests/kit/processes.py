@@ -114,10 +114,13 @@ def launcher(python: str, environment: Mapping[str, str] | None = None) -> list[
     """
     Return what a process that is not ours, such as a client, starts in place of *python*.
 
-    It starts a program with *environment*, or with ours. With other settings of the interpreter it is *python* itself.
+    It starts a program with *environment*, or with ours. For another interpreter, or with other settings of it, it is
+    *python* itself.
     """
-    [warm] = [each for each in WARM if each.python == python]
-    return warm.launcher(os.environ if environment is None else environment)
+    for warm in WARM:
+        if warm.python == python:
+            return warm.launcher(os.environ if environment is None else environment)
+    return [python]
 
 
 def install() -> None:

@@ -55,15 +55,18 @@ class WarmStart:
     """
     Starts programs of one interpreter, whose modules are imported once.
 
-    The process that forks them is started with the first one.
+    The process that forks them is started with the first one, with *environment*, or with ours.
     """
 
-    def __init__(self, python: str, programs: Sequence[str], *modules: str) -> None:
+    def __init__(
+        self, python: str, programs: Sequence[str], *modules: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.python = python
         self._programs = tuple(programs)
         self._modules = modules
         # Not what they are later: a test that sets PYTHONPATH means the interpreter that reads it.
-        self._settings = _settings(os.environ)
+        self._settings = _settings(os.environ if environment is None else environment)
+        self._environment = environment
         self._measured = os.environ.get(MEASURED, "")
         self._link: socket.socket | None = None
         self._place: str | None = None
@@ -134,7 +137,8 @@ class WarmStart:
         null = os.open(os.devnull, os.O_RDWR)
         command = [self.python, __file__, self._measured, *self._modules]
         streams = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1)]
-        plain = {name: value for name, value in os.environ.items() if name != MEASURED}
+        environment = os.environ if self._environment is None else self._environment
+        plain = {name: value for name, value in environment.items() if name != MEASURED}
         os.posix_spawn(self.python, command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
         os.close(null)
         theirs.close()
