@@ -91,9 +91,9 @@ def test_official_clients_give_the_input_that_official_servers_ask_for(
 ) -> None:
     behind = command(server)
     strict = ("--mode", "enforce", "--set", "guard.strict=true", "--journal", str(tmp_path / "journal"))
-    program, *arguments = [*launcher(sys.executable), "-m", "assay", "guard", *strict, "--", *behind]
+    guarded = [*launcher(sys.executable), "-m", "assay", "guard", *strict, "--", *behind]
     alone = report(client, {"command": behind[0], "args": behind[1:]}, tmp_path)
-    assert report(client, {"command": program, "args": arguments}, tmp_path)["steps"] == alone["steps"]
+    assert report(client, {"command": guarded[0], "args": guarded[1:]}, tmp_path)["steps"] == alone["steps"]
     assert all("result" in each for each in alone["steps"]), alone["steps"]
     assert {"sampling", "elicitation", "roots"} <= set(alone["heard"])
     assert findings(tmp_path / "journal") == []
