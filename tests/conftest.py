@@ -15,15 +15,24 @@ import pytest
 from hypothesis import settings
 
 from kit import laws, processes
+from kit.forks import Forks
 from kit.warm import MEASURED
 from sheltered import state_variables
 
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
 os.environ.setdefault("ASSAY_JOURNAL", "off")
 
+
 # What Assay remembers on this machine is the user's own, and no test may read or write it.
-STATE = mkdtemp(prefix="assay-tests-state-")
-os.environ.update(state_variables(STATE))
+def new_state() -> str:
+    """Make a directory for it, and have the processes of tests use that."""
+    place = mkdtemp(prefix="assay-tests-state-")
+    os.environ.update(state_variables(place))
+    return place
+
+
+STATES = [new_state()]
+"""The last one is in use."""
 
 # Tests start many processes. Where Python keeps what it has compiled, each takes half as long to start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -144,16 +153,23 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
         raise
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the number of processes."""
+    parser.addoption("--forks", type=int, default=0, help="run files in so many processes, forked after the collection")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the order of files below: left alone, xdist starts with the files of most tests, which are quick ones."""
     config.option.loadscopereorder = False
+    if config.getoption("forks"):
+        config.pluginmanager.register(Forks(config, lambda: STATES.append(new_state())))
 
 
 def pytest_unconfigure() -> None:
     """End what is still running, and remove the state directory of this run."""
     processes.kill(processes.started)
     processes.end_warm_starts()
-    rmtree(STATE, ignore_errors=True)
+    rmtree(STATES[-1], ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)
