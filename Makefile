@@ -105,8 +105,7 @@ set-up:
 ready:
 	@$(MAKE) --no-print-directory -j4 lint types collected installed
 
-# pytest rewrites the assertions of every test file and keeps the result. Left to them, the workers of the first run would
-# all do it, at the same time.
+# pytest rewrites the assertions of every test file and keeps the result. One process does that while others install.
 collected: $(VENV)/.test
 	@$(BIN)/python -m pytest --collect-only -qq > /dev/null
 
@@ -125,11 +124,14 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/mypy compat
 
-# Most of their time tests wait for processes, so four of them run at once. What is measured of the processes that they
-# start is put together at the end; each room has a floor.
+# Most of their time tests wait for processes, so four of them run at once. On macOS a process that has loaded libraries of
+# the system cannot be forked safely.
+PARALLEL := $(if $(filter Linux,$(shell uname -s)),--forks 4,-n 4 --dist loadfile)
+
+# What is measured of the processes that tests start is put together at the end; each room has a floor.
 test: ready  ## lint, types and all tests
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(BIN)/coverage run -m pytest -n 4 --dist loadfile
+	$(BIN)/coverage run -m pytest $(PARALLEL)
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage json -q -o $(COVERAGE)/report.json
 	@$(BIN)/python tests/kit/coverage_floor.py $(COVERAGE)/report.json
