@@ -55,19 +55,17 @@ def shared() -> Path:
 
 
 SLOW = (
-    *("test_report_page", "test_hostile_reports"),
-    *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_lock_command", "test_docs"),
-    *("test_children_sessions", "test_messages", "test_remote_failures", "test_stress_http", "test_guard_random"),
-    *("test_remote_peers", "test_output", "test_restart_torture", "test_restart_between", "test_restart_ends"),
-    *(
-        "test_result_repairs",
-        "test_official_clients",
-        "test_lying_schemas",
-        "test_children_stateless",
-        "test_children_clients",
-    ),
-    *("test_quick_look", "test_bytes", "test_anything", "test_explain", "test_proxy_clients", "test_clauses"),
-    *("test_proxy_trust", "test_refusals", "test_warm", "test_processes", "test_lock_laws", "test_headers"),
+    *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_guard_pressure"),
+    *("test_docs", "test_lock_command", "test_guard_records", "test_plain_rows", "test_real_rounds"),
+    *("test_children_sessions", "test_guard_faults", "test_console_page", "test_local_workers", "test_demo"),
+    *("test_report_page", "test_other_files", "test_proxy_headers", "test_recording_split"),
+    *("test_validate_command", "test_guard_serve", "test_console_live", "test_guard_table"),
+    *("test_journal_commands", "test_wrap_command", "test_guard_preview", "test_drafts_in_use"),
+    *("test_guard_flights", "test_hostile_reports", "test_hangup", "test_quick_look", "test_without_posix"),
+    *("test_drafts", "test_guard_verbatim", "test_progress_bar", "test_restart_ends", "test_ci_files"),
+    *("test_guard_ends", "test_children_mistakes", "test_lock_guard", "test_remote_command"),
+    *("test_proxy_failures", "test_messages", "test_remote_failures", "test_bytes", "test_commands"),
+    *("test_recording_laws",),
 )
 """Files that take longest, longest first."""
 
