@@ -86,7 +86,8 @@ $(SDK)/.done: $(WHEELS)/.done
 	$(PIP) --python $(SDK)/bin/python install $(WHEELS)/*.whl
 	@touch $@
 
-$(OLD_SERVERS)/.done: | $(BIN)/python
+# After the first environment, whose pip is replaced meanwhile.
+$(OLD_SERVERS)/.done: | $(VENV)/.test
 	$(PYTHON) -m venv --without-pip $(OLD_SERVERS)
 	$(PIP) --python $(OLD_SERVERS)/bin/python install 'mcp-server-sqlite>=2025,<2026' 'mcp<2'
 	@touch $@
