@@ -1,5 +1,6 @@
 """Fixtures for every test."""
 
+import gc
 import os
 import signal
 from collections.abc import Generator, Iterator
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from kit import laws, processes
+from kit.forks import Forks
 from kit.warm import MEASURED
 from sheltered import state_variables
 
@@ -23,9 +25,17 @@ if TYPE_CHECKING:
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
 os.environ.setdefault("ASSAY_JOURNAL", "off")
 
+
 # What Assay remembers on this machine is the user's own, and no test may read or write it.
-STATE = mkdtemp(prefix="assay-tests-state-")
-os.environ.update(state_variables(STATE))
+def new_state() -> str:
+    """Make a directory for it, and have the processes of tests use that."""
+    place = mkdtemp(prefix="assay-tests-state-")
+    os.environ.update(state_variables(place))
+    return place
+
+
+STATES = [new_state()]
+"""The last one is in use."""
 
 # Tests start many processes. Where Python keeps what it has compiled, each takes half as long to start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -64,19 +74,17 @@ def browser() -> "Iterator[Browser]":
 
 
 SLOW = (
-    *("test_report_page", "test_hostile_reports"),
-    *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_lock_command", "test_docs"),
-    *("test_children_sessions", "test_messages", "test_remote_failures", "test_stress_http", "test_guard_random"),
-    *("test_remote_peers", "test_output", "test_restart_torture", "test_restart_between", "test_restart_ends"),
-    *(
-        "test_result_repairs",
-        "test_official_clients",
-        "test_lying_schemas",
-        "test_children_stateless",
-        "test_children_clients",
-    ),
-    *("test_quick_look", "test_bytes", "test_anything", "test_explain", "test_proxy_clients", "test_clauses"),
-    *("test_proxy_trust", "test_refusals", "test_warm", "test_processes", "test_lock_laws", "test_headers"),
+    *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_guard_pressure"),
+    *("test_docs", "test_lock_command", "test_guard_records", "test_plain_rows", "test_real_rounds"),
+    *("test_children_sessions", "test_guard_faults", "test_console_page", "test_local_workers", "test_demo"),
+    *("test_report_page", "test_other_files", "test_proxy_headers", "test_recording_split"),
+    *("test_validate_command", "test_guard_serve", "test_console_live", "test_guard_table"),
+    *("test_journal_commands", "test_wrap_command", "test_guard_preview", "test_drafts_in_use"),
+    *("test_guard_flights", "test_hostile_reports", "test_hangup", "test_quick_look", "test_without_posix"),
+    *("test_drafts", "test_guard_verbatim", "test_progress_bar", "test_restart_ends", "test_ci_files"),
+    *("test_guard_ends", "test_children_mistakes", "test_lock_guard", "test_remote_command"),
+    *("test_proxy_failures", "test_messages", "test_remote_failures", "test_bytes", "test_commands"),
+    *("test_recording_laws",),
 )
 """Files that take longest, longest first."""
 
@@ -102,21 +110,29 @@ def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, object, objec
     return done
 
 
-PROCESSES_MEASURED = {"guard_http", "guard_remote", "http"}
-"""Folders whose tests look at processes, and are not measured themselves."""
-
-UNMEASURED = {
-    *("assets", "browser", "checking", "ci", "clauses", "clients_config", "console", "engine", "fuzz", "importers"),
-    *("journal", "kit", "laws", "live", "lock", "platforms", "reports", "response", "spec", "stress"),
-    *("clients", "conformance", "guard_lies", "guard_random", "real_servers"),
-    *("test_bench_targets", "test_compat", "test_docs", "test_house", "test_one_of_each", "test_output"),
-    *("test_plain_english", "test_public_names", "test_trust", "test_wording"),
+MEASURED_TESTS = {
+    *("extensions", "guard_restart", "guard_table", "ladder", "stateless", "tests"),
+    *("test_call_path", "test_children_batches", "test_children_mistakes", "test_id_map", "test_shared_server"),
+    *("test_front_page", "test_guarded_card", "test_host", "test_host_recording", "test_middleware"),
+    *("test_guard_discretion", "test_guard_failure", "test_guard_faults", "test_guard_flights", "test_guard_moves"),
+    *("test_guard_policy", "test_guard_records", "test_guard_result_repair", "test_guard_stdio", "test_no_answer"),
+    *("test_own_extensions", "test_recording_laws", "test_remote_failures", "test_remote_sessions"),
+    *("test_server_names", "test_session_calls", "test_session_states"),
 }
 """
-Folders and files that are not measured, nor the processes that they start, because that doubles their time.
+Folders and files that are measured, with the processes that they start; `tests` has the files that are in no folder.
 
-They reach other rooms, or have so many examples that others reach all they reach.
+They reach what all tests together reach of the measured rooms, but for one line in a thousand. To be measured doubles
+the time of a test, so all others are not.
 """
+
+UNMEASURED = {
+    *("test_bench_targets", "test_call_command", "test_card_command", "test_commands", "test_compat", "test_docs"),
+    *("test_extras", "test_house", "test_one_of_each", "test_output", "test_plain_english", "test_public_names"),
+    *("test_pydantic_schemas", "test_settings", "test_transcripts", "test_trust", "test_validate_command"),
+    *("test_wording",),
+}
+"""Files of those folders that reach nothing more, or other rooms."""
 
 
 class Measurement:
@@ -128,13 +144,13 @@ class Measurement:
         self._running = self._coverage is not None
         self._processes = os.environ.get(MEASURED)
 
-    def run(self, *, here: bool, in_processes: bool) -> None:
+    def run(self, *, on: bool) -> None:
         """Go on, or pause."""
-        if self._coverage is not None and here is not self._running:
-            (self._coverage.start if here else self._coverage.stop)()
-            self._running = here
+        if self._coverage is not None and on is not self._running:
+            (self._coverage.start if on else self._coverage.stop)()
+            self._running = on
         if self._processes is not None:
-            if in_processes:
+            if on:
                 os.environ[MEASURED] = self._processes
             else:
                 os.environ.pop(MEASURED, None)
@@ -145,10 +161,9 @@ measurement = Measurement()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Pause the measurement in the folders of `UNMEASURED` and `PROCESSES_MEASURED`."""
-    folder = item.path.parent.name
-    wanted = UNMEASURED.isdisjoint({folder, item.path.stem})
-    measurement.run(here=wanted and folder not in PROCESSES_MEASURED, in_processes=wanted)
+    """Measure the tests of `MEASURED_TESTS`, and pause in all others."""
+    folder, file = item.path.parent.name, item.path.stem
+    measurement.run(on=not MEASURED_TESTS.isdisjoint({folder, file}) and file not in UNMEASURED)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -162,16 +177,34 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
         raise
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the number of processes."""
+    parser.addoption("--forks", type=int, default=0, help="run files in so many processes, forked after the collection")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the order of files below: left alone, xdist starts with the files of most tests, which are quick ones."""
     config.option.loadscopereorder = False
+    if config.getoption("forks"):
+        config.pluginmanager.register(Forks(config, lambda: STATES.append(new_state())))
 
 
 def pytest_unconfigure() -> None:
     """End what is still running, and remove the state directory of this run."""
     processes.kill(processes.started)
     processes.end_warm_starts()
-    rmtree(STATE, ignore_errors=True)
+    rmtree(STATES[-1], ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected, nor ever again in what that leaves: it takes half of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,6 +25,7 @@ from assay.settings import Settings
 from assay.spec.extensions.official import OFFICIAL
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
+from kit.warm import WarmStart
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -137,6 +138,7 @@ def stage(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@cache
 def environment() -> dict[str, str]:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     # Samples keep a journal, as they do for a reader.
@@ -146,7 +148,33 @@ def environment() -> dict[str, str]:
     return {**kept, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8"}
 
 
-def run(command: list[str], directory: Path, said: str = "") -> subprocess.CompletedProcess[str]:
+COMMAND = """#!{python} -IS
+import sys
+if "assay" in sys.modules:
+    from assay.cli.main import main
+    sys.exit(main())
+sys.argv[1:1] = [{socket!r}, __file__]
+exec(open({launcher!r}).read())
+"""
+"""Our command, which has itself forked by a process that has imported Assay."""
+
+
+@pytest.fixture(scope="module")
+def search_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where commands are found: ours starts in a tenth of the time."""
+    warm = WarmStart(sys.executable, [], "assay.*", environment=environment())
+    python, *launcher = warm.launcher(environment())
+    if not launcher:
+        yield environment()["PATH"]
+        return
+    place = tmp_path_factory.mktemp("commands")
+    (place / "assay").write_text(COMMAND.format(python=python, launcher=launcher[1], socket=launcher[2]))
+    (place / "assay").chmod(0o755)
+    yield os.pathsep.join((str(place), environment()["PATH"]))
+    warm.close()
+
+
+def run(command: list[str], directory: Path, said: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """*command* with both outputs in one, as a terminal shows them."""
     return subprocess.run(
         command,
@@ -154,6 +182,7 @@ def run(command: list[str], directory: Path, said: str = "") -> subprocess.Compl
         # Without these, servers of several tests would write the same file, and a sample into the user's home.
         env={
             **environment(),
+            **variables,
             "MCP_READY_FILE": str(directory / "mcp.ready"),
             "XDG_STATE_HOME": str(directory / ".state"),
         },
@@ -170,11 +199,11 @@ def run(command: list[str], directory: Path, said: str = "") -> subprocess.Compl
 
 
 @every_page
-def test_commands_print_what_the_page_shows(page: Path, stage: Path) -> None:
+def test_commands_print_what_the_page_shows(page: Path, stage: Path, search_path: str) -> None:
     """The state directory of a sample is shown as the one that most readers have."""
     for block in blocks_of(page, "console"):
         for sample in samples_of(block):
-            done = run(["bash", "-c", sample.command], stage)
+            done = run(["bash", "-c", sample.command], stage, PATH=search_path)
             shown = done.stdout.replace(str(stage / ".state"), "~/.local/state")
             actual = _without_blank_end([line.rstrip() for line in shown.splitlines()])
             where = f"{name_of(page)}:{sample.start}: {sample.command}"

@@ -114,7 +114,9 @@ def started(directory: Path, redirected: str = "", **options: Any) -> Iterator[R
     """A server that may not be ready yet, its streams *redirected* as a shell would; *options* are those of Popen."""
     ready = directory / "ready"
     environment = {**os.environ, **variables(BUNDLED), "MCP_READY_FILE": str(ready), **options.pop("env", {})}
-    command = ["sh", "-c", f'exec "$0" -m assay serve {redirected}', sys.executable]
+    command = [sys.executable, "-m", "assay", "serve"]
+    if redirected:
+        command = ["sh", "-c", f'exec "$0" "$@" {redirected}', *command]
     streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     directory.mkdir(exist_ok=True)
     with subprocess.Popen(command, env=environment, cwd=directory, bufsize=0, **{**streams, **options}) as process:

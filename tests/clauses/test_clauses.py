@@ -1,6 +1,9 @@
 """Short conversations, written from the specification: what is legal is never touched, what is not is never missed."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import illegal
 import legal
@@ -14,45 +17,62 @@ from assay.spec.revisions import REVISIONS
 MODES = ("enforce", "audit")
 
 
-def each(rows: list[Row]) -> list[object]:
-    """Every row in every revision that it names."""
-    return [
-        pytest.param(row, revision, id=f"{revision}-{row.says.replace(' ', '-')}")
-        for row in rows
-        for revision in row.revisions
-    ]
+def named(row: Row) -> str:
+    return row.says.replace(" ", "-")
 
 
-def judged(row: Row, revision: str, mode: str, *, preview: bool = False) -> list[tuple[str | None, Verdict]]:
-    """The rule that each message is said to break, and the verdict on it."""
-    conversation = Conversation(mode=mode, preview=preview)  # type: ignore[arg-type]  # a parameter of the test
-    return [
-        (step.breaks, conversation.hear(step.party, step.frame(revision), step.facts)) for step in played(row, revision)
-    ]
+class Judged(NamedTuple):
+    """One message of a row, and what was made of it."""
+
+    revision: str
+    mode: str
+    breaks: str | None
+    """The rule that it is said to break."""
+    verdict: Verdict
+
+    @property
+    def found(self) -> set[str]:
+        return {each.rule for each in self.verdict.violations}
+
+    def __str__(self) -> str:
+        return f"{self.revision}, {self.mode}: {self.verdict.frame!r}: {self.found or 'nothing'}"
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("row", "revision"), each(legal.ROWS))
-def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row, revision: str, mode: str) -> None:
+def judged(row: Row, modes: Sequence[str] = MODES, previews: Sequence[bool] = (False, True)) -> Iterator[Judged]:
+    """Every message of the row, in every revision that it names, with and without what drafts say."""
+    for revision, mode, preview in product(row.revisions, modes, previews):
+        conversation = Conversation(mode=mode, preview=preview)  # type: ignore[arg-type]  # a mode of the table
+        for step in played(row, revision):
+            verdict = conversation.hear(step.party, step.frame(revision), step.facts)
+            yield Judged(revision, mode, step.breaks, verdict)
+
+
+@pytest.mark.parametrize("row", legal.ROWS, ids=named)
+def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row) -> None:
     """Not of a draft either, whether drafts are judged or not."""
-    for _, verdict in [*judged(row, revision, mode), *judged(row, revision, mode, preview=True)]:
-        assert verdict.violations == (), (verdict.frame, verdict.violations)
-        assert verdict.onward is verdict.frame
-        assert verdict.back is None
+    touched = [
+        each
+        for each in judged(row)
+        if each.found or each.verdict.onward is not each.verdict.frame or each.verdict.back is not None
+    ]
+    assert not touched, "\n".join(map(str, touched))
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("row", "revision"), each(illegal.ROWS))
-def test_what_is_not_is_found_where_it_is_and_nothing_else_is_blamed(row: Row, revision: str, mode: str) -> None:
+@pytest.mark.parametrize("row", illegal.ROWS, ids=named)
+def test_what_is_not_is_found_where_it_is_and_nothing_else_is_blamed(row: Row) -> None:
     previews = (True,) if row in illegal.DRAFTS else (False, True)
-    for breaks, verdict in [each for preview in previews for each in judged(row, revision, mode, preview=preview)]:
-        found = {each.rule for each in verdict.violations}
-        assert (breaks in found) if breaks else not found, (verdict.frame, verdict.violations)
+    wrong = [
+        each
+        for each in judged(row, previews=previews)
+        if (each.breaks not in each.found if each.breaks else bool(each.found))
+    ]
+    assert not wrong, "\n".join(map(str, wrong))
 
 
-@pytest.mark.parametrize(("row", "revision"), each(illegal.DRAFTS))
-def test_what_only_a_draft_forbids_is_legal_without_a_preview(row: Row, revision: str) -> None:
-    assert not any(verdict.violations for _, verdict in judged(row, revision, "enforce"))
+@pytest.mark.parametrize("row", illegal.DRAFTS, ids=named)
+def test_what_only_a_draft_forbids_is_legal_without_a_preview(row: Row) -> None:
+    wrong = [each for each in judged(row, ["enforce"], [False]) if each.found]
+    assert not wrong, "\n".join(map(str, wrong))
 
 
 def test_the_tables_are_large_and_name_every_conversation_once() -> None:

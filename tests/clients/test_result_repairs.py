@@ -19,6 +19,7 @@ from test_official_clients import HERE, SECONDS
 
 from assay.core.policy import REPAIRED_RESULTS
 from assay.spec.revisions import REVISIONS, handshake
+from kit import processes
 
 SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]
 
@@ -48,7 +49,7 @@ def repairing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def guard(*options: str) -> list[str]:
     """The command of a guard that enforces and keeps nothing."""
     options = ("--mode", "enforce", "--journal", "off", "--quiet", "--set", "guard.flights=off", *options)
-    return [sys.executable, "-m", "assay", "guard", *options, "--"]
+    return [*processes.launcher(sys.executable), "-m", "assay", "guard", *options, "--"]
 
 
 def with_node(script: str, *arguments: str, said: str = "", seconds: int = SECONDS) -> Any:

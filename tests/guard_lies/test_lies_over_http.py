@@ -6,7 +6,6 @@ session of its own; those that need other options, or have no session, have one 
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -23,6 +22,8 @@ from guarded import INITIALIZED, SECONDS, SERVER, initialize, request
 from http_client import Log, until
 from lies import CASES, LATEST, UNTOLD, Case, Outcome, frames, locks, modern, named, over_http, script
 from lying_over_http import read
+
+from kit.warm import TEXT
 
 HTTP_SERVER = Path(__file__).with_name("lying_over_http.py")
 GUARD = [sys.executable, "-m", "assay", "guard"]
@@ -51,9 +52,11 @@ class House:
 def elsewhere(place: Path) -> Iterator[str]:
     """A lying server at a URL."""
     port = place / "port"
-    environ = {**os.environ, "PYTHONPATH": str(SERVER.parent)}
-    command = [sys.executable, str(HTTP_SERVER), str(place / "script"), str(port)]
-    with subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL) as process:
+    # Not by PYTHONPATH: with that a new interpreter would be needed for each.
+    text = f"{TEXT}import runpy, sys; sys.path.append({str(SERVER.parent)!r})\n"
+    text += f"runpy.run_path({str(HTTP_SERVER)!r}, run_name='__main__')"
+    command = [sys.executable, "-c", text, str(place / "script"), str(port)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
         try:
             until(port.exists)
             yield f"http://127.0.0.1:{port.read_text()}/mcp"

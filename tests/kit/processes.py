@@ -110,6 +110,19 @@ def _warm_start(options: Mapping[str, Any]) -> Callable[[], int] | None:
     return None
 
 
+def launcher(python: str, environment: Mapping[str, str] | None = None) -> list[str]:
+    """
+    Return what a process that is not ours, such as a client, starts in place of *python*.
+
+    It starts a program with *environment*, or with ours. For another interpreter, or with other settings of it, it is
+    *python* itself.
+    """
+    for warm in WARM:
+        if warm.python == python:
+            return warm.launcher(os.environ if environment is None else environment)
+    return [python]
+
+
 def install() -> None:
     """Track every process that is started from now on, and let it start with the default signal handlers."""
     # mypy takes Popen for a constant; to replace it here is the point.

@@ -166,3 +166,61 @@ def test_it_can_be_awaited_and_killed_and_is_no_longer_there(script: list[str]) 
 def test_a_directory_that_is_missing_is_an_error_as_usual(script: list[str], tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ran(script, cwd=tmp_path / "missing")
+
+
+# ── started by a process that is not ours ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def launched(script: list[str]) -> list[str]:
+    """Return the command of the same program, as another process starts it."""
+    [warm] = processes.WARM
+    command = [*warm.launcher(os.environ), *script[1:]]
+    assert command[1] == "-IS"
+    return command
+
+
+def test_a_launcher_starts_the_same_program(script: list[str], launched: list[str]) -> None:
+    options: dict[str, Any] = {"env": {**os.environ, "WORD": "wörd\udcff"}, "input": "", "cwd": "/"}
+    warm, new = ran([*launched, "a", "b c"], **options), cold([*script, "a", "b c"], **options)
+    shown, expected = json.loads(warm.stdout), json.loads(new.stdout)
+    assert shown.pop("parent") != expected.pop("parent")
+    assert shown == expected
+    assert (warm.returncode, warm.stderr) == (new.returncode, new.stderr) == (7, "")
+
+
+@pytest.mark.parametrize("program", ["sys.exit(256 + 3)", "1 / 0", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_launcher_ends_as_the_program_does(script: list[str], launched: list[str], program: str) -> None:
+    assert ran(launched, input=program).returncode == cold(script, input=program).returncode
+
+
+def test_a_launcher_passes_signals_on(launched: list[str]) -> None:
+    program = b"signal.signal(signal.SIGTERM, lambda *_: sys.exit(11)); print('ready', flush=True); signal.pause()\n"
+    with subprocess.Popen(launched, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(program)
+        process.stdin.close()
+        assert process.stdout.readline().endswith(b"ready\n")
+        process.terminate()
+        assert process.wait(SECONDS) == 11
+
+
+def test_a_program_closes_its_streams_and_is_killed_with_its_launcher(launched: list[str]) -> None:
+    program = b"os.close(1); os.write(2, b'ready'); signal.pause()\n"
+    pipe = subprocess.PIPE
+    with subprocess.Popen(launched, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(program)
+        process.stdin.close()
+        assert process.stdout.read()
+        assert process.stderr.read(5) == b"ready"
+        process.kill()
+        assert process.stderr.read() == b""
+
+
+def test_with_other_settings_of_the_interpreter_there_is_no_launcher() -> None:
+    warm = WarmStart(sys.executable, [])
+    assert warm.launcher({**os.environ, "PYTHONIOENCODING": "latin-1"}) == [sys.executable]

@@ -17,17 +17,21 @@ import importlib
 import importlib.util
 import io
 import json
+import marshal
 import os
 import pkgutil
 import runpy
+import select
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 PR_SET_CHILD_SUBREAPER = 36
 MEASURED = "COVERAGE_PROCESS_CONFIG"
@@ -51,30 +55,36 @@ class WarmStart:
     """
     Starts programs of one interpreter, whose modules are imported once.
 
-    The process that forks them is started with the first one.
+    The process that forks them is started with the first one, with *environment*, or with ours.
     """
 
-    def __init__(self, python: str, programs: Sequence[str], *modules: str) -> None:
-        self._python = python
+    def __init__(
+        self, python: str, programs: Sequence[str], *modules: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.python = python
         self._programs = tuple(programs)
         self._modules = modules
         # Not what they are later: a test that sets PYTHONPATH means the interpreter that reads it.
-        self._settings = _settings(os.environ)
+        self._settings = _settings(os.environ if environment is None else environment)
+        self._environment = environment
         self._measured = os.environ.get(MEASURED, "")
         self._link: socket.socket | None = None
+        self._place: str | None = None
+        """A directory with the socket for launchers."""
 
     def fits(self, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Whether a process with *arguments* can be started here: the interpreter reads its own settings only once."""
-        if not self._knows(arguments) or not sys.platform.startswith("linux"):
-            return False
-        return _settings(environment) == self._settings
+        return self._knows(arguments) and self._starts_in(environment)
+
+    def _starts_in(self, environment: Mapping[str, str]) -> bool:
+        return sys.platform.startswith("linux") and _settings(environment) == self._settings
 
     def _knows(self, arguments: Sequence[str]) -> bool:
         """Whether *arguments* run a module, a text or a file that begins like one of `programs`."""
         python, program, *rest = [*arguments, ""]
         if program in {"-m", "-c"}:
             program = rest[0]
-        return python == self._python and program.startswith(self._programs)
+        return python == self.python and program.startswith(self._programs)
 
     def start(
         self,
@@ -97,11 +107,27 @@ class WarmStart:
             finally:
                 _adopt_orphans(False)
 
+    def launcher(self, environment: Mapping[str, str]) -> list[str]:
+        """Return what a process that is not ours, with *environment*, starts in place of our interpreter."""
+        if not self._starts_in(environment):
+            return [self.python]
+        with _ADOPTING:
+            link = self._link or self._begin()
+            if self._place is None:
+                # Not where pytest keeps files: the name of a socket has at most a hundred characters.
+                self._place = tempfile.mkdtemp(prefix="assay-warm-")
+                link.send(json.dumps(f"{self._place}/socket").encode())
+                link.recv(64)
+        return [self.python, "-IS", os.path.join(os.path.dirname(__file__), "launcher.py"), f"{self._place}/socket"]
+
     def close(self) -> None:
         """End the process that forks."""
         if self._link is not None:
             self._link.close()
             self._link = None
+        if self._place is not None:
+            shutil.rmtree(self._place, ignore_errors=True)
+            self._place = None
 
     def _begin(self) -> socket.socket:
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -109,10 +135,11 @@ class WarmStart:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
         # Not by Popen: this one outlives the tests, and ends when the link does.
         null = os.open(os.devnull, os.O_RDWR)
-        command = [self._python, __file__, self._measured, *self._modules]
+        command = [self.python, __file__, self._measured, *self._modules]
         streams = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1)]
-        plain = {name: value for name, value in os.environ.items() if name != MEASURED}
-        os.posix_spawn(self._python, command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
+        environment = os.environ if self._environment is None else self._environment
+        plain = {name: value for name, value in environment.items() if name != MEASURED}
+        os.posix_spawn(self.python, command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
         os.close(null)
         theirs.close()
         return self._link
@@ -145,30 +172,92 @@ def _adopt_orphans(on: bool) -> None:
 
 
 def serve(link: socket.socket) -> Any:
-    """Fork twice for each request, so that the child is an orphan. Return in the child, with its request."""
+    """Serve the tests, and launchers where the tests ask for that. Return in the child, with its request."""
+    listeners: list[socket.socket] = []
     while True:
-        message, ancillary, _, _ = link.recvmsg(MOST_BYTES, socket.CMSG_SPACE(64 * 4))
-        if not message:
+        source = select.select([link, *listeners], [], [])[0][0]
+        request = _serve_tests(link, listeners) if source is link else _serve_launcher(source)
+        if request is not None:
+            return request
+
+
+def _received(link: socket.socket) -> tuple[bytes, list[int]]:
+    """Return a request and its descriptors; an empty one if there are no more."""
+    message, ancillary, _, _ = link.recvmsg(MOST_BYTES, socket.CMSG_SPACE(64 * 4))
+    descriptors = array.array("i")
+    for _, _, data in ancillary:
+        descriptors.frombytes(data)
+    return message, list(descriptors)
+
+
+def _serve_tests(link: socket.socket, listeners: list[socket.socket]) -> Any:
+    """Listen for launchers, or fork twice, so that the child is an orphan. Return in the child, with its request."""
+    message, descriptors = _received(link)
+    if not message:
+        os._exit(0)
+    request = json.loads(message)
+    if isinstance(request, str):
+        listeners.append(_listening(request))
+        link.send(b"0")
+        return None
+    told, tell = os.pipe()
+    adopted, adopt = os.pipe()
+    between = os.fork()
+    if not between:
+        child = os.fork()
+        os.close(adopt)
+        if not child:
+            os.read(adopted, 1)
+            return request, descriptors
+        os.write(tell, str(child).encode())
+        os._exit(0)
+    # The tests are the parent of the child only when this has ended.
+    os.waitpid(between, 0)
+    link.send(os.read(told, 64))
+    for each in (told, tell, adopted, adopt, *descriptors):
+        os.close(each)
+    return None
+
+
+def _listening(path: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen()
+    return listener
+
+
+def _serve_launcher(listener: socket.socket) -> Any:
+    """Fork the child and a process that attends to it. Return in the child, with its request."""
+    launcher, _ = listener.accept()
+    message, descriptors = _received(launcher)
+    between = os.fork() if message else None
+    if between == 0:
+        if os.fork():
             os._exit(0)
-        descriptors = array.array("i")
-        for _, _, data in ancillary:
-            descriptors.frombytes(data)
-        told, tell = os.pipe()
-        adopted, adopt = os.pipe()
-        between = os.fork()
-        if not between:
-            child = os.fork()
-            os.close(adopt)
-            if not child:
-                os.read(adopted, 1)
-                return json.loads(message), list(descriptors)
-            os.write(tell, str(child).encode())
-            os._exit(0)
-        # The tests are the parent of the child only when this has ended.
-        os.waitpid(between, 0)
-        link.send(os.read(told, 64))
-        for each in (told, tell, adopted, adopt, *descriptors):
+        child = os.fork()
+        if not child:
+            return marshal.loads(message), descriptors  # noqa: S302 - only we may write to the socket
+        for each in descriptors:
             os.close(each)
+        _attend(launcher, child)
+    if between is not None:
+        os.waitpid(between, 0)
+    launcher.close()
+    for each in descriptors:
+        os.close(each)
+    return None
+
+
+def _attend(launcher: socket.socket, child: int) -> NoReturn:
+    """Pass signals on to *child*, and its exit status to *launcher*. Kill it when the launcher is gone."""
+    end = os.pidfd_open(child)
+    sources: list[int] = [launcher.fileno(), end]
+    while end not in select.select(sources, [], [])[0]:
+        number = launcher.recv(1)
+        os.kill(child, number[0] if number else signal.SIGKILL)
+    with suppress(OSError):
+        launcher.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+    os._exit(0)
 
 
 def become(request: Any, descriptors: list[int]) -> list[str]:

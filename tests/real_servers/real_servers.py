@@ -21,13 +21,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kit.processes import launcher
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 NODE_MODULES = HERE / "node_modules"
-PYTHON_SERVERS = ROOT / ".venvs" / "servers" / "bin"
+PYTHON_SERVERS = ROOT / ".venvs" / "sdk" / "bin"
 OLD_PYTHON_SERVERS = ROOT / ".venvs" / "servers_v1" / "bin"
 
 NOON = "1767268800 +0000"
+
+SETTINGS = {"LANG": "C.UTF-8"}
+"""What an interpreter finds in the environment of a server, or of a guard, that concerns itself."""
 
 ANSWERS: dict[str, Any] = {
     "sampling": {
@@ -65,7 +70,7 @@ def environment(server: Server, directory: Path) -> dict[str, str]:
     given = {name: value.replace("DIRECTORY", str(directory)) for name, value in server.environment.items()}
     # The journal of the guard must not be among the files that a server shows.
     state = {"XDG_STATE_HOME": str(directory.with_name(f"{directory.name}-state"))}
-    return {"PATH": os.environ["PATH"], "HOME": str(directory), "TZ": "UTC", "LANG": "C.UTF-8", **state, **given}
+    return {"PATH": os.environ["PATH"], "HOME": str(directory), "TZ": "UTC", **SETTINGS, **state, **given}
 
 
 def _node(name: str, *arguments: str) -> Callable[[Path], list[str]]:
@@ -74,7 +79,11 @@ def _node(name: str, *arguments: str) -> Callable[[Path], list[str]]:
 
 
 def _python(program: Path, *arguments: str) -> Callable[[Path], list[str]]:
-    return lambda directory: [str(program), *(each.replace("DIRECTORY", str(directory)) for each in arguments)]
+    return lambda directory: [
+        *launcher(str(program.with_name("python")), SETTINGS),
+        str(program),
+        *(each.replace("DIRECTORY", str(directory)) for each in arguments),
+    ]
 
 
 # ── everything ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -323,3 +332,8 @@ CLIENTS: Mapping[str, list[str]] = {
 }
 
 GUARD = [sys.executable, "-m", "assay", "guard"]
+
+
+def guard() -> list[str]:
+    """The command of a guard, as a client starts it."""
+    return [*launcher(sys.executable, SETTINGS), *GUARD[1:]]

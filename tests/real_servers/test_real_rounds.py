@@ -16,6 +16,7 @@ import pytest
 from suite import CannotRun, served
 from transparency import SERVERS
 
+from kit.processes import launcher
 from real_servers import ANSWERS, CLIENTS, NODE_MODULES
 
 SECONDS = 60
@@ -65,9 +66,10 @@ def command(server: str) -> list[str]:
     if shutil.which("node") is None or not NODE_MODULES.exists():
         pytest.skip("there is no npm here, or Node.js is too old, so what it installs is missing")
     try:
-        return SERVERS[server]()
+        python, *arguments = SERVERS[server]()
     except CannotRun as why:
         pytest.skip(str(why))
+    return [*launcher(python), *arguments]
 
 
 @contextmanager
@@ -89,9 +91,9 @@ def test_official_clients_give_the_input_that_official_servers_ask_for(
 ) -> None:
     behind = command(server)
     strict = ("--mode", "enforce", "--set", "guard.strict=true", "--journal", str(tmp_path / "journal"))
-    program, *arguments = [sys.executable, "-m", "assay", "guard", *strict, "--", *behind]
+    guarded = [*launcher(sys.executable), "-m", "assay", "guard", *strict, "--", *behind]
     alone = report(client, {"command": behind[0], "args": behind[1:]}, tmp_path)
-    assert report(client, {"command": program, "args": arguments}, tmp_path)["steps"] == alone["steps"]
+    assert report(client, {"command": guarded[0], "args": guarded[1:]}, tmp_path)["steps"] == alone["steps"]
     assert all("result" in each for each in alone["steps"]), alone["steps"]
     assert {"sampling", "elicitation", "roots"} <= set(alone["heard"])
     assert findings(tmp_path / "journal") == []

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from http_client import Log
 
-from real_servers import ANSWERS, CLIENTS, GUARD, HERE, NODE_MODULES, SERVERS, Server, environment
+from real_servers import ANSWERS, CLIENTS, GUARD, HERE, NODE_MODULES, SERVERS, Server, environment, guard
 
 SECONDS = 60
 """What a client may take; it takes one to three seconds."""
@@ -66,16 +66,16 @@ class Talk:
         with ThreadPoolExecutor(1 + len(modes)) as pool:
             guarded = [
                 pool.submit(
-                    self._report, mode, *GUARD, "--mode", mode, "--journal", str(self.place / f"{mode}-log"), "--"
+                    self._report, mode, *guard(), "--mode", mode, "--journal", str(self.place / f"{mode}-log"), "--"
                 )
                 for mode in modes
             ]
             return [self._report("alone"), *(each.result() for each in guarded)]
 
-    def _report(self, run: str, *guard: str) -> Any:
-        """What the client reports; *guard* stands before the server's command. Every run begins with the same files."""
+    def _report(self, run: str, *before: str) -> Any:
+        """What the client reports; *before* comes before the server's command. Every run begins with the same files."""
         directory = self._prepared(run)
-        command = [*guard, *self.server.command(directory)]
+        command = [*before, *self.server.command(directory)]
         served = {"command": command[0], "args": command[1:], "cwd": str(directory)}
         return self._asked(run, {**served, "env": environment(self.server, directory)})
 
@@ -92,13 +92,13 @@ class Talk:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-        ) as guard:
-            log = Log(guard.stderr)
+        ) as process:
+            log = Log(process.stderr)
             try:
                 return self._asked(mode, {"url": log.line("assay: guarding ").rpartition(" at ")[2]})
             finally:
-                guard.terminate()
-                guard.wait(SECONDS)
+                process.terminate()
+                process.wait(SECONDS)
                 (self.place / f"{mode}.txt").write_text("\n".join(log.whole()))
 
     def _prepared(self, run: str) -> Path:

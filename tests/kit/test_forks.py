@@ -1,0 +1,121 @@
+"""Tests in forked processes are reported as those in one process are, also when a process is lost."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SECONDS = 60
+
+PLUGIN = """
+import os
+from kit.forks import Forks
+
+def pytest_addoption(parser):
+    parser.addoption("--forks", type=int)
+
+def pytest_configure(config):
+    if config.getoption("forks"):
+        config.pluginmanager.register(Forks(config, lambda: os.environ.update(BEGUN="yes")))
+"""
+
+GOOD = """
+import os
+import pytest
+
+SEEN = []
+
+@pytest.fixture(scope="module")
+def shared():
+    SEEN.append(os.getpid())
+    yield len(SEEN)
+    print("the end of the module", os.getpid())
+
+@pytest.mark.parametrize("number", range(20))
+def test_many(number, shared, tmp_path):
+    print("said", number)
+    (tmp_path / "file").touch()
+    assert shared == 1 and os.environ["BEGUN"] == "yes"
+"""
+
+BAD = """
+import pytest
+
+def test_wrong():
+    print("what it said")
+    assert [1, 2] == [1, 3]
+
+def test_skipped():
+    pytest.skip("not here")
+
+def test_passes():
+    pass
+"""
+
+LOST = """
+import os
+
+def test_before():
+    pass
+
+def test_lost():
+    os._exit(3)
+
+def test_after():
+    pass
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A directory with tests: three processes are more than there is to do at the end."""
+    for name, text in {"conftest": PLUGIN, "test_a": GOOD, "test_b": GOOD, "test_c": BAD, "test_d": GOOD}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+def ran(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """What pytest makes of the tests in *directory*."""
+    given = {"PYTHONPATH": str(Path(__file__).parents[1]), "BEGUN": "no" if "--forks" in options else "yes"}
+    pytest_here = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={directory}"]
+    return subprocess.run(
+        [*pytest_here, *options],
+        cwd=directory,
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
+    """The exit status and the last line, without its time."""
+    return done.returncode, re.sub(r"in [\d.]+s.*", "", done.stdout.splitlines()[-1].strip("= "))
+
+
+@pytest.mark.parametrize("number", [1, 3, 9])
+def test_the_outcome_is_that_of_one_process(directory: Path, number: int) -> None:
+    alone, forked = ran(directory), ran(directory, "--forks", str(number))
+    assert outcome(forked) == outcome(alone) == (1, "1 failed, 61 passed, 1 skipped ")
+    for text in ("assert [1, 2] == [1, 3]", "what it said", "test_c.py::test_wrong"):
+        assert text in alone.stdout
+        assert text in forked.stdout
+
+
+def test_tests_of_a_lost_process_fail(directory: Path) -> None:
+    (directory / "test_e.py").write_text(LOST)
+    done = ran(directory, "--forks", "2")
+    assert outcome(done) == (1, "3 failed, 62 passed, 1 skipped ")
+    assert "FAILED test_e.py::test_lost - Its process ended before this test did." in done.stdout
+    assert "FAILED test_e.py::test_after" in done.stdout
+
+
+def test_the_first_failure_ends_all_of_it_where_that_is_asked_for(directory: Path) -> None:
+    (directory / "test_a.py").write_text("import time\n\ndef test_long():\n    time.sleep(300)\n")
+    done = ran(directory, "--forks", "2", "-x")
+    assert done.returncode == 1
+    assert "stopping after 1 failures" in done.stdout
