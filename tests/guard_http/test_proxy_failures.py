@@ -298,6 +298,8 @@ def test_a_body_without_end_is_not_read_to_it(tmp_path: Any) -> None:
 
     settings = ("--mode", "enforce", "--set", "guard.frame_bytes=100000")
     with lying(endless) as liar, guarding(tmp_path, liar.url, *settings) as guard:
+        # The first one loads what requests need.
+        ask(guard, CALL)
         before = guard.resident()
         answer = ask(guard, CALL)
         assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 7, -31010)

@@ -19,7 +19,7 @@ MINUTE: Final = 60
 """Seconds of a rate."""
 
 _MOST_MS: Final = 1e7
-"""The longest duration that is told apart, some hours."""
+"""The longest duration that is distinguished, some hours."""
 
 MOST_SERVERS: Final = 500
 MOST_GROUPS: Final = 1000
