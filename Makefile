@@ -26,7 +26,7 @@ PACKAGES := $(if $(NPM),$(NODE_MODULES:=/.done))
 # Seconds for each target of `make fuzz`, and frames in all of `make soak`.
 TIME ?= 180
 FRAMES ?= 1000000
-# How many times as many examples of each law `make soak` takes as `make test`.
+# How many times the examples of each law `make soak` takes; `make test` takes half of them.
 LAWS ?= 20
 FUZZ := .venvs/fuzz
 DIST := .venvs/dist
@@ -125,9 +125,9 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/mypy compat
 
-# Most of their time tests wait for processes, so four of them run at once. On macOS a process that has loaded libraries of
+# Half of their time tests wait for processes, so six of them run at once. On macOS a process that has loaded libraries of
 # the system cannot be forked safely.
-PARALLEL := $(if $(filter Linux,$(shell uname -s)),--forks 4,-n 4 --dist loadfile)
+PARALLEL := $(if $(filter Linux,$(shell uname -s)),--forks 6,-n 4 --dist loadfile)
 
 # What is measured of the processes that tests start is put together at the end; each room has a floor.
 test: ready  ## lint, types and all tests

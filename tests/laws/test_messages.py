@@ -444,7 +444,7 @@ def test_most_faults_in_unions_are_named_exactly_too() -> None:
     """Ours: outside of unions always (`assert_named`); within one mostly, or the pointer would be of no use."""
     seen: Counter[tuple[bool, bool]] = Counter()
 
-    @law(500)
+    @law(1000)
     @given(data=st.data(), case=st.sampled_from(WITH_UNIONS), answer=st.booleans())
     def collect(data: st.DataObject, case: Case, answer: bool) -> None:
         if answer and case.method.kind == "request":
