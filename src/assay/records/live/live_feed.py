@@ -186,14 +186,14 @@ def refusal(most: int) -> bytes:
 
 
 def _line(kind: str, members: dict[str, Any]) -> bytes:
-    # A lone surrogate, which an argument may have, is no JSON.
     whole = {"event": kind, "ts": _instant(time()), **members}
     try:
         return orjson.dumps(whole, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:
         import json  # noqa: PLC0415 - hardly ever
 
-        return json.dumps(whole).encode("ascii") + b"\n"
+        # A lone surrogate, which an argument may have, is no JSON: a reader would drop the whole line.
+        return json.dumps(whole, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
 def _what(command: tuple[str, ...], url: str, can_start: bool) -> dict[str, Any]:
@@ -212,10 +212,13 @@ def _what(command: tuple[str, ...], url: str, can_start: bool) -> dict[str, Any]
     if not can_start or masked != command or len(join(command)) > _LONGEST_START:
         return shown
     try:
-        return {**shown, "start": {"words": list(command), "directory": os.getcwd()}}
-    except OSError:
-        # The directory was removed.
+        directory = os.getcwd()
+        # A word or a path that is not UTF-8 has no place in JSON.
+        "".join((*command, directory)).encode()
+    except (OSError, UnicodeEncodeError):
+        # The directory may be removed by now.
         return shown
+    return {**shown, "start": {"words": list(command), "directory": directory}}
 
 
 def _instant(seconds: float) -> str:
