@@ -172,3 +172,10 @@ def test_a_guard_whose_command_is_not_utf8_is_shown(state: Path, tmp_path: Path)
         guard.open()
         [server] = running.wait_for("api/state", lambda found: found["servers"])["servers"]
         assert (server["name"], server["source"], server["start"]) == ("lib", "guard", None)
+
+
+def test_a_pattern_of_the_settings_hides_a_word_of_a_command() -> None:
+    feed = LiveFeed("guard", "stdio", redact=["acme-[0-9]+"])
+    row = feed.add("lib", "", command=["python", "s.py", "acme-77"]).row()
+    assert (row["command"], "start" in row) == (f"python s.py '{MASK}'", False)
+    assert "acme-77" not in str(feed.add("far", "", url="http://127.0.0.1/acme-77/mcp").row())
