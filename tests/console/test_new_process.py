@@ -63,9 +63,22 @@ def test_the_page_cannot_name_a_command(state: Path, tmp_path: Path) -> None:
         other = tmp_path / "other"
         wish = {"server": server["id"], "tool": "look", "arguments": {"count": 1}, "confirmed": True}
         named = {"command": f"touch {other}", "start": {"words": ["touch", str(other)], "directory": "/"}}
-        answer = running.post("api/call", {**wish, **named})
+        answer = running.post("api/call", {**wish, "start": named["start"]})
         assert answer.json()["verdicts"][1]["accepted"]
+        assert running.post("api/call", {**wish, **named}).status_code == 409
         assert not other.exists()
+
+
+def test_only_the_command_that_was_shown_is_confirmed(state: Path, tmp_path: Path) -> None:
+    with watched(state, tmp_path) as (running, _, server):
+        wish = {"server": server["id"], "tool": "look", "arguments": {"count": 1}, "confirmed": True}
+        assert running.post("api/call", {**wish, **server["start"]}).json()["verdicts"][1]["accepted"]
+        for change in ({"command": "python other.py"}, {"directory": "/"}, {"command": None}):
+            answer = running.post("api/call", {**wish, **server["start"], **change})
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"]) == (409, "confirm")
+            assert {name: error[name] for name in server["start"]} == server["start"]
+            assert "another program" in error["message"]
 
 
 def test_a_program_that_does_not_start_is_an_error_with_its_last_line(state: Path, tmp_path: Path) -> None:
