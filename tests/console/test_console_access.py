@@ -1,12 +1,19 @@
 """Who gets at a console: only this user's browser and programs, with the token."""
 
+import asyncio
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from assay.console import console_app
+from assay.console.api_values import ConsoleActions
+from assay.console.console_access import TokenAccess
+from assay.console.console_app import ConsoleApp
+from assay.console.console_state import ConsoleState
 from kit.consoles import RunningConsole, console
 
 CSP = (
@@ -93,6 +100,46 @@ def test_signing_out_ends_this_browser_alone(running: RunningConsole, browser: h
         assert other.get("api/state").status_code == 200
     assert browser.get(running.address).status_code == 303
     assert browser.get("api/state").status_code == 200
+
+
+def test_signing_out_ends_the_pages_of_earlier_visits(running: RunningConsole, browser: httpx.Client) -> None:
+    kept = dict(browser.cookies)
+    with browser.stream("GET", "api/events") as stream:
+        # The address is opened once more, in another tab.
+        assert browser.get(running.address).status_code == 303
+        assert dict(browser.cookies) == kept
+        assert browser.post("api/logout", json={}, headers={"Origin": running.base.rstrip("/")}).status_code == 200
+        assert "event" not in "".join(stream.iter_lines())
+    # Only a cookie of the console is kept, not one that somebody else has set.
+    browser.cookies.set(*kept.popitem(), domain="127.0.0.1")
+    assert browser.get("api/state").status_code == 401
+
+
+def test_a_page_whose_key_is_not_valid_any_more_gets_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console_app, "ACCESS_PACE", 0.01)
+    access = TokenAccess(port=1)
+    app = ConsoleApp(ConsoleState(), access, ConsoleActions(), epoch="e")
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def listen() -> None:
+        head = [(b"host", b"127.0.0.1:1"), (b"authorization", f"Bearer {access.token}".encode())]
+        asked = {"method": "GET", "path": "/api/events", "query_string": b""}
+        scope = {**asked, "headers": head, "client": ("127.0.0.1", 2)}
+        stream = asyncio.ensure_future(app(scope, receive, send))
+        await asyncio.sleep(0.1)
+        assert not stream.done()
+        access.token = access.token[::-1]
+        await asyncio.wait_for(stream, 10)
+
+    asyncio.run(listen())
+    assert (sent[0]["status"], sent[-1]) == (200, {"type": "http.response.body", "body": b""})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import jsonschema_rs
@@ -279,3 +280,29 @@ def test_the_archive_of_real_guards(state: Path, tmp_path: Path, capsys: pytest.
     [changed] = validated(few.content)
     assert changed["_assay"]["tool"] == "change"
     assert changed["response"]["content"]["text"]
+
+
+def client_message(server: str) -> Record:
+    sizes = {"durationMs": 1.0, "inputBytes": 1, "outputBytes": 1, "error": None}
+    common = {"ts": "2026-01-01T00:00:00Z", "transport": "http", "route": "/mcp", "method": "ping", "status": "ok"}
+    return {**common, **sizes, "requestId": "r", "metadata": {"party": "client", "kind": "request", "server": server}}
+
+
+@pytest.mark.parametrize(
+    "names", [("x-3", "x", "X"), ("a", "A", "a!", "a-2", "a-3"), ("日本", "…", "."), ("b" * 300, "b" * 301, "b\r\nb")]
+)
+def test_no_two_servers_have_the_same_host(names: tuple[str, ...]) -> None:
+    rows = [(number, client_message(name)) for number, name in enumerate(names, 1)]
+    urls = {entry["request"]["url"] for entry in validated(har_file(rows).content)}
+    assert len(urls) == len(names)
+    assert max(map(len, urls)) < 250
+
+
+def test_an_archive_of_one_long_stream_takes_no_longer_than_others() -> None:
+    asked = client_message("lib")
+    said = {**asked, "requestId": "s", "metadata": {"party": "server", "kind": "notification", "server": "lib"}}
+    began = perf_counter()
+    content = har_file([(1, asked), *((number, said) for number in range(2, 100_000))]).content
+    # A second or so; if each message is compared with all before it, it is most of a minute.
+    assert perf_counter() - began < 20
+    assert json.loads(content)["log"]["entries"][0]["_assay"]["rows"] == list(range(1, 100_000))

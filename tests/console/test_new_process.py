@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -62,9 +63,22 @@ def test_the_page_cannot_name_a_command(state: Path, tmp_path: Path) -> None:
         other = tmp_path / "other"
         wish = {"server": server["id"], "tool": "look", "arguments": {"count": 1}, "confirmed": True}
         named = {"command": f"touch {other}", "start": {"words": ["touch", str(other)], "directory": "/"}}
-        answer = running.post("api/call", {**wish, **named})
+        answer = running.post("api/call", {**wish, "start": named["start"]})
         assert answer.json()["verdicts"][1]["accepted"]
+        assert running.post("api/call", {**wish, **named}).status_code == 409
         assert not other.exists()
+
+
+def test_only_the_command_that_was_shown_is_confirmed(state: Path, tmp_path: Path) -> None:
+    with watched(state, tmp_path) as (running, _, server):
+        wish = {"server": server["id"], "tool": "look", "arguments": {"count": 1}, "confirmed": True}
+        assert running.post("api/call", {**wish, **server["start"]}).json()["verdicts"][1]["accepted"]
+        for change in ({"command": "python other.py"}, {"directory": "/"}, {"command": None}):
+            answer = running.post("api/call", {**wish, **server["start"], **change})
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"]) == (409, "confirm")
+            assert {name: error[name] for name in server["start"]} == server["start"]
+            assert "another program" in error["message"]
 
 
 def test_a_program_that_does_not_start_is_an_error_with_its_last_line(state: Path, tmp_path: Path) -> None:
@@ -74,6 +88,27 @@ def test_a_program_that_does_not_start_is_an_error_with_its_last_line(state: Pat
         answer = running.post("api/call", wish)
         assert (answer.status_code, answer.json()["error"]["code"]) == (502, "failed")
         assert "no database" in answer.json()["error"]["message"]
+
+
+def test_a_module_in_the_directory_of_the_server_is_not_run(state: Path, tmp_path: Path) -> None:
+    with watched(state, tmp_path) as (running, _, server):
+        for name in ("assay", "orjson"):
+            (tmp_path / f"{name}.py").write_text("open('was_run', 'w')")
+        # The program itself is allowed to find them: it is started as its client starts it.
+        (tmp_path / "lib_server.py").write_text("raise SystemExit('no database')")
+        answer = running.post("api/call", {"server": server["id"], "tool": "look", "confirmed": True})
+        assert "no database" in answer.json()["error"]["message"]
+        assert not (tmp_path / "was_run").exists()
+
+
+def test_a_directory_that_is_gone_is_said(state: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    with watched(state, folder) as (running, _, server):
+        rmtree(folder)
+        answer = running.post("api/call", {"server": server["id"], "tool": "look", "confirmed": True})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "failed")
+        assert f"the directory {folder} of the server is not there" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -135,9 +170,25 @@ def test_a_masked_command_is_not_started(state: Path, tmp_path: Path) -> None:
         ("stdio", ["python", "s" * 5000], False),
         ("stdio", [], False),
         ("http", ["python", "s.py"], False),
+        ("stdio", ["python", "s\udcff.py"], False),
     ],
 )
 def test_a_feed_offers_only_commands_without_secrets(transport: str, command: list[str], is_offered: bool) -> None:
     row = LiveFeed("guard", transport).add("lib", "", command=command).row()
     assert row.get("start") == ({"words": command, "directory": str(Path.cwd())} if is_offered else None)
     assert SECRET not in str(row)
+
+
+def test_a_guard_whose_command_is_not_utf8_is_shown(state: Path, tmp_path: Path) -> None:
+    command = [*program(tmp_path), "s\udcff.txt"]
+    with console(state) as running, library(state, "lib", command) as guard:
+        guard.open()
+        [server] = running.wait_for("api/state", lambda found: found["servers"])["servers"]
+        assert (server["name"], server["source"], server["start"]) == ("lib", "guard", None)
+
+
+def test_a_pattern_of_the_settings_hides_a_word_of_a_command() -> None:
+    feed = LiveFeed("guard", "stdio", redact=["acme-[0-9]+"])
+    row = feed.add("lib", "", command=["python", "s.py", "acme-77"]).row()
+    assert (row["command"], "start" in row) == (f"python s.py '{MASK}'", False)
+    assert "acme-77" not in str(feed.add("far", "", url="http://127.0.0.1/acme-77/mcp").row())

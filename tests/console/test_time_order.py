@@ -150,3 +150,22 @@ def test_journals_of_earlier_runs_are_in_the_order_of_their_times(state: Path, t
             rows = running.wait(lambda rows: len(rows) >= 30 + 5)
     times = [each["time"] for each in rows]
     assert times == sorted(times)
+
+
+def test_a_clock_that_is_set_back_holds_nothing_back() -> None:
+    order = TimeOrder()
+    order.add(ONE, at(4000.00, name="a"), 4000.0)
+    order.add(OTHER, at(3999.99, name="b"), 4000.0)
+    # An hour less: a time from before is not waited for, with or without new items.
+    order.clock(400.0)
+    assert names(order, 400.0) == ["a", "b"]
+    order.add(ONE, at(399.9, name="c"), 400.1)
+    order.add(OTHER, at(399.8, name="d"), 400.1)
+    assert names(order, 400.1) == ["c", "d"]
+
+
+def test_messages_that_are_no_text_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_order, "MOST_BYTES", 100)
+    order = TimeOrder()
+    order.add(ONE, at(1.0, name="a", metadata={"frameBase64": "x" * 101}), 1.0)
+    assert (names(order, 0.0), order.is_full) == (["a"], False)

@@ -1,5 +1,6 @@
 """The HTTP exchange in records with payloads: what is written of a head, and when its records are made."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import orjson
 import pytest
 
 from assay.guard.connection_name import ConnectionName
+from assay.ladder.header_values import encode
 from assay.records.journal import Journal
 from assay.records.journal.http_notes import HttpNotes
 from assay.records.record_sinks import JournalSink
@@ -68,6 +70,28 @@ def test_only_known_headers_have_values(journal: Journal) -> None:
         "X-Api-Key": "(present)",
         "Mcp-Param-City": "(present)",
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (encode("é ghp_" + "a1B2" * 9), "é [redacted]"),
+        (b" " + encode("é ghp_" + "a1B2" * 9), "é [redacted]"),
+        (encode("é"), "=?base64?w6k=?="),
+        (b"=?base64?" + b64encode(b"ghp_" + b"a1B2" * 9), "(present)"),
+        (b"=?BASE64?" + b64encode(b"ghp_" + b"a1B2" * 9) + b"?=", "(present)"),
+        (b"ghp_" + b"a1B2" * 600 + b" ghp_" + b"a1B2" * 600, "[redacted] [redacted]"),
+    ],
+)
+def test_a_secret_is_masked_however_long_or_encoded_it_is(journal: Journal, given: bytes, expected: str) -> None:
+    shown = noted(journal, {b"mcp-name": given})[0]["metadata"]["http"]["headers"]["Mcp-Name"]
+    assert shown.startswith(expected)
+
+
+def test_a_secret_that_is_a_name_is_masked(journal: Journal) -> None:
+    headers = {b"ghp_" + b"a1b2" * 9: b"v", b"x-task-number-of-this-program": b"v"}
+    found = noted(journal, headers)[0]["metadata"]["http"]["headers"]
+    assert found == {"[redacted]": "(present)", "X-Task-Number-Of-This-Program": "(present)"}
 
 
 def test_names_values_and_their_number_are_bounded(journal: Journal) -> None:

@@ -143,6 +143,20 @@ def test_a_refused_reader_has_the_reason(state: Path) -> None:
         assert reader.why == "at most 8 listeners at once"
 
 
+def test_a_guard_without_room_is_no_source(state: Path) -> None:
+    with fake(state) as (made, _):
+        sources = LiveSources(str(live(state)), past=True)
+        connection, _ = made.accept()
+        with connection:
+            connection.sendall(b'{"event":"refused","why":"at most 8 listeners at once"}\n')
+            try:
+                assert select.select(sources.filenos(), [], [], SECONDS)[0]
+                assert list(sources.arrived()) == []
+                assert not sources.filenos()
+            finally:
+                sources.close()
+
+
 def test_a_socket_without_a_process_is_removed_by_a_reader(state: Path) -> None:
     with fake(state) as (_, path):
         pass

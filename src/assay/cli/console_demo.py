@@ -67,7 +67,8 @@ class ConsoleDemo:
         return _NAME
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", _GUARD, *_OPTIONS, "--listen", "127.0.0.1:0", "--", *SERVER]
+        # -P: a module in the working directory must not run in place of one of ours.
+        command = [sys.executable, "-P", "-m", _GUARD, *_OPTIONS, "--listen", "127.0.0.1:0", "--", *SERVER]
         # The guard ends when its output has no reader: so it does also if this process is killed.
         process = self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE

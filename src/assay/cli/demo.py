@@ -193,7 +193,8 @@ def _servers(folder: str) -> dict[str, object]:
     sources = ["--schemas", str(found / "jsonschema"), "--examples", str(found / "examples")]
     assets = {
         "command": sys.executable,
-        "args": ["-m", "assay", "serve", "--journal", "off", *sources],
+        # -P: a module in the working directory must not run in place of one of ours.
+        "args": ["-P", "-m", "assay", "serve", "--journal", "off", *sources],
         "env": {"MCP_READY_FILE": os.path.join(folder, "assets.ready")},
     }
     return {"mcpServers": {"demo": {"command": SERVER[0], "args": list(SERVER[1:])}, "assets": assets}}

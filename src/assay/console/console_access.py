@@ -33,8 +33,12 @@ class BrowserVisits:
     def __init__(self) -> None:
         self._known: dict[bytes, bytes] = {}
 
-    def begin(self, authorization: bytes = b"") -> str:
-        """Sign in a browser; return its cookie."""
+    def begin(self, cookie: bytes, authorization: bytes = b"") -> str:
+        """Sign in a browser; return its cookie, which is *cookie* if it is signed in already."""
+        if self._known.get(cookie) == authorization:
+            # Another one would leave this one, and the streams of its pages, when the browser is signed out.
+            return cookie.decode()
+        self._known.pop(cookie, None)
         while len(self._known) >= _MOST_VISITS:
             del self._known[next(iter(self._known))]
         made = secrets.token_urlsafe(TOKEN_BYTES)
@@ -80,13 +84,13 @@ class ConsoleAccess(ABC):
         """Return why a request has no access; None if it has."""
 
     @abstractmethod
-    def visit(self, token: str) -> str | None:
-        """Return the value of the cookie for the first visit with *token*; None if the token is wrong."""
+    def visit(self, token: str, headers: Headers) -> str | None:
+        """Return the value of the cookie for a visit with *token*; None if the token is wrong."""
 
     async def login(self, headers: Headers) -> str | None:
         """Return the value of the cookie for a request with a key; None if it is wrong."""
         token = bearer(headers)
-        return None if token is None else self.visit(token.decode("latin-1"))
+        return None if token is None else self.visit(token.decode("latin-1"), headers)
 
     def logout(self, headers: Headers) -> None:
         """Sign out the browser that sent the request: its cookie is not valid any more."""
@@ -159,10 +163,10 @@ class TokenAccess(ConsoleAccess):
             return None
         return AccessDenied(401, "login", "open the address with the token that the console printed", "token")
 
-    def visit(self, token: str) -> str | None:
-        """Return the value of the cookie for the first visit with *token*; None if the token is wrong."""
+    def visit(self, token: str, headers: Headers) -> str | None:
+        """Return the value of the cookie for a visit with *token*; None if the token is wrong."""
         good = compare_digest(token.encode(errors="replace"), self.token.encode())
-        return self._visits.begin() if good else None
+        return self._visits.begin(self.given_cookie(headers)) if good else None
 
 
 class GateAccess(ConsoleAccess):
@@ -198,9 +202,9 @@ class GateAccess(ConsoleAccess):
         given = headers.get(b"authorization") or self._visits.authorization(self.given_cookie(headers)) or b""
         return given.decode("latin-1")
 
-    def visit(self, token: str) -> str | None:
+    def visit(self, token: str, headers: Headers) -> str | None:
         """Return None: a key of the guard does not belong in an address, which browsers and proxies record."""
-        del token
+        del token, headers
         return None
 
     async def login(self, headers: Headers) -> str | None:
@@ -208,4 +212,4 @@ class GateAccess(ConsoleAccess):
         given = headers.get(b"authorization")
         if given is None or not await self._admits(given):
             return None
-        return self._visits.begin(given)
+        return self._visits.begin(self.given_cookie(headers), given)

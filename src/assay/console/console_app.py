@@ -43,6 +43,9 @@ _TEXT: Final = b"text/plain; charset=utf-8"
 MOST_BODY: Final = 1 << 20
 """Maximal bytes of the body of a request: the arguments of a call, or the numbers of all rows."""
 
+ACCESS_PACE: Final = 15.0
+"""Seconds between two looks at whether a page that listens may still do so: its key may expire or be removed."""
+
 _SMALL: Final = 4096
 """Bytes of an answer that is not compressed."""
 
@@ -132,7 +135,7 @@ class ConsoleApp:
         if is_page:
             await self._reply(send, self._file(request), request.headers)
         elif request.path == "api/events":
-            await self._events(request, receive, send)
+            await self._events(scope, request, receive, send)
         else:
             await self._reply(send, self._answers.answer(request), request.headers)
 
@@ -174,7 +177,7 @@ class ConsoleApp:
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _visit(self, request: ApiRequest) -> ApiReply:
-        value = self.access.visit(request.query["token"])
+        value = self.access.visit(request.query["token"], request.headers)
         if value is None:
             return ApiReply(_LOGIN_PAGE, _TEXT, 401)
         return ApiReply(b"", _TEXT, 303, ((b"location", self._base.encode()), self._cookie(value)))
@@ -195,12 +198,13 @@ class ConsoleApp:
 
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _events(self, request: ApiRequest, receive: Receive, send: Send) -> None:
+    async def _events(self, scope: dict[str, Any], request: ApiRequest, receive: Receive, send: Send) -> None:
         if len(self._streams) >= MOST_PAGES:
             raise ApiError(503, "busy", f"at most {MOST_PAGES} pages can listen at once")
         gone: asyncio.Future[None] = asyncio.ensure_future(_disconnected(receive))
         listening = self.access.given_cookie(request.headers), gone
         self._streams.append(listening)
+        watching = asyncio.ensure_future(self._watch(scope, request.headers, gone))
         try:
             stream = EventStream(self.state, self.epoch, *self._after(request), servers=self._answers.servers)
             headers = [*_SAFE, *STREAM]
@@ -211,8 +215,18 @@ class ConsoleApp:
             if gone.cancelled():
                 await send({"type": "http.response.body", "body": b""})
         finally:
+            watching.cancel()
             gone.cancel()
             self._streams.remove(listening)
+
+    async def _watch(self, scope: dict[str, Any], headers: Headers, gone: "asyncio.Future[None]") -> None:
+        """End the stream of a page once its cookie or key is not valid any more."""
+        try:
+            while await self.access.denied(scope, headers) is None:
+                await asyncio.sleep(ACCESS_PACE)
+        finally:
+            # Also if the key cannot be verified.
+            gone.cancel()
 
     def _after(self, request: ApiRequest) -> tuple[int, int]:
         """Return the row and the change to begin behind; a row of -1 for another start of the console."""

@@ -120,8 +120,12 @@ class ConsolePosts:
         wish = CallWish(server.address, tool, arguments, value.get("confirmed") is True, given)
         if not server.address:
             wish = wish._replace(guard=self._new_guard(server), authorization="")
-            if not wish.confirmed:
-                raise ApiError(409, "confirm", "the call starts a program; confirm it", **self._started(server))
+            started = self._started(server)
+            # What a guard reports can change while a page asks: only what was shown is confirmed.
+            is_other = any(value.get(name, shown) != shown for name, shown in started.items())
+            if not wish.confirmed or is_other:
+                said = "starts another program than the confirmed one" if is_other else "starts a program"
+                raise ApiError(409, "confirm", f"the call {said}; confirm it", **started)
         try:
             return json_reply(await self._threads.run(partial(call, wish)))
         except CallConfirmError as error:

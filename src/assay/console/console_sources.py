@@ -95,8 +95,10 @@ class MachinePump:
 
     def _before(self) -> float:
         """Return the time before which all items have come; what one source sends alone is in order."""
+        now = time()
+        self._order.clock(now)
         alone = len(self._sources.guards) + len(self._shelf.growing) <= 1
-        return inf if alone else time() - WINDOW
+        return inf if alone else now - WINDOW
 
     async def _collect(self) -> None:
         """Hold what has come from guards, until it is taken in order."""
@@ -106,9 +108,9 @@ class MachinePump:
                 self._changed()
             else:
                 self._order.add(source, item, time())
+            if self._order.is_full:
+                await self._take(self._order.due(0.0))
             if count % _MOST_AT_ONCE == 0:
-                if self._order.is_full:
-                    await self._take(self._order.due(0.0))
                 await asyncio.sleep(0)
 
     async def _take(self, items: Iterator[TimedItem]) -> None:

@@ -36,6 +36,9 @@ _UNKNOWN: Final = "x-unknown"
 
 _LINES: Final = re.compile(rb"\r\n|\r|\n")
 _NO_HOST: Final = re.compile(r"[^a-z0-9.-]+")
+_LONGEST_HOST: Final = 200
+"""Maximal characters of a host: names have at most 253, and a number may be added."""
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Talk = tuple[str, str, str, str]
@@ -57,6 +60,9 @@ class _Archive:
         self._open: dict[_Talk, dict[str, _Entry]] = {}
         """The requests of clients without an answer: by conversation, and there by their id in the journal."""
         self._hosts: dict[str, str] = {}
+        """By the name of the server."""
+        self._taken: dict[str, int] = {}
+        """The hosts that are in use, with how many servers would have each."""
 
     def add(self, seq: int, record: Record) -> bool:
         """Add the message of *record*; return whether it has a place."""
@@ -90,11 +96,18 @@ class _Archive:
         _, server, route, _ = talk
         host = self._hosts.get(server)
         if host is None:
-            plain = _NO_HOST.sub("-", server.lower()).strip("-.") or "server"
-            taken = self._hosts.values()
-            host = plain if plain not in taken else f"{plain}-{len(taken) + 1}"
-            self._hosts[server] = host
+            host = self._hosts[server] = self._free_host(server)
         return f"http://{host}{quote(route, safe='/%') if route.startswith('/') else '/'}"
+
+    def _free_host(self, server: str) -> str:
+        """Return a host that no other server has: a reader takes a host for one server."""
+        plain = _NO_HOST.sub("-", server.lower())[:_LONGEST_HOST].strip("-.") or "server"
+        host = plain
+        while host in self._taken:
+            self._taken[plain] += 1
+            host = f"{plain}-{self._taken[plain]}"
+        self._taken[host] = 1
+        return host
 
     def content(self) -> bytes:
         """Return the file, with a line for each entry."""
@@ -120,7 +133,8 @@ class _Entry:
 
     def event(self, seq: int, record: Record) -> None:
         """Add a message that the server sent before the answer."""
-        if seq not in self._seqs:
+        # That of a stream is the first already. There may be any number of others, so they are not searched.
+        if seq != self._seqs[-1]:
             self._seqs.append(seq)
         self._events.append(record)
 

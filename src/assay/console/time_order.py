@@ -6,7 +6,7 @@ round. Items are held until those of all guards from the same time have come.
 """
 
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from assay.console.console_state import ConsoleSource
@@ -21,6 +21,9 @@ MOST_HELD: Final = 10_000
 
 MOST_BYTES: Final = 32 << 20
 """Maximal bytes of messages that are held, for items with payloads."""
+
+_FRAMES: Final = ("frame", "frameBase64")
+"""The members of a record with its message, as text or as other bytes."""
 
 
 class TimedItem(NamedTuple):
@@ -41,12 +44,14 @@ class TimeOrder:
         """The time of the last item of each source."""
         self._count = 0
         self._bytes = 0
+        self._now = 0.0
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def add(self, source: ConsoleSource, item: FeedItem, now: float) -> None:
         """Hold an item that came *now*."""
+        self.clock(now)
         self._count += 1
         # A clock that is ahead, or an invalid time, must not hold the item back for longer than any other.
         time = max(min(seconds(_ts(item), now), now), self._last.get(source, 0.0))
@@ -57,11 +62,18 @@ class TimeOrder:
         self._bytes += _size(item)
         heappush(self._heap, TimedItem(time, self._count, source, item))
 
+    def clock(self, now: float) -> None:
+        """Note the time. If the clock was set back, nothing that is held waits until it is as late again."""
+        if now < self._now:
+            self._last = {source: min(last, now) for source, last in self._last.items()}
+            self._heap = [each._replace(time=min(each.time, now)) for each in self._heap]
+            heapify(self._heap)
+        self._now = now
+
     def due(self, before: float) -> Iterator[TimedItem]:
         """Yield the items from before the time *before*, and those that are too many; the oldest first."""
-        heap = self._heap
-        while heap and (heap[0].time <= before or self.is_full):
-            found = heappop(heap)
+        while self._heap and (self._heap[0].time <= before or self.is_full):
+            found = heappop(self._heap)
             self._bytes -= _size(found.item)
             yield found
 
@@ -86,5 +98,5 @@ def _ts(item: FeedItem) -> str:
 
 def _size(item: FeedItem) -> int:
     metadata: Any = item.data.get("metadata")
-    frame = metadata.get("frame") if isinstance(metadata, dict) else None
-    return len(frame) if isinstance(frame, str) else 0
+    frames = [metadata.get(name) for name in _FRAMES] if isinstance(metadata, dict) else ()
+    return sum(len(each) for each in frames if isinstance(each, str))

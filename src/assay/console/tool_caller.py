@@ -4,6 +4,7 @@ Call a tool of a server with our own client, and judge every message. It waits.
 The server is behind a guard over HTTP, or behind a guard that is started for the call and ended after it.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -56,8 +57,11 @@ class ToolCaller:
     def _opened(self, wish: CallWish) -> AbstractContextManager[ServerLine]:
         limit = self._settings.guard_limits.frame_bytes
         if wish.guard is not None:
+            directory = wish.guard.start.directory
+            if not os.path.isdir(directory):
+                raise CallFailedError(f"the directory {directory} of the server is not there any more")
             # Over pipes: a port would be open to other users of this machine.
-            return ChildLine(_command(wish.guard), None, limit, cwd=wish.guard.start.directory)
+            return ChildLine(_command(wish.guard), None, limit, cwd=directory)
         try:
             from assay.edges.probe.http_line import HttpLine  # noqa: PLC0415 - an extra
         except ImportError as error:
@@ -94,7 +98,8 @@ def _command(guard: NewGuard) -> list[str]:
     options = [f"--name={guard.name} (call)", *([f"--mode={guard.mode}"] if guard.mode else [])]
     if guard.payloads:
         options += ["--set", "journal.payloads=true"]
-    return [sys.executable, "-m", "assay", "guard", "--quiet", *options, "--", *guard.start.words]
+    # -P: a module in the directory of the server must not run in place of one of ours.
+    return [sys.executable, "-P", "-m", "assay", "guard", "--quiet", *options, "--", *guard.start.words]
 
 
 def _check(wish: CallWish, inquiry: Inquiry) -> None:

@@ -201,10 +201,15 @@ function openCall(server, entry) {
   const answer = element("div", { class: "answer", role: "status" });
   const submit = element("button", { class: "button primary" }, "Call");
   const authorization = element("input", { type: "password", autocomplete: "off", placeholder: "Bearer …" });
-  const call = async (confirmed) => {
+  const call = async (confirmed, shown = {}) => {
     submit.disabled = true;
     try {
       const body = { server: server.id, tool: entry.name, arguments: given.value(), confirmed };
+      // The console refuses the call if these are not those of the guard any more.
+      if (confirmed && shown.command !== undefined) {
+        body.command = shown.command;
+        body.directory = shown.directory;
+      }
       if (authorization.value !== "") body.authorization = authorization.value;
       fill(answer, element("p", { class: "remark" }, "Calling…"));
       fill(answer, answerView(await send("call", body)));
@@ -219,7 +224,7 @@ function openCall(server, entry) {
     if (error instanceof FormError) return notice("error", error.message);
     if (!(error instanceof ApiError) || error.code !== "confirm") return notice("error", errorText(error));
     const starts = error.detail.command !== undefined;
-    const sure = button(starts ? "Start it and call" : "Call it", () => call(true), { class: "button primary" });
+    const sure = button(starts ? "Start it and call" : "Call it", () => call(true, error.detail), { class: "button primary" });
     requestAnimationFrame(() => sure.focus());
     return element(
       "div",

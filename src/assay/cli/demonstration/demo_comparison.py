@@ -91,7 +91,8 @@ class Comparison:
         settings = os.path.join(self._journal, "assay.toml")
         Path(settings).touch()
         places = ["--journal", self._journal, "--lock", "off", "--config", settings, "--set", "guard.flights=off"]
-        return [sys.executable, "-m", "assay", "guard", *options, *places, "--quiet", "--", *SERVER]
+        # -P: a module in the working directory must not run in place of one of ours.
+        return [sys.executable, "-P", "-m", "assay", "guard", *options, *places, "--quiet", "--", *SERVER]
 
 
 def _finding(record: dict[str, Any]) -> Finding | None:

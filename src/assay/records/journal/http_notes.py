@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.verdict import Party, Verdict
 from assay.guard.internal_errors import log_once
+from assay.ladder.header_values import decode
 from assay.records.journal.record_ids import Moment
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ _VALUE_LENGTH: Final = 200
 """Maximal characters of a name and of a value."""
 
 _ANSWERS: Final = frozenset({"result", "error", "missing", "batch"})
+_ENCODED: Final = "=?"
+"""The beginning of a value in Base64."""
+
 _SESSION: Final = b"mcp-session-id"
 
 
@@ -75,24 +79,36 @@ class HttpNote:
         """Return the headers for a record: those that matter to the protocol first."""
         known = [(name, SHOWN[name], value) for name, value in self._headers.items() if name in SHOWN]
         shown = [(title, _value(name, value, run)) for name, title, value in known]
-        return shown + [(_title(name), PRESENT) for name in self._headers if name not in SHOWN]
+        others = [name for name in self._headers if name not in SHOWN][:_MOST_HEADERS]
+        return shown + [(_title(name, run), PRESENT) for name in others]
 
 
 def _value(name: bytes, value: bytes, run: "RunIdentity") -> str:
     text = value.decode("latin-1")
     if name == _SESSION:
         return run.session_name(text)
+    if text.lstrip().startswith(_ENCODED):
+        plain = decode(value)
+        if plain is None or plain.startswith(_ENCODED):
+            return PRESENT
+        # In Base64 a secret is not recognized.
+        shown = run.redactor.text(plain)
+        return _cut(text if shown == plain else shown)
     # Redact first, then cut: part of a secret is not recognized.
-    return _cut(run.redactor.text(text[: 10 * _VALUE_LENGTH]))
+    return _cut(run.redactor.text(text))
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _VALUE_LENGTH else text[: _VALUE_LENGTH - 1] + "…"
 
 
-def _title(name: bytes) -> str:
-    """Return the name of a header, which a client may have chosen: parts capitalised, cut."""
-    text = name[:_NAME_LENGTH].decode("ascii", "replace")
+def _title(name: bytes, run: "RunIdentity") -> str:
+    """Return the name of a header, which a client may have chosen: without secrets, parts capitalised, cut."""
+    given = name.decode("ascii", "replace")
+    text = run.redactor.text(given)
+    if text != given:
+        return text[:_NAME_LENGTH]
+    text = text[:_NAME_LENGTH]
     return "-".join(part.capitalize() for part in text.split("-"))
 
 

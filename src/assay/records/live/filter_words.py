@@ -25,7 +25,10 @@ STATUSES: Final = ("ok", "error", "open")
 _LONGEST: Final = 500
 """Maximal characters of a filter."""
 
-_TOKEN: Final = re.compile(r'(-)?(?:([a-z]+):)?(?:"([^"]*)"?|([^\s"]+))')
+_SPACES: Final = r"\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""What separates words: as in JavaScript, where it is not all that it is in Python."""
+
+_TOKEN: Final = re.compile(rf'(-)?(?:([a-z]+):)?(?:"([^"]*)"?|([^{_SPACES}"]+))')
 """A word: a minus, a key, and a value that may be in quotes. The page has the same expression."""
 
 _ANSWERS: Final = frozenset({"result", "error", "missing"})
@@ -147,7 +150,10 @@ class FilterWords(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "FilterWords":
         """Return the filter of *text*. Raises `FilterError` for a word that is likely mistyped."""
-        return cls(tuple(filter(None, (_word(*each.groups()) for each in _TOKEN.finditer(text[:_LONGEST].lower())))))
+        if len(text) > _LONGEST:
+            # Without its last words a filter would choose more, such as what a word with a minus excludes.
+            raise FilterError(f"a filter has at most {_LONGEST} characters")
+        return cls(tuple(filter(None, (_word(*each.groups()) for each in _TOKEN.finditer(text.lower())))))
 
     @property
     def asks_for_answers(self) -> bool:

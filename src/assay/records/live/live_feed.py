@@ -71,8 +71,7 @@ class LiveFeed:
 
     def add(self, name: str, route: str, *, command: Sequence[str] = (), url: str = "") -> LiveServer:
         """Return a new server of the feed, with its *command* or *url* masked."""
-        # Where clients come over HTTP, a program can call the server through the guard, and need not start it.
-        made = LiveServer(self, name, route, partial(_what, tuple(command), url, self._transport == "stdio"))
+        made = LiveServer(self, name, route, partial(self._what, tuple(command), url))
         self.servers.append(made)
         return made
 
@@ -170,14 +169,40 @@ class LiveFeed:
 
     def shown(self, text: str) -> str:
         """Return a text of a peer, without secrets, cut."""
-        if not text:
-            return text
+        # Redact first, then cut: part of a secret is not recognized.
+        return self._redacted(text[: 4 * _LONGEST])[:_LONGEST] if text else text
+
+    def _redacted(self, text: str) -> str:
         if self._redactor is None:
             from assay.core.redaction import Redactor  # noqa: PLC0415 - some milliseconds, for listeners only
 
             self._redactor = Redactor(self._patterns)
-        # Redact first, then cut: part of a secret is not recognized.
-        return self._redactor.text(text[: 4 * _LONGEST])[:_LONGEST]
+        return self._redactor.text(text)
+
+    def _what(self, command: tuple[str, ...], url: str) -> dict[str, Any]:
+        """Return what is guarded, without secrets; also how it is started, if nothing is masked."""
+        from shlex import join  # noqa: PLC0415
+
+        from assay.core.masked_commands import masked_command  # noqa: PLC0415
+        from assay.core.masking import masked_url  # noqa: PLC0415
+
+        if url:
+            return {"url": cut(self._redacted(masked_url(url)), _LONGEST)}
+        if not command:
+            return {}
+        masked = tuple(map(self._redacted, masked_command(command)))
+        shown = {"command": cut(join(masked), _LONGEST)}
+        # Where clients come over HTTP, a program can call the server through the guard, and need not start it.
+        if self._transport != "stdio" or masked != command or len(join(command)) > _LONGEST_START:
+            return shown
+        try:
+            directory = os.getcwd()
+            # A word or a path that is not UTF-8 has no place in JSON.
+            "".join((*command, directory)).encode()
+        except (OSError, UnicodeEncodeError):
+            # The directory may be removed by now.
+            return shown
+        return {**shown, "start": {"words": list(command), "directory": directory}}
 
 
 def refusal(most: int) -> bytes:
@@ -186,36 +211,14 @@ def refusal(most: int) -> bytes:
 
 
 def _line(kind: str, members: dict[str, Any]) -> bytes:
-    # A lone surrogate, which an argument may have, is no JSON.
     whole = {"event": kind, "ts": _instant(time()), **members}
     try:
         return orjson.dumps(whole, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:
         import json  # noqa: PLC0415 - hardly ever
 
-        return json.dumps(whole).encode("ascii") + b"\n"
-
-
-def _what(command: tuple[str, ...], url: str, can_start: bool) -> dict[str, Any]:
-    """Return what is guarded; with *can_start* and nothing to mask, also how it is started."""
-    from shlex import join  # noqa: PLC0415
-
-    from assay.core.masked_commands import masked_command  # noqa: PLC0415
-    from assay.core.masking import masked_url  # noqa: PLC0415 - some milliseconds, for listeners only
-
-    if url:
-        return {"url": cut(masked_url(url), _LONGEST)}
-    if not command:
-        return {}
-    masked = masked_command(command)
-    shown = {"command": cut(join(masked), _LONGEST)}
-    if not can_start or masked != command or len(join(command)) > _LONGEST_START:
-        return shown
-    try:
-        return {**shown, "start": {"words": list(command), "directory": os.getcwd()}}
-    except OSError:
-        # The directory was removed.
-        return shown
+        # A lone surrogate, which an argument may have, is no JSON: a reader would drop the whole line.
+        return json.dumps(whole, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
 def _instant(seconds: float) -> str:

@@ -162,6 +162,9 @@ class LiveSources:
         for item in reader.arrived():
             if item.record is not None and source.is_known(item.record):
                 continue
+            if item.event == "refused":
+                # The connection is over, and the item says nothing about a server.
+                continue
             said_bye = said_bye or item.event == "bye"
             yield LiveNews(source, item)
             if item.event in ("hello", "server"):
