@@ -127,6 +127,23 @@ def test_a_tool_that_asks_for_input_in_one_conversation_does_so_there_alone() ->
     assert not contract.asks_back
 
 
+def late_tools() -> list[dict[str, Any]]:
+    """Tools with more patterns than are compiled when they are listed, and at their end one that cannot be used."""
+    many = [{"type": "string", "pattern": f"^x{{{count}}}$"} for count in range(40)]
+    listed = [{"type": "object", "properties": {"a": each}} for each in [*many, {"$ref": "#/nowhere"}]]
+    return [{"name": f"tool{index}", "inputSchema": each} for index, each in enumerate(listed)]
+
+
+def test_a_schema_that_is_compiled_late_is_reported_in_each_conversation() -> None:
+    made = heard([*handshake(late_tools())], None)
+    mold = ConversationMold(made, None)
+    call = text({"id": 2, "method": "tools/call", "params": {"name": "tool40", "arguments": {}}}).encode()
+    # The conversation that the mold is made of goes on, and so do its copies.
+    for each in (made, mold.copy(None), mold.copy(None)):
+        assert [found.rule for found in each.hear(Party.CLIENT, call).violations] == ["contract/schema"]
+        assert each.hear(Party.CLIENT, call.replace(b'"id":2', b'"id":3')).findings is None
+
+
 def test_a_state_that_is_not_known_is_not_copied() -> None:
     made = heard([*handshake([ADD])], None)
     made._memory.tools.beyond = object()
