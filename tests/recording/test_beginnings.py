@@ -200,3 +200,25 @@ def test_the_state_after_a_handshake_is_copied(monkeypatch: pytest.MonkeyPatch) 
     # The first one sets the limits, the next one is remembered, and the state is kept when it is needed for the second
     # time.
     assert len(copied) == 6
+
+
+@pytest.mark.parametrize("each_comes", [1, 2, 5])
+def test_conversations_do_not_keep_more_messages_than_are_remembered(
+    each_comes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beginnings, "_MOST_BYTES", 20_000)
+    rows = [{"event": "recording", "version": 1}]
+    for number in range(1, 201):
+        name = f"{number // each_comes} {'x' * 1000}"
+        asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}
+        message = text({"id": 0, "method": "initialize", "params": asked})
+        rows.append({"event": "open", "conversation": number, "mode": "audit"})
+        rows.append({"dir": "c2s", "conversation": number, "msg": message})
+    file = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+    judging = Judging(lambda opening: Conversation(mode=opening.mode, policy=opening.effect), every=False)
+    assert len(list(judging.follow_blocks(blocks_of(file, 5000)))) == 200
+    assert judging.good == 200
+    held = {talk.beginning for talk in judging._talks.values() if talk.beginning is not None}
+    assert held
+    assert sum(len(frame) for each in held for _, frame in each.said) <= 20_000
+    differs(file)
