@@ -71,6 +71,30 @@ def test_a_large_archive_without_entries_is_refused(file: Path, capsys: pytest.C
     assert "expected a list at log.entries in the JSON of HAR" in checked.errors
 
 
+REPEATED = {
+    "log.entries": (b'{"log": {"entries": [], "entries": [{}]}}', b'{"log": {"entries": [{}], "entries": null}}'),
+    "log": (b'{"log": {"entries": []}, "log": {"entries": [{}]}}', b'{"log": {"entries": []}, "l\\u006fg": 1}'),
+}
+
+
+@pytest.mark.usefixtures("cut")
+@pytest.mark.parametrize(("name", "written"), [(name, each) for name, listed in REPEATED.items() for each in listed])
+def test_a_second_list_in_a_large_document_is_not_left_out(
+    file: Path, capsys: pytest.CaptureFixture[str], name: str, written: bytes
+) -> None:
+    file.write_bytes(written)
+    checked = check(capsys, file, "--from", "har")
+    assert checked.status == 2
+    assert f"line 1: expected one {name} in the JSON of HAR" in checked.errors
+
+
+@pytest.mark.usefixtures("cut")
+def test_equal_names_elsewhere_are_no_second_list(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = b'"x": {"log": {"entries": [1]}}, "y": [{"log": 1}, {"entries": []}]'
+    file.write_bytes(b'{%b, "log": {%b, "entries": [], %b}, %b}' % (names, names, names, names))
+    assert "nothing to judge" in check(capsys, file, "--from", "har").errors
+
+
 @pytest.mark.usefixtures("cut")
 def test_an_entry_that_is_too_large_is_refused(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -157,8 +181,9 @@ def test_items_are_sorted_and_equal_ones_stay(items: list[tuple[int, int]]) -> N
     assert list(found) == sorted(items, key=lambda each: each[0])
 
 
-def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.records.importers.time_sorting.MOST_HELD", 20)
+@pytest.mark.parametrize(("limit", "most", "size"), [("MOST_HELD", 20, 10), ("MOST_ITEMS", 2, 0)])
+def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch, limit: str, most: int, size: int) -> None:
+    monkeypatch.setattr(f"assay.records.importers.time_sorting.{limit}", most)
     taken: list[int] = []
 
     def items() -> Iterator[int]:
@@ -166,7 +191,7 @@ def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
             taken.append(number)
             yield number
 
-    for count, number in enumerate(in_order(items(), float, lambda _: 10)):
+    for count, number in enumerate(in_order(items(), float, lambda _: size)):
         assert (number, len(taken)) == (count + 1, min(count + 3, 8))
 
 

@@ -127,6 +127,23 @@ def test_a_tool_that_asks_for_input_in_one_conversation_does_so_there_alone() ->
     assert not contract.asks_back
 
 
+def late_tools() -> list[dict[str, Any]]:
+    """Tools with more patterns than are compiled when they are listed, and at their end one that cannot be used."""
+    many = [{"type": "string", "pattern": f"^x{{{count}}}$"} for count in range(40)]
+    listed = [{"type": "object", "properties": {"a": each}} for each in [*many, {"$ref": "#/nowhere"}]]
+    return [{"name": f"tool{index}", "inputSchema": each} for index, each in enumerate(listed)]
+
+
+def test_a_schema_that_is_compiled_late_is_reported_in_each_conversation() -> None:
+    made = heard([*handshake(late_tools())], None)
+    mold = ConversationMold(made, None)
+    call = text({"id": 2, "method": "tools/call", "params": {"name": "tool40", "arguments": {}}}).encode()
+    # The conversation that the mold is made of goes on, and so do its copies.
+    for each in (made, mold.copy(None), mold.copy(None)):
+        assert [found.rule for found in each.hear(Party.CLIENT, call).violations] == ["contract/schema"]
+        assert each.hear(Party.CLIENT, call.replace(b'"id":2', b'"id":3')).findings is None
+
+
 def test_a_state_that_is_not_known_is_not_copied() -> None:
     made = heard([*handshake([ADD])], None)
     made._memory.tools.beyond = object()
@@ -183,3 +200,25 @@ def test_the_state_after_a_handshake_is_copied(monkeypatch: pytest.MonkeyPatch) 
     # The first one sets the limits, the next one is remembered, and the state is kept when it is needed for the second
     # time.
     assert len(copied) == 6
+
+
+@pytest.mark.parametrize("each_comes", [1, 2, 5])
+def test_conversations_do_not_keep_more_messages_than_are_remembered(
+    each_comes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beginnings, "_MOST_BYTES", 20_000)
+    rows = [{"event": "recording", "version": 1}]
+    for number in range(1, 201):
+        name = f"{number // each_comes} {'x' * 1000}"
+        asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}
+        message = text({"id": 0, "method": "initialize", "params": asked})
+        rows.append({"event": "open", "conversation": number, "mode": "audit"})
+        rows.append({"dir": "c2s", "conversation": number, "msg": message})
+    file = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+    judging = Judging(lambda opening: Conversation(mode=opening.mode, policy=opening.effect), every=False)
+    assert len(list(judging.follow_blocks(blocks_of(file, 5000)))) == 200
+    assert judging.good == 200
+    held = {talk.beginning for talk in judging._talks.values() if talk.beginning is not None}
+    assert held
+    assert sum(len(frame) for each in held for _, frame in each.said) <= 20_000
+    differs(file)

@@ -99,7 +99,8 @@ class ConversationMold:
         # The thing itself is kept, so that no other one gets its identity meanwhile.
         known[id(thing)] = number, thing
         if kind is Contract:
-            self._makers.append(thing.copied)
+            # Of a copy: the conversation goes on, and what it reports of the tool then is new in every other one.
+            self._makers.append(thing.copied().copied)
         elif kind in _COPIED:
             self._makers.append(partial(object.__new__, kind))
             for name, value in _attributes(thing):

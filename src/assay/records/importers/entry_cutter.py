@@ -125,6 +125,10 @@ class EntryCutter:
         elif mark == b":":
             is_here = self._depth == self._matched + 1 and self._matched < len(self._path)
             self._is_named = is_here and string_of(self._name) == self._path[self._matched]
+            if self._is_named and self.is_found:
+                # The last one of equal names counts, and the entries of another one are judged already.
+                name = ".".join(self._path[: self._matched + 1])
+                raise TranscriptError(f"line {self._line}: expected one {name} in the JSON of {self._title}")
         elif mark == b",":
             self._is_named = False
         self._name = mark if mark[:1] == b'"' and len(mark) <= _LONGEST_NAME else b""

@@ -59,17 +59,19 @@ class Beginning:
 class Beginnings:
     """The beginnings of all conversations of a recording, by how they were opened."""
 
-    __slots__ = ("_bytes", "_roots", "_steps")
+    __slots__ = ("_bytes", "_forget", "_roots", "_steps")
 
-    def __init__(self) -> None:
+    def __init__(self, forget: Callable[[], None]) -> None:
+        """*forget* is called when remembering starts again: conversations then have to let their beginnings go."""
         self._roots: dict[object, Beginning] = {}
         self._bytes = self._steps = 0
+        self._forget = forget
 
     def root(self, key: object) -> Beginning:
         """Return the beginning of conversations that were opened like *key*, without a message."""
         known = self._roots.get(key)
         if known is None:
-            self._count(0)
+            self._has_room(0)
             known = self._roots[key] = Beginning()
         return known
 
@@ -84,13 +86,19 @@ class Beginnings:
         message = (heard.party, heard.frame)
         known = before.next.get(message)
         if known is None:
-            self._count(len(heard.frame))
+            if not self._has_room(len(heard.frame)):
+                # What was before the message is forgotten.
+                return None
             known = before.next[message] = Beginning((*before.said, message), revision)
         return known
 
-    def _count(self, size: int) -> None:
+    def _has_room(self, size: int) -> bool:
+        """Count one message more, of *size* bytes; return whether all others are still remembered."""
         self._bytes += size
         self._steps += 1
-        if self._bytes > _MOST_BYTES or self._steps > _MOST_STEPS:
-            self._roots.clear()
-            self._bytes, self._steps = size, 1
+        if self._bytes <= _MOST_BYTES and self._steps <= _MOST_STEPS:
+            return True
+        self._roots.clear()
+        self._bytes = self._steps = 0
+        self._forget()
+        return False

@@ -130,7 +130,7 @@ class Judging:
         """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
         self._tools: OrderedDict[int, Tools | JudgedTalk] = OrderedDict()
         """The tools of each conversation, or the conversation as long as they are not needed."""
-        self._beginnings = Beginnings()
+        self._beginnings = Beginnings(self._go_on)
         self._heads: dict[bytes, _Plain | tuple[()]] = {}
         """What is known of rows by their head; empty for a row of another part."""
         self._reader: BatchReader | None = None
@@ -600,6 +600,13 @@ class Judging:
             self._reader = BatchReader.of(talk.conversation.limits)
         self._keep(number, talk if talk.is_waiting else talk.conversation.tools)
         return talk
+
+    def _go_on(self) -> None:
+        """Let every conversation go on by itself: thousands of them must not keep the messages that they began with."""
+        for each in (*self._talks.values(), *self._tools.values()):
+            if isinstance(each, JudgedTalk) and each.beginning is not None:
+                # That is all it takes.
+                _ = each.conversation
 
     def _let_go(self, talk: JudgedTalk) -> None:
         """Keep nothing of a conversation but its tools."""
