@@ -44,7 +44,7 @@ _SHARED: Final = frozenset(
     }
 )  # fmt: skip
 
-_LARGEST: Final = 5_000
+_LARGEST: Final = 1_000
 """Maximal parts of a conversation that are copied. One with a hundred tools has two hundred."""
 
 
