@@ -7,7 +7,6 @@ import orjson
 
 from assay.records.importers.entry_cutter import CutEntry, EntryCutter
 from assay.records.importers.importer import LARGEST_DOCUMENT
-from assay.records.importers.json_members import entries_of, place_of
 from assay.records.transcript import TranscriptError
 
 MOST_WHOLE: Final = 32 << 20
@@ -71,24 +70,21 @@ def _whole_entries(document: bytes, title: str, path: tuple[str, ...]) -> list[P
         found = found.get(name) if isinstance(found, dict) else None
     if not isinstance(found, list):
         raise TranscriptError(f"expected a list{' at ' + '.'.join(path) if path else ''} in the JSON of {title}")
-    lines = _lines(document, path, len(found))
+    lines = _lines(EntryCutter(title, path, LARGEST_DOCUMENT), document, len(found))
     return [Placed(line, each) for line, each in zip(lines, found, strict=True) if isinstance(each, dict)]
 
 
-def _lines(document: bytes, path: tuple[str, ...], count: int) -> list[int]:
+def _lines(cutter: EntryCutter, document: bytes, count: int) -> list[int]:
     """Return the line of each entry."""
-    begin = place_of(document, *path)
-    starts = [start for start, _ in entries_of(document, begin)] if begin is not None else []
-    if len(starts) != count or document.count(b"\n") < count:
-        return list(range(1, count + 1))
-    lines, line, last = [], 1, 0
-    for start in starts:
-        near = document[start : start + 4096]
-        begin = start + len(near) - len(near.lstrip())
-        line += document.count(b"\n", last, begin)
-        last = begin
-        lines.append(line)
-    return lines
+    numbers = list(range(1, count + 1))
+    if document.count(b"\n") < count:
+        return numbers
+    try:
+        lines = [each.line for each in _all_cut(cutter, [document], ())]
+    except TranscriptError:
+        # The list is there twice; the parser has taken the last one.
+        return numbers
+    return lines if len(lines) == count else numbers
 
 
 def _why(error: orjson.JSONDecodeError) -> str:

@@ -1,11 +1,10 @@
 """
-Cut the text of members and entries out of JSON, to the byte. No I/O.
+Cut the text of members out of JSON, to the byte. No I/O.
 
 A parser keeps one of two equal keys, and writes numbers and text its own way; a cut keeps what was recorded.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 import orjson
@@ -45,52 +44,6 @@ def frame_in(text: bytes, name: str) -> bytes | None:
     except (orjson.JSONDecodeError, UnicodeEncodeError):
         # A string that is not UTF-8, or has half of a surrogate pair: its text as it is written.
         return found[1:-1]
-
-
-def entries_of(text: bytes, begin: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each entry of the JSON array in *text* whose bracket is at *begin*."""
-    start, depth = begin + 1, 0
-    for token in _TOKEN.finditer(text, begin):
-        mark = token[0]
-        if mark in b"{[":
-            depth += 1
-        elif mark in b"}]":
-            depth -= 1
-        if depth == 0 or (depth == 1 and mark == b","):
-            if text[start : token.start()].strip(_SPACE):
-                yield start, token.start()
-            start = token.end()
-        if depth == 0:
-            return
-
-
-def place_of(text: bytes, *path: str) -> int | None:
-    """Return the place of the value at *path*, names of members from the outside to the inside; None without one."""
-    begin = 0
-    for name in path:
-        inner = _member(text, begin, name)
-        if inner is None:
-            return None
-        begin = inner
-    return begin
-
-
-def _member(text: bytes, begin: int, wanted: str) -> int | None:
-    """Return the place of a member of the JSON object that starts at *begin*."""
-    depth, last = 0, b""
-    for token in _TOKEN.finditer(text, begin):
-        mark = token[0]
-        if depth == 1 and mark == b":" and string_of(last) == wanted:
-            end = token.end()
-            return end + len(text[end : end + 4096]) - len(text[end : end + 4096].lstrip(_SPACE))
-        if mark in b"{[":
-            depth += 1
-        elif mark in b"}]":
-            depth -= 1
-            if depth == 0:
-                return None
-        last = mark if depth == 1 and mark[:1] == b'"' else b""
-    return None
 
 
 def string_of(mark: bytes) -> str:
