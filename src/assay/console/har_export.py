@@ -7,8 +7,7 @@ came in, as in a recording, so that a check finds the same again.
 """
 
 import re
-from base64 import b64decode, b64encode
-from binascii import Error
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -21,7 +20,7 @@ from assay.console.console_exports import ExportFile, Numbered
 from assay.console.message_view import NO_PAYLOAD, protocol_headers
 from assay.console.row_cells import ANSWERS, faults, shown_verdicts, size, unique
 from assay.records.importers.har import OWN_NAME
-from assay.records.journal.reading import Record, server_of
+from assay.records.journal.reading import Record, recorded_frame, server_of
 
 _MADE_UP: Final = (
     "Made from a journal of assay, which has messages, times and verdicts. Hosts are names of servers, and session ids "
@@ -296,15 +295,7 @@ def _time(record: Record) -> datetime:
 
 
 def _payload(record: Record) -> bytes | None:
-    """Return the message; None if it is not recorded."""
-    metadata = record["metadata"]
-    frame, encoded = metadata.get("frame"), metadata.get("frameBase64")
-    if isinstance(frame, str):
-        return frame.encode(errors="replace")
-    try:
-        return b64decode(encoded) if isinstance(encoded, str) else None
-    except (Error, ValueError):
-        return None
+    return recorded_frame(record["metadata"])
 
 
 def _value(record: Record) -> Any:

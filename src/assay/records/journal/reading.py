@@ -1,6 +1,7 @@
 """Reads a journal line by line: from a file, from all files of a run, or from standard input."""
 
 import os
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader, BytesIO, RawIOBase
 from itertools import count
@@ -343,3 +344,14 @@ class Filter(NamedTuple):
 
     def _names(self, rule: str) -> bool:
         return any(rule == wanted or rule.startswith(f"{wanted}/") for wanted in self.rules)
+
+
+def recorded_frame(metadata: dict[str, Any]) -> bytes | None:
+    """Return the message of a record, given its metadata; None if it is not recorded."""
+    text, encoded = metadata.get("frame"), metadata.get("frameBase64")
+    if isinstance(text, str):
+        return text.encode()
+    try:
+        return b64decode(encoded, validate=True) if isinstance(encoded, str) else None
+    except ValueError:
+        return None

@@ -5,7 +5,6 @@ Each connection is a separate conversation. Redacted messages are judged, becaus
 verdicts are not compared.
 """
 
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -14,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from assay.base.limits import DEFAULT, REQUESTS, Limits
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation, Facts
-from assay.records.journal.reading import JournalEntry, Record, violations
+from assay.records.journal.reading import JournalEntry, Record, recorded_frame, violations
 from assay.records.journal.record import ID_LENGTH, status_of
 from assay.records.recording.rows import Effect
 from assay.rules import RULES
@@ -216,7 +215,7 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> ReplayOpening:
 
 
 def _again(entry: JournalEntry, record: Record, talk: _ReplayedTalk) -> Replayed:
-    frame = _frame(record["metadata"])
+    frame = recorded_frame(record["metadata"])
     if frame is None:
         _pass_over(record["metadata"], talk)
         return Replayed(entry, "no payload")
@@ -256,16 +255,6 @@ def _answers_unheard(metadata: dict[str, Any], talk: _ReplayedTalk) -> bool:
         return False
     talk.unheard.discard((asked[0], asked[1]))
     return True
-
-
-def _frame(metadata: dict[str, Any]) -> bytes | None:
-    text, encoded = metadata.get("frame"), metadata.get("frameBase64")
-    if isinstance(text, str):
-        return text.encode()
-    try:
-        return b64decode(encoded, validate=True) if isinstance(encoded, str) else None
-    except ValueError:
-        return None
 
 
 def _heard(record: Record, frame: bytes, judge: ReplayJudge) -> Verdict | None:
