@@ -30,6 +30,7 @@ from assay.edges.http.origin_check import Safety
 from assay.edges.http.replies import AwaitedReply, HttpReply, Pairs, Receive, Send, not_allowed, refuse
 from assay.edges.http.request_headers import headers_of
 from assay.edges.recorder import Recorder, Records
+from assay.guard import backoff
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
@@ -119,9 +120,12 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--stderr-in-errors", action="store_true")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--pass", action="append", default=[], dest="passes", help="a rule that only reports")
+    parser.add_argument("--first-pause", type=float, help="seconds before a child is started again, at first")
     parser.add_argument("--without-pidfd", action="store_true", help="as on macOS, where a process is no descriptor")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args(arguments)
+    if args.first_pause is not None:
+        backoff.FIRST = args.first_pause
     if args.without_pidfd:
         del os.pidfd_open
     http = Http(**{name: type(getattr(Http(), name))(value) for name, _, value in (x.partition("=") for x in args.set)})

@@ -350,7 +350,8 @@ def test_the_end_of_a_child_is_noticed_where_processes_are_no_descriptors(
 
 
 def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Path) -> None:
-    with hosting(tmp_path, on={"initialize": [["log", "no key\n"], ["exit", 1]]}) as service:
+    on = {"initialize": [["log", "no key\n"], ["exit", 1]]}
+    with hosting(tmp_path, "--first-pause", "600", on=on) as service:
         first = service.post(initialize(NEWEST))
         assert b"no key" not in first.body
         assert first.header("mcp-session-id") is None
@@ -363,7 +364,7 @@ def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Pat
 
 def test_where_that_is_allowed_a_session_reads_the_stderr_of_its_own_child_without_secrets(tmp_path: Path) -> None:
     on = {"initialize": [["log", "no key\nAPI_KEY=s3cret\n"], ["exit", 1]]}
-    with hosting(tmp_path, "--stderr-in-errors", on=on) as service:
+    with hosting(tmp_path, "--stderr-in-errors", "--first-pause", "600", on=on) as service:
         error = service.post(initialize(NEWEST)).error()
         first = error["data"]
         assert first["stderr"][0] == "no key"
@@ -376,7 +377,7 @@ def test_where_that_is_allowed_a_session_reads_the_stderr_of_its_own_child_witho
 def test_one_principal_cannot_keep_another_from_starting_a_child(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     command = ["/bin/sh", "-c", f'test -e "{flag}" && exec "$@"; touch "{flag}"; exit 1', "sh", *liar()]
-    with hosting(tmp_path, command=command) as service:
+    with hosting(tmp_path, "--first-pause", "600", command=command) as service:
         assert service.post(initialize(NEWEST), x_principal="bob").error()["code"] == -31011
         assert service.post(initialize(NEWEST), x_principal="bob").error()["code"] == -31011, "too early"
         assert service.post(initialize(NEWEST), x_principal="alice").header("mcp-session-id")

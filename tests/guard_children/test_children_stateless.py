@@ -190,7 +190,7 @@ def test_nobody_reads_the_stderr_of_a_child_that_others_use(tmp_path: Path, opti
     """Neither those who wait when it ends, nor those who come in the pause before the next start."""
     on = {"tools/call:mute": [], "tools/call:end": [["log", "API_KEY=s3cret\n"], ["exit", 1]]}
     received = tmp_path / "received"
-    with hosting(tmp_path, *options, on=on, received=str(received)) as service:
+    with hosting(tmp_path, *options, "--first-pause", "600", on=on, received=str(received)) as service:
         waits = asked(service, call(1, "mute", {}, LATEST), x_principal="alice")
         until(lambda: received.exists() and len(lines(received)) == 1)
         first = asked(service, call(1, "end", {}, LATEST), x_principal="bob").answer()
