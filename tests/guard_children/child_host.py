@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("command", nargs="+")
     args = parser.parse_args(arguments)
     if args.first_pause is not None:
-        backoff.FIRST = args.first_pause
+        vars(backoff)["FIRST"] = args.first_pause
     if args.without_pidfd:
         del os.pidfd_open
     http = Http(**{name: type(getattr(Http(), name))(value) for name, _, value in (x.partition("=") for x in args.set)})

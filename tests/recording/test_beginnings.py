@@ -13,7 +13,7 @@ from assay.core.conversation import Conversation
 from assay.core.conversation_mold import ConversationMold, MoldError
 from assay.core.policy import Policy
 from assay.records.recording import beginnings
-from assay.records.recording.judging import Judging
+from assay.records.recording.block_judging import BlockJudging
 from assay.records.recording.rows import Effect
 from assay.records.transcript import read
 from kit.alike import handshake, recorded
@@ -194,7 +194,7 @@ def test_the_state_after_a_handshake_is_copied(monkeypatch: pytest.MonkeyPatch) 
             rows.append({"dir": "c2s" if party is Party.CLIENT else "s2c", **head, "msg": frame.decode()})
         rows.append({"event": "release", **head})
     file = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
-    judging = Judging(lambda opening: Conversation(mode=opening.mode, policy=opening.effect), every=False)
+    judging = BlockJudging(lambda opening: Conversation(mode=opening.mode, policy=opening.effect), every=False)
     assert len(list(judging.follow_blocks(blocks_of(file, 2000)))) == 10
     assert judging.good == 60
     # The first one sets the limits, the next one is remembered, and the state is kept when it is needed for the second
@@ -215,7 +215,7 @@ def test_conversations_do_not_keep_more_messages_than_are_remembered(
         rows.append({"event": "open", "conversation": number, "mode": "audit"})
         rows.append({"dir": "c2s", "conversation": number, "msg": message})
     file = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
-    judging = Judging(lambda opening: Conversation(mode=opening.mode, policy=opening.effect), every=False)
+    judging = BlockJudging(lambda opening: Conversation(mode=opening.mode, policy=opening.effect), every=False)
     assert len(list(judging.follow_blocks(blocks_of(file, 5000)))) == 200
     assert judging.good == 200
     held = {talk.beginning for talk in judging._talks.values() if talk.beginning is not None}

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.conversation import Conversation
-from assay.records.line_blocks import LineBlock, single_blocks, split_blocks
+from assay.records.line_blocks import LineBlock, split_blocks
+from assay.records.recording.block_judging import BlockJudging
 from assay.records.recording.judged_talk import RecordingOpening
-from assay.records.recording.judging import Judging
 from assay.records.transcript import Judged, Meeting, TranscriptError, read
 from kit.archives import archive, said
 from kit.laws import law
@@ -26,12 +26,12 @@ def begun(opening: RecordingOpening) -> Conversation:
     )
 
 
-Follow = Callable[[Judging], Iterable[Judged | Meeting]]
+Follow = Callable[[BlockJudging], Iterable[Judged | Meeting]]
 
 
 def outcome(follow: Follow, *, every: bool) -> Any:
     """Return everything that judging gives: verdicts, counts, notes, and the error at its end."""
-    judging, found, error = Judging(begun, every=every), [], ""
+    judging, found, error = BlockJudging(begun, every=every), [], ""
     try:
         for each in follow(judging):
             if isinstance(each, Meeting):
@@ -60,10 +60,10 @@ def same(text: bytes) -> None:
         # The first block has no batch: there is no conversation yet, whose limits it could have.
         for size in (300, 1500, 6000, 1 << 40):
             assert outcome(partial(_follow_blocks, text=text, size=size), every=every) == strict, size
-        assert outcome(lambda judging: judging.follow_blocks(single_blocks(lines)), every=every) == strict
+        assert outcome(lambda judging: judging.follow_blocks([line] for line in lines), every=every) == strict
 
 
-def _follow_blocks(judging: Judging, *, text: bytes, size: int) -> Iterable[Judged | Meeting]:
+def _follow_blocks(judging: BlockJudging, *, text: bytes, size: int) -> Iterable[Judged | Meeting]:
     return judging.follow_blocks(blocks_of(text, size))
 
 
@@ -166,13 +166,10 @@ def test_lines_are_split_as_a_file_splits_them(parts: list[bytes], longest: int,
     """A line with its newline has at most *longest* bytes, or is replaced."""
     text = b"".join(parts)
     chunks = [text[at : at + step] for at in range(0, len(text), step)]
-    blocks = split_blocks(lambda _: chunks.pop(0) if chunks else b"", longest, lambda size: b"(%d)" % size)
-    found = [
-        (line, is_ended or index < len(lines) - 1) for lines, is_ended in blocks for index, line in enumerate(lines)
-    ]
+    blocks = split_blocks(lambda _: chunks.pop(0) if chunks else b"", longest, lambda size: b"(%d)\n" % size)
     wanted = []
     for line in _split(text):
         whole = line.endswith(b"\n")
         long = len(line) > longest or (len(line) == longest and not whole)
-        wanted.append((b"(%d)" % len(line), True) if long else (line.removesuffix(b"\n"), whole))
-    assert found == wanted
+        wanted.append(b"(%d)\n" % len(line) if long else line)
+    assert [line for block in blocks for line in block] == wanted

@@ -40,8 +40,22 @@ def alone(line: bytes) -> Any:
     return NOTHING if isinstance(value, Violation) else (message, value)
 
 
+def ended(lines: list[bytes]) -> list[bytes]:
+    """The lines with their newlines."""
+    return [line + b"\n" for line in lines]
+
+
 def check(lines: list[bytes]) -> bool:
-    """Check that a batch vouches for nothing else than its rows have; return whether there was a batch."""
+    """
+    Check that a batch vouches for nothing else than its rows have; return whether there was a batch.
+
+    The last row of a file may have no newline.
+    """
+    _check([*ended(lines[:-1]), lines[-1]])
+    return _check(ended(lines))
+
+
+def _check(lines: list[bytes]) -> bool:
     batch = BatchReader(DEPTH).read(lines)
     if batch is None:
         return False
@@ -50,7 +64,7 @@ def check(lines: list[bytes]) -> bool:
         assert head == line.partition(MESSAGE)[0]
         if type(value) is dict:
             # The text of a value shows the difference between 1, 1.0 and true, and between 0 and -0.
-            assert repr(alone(line)) == repr((message, value))
+            assert repr(alone(line.removesuffix(b"\n"))) == repr((message, value))
     return True
 
 
@@ -109,7 +123,7 @@ ALONE = [
 def test_good_messages_are_read_together(messages: list[str]) -> None:
     lines = list(map(row, messages))
     assert check(lines)
-    batch = BatchReader(DEPTH).read(lines)
+    batch = BatchReader(DEPTH).read(ended(lines))
     assert batch is not None
     assert batch.messages == messages
     assert [repr(each) for each in batch.values] == [repr(orjson.loads(each)) for each in messages]
@@ -157,10 +171,10 @@ def test_rows_with_something_else(tail: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b"", b" ", b"{}", b'{"event":"close"}', b"}", b'"}', b'x"}'])
 def test_rows_without_a_message_are_in_a_batch_that_says_nothing_of_them(line: bytes) -> None:
-    batch = BatchReader(DEPTH).read([row(GOOD), line, row(GOOD)])
+    batch = BatchReader(DEPTH).read(ended([row(GOOD), line, row(GOOD)]))
     assert batch is not None
     assert [type(value) is dict for value in batch.values] == [True, False, True]
-    assert batch.heads[1] == line
+    assert batch.heads[1] == line + b"\n"
 
 
 def test_a_row_of_two_rows_does_not_make_up_for_one_that_is_half_there() -> None:
@@ -248,5 +262,5 @@ def test_limits() -> None:
     deepest = BatchReader.of(Limits(depth=253))
     assert deepest is not None
     within, beyond = (row('{"a":' * depth + "1" + "}" * depth) for depth in (253, 254))
-    assert deepest.read([within]) is not None
-    assert deepest.read([beyond]) is None
+    assert deepest.read(ended([within])) is not None
+    assert deepest.read(ended([beyond])) is None

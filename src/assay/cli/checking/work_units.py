@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from assay.cli.checking.check_terms import CheckTerms
     from assay.records.line_blocks import LineBlock
+    from assay.records.recording.block_judging import BlockJudging
 
 _NOTHING_KNOWN: Final = KnownFindings()
 
@@ -82,7 +83,7 @@ class FilePart(NamedTuple):
     def results(self, terms: CheckTerms, tick: Tick) -> Iterator[StreamItem]:
         """Judge the conversations."""
         from assay.records.line_blocks import open_binary
-        from assay.records.recording.judging import MisreadRowError
+        from assay.records.recording.block_judging import MisreadRowError
 
         reader = _Reader(terms, self.shown)
         judging = _judging(terms, self.part)
@@ -127,13 +128,14 @@ class SharedRows(NamedTuple):
         yield reader.ended(_end_of(judging))
 
 
-def _judging(terms: CheckTerms, part: RecordingPart | None) -> Judging:
+def _judging(terms: CheckTerms, part: RecordingPart | None) -> BlockJudging:
     from functools import partial
 
     from assay.cli.checking.evidence import conversation_of_recording
+    from assay.records.recording.block_judging import BlockJudging
 
     begin = partial(conversation_of_recording, terms)
-    return Judging(begin, terms.policy, every=terms.every, part=part)
+    return BlockJudging(begin, terms.policy, every=terms.every, part=part)
 
 
 def _end_of(judging: Judging) -> UnitEnd:

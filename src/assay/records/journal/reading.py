@@ -86,7 +86,7 @@ class Pages:
         """Yield every line that is still to be read, in large blocks."""
         while True:
             # What is there is read at once: standard input may be written slowly.
-            yield from split_blocks(self._read, self._longest, self._replacement)
+            yield from split_blocks(self._read, self._longest, self._instead)
             if not self._turn():
                 return
 
@@ -111,9 +111,6 @@ class Pages:
         if now > self._ticked:
             self.tick(now - self._ticked)
             self._ticked = now
-
-    def _replacement(self, size: int) -> bytes:
-        return self._instead(size).removesuffix(b"\n")
 
     def _lines(self) -> Iterator[bytes]:
         """Yield every line of one file."""

@@ -8,33 +8,24 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import Any, Final, Literal, NamedTuple
-
-import orjson
 
 from assay.base.verdict import Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import NO_FACTS, Conversation, Facts
+from assay.core.conversation import Conversation
 from assay.core.lifecycle import preferred
 from assay.core.policy import Policy
 from assay.ladder import syntax
-from assay.records.line_blocks import LineBlock
-from assay.records.recording.beginnings import Beginnings
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
-from assay.records.recording.plain_rows import CLOSING, GUARDED_HEAD, MESSAGE, claimed, conversation_of, head_members
+from assay.records.recording.plain_rows import conversation_of
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.reasons import Reasons
-from assay.records.recording.row_batches import BatchReader, RowBatch
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
 from assay.records.transcript import (
-    PARTIES,
     Judged,
     Meeting,
-    TranscriptError,
     TranscriptRow,
     frame_of,
-    members_of,
     party_of,
     read,
 )
@@ -48,9 +39,6 @@ _MOST_NOTES: Final = 100
 
 _LONGEST_REASON: Final = 200
 """Maximal characters of the reason why a recording stops. Those of a guard have less than a hundred."""
-
-_MOST_HEADS: Final = 100_000
-"""Maximal heads of rows to remember, some 200 bytes each. A conversation over STDIO has two."""
 
 END: Final = sys.maxsize
 """The place after the last line."""
@@ -85,23 +73,6 @@ class RecordingPart(NamedTuple):
     """The line of the ``recording`` event before them; 0 without one."""
 
 
-class MisreadRowError(Exception):
-    """A row may be something else than its head claims, so the recording cannot be judged in parts."""
-
-
-_Plain = tuple[
-    JudgedTalk,
-    Callable[[dict[str, Any]], object] | None,
-    Callable[[Party, bytes, Facts], bool] | None,
-    Party,
-    Facts,
-]
-"""
-What is known of a row by its head. The functions hear a good call or result, the first one a message that is read and
-the second one its frame; None if a verdict on every message is needed, the first one also for other limits.
-"""
-
-
 class Judging:
     """The verdicts on one recording, and notes about it."""
 
@@ -118,23 +89,17 @@ class Judging:
         *begin* creates the conversations; *policy* applies to them, None for the recorded actions.
 
         *blind* are the rules that the recording cannot prove; their findings are dropped. Without *every*, messages
-        without findings are only counted. With *part*, all other rows are skipped.
+        without findings are only counted. Rows that are not of *part* must not be given.
         """
         self._policy = policy
         self._blind = frozenset(blind)
         self._begin = begin
         self._every = every
-        self._part = part
         self._talks: dict[int, JudgedTalk] = {}
         self._idle: list[tuple[int, int]] = []
         """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
         self._tools: OrderedDict[int, Tools | JudgedTalk] = OrderedDict()
         """The tools of each conversation, or the conversation as long as they are not needed."""
-        self._beginnings = Beginnings(self._go_on)
-        self._heads: dict[bytes, _Plain | tuple[()]] = {}
-        """What is known of rows by their head; empty for a row of another part."""
-        self._reader: BatchReader | None = None
-        """Reads rows in batches, with the limits of the first conversation; None if each verdict is needed."""
         self._dropped: set[int] = set()
         self._ended: set[int] = set()
         """Conversations that the guard has released. Nothing of them is kept: a large recording has many."""
@@ -175,195 +140,6 @@ class Judging:
         for row in rows:
             yield from self._row(row)
         yield from self._finish(END)
-
-    def follow_blocks(self, blocks: Iterable[LineBlock], before: int = 0) -> Iterator[Judged | Meeting]:
-        """
-        Yield the same for the lines of a recording in our own format; *before* lines come before the first block.
-
-        Raises `TranscriptError`, and `MisreadRowError` for a part of a recording.
-        """
-        line = before
-        for block in blocks:
-            batch = None if self._reader is None else self._reader.read(block.lines)
-            yield from self._singly(block, line) if batch is None else self._together(block, batch, line)
-            line += len(block.lines)
-        yield from self._finish(END if self._part is None else self._part.end)
-
-    def _together(self, block: LineBlock, batch: RowBatch, before: int) -> Iterator[Judged | Meeting]:
-        """
-        Judge the rows of *block*, which were read as *batch*, in order; *before* lines come before them.
-
-        This is the inner loop of every large recording: a good call or result, in a row with nothing else, is only
-        counted.
-        """
-        known, good = self._heads.get, 0
-        try:
-            for line, head, value in zip(count(before + 1), batch.heads, batch.values, strict=False):
-                plain = known(head)
-                # The value of an object is that of a row with nothing but its message.
-                is_proved = type(value) is dict
-                if plain is None and is_proved:
-                    plain = self._plain_head(head)
-                if plain:
-                    talk, quick, skims, party, facts = plain
-                    if is_proved and (quick is not None or skims is None):
-                        talk.touched = line
-                        if quick is not None and quick(value) is not None:
-                            good += 1
-                            continue
-                        frame = batch.messages[line - before - 1].encode()
-                        yield from self._plain_message(talk, party, frame, facts, line)
-                        if quick is None:
-                            self._heads[head] = self._plain(talk, party, facts)
-                        continue
-                elif plain is not None:
-                    continue
-                index = line - before - 1
-                is_ended = block.is_ended or index + 1 < len(block.lines)
-                if plain is None:
-                    text = block.lines[index]
-                    yield from self._line(line, head, text + b"\n" if is_ended else text)
-                else:
-                    yield from self._singly(LineBlock(block.lines[index : index + 1], is_ended), line - 1)
-        finally:
-            self.good += good
-
-    def _singly(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
-        """Read and judge the rows of *block* one by one; *line* lines come before them."""
-        heads, loads, good = self._heads, orjson.loads, 0
-        lines, is_ended = block
-        end = line + len(lines)
-        try:
-            for text in lines:
-                line += 1
-                head, _, tail = text.partition(MESSAGE)
-                plain = heads.get(head)
-                if plain is None:
-                    plain = self._plain_head(head)
-                if plain:
-                    if text[-1] == CLOSING:
-                        try:
-                            message = loads(tail[:-1])
-                        except orjson.JSONDecodeError:
-                            message = None
-                        if type(message) is str:
-                            talk, _, skims, party, facts = plain
-                            talk.touched = line
-                            frame = message.encode()
-                            if skims is not None and skims(party, frame, facts):
-                                good += 1
-                            else:
-                                yield from self._plain_message(talk, party, frame, facts, line)
-                                if skims is None and not self._every:
-                                    heads[head] = self._plain(talk, party, facts)
-                            continue
-                elif plain is not None:
-                    continue
-                yield from self._line(line, head, text if line == end and not is_ended else text + b"\n")
-        finally:
-            self.good += good
-
-    def _plain_message(
-        self, talk: JudgedTalk, party: Party, frame: bytes, facts: Facts, line: int
-    ) -> Iterator[Judged | Meeting]:
-        """Judge the message of a row that has nothing else."""
-        before = talk.beginning
-        if before is None or facts is not NO_FACTS:
-            yield from self._conclude(talk, TranscriptRow(line, {}), talk.conversation.hear(party, frame, facts))
-            return
-        known = before.next.get((party, frame)) if talk.is_waiting else None
-        if known is None:
-            conversation = talk.hearing()
-            heard = conversation.hear(party, frame)
-            talk.beginning = self._beginnings.heard(before, heard, conversation.revision)
-            yield from self._conclude(talk, TranscriptRow(line, {}), heard)
-            return
-        talk.beginning = known
-        self._prefer(known.revision, line)
-        if not talk.is_met:
-            yield self._meet(talk, (line, 0))
-        self.good += 1
-
-    def _plain_head(self, head: bytes) -> _Plain | tuple[()] | None:
-        """Return what is known of rows with this head, and remember it, if it is spelt as the guard spells it."""
-        spelt = GUARDED_HEAD.fullmatch(head)
-        if spelt is None:
-            return None
-        number = int(spelt["conversation"])
-        if self._part is not None and number not in self._part.numbers:
-            self._remember(head, ())
-            return ()
-        talk = self._talks.get(number)
-        if talk is None or not talk.is_plain:
-            return None
-        talk.heads.append(head)
-        plain = self._plain(talk, PARTIES[spelt["side"].decode()], NO_FACTS)
-        self._remember(head, plain)
-        return plain
-
-    def _line(self, number: int, head: bytes, text: bytes) -> Iterator[Judged | Meeting]:
-        """Judge a line that is not known by its head, and remember the head if it says all but the message."""
-        if not text.strip():
-            return
-        part = self._part
-        try:
-            members = members_of(number, text)
-        except TranscriptError:
-            if part is None or claimed(text) in {None, *part.numbers}:
-                raise
-            return
-        if part is not None and not self._is_ours(part, text, members):
-            if type(members.get("msg")) is str and self._is_plain_head(head, members):
-                self._remember(head, ())
-            return
-        row = TranscriptRow(number, members)
-        yield from self._row(row)
-        talk = self._talks.get(conversation_of(members))
-        if talk is None:
-            return
-        if "event" not in members and type(members.get("msg")) is str and self._is_plain_head(head, members):
-            if talk.is_plain and talk.is_met:
-                talk.heads.append(head)
-                self._remember(head, self._plain(talk, party_of(row), read_facts(members)))
-        else:
-            self._forget(talk)
-
-    def _is_ours(self, part: RecordingPart, text: bytes, members: dict[str, Any]) -> bool:
-        """Return whether a row belongs to *part*. Raises `MisreadRowError`."""
-        if "event" in members and MESSAGE in text and claimed(text) in part.numbers:
-            # No guard writes such a row. Behind the message, its event and the tools that it shares were not seen.
-            raise MisreadRowError
-        if not members or members.get("event") in EVENTS_OF_ALL:
-            return False
-        if conversation_of(members) in part.numbers:
-            return True
-        if claimed(text) in part.numbers:
-            raise MisreadRowError
-        return False
-
-    def _is_plain_head(self, head: bytes, members: dict[str, Any]) -> bool:
-        """Return whether *head* has all *members* of a row but the message, so that it says the same in every row."""
-        known = head_members(head)
-        return known is not None and len(known) + 1 == len(members) and known.items() <= members.items()
-
-    def _plain(self, talk: JudgedTalk, party: Party, facts: Facts) -> _Plain:
-        """Return what is known of the plain rows of one party of *talk*."""
-        if self._every or not talk.is_met or talk.is_waiting or talk.beginning is not None:
-            return talk, None, None, party, facts
-        conversation = talk.conversation
-        fits = self._reader is not None and self._reader.fits(conversation.limits)
-        return talk, conversation.skimming(party, facts) if fits else None, conversation.skims, party, facts
-
-    def _remember(self, head: bytes, plain: _Plain | tuple[()]) -> None:
-        if len(self._heads) >= _MOST_HEADS:
-            self._heads.clear()
-        self._heads[head] = plain
-
-    def _forget(self, talk: JudgedTalk) -> None:
-        """Look at every part of the next row of *talk* again."""
-        for head in talk.heads:
-            self._heads.pop(head, None)
-        talk.heads.clear()
 
     def _row(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
         if not row.members:
@@ -495,7 +271,7 @@ class Judging:
             self._talks.clear()
             self._idle.clear()
             self._tools.clear()
-            self._heads.clear()
+            self._forget_all()
             self._dropped.clear()
             self._ended.clear()
             self._state = "open"
@@ -592,21 +368,18 @@ class Judging:
         elif self._idle:
             heappush(self._idle, (line, number))
         self._ended.discard(number)
-        beginning = None
-        if self._reader is not None and opening.tools is None:
-            beginning = self._beginnings.root((opening._replace(effect=None), opening.effect is None))
-        talk = self._talks[number] = JudgedTalk(number, self._begin, opening, line, beginning)
-        if self._reader is None and not self._every:
-            self._reader = BatchReader.of(talk.conversation.limits)
+        talk = self._talks[number] = self._begun(number, opening, line)
         self._keep(number, talk if talk.is_waiting else talk.conversation.tools)
         return talk
 
-    def _go_on(self) -> None:
-        """Let every conversation go on by itself: thousands of them must not keep the messages that they began with."""
-        for each in (*self._talks.values(), *self._tools.values()):
-            if isinstance(each, JudgedTalk) and each.beginning is not None:
-                # That is all it takes.
-                _ = each.conversation
+    def _begun(self, number: int, opening: RecordingOpening, line: int) -> JudgedTalk:
+        return JudgedTalk(number, self._begin, opening, line)
+
+    def _forget(self, talk: JudgedTalk) -> None:
+        """Look at every part of the next row of *talk* again."""
+
+    def _forget_all(self) -> None:
+        """Do so for every conversation."""
 
     def _let_go(self, talk: JudgedTalk) -> None:
         """Keep nothing of a conversation but its tools."""

@@ -18,8 +18,8 @@ from assay.records.transcript import ROW_DEPTH
 MESSAGE: Final = b'"msg":'
 """What separates the head of a row from its message. It cannot be inside a string, where quotes have a backslash."""
 
-CLOSING: Final = ord("}")
-"""The last byte of a row."""
+CLOSING: Final = b'"}\n'
+"""The end of a row that has a message as its last member."""
 
 GUARDED_HEAD: Final = re.compile(rb'\{"dir":"(?P<side>c2s|s2c)","conversation":(?P<conversation>0|[1-9][0-9]{0,14}),')
 """The head of a row that a guard wrote; members and spelling are known without parsing it."""

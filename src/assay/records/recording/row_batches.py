@@ -23,7 +23,7 @@ import orjson
 from assay.base.limits import Limits
 from assay.engine.budget import LARGE
 from assay.ladder import syntax
-from assay.records.recording.plain_rows import MESSAGE
+from assay.records.recording.plain_rows import CLOSING, MESSAGE
 
 LONGEST: Final = LARGE // 2
 """Maximal bytes of a row in a batch. A longer one is worth a call of its own, and a batch stays small."""
@@ -73,11 +73,11 @@ class BatchReader:
         return self._depth == limits.depth and min(limits.frame_bytes, limits.values) >= LONGEST
 
     def read(self, lines: Sequence[bytes]) -> RowBatch | None:
-        """Return the rows in *lines*, which have no newlines; None if they have to be read one by one."""
+        """Return the rows in *lines*, with their newlines; None if they have to be read one by one."""
         if max(map(len, lines)) > LONGEST:
             return None
         parts = [line.partition(MESSAGE) for line in lines]
-        strings = [tail[:-1] if tail.endswith(b'"}') else _OTHER for _, _, tail in parts]
+        strings = [tail[:-2] if tail.endswith(CLOSING) else _OTHER for _, _, tail in parts]
         try:
             messages = _loads(b"[" + b"\n,".join(strings) + b"]")
         except orjson.JSONDecodeError:
