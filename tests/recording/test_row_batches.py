@@ -12,7 +12,7 @@ from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Violation
 from assay.ladder import syntax
 from assay.records.recording.plain_rows import MESSAGE
-from assay.records.recording.row_batches import LONGEST, BatchReader
+from assay.records.recording.row_batches import LONGEST, BatchReader, frame_in
 from kit.laws import law
 
 DEPTH = 8
@@ -59,12 +59,12 @@ def _check(lines: list[bytes]) -> bool:
     batch = BatchReader(DEPTH).read(lines)
     if batch is None:
         return False
-    assert len(batch.heads) == len(batch.messages) == len(batch.values) == len(lines)
-    for line, head, message, value in zip(lines, batch.heads, batch.messages, batch.values, strict=True):
-        assert head == line.partition(MESSAGE)[0]
+    assert len(batch.rows) == len(batch.values) == len(lines)
+    for line, (head, _, rest), value in zip(lines, batch.rows, batch.values, strict=True):
         if type(value) is dict:
             # The text of a value shows the difference between 1, 1.0 and true, and between 0 and -0.
-            assert repr(alone(line.removesuffix(b"\n"))) == repr((message, value))
+            assert head == line.partition(MESSAGE)[0]
+            assert repr(alone(line.removesuffix(b"\n"))) == repr((frame_in(rest).decode(), value))
     return True
 
 
@@ -125,7 +125,7 @@ def test_good_messages_are_read_together(messages: list[str]) -> None:
     assert check(lines)
     batch = BatchReader(DEPTH).read(ended(lines))
     assert batch is not None
-    assert batch.messages == messages
+    assert [frame_in(rest).decode() for _, _, rest in batch.rows] == messages
     assert [repr(each) for each in batch.values] == [repr(orjson.loads(each)) for each in messages]
 
 
@@ -174,14 +174,14 @@ def test_rows_without_a_message_are_in_a_batch_that_says_nothing_of_them(line: b
     batch = BatchReader(DEPTH).read(ended([row(GOOD), line, row(GOOD)]))
     assert batch is not None
     assert [type(value) is dict for value in batch.values] == [True, False, True]
-    assert batch.heads[1] == line + b"\n"
+    assert batch.rows[1][0] == line + b"\n"
 
 
 def test_a_row_of_two_rows_does_not_make_up_for_one_that_is_half_there() -> None:
-    """The strings of the rows are one array as well."""
+    """What is between the quotes of all rows is one string."""
     halves = [HEAD + MESSAGE + b'"{}', HEAD + MESSAGE + b'{}"}', HEAD + MESSAGE + b'"{}","{}"}']
     assert not check(halves)
-    assert not check([HEAD + MESSAGE + b'["{}"}', HEAD + MESSAGE + b'"{}"]}', row(GOOD)])
+    assert not check([HEAD + MESSAGE + b'"{}\\"}', HEAD + MESSAGE + b'"{}"}', row(GOOD)])
 
 
 PARTS = st.sampled_from(

@@ -18,7 +18,7 @@ from assay.records.recording.beginnings import Beginnings
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
 from assay.records.recording.judging import END, EVENTS_OF_ALL, Judging, RecordingPart
 from assay.records.recording.plain_rows import CLOSING, GUARDED_HEAD, MESSAGE, claimed, conversation_of, head_members
-from assay.records.recording.row_batches import BatchReader, RowBatch
+from assay.records.recording.row_batches import BatchReader, RowBatch, frame_in
 from assay.records.recording.rows import read_facts
 from assay.records.transcript import PARTIES, Judged, Meeting, TranscriptError, TranscriptRow, members_of, party_of
 
@@ -84,7 +84,7 @@ class BlockJudging(Judging):
         """
         known, good = self._heads.get, 0
         try:
-            for line, head, value in zip(count(before + 1), batch.heads, batch.values, strict=False):
+            for line, (head, _, rest), value in zip(count(before + 1), batch.rows, batch.values, strict=False):
                 plain = known(head)
                 # The value of an object is that of a row with nothing but its message.
                 is_proved = type(value) is dict
@@ -97,8 +97,7 @@ class BlockJudging(Judging):
                         if quick is not None and quick(value) is not None:
                             good += 1
                             continue
-                        frame = batch.messages[line - before - 1].encode()
-                        yield from self._plain_message(talk, party, frame, facts, line)
+                        yield from self._plain_message(talk, party, frame_in(rest), facts, line)
                         if quick is None:
                             self._heads[head] = self._plain(talk, party, facts)
                         continue

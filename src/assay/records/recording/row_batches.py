@@ -1,21 +1,22 @@
-r"""
-Read many rows of a recording in a few calls of the parser: the strings of their messages, then the messages. No I/O.
+"""
+Read many rows of a recording in a few calls of the parser: the text of their messages, then the messages. No I/O.
 
 A batch is either proved to be what its rows are one by one, or not used at all; then each row is read alone. Three
 things have to be proved, because rows may be hostile:
 
-* Each row is a head, ``"msg":``, one JSON string, and ``}``. The strings are parsed as one array with a newline before
-  each comma. No string spans a newline, so if as many strings come out as rows went in, and nothing else, each row has
-  exactly one: brackets would make another value, and a row without a string a syntax error.
-* Each message is one value. The messages are parsed as one array too, with a mark between two of them that none of them
-  contains. If every second element is a mark, and there are as many as were put in, what is between two marks is one
-  value, and it is the message.
+* Each row is a head, ``"msg":``, one JSON string, and ``}``. What is between the quotes of all rows is put between two
+  quotes, with a mark between the messages, and parsed as one string. A quote that is not escaped would end that string,
+  and a backslash at the end of a row would escape a comma, so each row has exactly one string.
+* Each message is one value. The text that comes out is parsed as one array, in which the marks are strings. A mark is
+  random, so no message contains it. If every second element is a mark, and there are as many as were put in, what is
+  between two marks is one value, and it is the message.
 * No key is repeated, and nothing is nested too deeply, as `assay.ladder.syntax` proves it for one message: the values,
   written again, are the same text, or have as many keys. The array is put into others until the writer refuses values
   that are too deep.
 """
 
 from collections.abc import Sequence
+from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -28,16 +29,14 @@ from assay.records.recording.plain_rows import CLOSING, MESSAGE
 LONGEST: Final = LARGE // 2
 """Maximal bytes of a row in a batch. A longer one is worth a call of its own, and a batch stays small."""
 
-_MARK: Final = "\x7f"
-"""The mark between messages. It is rare in text, and may be in a string as it is."""
+_OPENING: Final = MESSAGE + b'"'
+"""What is before the text of a message."""
 
-_BETWEEN: Final = f',"{_MARK}",'
+_OTHER: Final = b"0"
+"""What stands for the text of a row that is not plain. It is read as the message 0, which no batch vouches for."""
 
-_ESCAPED: Final = "\\u007"
-"""How an escaped mark begins."""
-
-_OTHER: Final = b'"0"'
-"""What stands for the string of a row that is not plain. It is read as the message 0, which no batch vouches for."""
+_MARK_BYTES: Final = 8
+"""Random bytes of a mark: a file that contains it by chance, or by a guess, is not to be expected."""
 
 _loads: Final = orjson.loads
 
@@ -45,23 +44,29 @@ _loads: Final = orjson.loads
 class RowBatch(NamedTuple):
     """Rows that were read together."""
 
-    heads: list[bytes]
-    """The text of each row before its message; all of the row if it has none."""
-    messages: list[str]
-    """The text of each message."""
+    rows: list[tuple[bytes, bytes, bytes]]
+    """Each row: its head, which is all of a row without a message, what separates them, and the rest."""
     values: list[Any]
     """The value in each message. One that is not an object says nothing: its row may be of another kind."""
+
+
+def frame_in(rest: bytes) -> bytes:
+    """Return the message in the *rest* of a row for which a batch vouches."""
+    text: str = _loads(b'"' + rest[:-2])
+    return text.encode()
 
 
 class BatchReader:
     """Reads the messages of many rows at a time, nested at most some levels deep."""
 
-    __slots__ = ("_after", "_before", "_depth", "_wraps")
+    __slots__ = ("_after", "_before", "_between", "_depth", "_mark", "_wraps")
 
     def __init__(self, depth: int) -> None:
         """*depth* is the maximal levels of a message, less than `syntax.DEEPEST_DUMP`."""
         self._depth, self._wraps = depth, syntax.DEEPEST_DUMP - 1 - depth
-        self._before, self._after = "[" * (self._wraps + 1), "]" * (self._wraps + 1)
+        self._mark = token_hex(_MARK_BYTES)
+        self._before, self._after = b'"' + b"[" * (self._wraps + 1), b"]" * (self._wraps + 1) + b'"'
+        self._between = f',\\"{self._mark}\\",'.encode()
 
     @classmethod
     def of(cls, limits: Limits) -> "BatchReader | None":
@@ -76,41 +81,24 @@ class BatchReader:
         """Return the rows in *lines*, with their newlines; None if they have to be read one by one."""
         if max(map(len, lines)) > LONGEST:
             return None
-        parts = [line.partition(MESSAGE) for line in lines]
-        strings = [tail[:-2] if tail.endswith(CLOSING) else _OTHER for _, _, tail in parts]
+        rows = [line.partition(_OPENING) for line in lines]
+        messages = [rest[:-3] if rest.endswith(CLOSING) else _OTHER for _, _, rest in rows]
         try:
-            messages = _loads(b"[" + b"\n,".join(strings) + b"]")
-        except orjson.JSONDecodeError:
-            return None
-        if len(messages) != len(lines):
-            return None
-        values = self._values(messages)
-        return None if values is None else RowBatch([head for head, _, _ in parts], messages, values)
-
-    def _values(self, messages: list[str]) -> list[Any] | None:
-        """Return the value in each of *messages*; None if one of them has to be looked at alone."""
-        try:
-            plain = "".join(messages)
-        except TypeError:
-            # Something else than a string.
-            return None
-        # A line break in a frame is judged before it is parsed.
-        if _MARK in plain or "\r" in plain:
-            return None
-        text = f"{self._before}{_BETWEEN.join(messages)}{self._after}".encode()
-        try:
-            values: list[Any] = _loads(text)
-            again = orjson.dumps(values)
+            text: str = _loads(self._before + self._between.join(messages) + self._after)
+            # A line break in a frame is judged before it is parsed.
+            values = None if "\r" in text else self._values(text.encode(), len(lines))
         except (orjson.JSONDecodeError, orjson.JSONEncodeError):
             return None
+        return None if values is None else RowBatch(rows, values)
+
+    def _values(self, text: bytes, count: int) -> list[Any] | None:
+        """Return the values of *count* messages in *text*; None if one of them has to be looked at alone."""
+        values: list[Any] = _loads(text)
+        again = orjson.dumps(values)
         for _ in range(self._wraps):
             if len(values) != 1:
                 return None
             values = values[0]
-        marks = len(messages) - 1
-        if len(values) != len(messages) + marks or values[1::2].count(_MARK) != marks:
+        if len(values) != 2 * count - 1 or values[1::2].count(self._mark) != count - 1:
             return None
-        # The writer never escapes the mark, so text that is the same has it nowhere else.
-        if again == text or (_ESCAPED not in plain and syntax.has_every_key(text, again)):
-            return values[::2]
-        return None
+        return values[::2] if again == text or syntax.has_every_key(text, again) else None
