@@ -1,8 +1,10 @@
 """The quick way through a recording gives what the strict way gives, row by row, whatever the rows are."""
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,12 @@ def same(text: bytes) -> None:
         assert outcome(lambda judging: judging.follow_blocks([line] for line in lines), every=every) == strict
 
 
+def timed(text: bytes) -> bytes:
+    """Return the rows of *text* with the time of each message, as a guard writes them."""
+    times = count(1_763_379_999_123_456, 789)
+    return re.sub(rb'"msg":', lambda _: b'"time":%d,"msg":' % next(times), text)
+
+
 def _follow_blocks(judging: BlockJudging, *, text: bytes, size: int) -> Iterable[Judged | Meeting]:
     return judging.follow_blocks(blocks_of(text, size))
 
@@ -77,7 +85,8 @@ def _split(text: bytes) -> Iterable[bytes]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_generated_recordings(tmp_path: Path, seed: int) -> None:
-    same(archive(tmp_path / "a.jsonl", seed).read_bytes())
+    text = archive(tmp_path / "a.jsonl", seed).read_bytes()
+    same(timed(text) if seed % 2 else text)
 
 
 def test_recorded_conversations(shared: Path) -> None:
@@ -126,6 +135,17 @@ ODD = [
     b'{"dir":"sideways","conversation":1,"msg":"{}"}',
     b'\xef\xbb\xbf{"dir":"c2s","conversation":1,"msg":"{}"}',
     b'{"dir":"c2s","conversation":1,"msg":"{}"}\r',
+    b'{"dir":"c2s","conversation":1,"time":176337999912345,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"time":0763379999123456,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"time":17633799991234567,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"time":1763379999.12345,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"time":"76337999912345","msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"time":1763379999123456,"time":1763379999123456,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"time":1763379999123456 ,"msg":"{}"}',
+    b'{"dir":"c2s","conversation":1,"msg":"{}","time":1763379999123456}',
+    b'{"time":1763379999123456,"dir":"c2s","conversation":1,"msg":"{}"}',
+    b'{"time":1763379999123456,"msg":"{}"}',
+    b'{"event":"end","conversation":1,"dir":"s2c","why":"","time":1763379999123456}',
     b"{}",
     b"",
     b" ",
@@ -138,7 +158,10 @@ ODD = [
 @pytest.mark.parametrize("ending", [b"\n", b""])
 def test_odd_rows(odd: bytes, ending: bytes) -> None:
     same(OPENED + odd + ending)
-    same(OPENED + odd + b"\n" + GOOD % 50 + b"\n" + odd + b"\n" + GOOD % 51 + ending)
+    text = OPENED + odd + b"\n" + GOOD % 50 + b"\n" + odd + b"\n" + GOOD % 51 + ending
+    same(text)
+    same(timed(text))
+    same(timed(OPENED) + odd + b"\n" + timed(GOOD % 50) + ending)
 
 
 PIECES = st.sampled_from(
@@ -154,10 +177,11 @@ def changed(line: bytes, change: tuple[int, int, bytes]) -> bytes:
 
 
 @law(300)
-@given(st.lists(PIECES, max_size=8), st.lists(CHANGES, max_size=2), st.booleans())
-def test_any_rows(pieces: list[bytes], changes: list[tuple[int, int, bytes]], is_ended: bool) -> None:
-    lines = [changed(line, changes[index]) if index < len(changes) else line for index, line in enumerate(pieces)]
-    same(OPENED + b"\n".join(lines) + (b"\n" if is_ended else b""))
+@given(st.lists(PIECES, max_size=8), st.lists(CHANGES, max_size=2), st.booleans(), st.booleans())
+def test_any_rows(pieces: list[bytes], changes: list[tuple[int, int, bytes]], is_ended: bool, is_timed: bool) -> None:
+    lines = [timed(line) if is_timed else line for line in pieces]
+    lines = [changed(line, changes[index]) if index < len(changes) else line for index, line in enumerate(lines)]
+    same((timed(OPENED) if is_timed else OPENED) + b"\n".join(lines) + (b"\n" if is_ended else b""))
 
 
 @law(200)

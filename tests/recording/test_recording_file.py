@@ -15,7 +15,9 @@ from assay.base.verdict import Party
 from assay.cli.main import main
 from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
+from assay.records import transcript
 from assay.records.journal.record import PAYLOAD_BYTES
+from assay.records.recording import recording_file
 from assay.records.recording.recording_file import Recording, RecordingError
 
 PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
@@ -67,6 +69,26 @@ def test_only_the_owner_can_read_a_recording_and_an_earlier_one_is_replaced(file
             (PONG % number).decode(),
         ]
     assert said == []
+
+
+def test_each_message_has_its_time_and_reports_show_response_times(
+    file: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = iter(range(5_000_000, 10_000_000_000, 250_000))
+    monkeypatch.setattr(recording_file, "monotonic_ns", lambda: next(ticks))
+    monkeypatch.setattr(recording_file, "time_ns", lambda: 1_763_379_999_123_456_789)
+    recording = begun(file, said)
+    # The clock is set in the meantime: times go on.
+    monkeypatch.setattr(recording_file, "time_ns", lambda: 0)
+    pinged(opened(recording), range(1, 3))
+    recording.close()
+    times = [row["time"] for row in rows(file) if "dir" in row]
+    assert times == [1_763_379_999_123_456 + 250 * step for step in range(1, 5)]
+    judged = transcript.judge(file.read_bytes().splitlines(keepends=True), Conversation())
+    assert [each.time for each in judged] == [time / 1e6 for time in times]
+    page = file.with_suffix(".html")
+    assert main(["report", "--revision", "2025-11-25", str(file), "-o", str(page)]) == 0
+    assert '"latency":{"count":2,"total":500,' in page.read_text()
 
 
 @pytest.mark.parametrize("content", [b"export PATH\n", b'{"dir":"c2s","msg":{}}\n', b'{"event":"else"}'])
@@ -131,7 +153,7 @@ def test_a_full_disk_is_reported_once_and_leaves_whole_rows(
 ) -> None:
     recording = begun(file, said)
     conversation = opened(recording)
-    pinged(conversation, range(1, 40))
+    pinged(conversation, range(1, 30))
     conversation.hear(Party.CLIENT, PING[:-1] % 99 + b',"params":{"_meta":{"a":"%b"}}}' % (b"x" * 8192))
     assert conversation.hear(Party.CLIENT, PING % 200).accepted
     recording.close()
@@ -140,7 +162,7 @@ def test_a_full_disk_is_reported_once_and_leaves_whole_rows(
     assert rows(file)[-1] == {"event": "stopped", "why": "File too large"}
     assert main(["check", str(file)]) == 2
     out, errors = capsys.readouterr()
-    assert "78 messages of MCP 2025-11-25: 78 good\n" in out
+    assert "58 messages of MCP 2025-11-25: 58 good\n" in out
     assert "File too large; later messages are missing" in errors
 
 
@@ -153,7 +175,7 @@ def test_without_room_for_the_last_row_the_missing_end_is_reported(
     conversation.hear(Party.CLIENT, PING % 1)
     # Less than the last row needs is left.
     left = (1 << 13) - file.stat().st_size - 10
-    empty = len(json.dumps({"dir": "c2s", "conversation": 1, "msg": ""}, separators=(",", ":"))) + 1
+    empty = len(json.dumps({"dir": "c2s", "conversation": 1, "time": 10**15, "msg": ""}, separators=(",", ":"))) + 1
     conversation.hear(Party.CLIENT, b"x" * (left - empty))
     conversation.hear(Party.SERVER, PONG % 1)
     assert said == [f"assay: recording stopped: {file}: File too large"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Violation
 from assay.ladder import syntax
-from assay.records.recording.plain_rows import MESSAGE
-from assay.records.recording.row_batches import LONGEST, BatchReader, frame_in
+from assay.records.recording.plain_rows import MESSAGE, untimed
+from assay.records.recording.row_batches import LONGEST, BatchReader
 from kit.laws import law
 
 DEPTH = 8
@@ -52,7 +52,14 @@ def check(lines: list[bytes]) -> bool:
     The last row of a file may have no newline.
     """
     _check([*ended(lines[:-1]), lines[-1]])
+    _check([*timed(lines[:1]), *ended(lines[1:])])
+    _check(timed(lines))
     return _check(ended(lines))
+
+
+def timed(lines: list[bytes]) -> list[bytes]:
+    """The lines with their newlines, and the times of their messages."""
+    return [line.replace(MESSAGE, b'"time":1763379999123456,' + MESSAGE, 1) for line in ended(lines)]
 
 
 def _check(lines: list[bytes]) -> bool:
@@ -62,9 +69,11 @@ def _check(lines: list[bytes]) -> bool:
     assert len(batch.rows) == len(batch.values) == len(lines)
     for line, (head, _, rest), value in zip(lines, batch.rows, batch.values, strict=True):
         if type(value) is dict:
+            plain, digits = untimed(line.partition(MESSAGE)[0])
+            frame, time = batch.message(rest)
+            assert (head, time) == (plain, int(digits) / 1e6 if digits else None)
             # The text of a value shows the difference between 1, 1.0 and true, and between 0 and -0.
-            assert head == line.partition(MESSAGE)[0]
-            assert repr(alone(line.removesuffix(b"\n"))) == repr((frame_in(rest).decode(), value))
+            assert repr(alone(line.removesuffix(b"\n"))) == repr((frame.decode(), value))
     return True
 
 
@@ -122,9 +131,10 @@ ALONE = [
 def test_good_messages_are_read_together(messages: list[str]) -> None:
     lines = list(map(row, messages))
     assert check(lines)
+    assert _check(timed(lines))
     batch = BatchReader(DEPTH).read(ended(lines))
     assert batch is not None
-    assert [frame_in(rest).decode() for _, _, rest in batch.rows] == messages
+    assert [batch.message(rest) for _, _, rest in batch.rows] == [(each.encode(), None) for each in messages]
     assert [repr(each) for each in batch.values] == [repr(orjson.loads(each)) for each in messages]
 
 

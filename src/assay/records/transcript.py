@@ -5,7 +5,8 @@ Read and judge recorded conversations: one JSON object a line, with the sender a
 
 `dir` is c2s or s2c (or `party`: client or server). `msg` is the line as it was seen, without its newline: not
 necessarily JSON. An object instead of a string stands for its compact JSON. Bytes that are not UTF-8 are recorded as
-`base64` in place of `msg`. A recording of `assay guard` has more, see `assay.records.recording.rows`.
+`base64` in place of `msg`. `time` is the time of the message, in microseconds since 1970. A recording of `assay guard`
+has more, see `assay.records.recording.rows`.
 """
 
 import re
@@ -21,6 +22,9 @@ PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "se
 
 ROW_DEPTH = 200
 """Maximal levels of a row. It contains a message one level down, whose own depth is judged later."""
+
+_TIMES = range(10**15, 10**16)
+"""Times in microseconds since 1970: those of 16 digits, from 2001 to 2286."""
 
 
 class TranscriptError(ValueError):
@@ -76,7 +80,18 @@ def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
     """Yield the rows of a recording, in order. Raises `TranscriptError` for a line that is not a JSON object."""
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield TranscriptRow(number, members_of(number, line))
+            yield row_of(number, members_of(number, line))
+
+
+def row_of(number: int, members: dict[str, Any]) -> TranscriptRow:
+    """Return the row of a line of our own with these *members*."""
+    time = members.get("time")
+    return TranscriptRow(number, members, time=seconds_of(time) if type(time) is int and time in _TIMES else None)
+
+
+def seconds_of(time: int) -> float:
+    """Return the seconds since 1970, given the microseconds."""
+    return time / 1e6
 
 
 def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged]:

@@ -118,12 +118,12 @@ class SharedRows(NamedTuple):
 
     def results(self, terms: CheckTerms, tick: Tick) -> Iterator[StreamItem]:
         """Collect the notes about the recording."""
-        from assay.records.transcript import TranscriptRow, members_of
+        from assay.records.transcript import members_of, row_of
 
         del tick
         reader = _Reader(terms, self.shown)
         judging = _judging(terms, None)
-        rows = (TranscriptRow(number, members_of(number, text)) for number, text in self.rows)
+        rows = (row_of(number, members_of(number, text)) for number, text in self.rows)
         yield from reader.checked(judging.follow_rows(rows))
         yield reader.ended(_end_of(judging))
 

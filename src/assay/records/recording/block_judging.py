@@ -17,10 +17,28 @@ from assay.records.line_blocks import LineBlock
 from assay.records.recording.beginnings import Beginnings
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
 from assay.records.recording.judging import END, EVENTS_OF_ALL, Judging, RecordingPart
-from assay.records.recording.plain_rows import CLOSING, GUARDED_HEAD, MESSAGE, claimed, conversation_of, head_members
-from assay.records.recording.row_batches import BatchReader, RowBatch, frame_in
+from assay.records.recording.plain_rows import (
+    CLOSING,
+    GUARDED_HEAD,
+    MESSAGE,
+    claimed,
+    conversation_of,
+    head_members,
+    untimed,
+)
+from assay.records.recording.row_batches import BatchReader, RowBatch
 from assay.records.recording.rows import read_facts
-from assay.records.transcript import PARTIES, Judged, Meeting, TranscriptError, TranscriptRow, members_of, party_of
+from assay.records.transcript import (
+    PARTIES,
+    Judged,
+    Meeting,
+    TranscriptError,
+    TranscriptRow,
+    members_of,
+    party_of,
+    row_of,
+    seconds_of,
+)
 
 _MOST_HEADS: Final = 100_000
 """Maximal heads of rows to remember, some 200 bytes each. A conversation over STDIO has two."""
@@ -97,7 +115,8 @@ class BlockJudging(Judging):
                         if quick is not None and quick(value) is not None:
                             good += 1
                             continue
-                        yield from self._plain_message(talk, party, frame_in(rest), facts, line)
+                        frame, time = batch.message(rest)
+                        yield from self._plain_message(talk, party, frame, facts, TranscriptRow(line, {}, time=time))
                         if quick is None:
                             self._heads[head] = self._plain(talk, party, facts)
                         continue
@@ -118,6 +137,7 @@ class BlockJudging(Judging):
             for text in block:
                 line += 1
                 head, _, tail = text.partition(MESSAGE)
+                head, time = untimed(head)
                 plain = heads.get(head)
                 if plain is None:
                     plain = self._plain_head(head)
@@ -134,7 +154,8 @@ class BlockJudging(Judging):
                             if skims is not None and skims(party, frame, facts):
                                 good += 1
                             else:
-                                yield from self._plain_message(talk, party, frame, facts, line)
+                                row = TranscriptRow(line, {}, time=seconds_of(int(time)) if time else None)
+                                yield from self._plain_message(talk, party, frame, facts, row)
                                 if skims is None and not self._every:
                                     heads[head] = self._plain(talk, party, facts)
                             continue
@@ -145,24 +166,24 @@ class BlockJudging(Judging):
             self.good += good
 
     def _plain_message(
-        self, talk: JudgedTalk, party: Party, frame: bytes, facts: Facts, line: int
+        self, talk: JudgedTalk, party: Party, frame: bytes, facts: Facts, row: TranscriptRow
     ) -> Iterator[Judged | Meeting]:
-        """Judge the message of a row that has nothing else."""
+        """Judge the message of a row that has nothing else but its time; *row* has no members."""
         before = talk.beginning
         if before is None or facts is not NO_FACTS:
-            yield from self._conclude(talk, TranscriptRow(line, {}), talk.conversation.hear(party, frame, facts))
+            yield from self._conclude(talk, row, talk.conversation.hear(party, frame, facts))
             return
         known = before.next.get((party, frame)) if talk.is_waiting else None
         if known is None:
             conversation = talk.hearing()
             heard = conversation.hear(party, frame)
             talk.beginning = self._beginnings.heard(before, heard, conversation.revision)
-            yield from self._conclude(talk, TranscriptRow(line, {}), heard)
+            yield from self._conclude(talk, row, heard)
             return
         talk.beginning = known
-        self._prefer(known.revision, line)
+        self._prefer(known.revision, row.line)
         if not talk.is_met:
-            yield self._meet(talk, (line, 0))
+            yield self._meet(talk, (row.line, 0))
         self.good += 1
 
     def _plain_head(self, head: bytes) -> _Plain | tuple[()] | None:
@@ -197,7 +218,7 @@ class BlockJudging(Judging):
             if type(members.get("msg")) is str and self._is_plain_head(head, members):
                 self._remember(head, ())
             return
-        row = TranscriptRow(number, members)
+        row = row_of(number, members)
         yield from self._row(row)
         talk = self._talks.get(conversation_of(members))
         if talk is None:
@@ -223,9 +244,14 @@ class BlockJudging(Judging):
         return False
 
     def _is_plain_head(self, head: bytes, members: dict[str, Any]) -> bool:
-        """Return whether *head* has all *members* of a row but the message, so that it says the same in every row."""
+        """
+        Return whether *head* has all *members* of a row but the message, so that it says the same in every row.
+
+        A time of the message is left out of both.
+        """
         known = head_members(head)
-        return known is not None and len(known) + 1 == len(members) and known.items() <= members.items()
+        beside = 1 if row_of(0, members).time is None else 2
+        return known is not None and len(known) + beside == len(members) and known.items() <= members.items()
 
     def _plain(self, talk: JudgedTalk, party: Party, facts: Facts) -> _Plain:
         """Return what is known of the plain rows of one party of *talk*."""

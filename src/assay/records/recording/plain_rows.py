@@ -1,9 +1,10 @@
 """
 Rows of a recording that only have a message: most of a large recording. No I/O.
 
-Such a row is a head, such as ``{"dir":"c2s","conversation":7,``, then ``"msg":``, the message as one JSON string, and a
-closing brace. Rows of one conversation share a few heads, so a head is parsed once, and then only the string. Whatever
-looks different is read by `assay.records.transcript`; tests/recording/test_plain_rows.py compares the two.
+Such a row is a head, such as ``{"dir":"c2s","conversation":7,``, the time of the message if the guard wrote it, such as
+``"time":1763379999123456,``, then ``"msg":``, the message as one JSON string, and a closing brace. Rows of one
+conversation share a few heads, so a head is parsed once, and then only the string. Whatever looks different is read by
+`assay.records.transcript`; tests/recording/test_plain_rows.py compares the two.
 """
 
 import re
@@ -21,6 +22,15 @@ MESSAGE: Final = b'"msg":'
 CLOSING: Final = b'"}\n'
 """The end of a row that has a message as its last member."""
 
+TIME: Final = b'"time":'
+"""What is before the time of a message."""
+
+_DIGITS: Final = 16
+"""Digits of a time, in microseconds since 1970: until the year 2286."""
+
+_STAMP: Final = len(TIME) + _DIGITS + 1
+"""Bytes of a time between the head of a row and its message."""
+
 GUARDED_HEAD: Final = re.compile(rb'\{"dir":"(?P<side>c2s|s2c)","conversation":(?P<conversation>0|[1-9][0-9]{0,14}),')
 """The head of a row that a guard wrote; members and spelling are known without parsing it."""
 
@@ -29,6 +39,14 @@ _UNKNOWN: Final = 0
 
 _MEMBERS: Final = frozenset({"dir", "party", "conversation", "http"})
 """Members of a head that say nothing about the message itself."""
+
+
+def untimed(head: bytes) -> tuple[bytes, bytes]:
+    """Return the head of a row without the time at its end, and the digits of that time; none without one."""
+    if head[-_STAMP : -_DIGITS - 1] != TIME or not head.endswith(b","):
+        return head, b""
+    digits = head[-_DIGITS - 1 : -1]
+    return (head[:-_STAMP], digits) if digits.isdigit() and not digits.startswith(b"0") else (head, b"")
 
 
 def conversation_of(members: dict[str, Any]) -> int:

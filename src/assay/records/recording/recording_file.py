@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from time import gmtime, strftime
+from time import gmtime, monotonic_ns, strftime, time_ns
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -54,6 +54,7 @@ class Recording:
     __slots__ = (
         "_alone",
         "_descriptor",
+        "_epoch",
         "_left_out",
         "_log",
         "_most",
@@ -77,6 +78,7 @@ class Recording:
         self._alone = alone
         self.messages = 0
         """Messages in the file so far."""
+        self._epoch = time_ns() - monotonic_ns()
         self._log = log
         self._most = most
         self._redactor = redactor
@@ -121,6 +123,7 @@ class Recording:
             "dir": DIRECTIONS[verdict.party],
             **self._numbered(number),
             **self._discreet(members),
+            "time": self._time(),
             **self._payload(verdict),
         }
         if "omitted" in row:
@@ -129,6 +132,10 @@ class Recording:
             row |= spelt_findings(verdict, self._redactor.text)
         if self._append(row):
             self.messages += 1
+
+    def _time(self) -> int:
+        """Return the time in microseconds since 1970. It does not go back when the clock is set."""
+        return (monotonic_ns() + self._epoch) // 1000
 
     def _is_lost(self, verdict: Verdict, row: dict[str, Any]) -> bool:
         """Whether the message cannot be judged again from *row*."""

@@ -4,9 +4,9 @@ Read many rows of a recording in a few calls of the parser: the text of their me
 A batch is either proved to be what its rows are one by one, or not used at all; then each row is read alone. Three
 things have to be proved, because rows may be hostile:
 
-* Each row is a head, ``"msg":``, one JSON string, and ``}``. What is between the quotes of all rows is put between two
-  quotes, with a mark between the messages, and parsed as one string. A quote that is not escaped would end that string,
-  and a backslash at the end of a row would escape a comma, so each row has exactly one string.
+* Each row is a head, perhaps a time, ``"msg":``, one JSON string, and ``}``. What is between the quotes of all rows is
+  put between two quotes, with a mark between the messages, and parsed as one string. A quote that is not escaped would
+  end that string, and a backslash at the end of a row would escape a comma, so each row has exactly one string.
 * Each message is one value. The text that comes out is parsed as one array, in which the marks are strings. A mark is
   random, so no message contains it. If every second element is a mark, and there are as many as were put in, what is
   between two marks is one value, and it is the message.
@@ -15,6 +15,7 @@ things have to be proved, because rows may be hostile:
   that are too deep.
 """
 
+import re
 from collections.abc import Sequence
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
@@ -24,13 +25,23 @@ import orjson
 from assay.base.limits import Limits
 from assay.engine.budget import LARGE
 from assay.ladder import syntax
-from assay.records.recording.plain_rows import CLOSING, MESSAGE
+from assay.records.recording.plain_rows import CLOSING, MESSAGE, TIME, untimed
+from assay.records.transcript import seconds_of
 
 LONGEST: Final = LARGE
 """Maximal bytes of the rows in a batch. Larger rows are worth a call of their own."""
 
 _OPENING: Final = MESSAGE + b'"'
 """What is before the text of a message."""
+
+_TIMED: Final = re.compile(rb'(?:[1-9][0-9]{15},"msg":")*')
+"""What is between the name of the time and the text of a message, for any number of rows."""
+
+_STAMP: Final = 16 + len(b',"msg":"')
+"""Bytes of it."""
+
+_DIGITS: Final = 16
+"""Bytes of the time in it."""
 
 _OTHER: Final = b"0"
 """What stands for the text of a row that is not plain. It is read as the message 0, which no batch vouches for."""
@@ -41,6 +52,12 @@ _MARK_BYTES: Final = 8
 _loads: Final = orjson.loads
 
 
+def _is_timed(lines: Sequence[bytes]) -> bool:
+    """Return whether the first row with a message has a time."""
+    first = next((line for line in lines if _OPENING in line), b"")
+    return untimed(first.partition(_OPENING)[0])[1] != b""
+
+
 class RowBatch(NamedTuple):
     """Rows that were read together."""
 
@@ -48,12 +65,13 @@ class RowBatch(NamedTuple):
     """Each row: its head, which is all of a row without a message, what separates them, and the rest."""
     values: list[Any]
     """The value in each message. One that is not an object says nothing: its row may be of another kind."""
+    start: int
+    """Where the text of a message begins in the rest of its row: it may be preceded by the time."""
 
-
-def frame_in(rest: bytes) -> bytes:
-    """Return the message in the *rest* of a row for which a batch vouches."""
-    text: str = _loads(b'"' + rest[:-2])
-    return text.encode()
+    def message(self, rest: bytes) -> tuple[bytes, float | None]:
+        """Return the message in the *rest* of a row for which the batch vouches, and its time, if it has one."""
+        text: str = _loads(b'"' + rest[self.start : -2])
+        return text.encode(), seconds_of(int(rest[:_DIGITS])) if self.start else None
 
 
 class BatchReader:
@@ -79,18 +97,21 @@ class BatchReader:
 
     def read(self, lines: Sequence[bytes]) -> RowBatch | None:
         """Return the rows in *lines*, with their newlines; None if they have to be read one by one."""
-        rows = [line.partition(_OPENING) for line in lines]
+        start = _STAMP if _is_timed(lines) else 0
+        rows = [line.partition(TIME if start else _OPENING) for line in lines]
+        if start and _TIMED.fullmatch(b"".join([rest[:_STAMP] for _, _, rest in rows])) is None:
+            return None
         text = None
-        if lines[-1].endswith(b"\n"):
+        if lines[-1].endswith(b"\n") and not start:
             # Half of the work of the other way. A row with something else keeps its newline, which no string may have.
             text = self._text([rest.removesuffix(CLOSING) or _OTHER for _, _, rest in rows])
         if text is None:
-            text = self._text([rest[:-3] if rest.endswith(CLOSING) else _OTHER for _, _, rest in rows])
+            text = self._text([rest[start:-3] if rest.endswith(CLOSING) else _OTHER for _, _, rest in rows])
         # A line break in a frame is judged before it is parsed.
         if text is None or "\r" in text:
             return None
         values = self._values(text.encode(), len(lines))
-        return None if values is None else RowBatch(rows, values)
+        return None if values is None else RowBatch(rows, values, start)
 
     def _text(self, messages: list[bytes]) -> str | None:
         """Return the array of *messages*, each of which is the text of a JSON string; None if one of them is not."""
