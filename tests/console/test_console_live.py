@@ -209,7 +209,7 @@ def test_a_tool_is_called_through_the_guard_after_a_confirmation(state: Path, tm
 
 def test_the_demonstration_ends_with_a_console_that_is_killed(state: Path) -> None:
     command = [sys.executable, "-m", "assay", "console", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(state), text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(state), cwd=state, text=True) as process:
         assert process.stdout is not None
         running = RunningConsole(process, process.stdout.readline().strip())
         try:

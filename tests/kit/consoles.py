@@ -130,10 +130,10 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[str, Any, str]]:
 
 @contextmanager
 def console(state: Path, *arguments: str, cwd: Path | None = None) -> Iterator[RunningConsole]:
-    """Run `assay console` with *arguments*; it must end cleanly."""
+    """Run `assay console` with *arguments*, in a directory without a journal; it must end cleanly."""
     command = [sys.executable, "-m", "assay", "console", "--no-browser", *arguments]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(state), cwd=cwd, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(state), cwd=cwd or state, text=True
     ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().strip()

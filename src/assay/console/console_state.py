@@ -14,10 +14,10 @@ from assay.console.console_rows import COLUMNS, ContractLine, DroppedCounts, Ser
 from assay.console.contract_board import ContractBoard, LockOf
 from assay.console.finding_board import FindingBoard
 from assay.console.performance_board import PerformanceBoard
-from assay.console.row_cells import RequestLinks, cells, cut, seconds, size
+from assay.console.row_cells import RequestLinks, cells, cut, size
 from assay.console.row_store import DETAIL_BYTES, MOST_ROWS, RowStore
 from assay.console.session_board import SessionBoard
-from assay.records.journal.reading import Record, server_of
+from assay.records.journal.reading import Record, recorded_time, server_of
 from assay.records.live.feed_items import FeedItem, rows_of, text_of
 from assay.records.live.live_totals import ServerTotals
 
@@ -130,7 +130,7 @@ class ConsoleState:
         """Take a record, which has all members that a record must have."""
         self.tick += 1
         server = self._server(source, server_of(record) or source.name or "-")
-        time = seconds(record["ts"], now)
+        time = recorded_time(record["ts"], now)
         seq = self.store.newest + 1
         session = record["metadata"].get("session")
         of = self._links.of(record, seq, (server.id, session if isinstance(session, str) else ""))

@@ -1,7 +1,6 @@
 """Make the row of a record, and find the request that it belongs to. Bounded. No I/O, no clock."""
 
 from collections.abc import Hashable
-from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -42,14 +41,6 @@ class BoundedMap(dict[Hashable, _Value]):
         if len(self) >= most and key not in self:
             del self[next(iter(self))]
         self[key] = value
-
-
-def seconds(ts: str, now: float) -> float:
-    """Return a time of a record in seconds since 1970; *now* if it is not a time."""
-    try:
-        return datetime.fromisoformat(ts).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return now
 
 
 def shown_verdicts(record: Record) -> list[str]:

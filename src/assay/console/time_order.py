@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from assay.console.console_state import ConsoleSource
-from assay.console.row_cells import seconds
+from assay.records.journal.reading import recorded_time
 from assay.records.live.feed_items import FeedItem
 
 WINDOW: Final = 0.1
@@ -54,7 +54,7 @@ class TimeOrder:
         self.clock(now)
         self._count += 1
         # A clock that is ahead, or an invalid time, must not hold the item back for longer than any other.
-        time = max(min(seconds(_ts(item), now), now), self._last.get(source, 0.0))
+        time = max(min(recorded_time(_ts(item), now), now), self._last.get(source, 0.0))
         if item.event == "bye":
             self._last.pop(source, None)
         else:
@@ -87,7 +87,7 @@ def in_order(source: ConsoleSource, items: Iterable[FeedItem], now: float) -> It
     """Yield the *items* of one source with their times, which never go back."""
     last = 0.0
     for number, item in enumerate(items):
-        last = max(last, min(seconds(_ts(item), now), now))
+        last = max(last, min(recorded_time(_ts(item), now), now))
         yield TimedItem(last, number, source, item)
 
 

@@ -3,6 +3,7 @@
 import os
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from io import BufferedReader, BytesIO, RawIOBase
 from itertools import count
 from typing import Any, Final, NamedTuple, Self, cast
@@ -341,6 +342,14 @@ class Filter(NamedTuple):
 
     def _names(self, rule: str) -> bool:
         return any(rule == wanted or rule.startswith(f"{wanted}/") for wanted in self.rules)
+
+
+def recorded_time(ts: str, now: float) -> float:
+    """Return the time of a record in seconds since 1970; *now* if it is not a time."""
+    try:
+        return datetime.fromisoformat(ts).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return now
 
 
 def recorded_frame(metadata: dict[str, Any]) -> bytes | None:

@@ -6,10 +6,9 @@ Rates, durations and findings of all servers, from records and events. Bounded. 
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from assay.records.journal.reading import Record, is_audited, server_of
+from assay.records.journal.reading import Record, is_audited, recorded_time, server_of
 from assay.records.live.feed_items import FeedItem, rows_of, text_of
 from assay.records.log_histogram import LogHistogram
 
@@ -250,7 +249,7 @@ class LiveTotals:
 
     def _take_record(self, source: object, record: Record, now: float) -> list[LiveFinding]:
         one = self._server(source, server_of(record) or "-")
-        one.take_record(record, _seconds(record["ts"], now))
+        one.take_record(record, min(recorded_time(record["ts"], now), now))
         found = list(_findings(record))
         more = (record["error"] or {}).get("more")
         one.findings += len(found) + (more if isinstance(more, int) else 0)
@@ -313,11 +312,3 @@ def _status(record: Record, fault: dict[str, Any]) -> str:
     if isinstance(listed, list) and isinstance(entry, dict) and entry in listed:
         return "broken" if is_audited(record) else "quarantined"
     return str(record["status"])
-
-
-def _seconds(ts: str, now: float) -> float:
-    """Return the time of a record in seconds since 1970; *now* for one without a valid time, or of the future."""
-    try:
-        return min(datetime.fromisoformat(ts).timestamp(), now)
-    except (ValueError, OverflowError, OSError):
-        return now
