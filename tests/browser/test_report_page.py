@@ -554,6 +554,17 @@ def test_a_hundred_thousand_messages(made: Made, opened: Opened, tmp_path: Path)
 # ── the chart library ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_charts_are_drawn_in_a_browser_without_a_locale(timed_page: Path, browser: Browser) -> None:
+    context = browser.new_context(locale="en-US")
+    context.add_init_script(
+        "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix', configurable: true })"
+    )
+    page = context.new_page()
+    page.goto(timed_page.as_uri())
+    expect(page.locator(".chart canvas").first).to_be_visible()
+    context.close()
+
+
 def test_the_chart_library_is_the_published_one() -> None:
     vendored, package = ROOT / "src/assay/web/vendor/uplot", HERE / "node_modules/uplot"
     if not package.is_dir():

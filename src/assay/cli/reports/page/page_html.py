@@ -21,6 +21,9 @@ _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w
 _OTHER: Final = re.compile(r"^\s*(?:import|export)\b.*$", re.MULTILINE)
 
 _UPLOT: Final = "vendor/uplot/uPlot.iife.min.js"
+_LANGUAGE: Final = "language.js"
+"""What runs before the chart library."""
+
 _UPLOT_STYLE: Final = "vendor/uplot/uPlot.min.css"
 _UPLOT_LICENCE: Final = "vendor/uplot/LICENSE"
 
@@ -69,7 +72,7 @@ def html_page(entry: str, title: str, data: Any, *, generator: str, fallback: st
     *fallback* is shown where scripts do not run.
     """
     style = f"{asset(_UPLOT_STYLE)}\n{asset('style.css')}"
-    library, script = asset(_UPLOT), bundled(entry)
+    library, script = f"{asset(_LANGUAGE)}\n{asset(_UPLOT)}", bundled(entry)
     policy = "; ".join((
         "default-src 'none'",
         f"script-src {_hash(library)} {_hash(script)}",
