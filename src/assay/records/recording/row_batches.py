@@ -15,7 +15,7 @@ things have to be proved, because rows may be hostile:
   that are too deep.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -72,11 +72,17 @@ class BatchReader:
         """Return whether every message of a batch is within *limits*, as far as they are checked before judging."""
         return self._depth == limits.depth and min(limits.frame_bytes, limits.values) >= LONGEST
 
-    def read(self, lines: Sequence[bytes]) -> RowBatch | None:
-        """Return the rows in *lines*, with their newlines; None if they have to be read one by one."""
+    def read(self, lines: Sequence[bytes], known: Mapping[bytes, object] | None = None) -> RowBatch | None:
+        """
+        Return the rows in *lines*, with their newlines; None if they have to be read one by one.
+
+        The messages of rows whose head is () in *known* are not needed, and not parsed.
+        """
         if max(map(len, lines)) > LONGEST:
             return None
         parts = [line.partition(MESSAGE) for line in lines]
+        if known is not None:
+            parts = [(head, _, b"" if known.get(head) == () else tail) for head, _, tail in parts]
         strings = [tail[:-2] if tail.endswith(CLOSING) else _OTHER for _, _, tail in parts]
         try:
             messages = _loads(b"[" + b"\n,".join(strings) + b"]")
