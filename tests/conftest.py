@@ -84,7 +84,7 @@ SLOW = (
     *("test_drafts", "test_guard_verbatim", "test_progress_bar", "test_restart_ends", "test_ci_files"),
     *("test_guard_ends", "test_children_mistakes", "test_lock_guard", "test_remote_command"),
     *("test_proxy_failures", "test_messages", "test_remote_failures", "test_bytes", "test_commands"),
-    *("test_recording_laws",),
+    *("test_recording_laws", "test_range_units"),
 )
 """Files that take longest, longest first."""
 

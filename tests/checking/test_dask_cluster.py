@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from assay.cli.checking import dask_cluster, work_plan
+from assay.cli.checking import dask_cluster, stream_merge, work_plan
 from assay.cli.main import main
 from kit.archives import archive, split_small_files
 from kit.check_formats import outputs, written
+from kit.guarded import plain_rows
 
 distributed: Any = pytest.importorskip("distributed", reason="the extra cluster is not installed")
 
@@ -109,6 +110,31 @@ def test_recorded_conversations_have_the_same_findings_wherever_they_are_judged(
     assert (checked(tmp_path / "two", "--jobs", "2", files), capsys.readouterr()) == one
     assert not [*killing.iterdir()]
     assert (checked(tmp_path / "many", "--cluster", cluster.scheduler_address, files), capsys.readouterr()) == one
+    assert len([*killing.iterdir()]) == 1
+
+
+@pytest.mark.usefixtures("small")
+def test_a_cluster_judges_ranges(
+    cluster: Any, killing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second file has a session that is too long for ranges."""
+    rows = plain_rows(100, 4)
+    (tmp_path / "a.jsonl").write_text("\n".join([*rows, ""]))
+    long = [rows[0], rows[1].replace(":1,", ":999,", 1), *rows[1:-1], rows[3].replace(":1,", ":999,", 1), rows[-1]]
+    (tmp_path / "b.jsonl").write_text("\n".join([*long, ""]))
+    assert main(["check", "--jobs", "1", str(tmp_path)]) == 1
+    one = capsys.readouterr()
+    ways: list[str] = []
+
+    def noted(name: str, way: Any, *given: Any) -> Any:
+        ways.append(name)
+        return way(*given)
+
+    for name in ("put_together", "merged"):
+        monkeypatch.setattr(stream_merge, name, partial(noted, name, getattr(stream_merge, name)))
+    assert main(["check", "--cluster", cluster.scheduler_address, str(tmp_path)]) == 1
+    assert capsys.readouterr() == one
+    assert ways == ["put_together", "merged"]
     assert len([*killing.iterdir()]) == 1
 
 

@@ -6,7 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from random import Random
+from threading import Event, Thread
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,12 +17,14 @@ import pytest
 from assay.cli.checking import work_plan
 from assay.cli.checking.check_terms import CheckTerms
 from assay.cli.checking.executors import InOneProcess
-from assay.cli.checking.local_workers import LocalWorkers, WorkerError
+from assay.cli.checking.local_workers import LocalWorkers, WorkerError, may_fork
 from assay.cli.main import main
+from assay.cli.reports.report_options import FORMATS
 from assay.settings import Settings
 from assay.spec.extensions.official import OFFICIAL
 from kit.archives import archive, split_small_files
 from kit.check_formats import outputs, written
+from kit.guarded import guarded_rows, plain_rows
 
 TERMS = CheckTerms(Settings(), OFFICIAL)
 
@@ -55,10 +60,10 @@ class Doing(NamedTuple):
 def test_results_come_in_order_and_progress_is_summed_up() -> None:
     ticks: list[int] = []
     with LocalWorkers(TERMS, ticks.append, 2) as workers:
-        workers.start([Doing(count) for count in (1000, 3, 0, 700)])
+        assert workers.start([Doing(count) for count in (1000, 3, 0, 700)]) == 0
         assert [[*workers.stream(index)] for index in range(4)] == [[*range(count)] for count in (1000, 3, 0, 700)]
-        workers.start([Doing(5)])
-        assert [*workers.stream(0)] == [*range(5)]
+        assert workers.start([Doing(5)]) == 4
+        assert [*workers.stream(4)] == [*range(5)]
     assert sum(ticks) == 1708
 
 
@@ -87,6 +92,73 @@ def test_a_fault_of_ours_is_raised_with_its_traceback() -> None:
         workers.start([Doing(10, fault="a bug")])
         with pytest.raises(WorkerError, match="KeyError: 'a bug'"):
             workers.stream(0)
+
+
+class Endless(NamedTuple):
+    """A unit that reads for ever."""
+
+    marks: str
+
+    def results(self, _: Any, tick: Any) -> Iterator[Any]:
+        """Yield numbers."""
+        Path(self.marks, str(os.getpid())).touch()
+        for number in count():
+            tick(1 << 16)
+            yield number
+
+
+def test_the_first_unit_that_is_done_is_known_before_its_results_are_read(tmp_path: Path) -> None:
+    with LocalWorkers(TERMS, lambda _: None, 2) as workers:
+        workers.start([Endless(str(tmp_path)), Doing(600), Doing(3)])
+        assert workers.ended({0, 1, 2}) == (1, 599)
+        assert workers.ended({0, 2}) == (2, 2)
+        assert [*workers.stream(1)] == [*range(600)]
+        assert [*workers.stream(2)] == [*range(3)]
+
+
+def test_a_unit_that_no_process_survives_is_known_as_well(tmp_path: Path) -> None:
+    with LocalWorkers(TERMS, lambda _: None, 1) as workers:
+        workers.start([Doing(600, str(tmp_path), 3)])
+        assert workers.ended({0}) == (0, 599)
+        assert [*workers.stream(0)] == [*range(600)]
+
+
+def test_units_that_are_dropped_make_room_for_others(tmp_path: Path) -> None:
+    """The processes go on with the next units at once, and none of them is started again."""
+    with LocalWorkers(TERMS, lambda _: None, 2) as workers:
+        workers.start([Doing(2), Endless(str(tmp_path)), Endless(str(tmp_path)), Endless(str(tmp_path))])
+        assert workers.ended({0, 1, 2, 3}) == (0, 1)
+        deadline = time.monotonic() + 30
+        while len([*tmp_path.iterdir()]) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        busy = {int(path.name) for path in tmp_path.iterdir()}
+        workers.drop(range(4))
+        first = workers.start([Doing(5), Doing(6)])
+        assert [*workers.stream(first)] == [*range(5)]
+        assert [*workers.stream(first + 1)] == [*range(6)]
+        assert busy == {each.process.pid for each in workers._workers}
+
+
+def test_units_that_are_started_later_are_done_first(tmp_path: Path) -> None:
+    (tmp_path / "order").mkdir()
+    with LocalWorkers(TERMS, lambda _: None, 1) as workers:
+        workers.start([Endless(str(tmp_path)), Doing(1, str(tmp_path / "order"))])
+        assert workers.start([Doing(2, str(tmp_path / "order"))]) == 2
+        workers.drop({0})
+        assert [[*workers.stream(1)], [*workers.stream(2)]] == [[0], [0, 1]]
+    assert sorted(path.name[:3] for path in (tmp_path / "order").iterdir()) == ["1-1", "2-0"]
+
+
+def test_a_process_with_another_thread_is_not_forked() -> None:
+    """The copy would have the locks of the thread, and not the thread."""
+    ended = Event()
+    thread = Thread(target=ended.wait)
+    thread.start()
+    try:
+        assert not may_fork()
+    finally:
+        ended.set()
+        thread.join()
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,6 +202,38 @@ def test_all_output_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.usefixtures("small")
+def test_files_are_split_into_ranges_or_in_another_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second file has a session that is too long for ranges, and the third one a row of an unknown conversation."""
+    plain = plain_rows(200, 4)
+    sent = plain[3].replace(":1,", ":999,", 1)
+    files = []
+    for name, rows in {
+        "a": plain,
+        "b": [plain[0], plain[1].replace(":1,", ":999,", 1), *plain[1:-1], sent, plain[-1]],
+        "c": [*plain[:-9], sent, *plain[-9:]],
+        "d": plain,
+    }.items():
+        files.append(str(tmp_path / name))
+        Path(files[-1]).write_text("\n".join([*rows, ""]))
+    assert main(["check", "--jobs", "1", *files]) == 1
+    one = capsys.readouterr()
+    assert main(["check", "--jobs", "2", *files]) == 1
+    assert capsys.readouterr() == one
+    ticks: list[int] = []
+    works = work_plan.works_of([work_plan_piece(Path(file)) for file in files], lambda name: (name, False))
+    with LocalWorkers(TERMS, ticks.append, 2) as workers:
+        plan = work_plan.WorkPlan(TERMS, works, workers, 2)
+        plan.begin()
+        assert all(work.ranges for work in works)
+        for work in works:
+            assert list(plan.stream(work))
+    assert [bool(work.ranges) for work in works] == [True, False, False, True]
+    assert [bool(work.units) for work in works] == [False, True, True, False]
+    # The shares of the parts of a file are rounded.
+    assert sum(work.size for work in works) - 200 < sum(ticks) <= sum(work.size for work in works)
+
+
+@pytest.mark.usefixtures("small")
 def test_standard_input_is_read_by_the_main_process(tmp_path: Path) -> None:
     path, other = archive(tmp_path / "a.jsonl", 1), archive(tmp_path / "b.jsonl", 2)
     found = []
@@ -167,6 +271,116 @@ if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
 
+METHODS = ["spawn", *(["fork"] if sys.platform == "linux" else [])]
+"""How processes are started."""
+
+_RANGED = """
+import atexit, os, sys
+from assay.cli.checking import local_workers, range_units, stream_merge, work_plan
+if __name__ == "__main__":
+    work_plan.SMALL_INPUT = work_plan.SPLIT_FILE = 0
+    range_units.SMALLEST_RANGE = range_units.LEAST_BEHIND = 30_000
+    method, marks = sys.argv[1:3]
+    if method == "spawn":
+        local_workers.may_fork = lambda: False
+    contexts, put = local_workers.get_context, stream_merge.put_together
+    def marked(name, function):
+        def call(*given):
+            open(os.path.join(marks, name(*given)), "w").close()
+            return function(*given)
+        return call
+    local_workers.get_context = marked(lambda name: name, contexts)
+    stream_merge.put_together = marked(lambda *_: "put together", put)
+    atexit.register(print, "<after>")
+    # Not flushed yet when processes are started.
+    print("<before>", end="")
+    from assay.cli.main import main
+    sys.exit(main(sys.argv[3:]))
+"""
+
+
+def guarded_file(path: Path, talks: int) -> Path:
+    """Write a recording of a guard that can be judged in ranges."""
+    text = "".join(f"{row}\n" for row in guarded_rows(Random(9), talks, strange=0))  # noqa: S311 - no secret
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class Ran(NamedTuple):
+    """What came of a command."""
+
+    status: int
+    output: bytes
+    errors: bytes
+    files: dict[str, str]
+
+
+def ran(place: Path, method: str, jobs: int, path: Path, *, kill: bool = False) -> Ran:
+    """Run `assay check` in ranges, with every report that does not need every message; *kill* one of its processes."""
+    place.mkdir()
+    marks = place / "marks"
+    marks.mkdir()
+    formats = [word for name in FORMATS if name != "html" for word in ("--output", f"{name}={place / name}")]
+    command = [sys.executable, "-c", _RANGED, method, str(marks), "check", "--jobs", str(jobs), *formats, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 30
+        while kill and len(children(process.pid)) < jobs and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.001)
+        if kill:
+            os.kill(children(process.pid)[-1], signal.SIGKILL)
+        output, errors = process.communicate(timeout=60)
+    files = {each.name: each.read_text(encoding="utf-8") for each in place.iterdir() if each.is_file()}
+    if jobs > 1:
+        assert {each.name for each in marks.iterdir()} >= {method, "put together"}
+    return Ran(process.returncode, output, errors, files)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kill", [False, True])
+def test_ranges_in_other_processes_change_nothing(tmp_path: Path, method: str, kill: bool) -> None:
+    """Forked or not, and if one of them is lost. What was printed before is printed once."""
+    path = guarded_file(tmp_path / "a.jsonl", 400)
+    one = ran(tmp_path / "one", method, 1, path)
+    assert one.output.startswith(b"<before>")
+    assert one.output.count(b"<before>") == one.output.count(b"<after>\n") == 1
+    assert one.status == 1
+    assert len(one.files) > 5
+    assert ran(tmp_path / "two", method, 2, path, kill=kill) == one
+
+
+_IDLE = """
+import sys, time
+from assay.cli.checking.check_terms import CheckTerms
+from assay.cli.checking.local_workers import LocalWorkers
+from assay.settings import Settings
+from assay.spec.extensions.official import OFFICIAL
+
+class Quick:
+    def results(self, terms, tick):
+        yield 1
+
+with LocalWorkers(CheckTerms(Settings(), OFFICIAL), print, 3) as workers:
+    workers.start([Quick()] * 9)
+    print([[*workers.stream(index)] for index in range(9)], flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_forked_processes_end_with_the_main_process() -> None:
+    """None of them keeps a pipe of another one open, which would wait for the next unit for ever."""
+    with subprocess.Popen([sys.executable, "-c", _IDLE], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        started = children(process.pid)
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 30
+        while (left := [pid for pid in started if state(pid) != "Z"]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert len(started) == 3
+    assert not left
+
 
 def test_small_inputs_stay_in_one_process(tmp_path: Path) -> None:
     """Nothing of multiprocessing is imported for them."""
@@ -193,7 +407,8 @@ def work_plan_piece(path: Path) -> Any:
     return Piece(str(path))
 
 
-def test_an_interrupt_ends_all_processes_without_a_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupt_ends_all_processes_without_a_traceback(tmp_path: Path, method: str) -> None:
     """The terminal sends it to all processes at once."""
     rows = tmp_path / "long.jsonl"
     archive(rows, 1, conversations=60, is_cut=False)
@@ -201,7 +416,10 @@ def test_an_interrupt_ends_all_processes_without_a_traceback(tmp_path: Path) -> 
     for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
         (tmp_path / name).write_bytes(text * 60)
     files = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
-    command = [sys.executable, "-c", _SMALL, "check", "--jobs", "2", "--all", *files]
+    forks = (
+        "" if method == "fork" else "from assay.cli.checking import local_workers as l; l.may_fork = lambda: False\n"
+    )
+    command = [sys.executable, "-c", forks + _SMALL, "check", "--jobs", "2", "--all", *files]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     ) as process:

@@ -1,29 +1,21 @@
 """A recording that is split into conversations, and judged in parts, gives what it gives as a whole."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
-from assay.cli.checking import block_scan, recording_split, work_plan
-from assay.cli.checking.check_stream import ChangedVerdict, StreamItem, UnitEnd
+from assay.cli.checking import block_scan, recording_split
+from assay.cli.checking.check_stream import UnitEnd
 from assay.cli.checking.check_terms import CheckTerms
-from assay.cli.checking.evidence_files import Piece
-from assay.cli.checking.executors import InOneProcess, Spool, packed
-from assay.cli.checking.work_plan import FileWork, WorkPlan, works_of
 from assay.cli.checking.work_units import FilePart, WholeFile
-from assay.cli.reports.check_findings import CheckedMessage
-from assay.records import line_blocks
 from assay.records.recording import judging
-from assay.records.transcript import Meeting
 from assay.settings import Settings
 from assay.spec.extensions.official import OFFICIAL
 from kit.alike import recorded
 from kit.archives import archive
+from kit.parts import TERMS, as_whole, in_parts, tiny
 
-TERMS = CheckTerms(Settings(), OFFICIAL)
 LISTED = (
     '{"dir":"s2c","conversation":1,"msg":{"jsonrpc":"2.0","id":1,"result":'
     '{"tools":[{"name":"add","inputSchema":{"type":"object","required":["n"]}}]}}}'
@@ -32,63 +24,6 @@ CALLED = (
     '{"dir":"c2s","conversation":2,"msg":{"jsonrpc":"2.0","id":1,"method":"tools/call",'
     '"params":{"name":"add","arguments":{}}}}'
 )
-
-
-class Apart(InOneProcess):
-    """Does the work of many processes in this one, with everything pickled as for another one."""
-
-    is_shared = True
-
-    def stream(self, index: int) -> Iterator[Any]:
-        """Do one unit, and send its results through a spool."""
-        spool = Spool()
-        for batch in packed(super().stream(index)):
-            spool.add(batch)
-        return spool.items()
-
-
-def shown(items: Iterator[StreamItem]) -> list[Any]:
-    """Return all that reports can see of *items*."""
-    found: list[Any] = []
-    for each in items:
-        if isinstance(each, CheckedMessage):
-            verdict = each.judged.verdict
-            # Without the verdict, which has no equality: its parts are compared.
-            rest = each.judged._replace(verdict=None)  # type: ignore[arg-type]  # only here
-            found.append((each._replace(judged=rest), verdict.frame, verdict.value))
-            found.append((verdict.party, verdict.kind, verdict.method, verdict.tool, verdict.revision, verdict.more))
-        elif isinstance(each, UnitEnd):
-            end = (each.good, each.is_judged, each.revision, each.is_partial, each.remedy, each.error)
-            found.append((*end, *each.all_remarks()))
-        else:
-            assert isinstance(each, Meeting | ChangedVerdict)
-            found.append(each)
-    return found
-
-
-def tiny(monkeypatch: pytest.MonkeyPatch, *, page: int = 400, scanned: int = 3000, unit: int = 2000) -> None:
-    """Split even the smallest files."""
-    monkeypatch.setattr(work_plan, "SPLIT_FILE", 0)
-    monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
-    monkeypatch.setattr(work_plan, "SCANNED", scanned)
-    monkeypatch.setattr(block_scan, "PAGE", page)
-    monkeypatch.setattr(recording_split, "SMALLEST", unit)
-    # Several blocks, so that most rows are read in batches.
-    monkeypatch.setattr(line_blocks, "BLOCK", 900)
-
-
-def in_parts(path: Path, terms: CheckTerms = TERMS, jobs: int = 3) -> tuple[FileWork, list[Any]]:
-    """Judge a file in parts."""
-    [work] = works_of([Piece(str(path))], lambda name: (name, False))
-    plan = WorkPlan(terms, [work], Apart(terms, lambda _: None), jobs)
-    plan.begin()
-    return work, shown(plan.stream(work))
-
-
-def as_whole(path: Path, terms: CheckTerms = TERMS) -> list[Any]:
-    """Judge a file as one unit."""
-    [work] = works_of([Piece(str(path))], lambda name: (name, False))
-    return shown(work.whole.results(terms, lambda _: None))
 
 
 @pytest.mark.parametrize("seed", range(40))

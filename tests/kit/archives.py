@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.cli.checking import block_scan, recording_split, work_plan
+from assay.cli.checking import block_scan, range_units, recording_split, work_plan
 
 REVISION = "2025-11-25"
 
@@ -129,3 +129,5 @@ def split_small_files(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(work_plan, "SCANNED", 20_000)
     patch.setattr(block_scan, "PAGE", 1000)
     patch.setattr(recording_split, "SMALLEST", 3000)
+    patch.setattr(range_units, "SMALLEST_RANGE", 3000)
+    patch.setattr(range_units, "LEAST_BEHIND", 9000)

@@ -16,6 +16,7 @@ import orjson
 from assay.records.line_blocks import open_binary
 from assay.records.recording.judging import EVENTS_OF_ALL
 from assay.records.recording.plain_rows import MESSAGE, as_object, conversation_of, untimed
+from assay.records.recording.range_judging import LARGEST_SHARED, MOST_SHARED
 from assay.records.transcript import TranscriptError, members_of
 
 if TYPE_CHECKING:
@@ -25,18 +26,8 @@ if TYPE_CHECKING:
 PAGE: Final = 1 << 20
 """Bytes of a page: the unit in which places in a file are known."""
 
-_LONGEST: Final = 16 << 20
+LONGEST: Final = 16 << 20
 """Maximal bytes of a line in a file that is split; of a file with a longer one little would be gained."""
-
-
-MOST_SHARED: Final = 20_000
-"""
-Maximal rows of one scan that belong to no conversation. The main process keeps them, some 600 bytes each. A recording
-has two of them, so a file of recordings with more than 3 KB is still split.
-"""
-
-LARGEST_SHARED: Final = 4 << 20
-"""Maximal bytes of these rows."""
 
 
 class ScannedPage(NamedTuple):
@@ -109,8 +100,8 @@ def _pages(file: Any, scan: BlockScan) -> Iterator[tuple[int, bytes, bool]]:
 
 
 def _rest_of_line(file: Any) -> bytes:
-    rest: bytes = file.readline(_LONGEST)
-    if len(rest) >= _LONGEST:
+    rest: bytes = file.readline(LONGEST)
+    if len(rest) >= LONGEST:
         raise _UnfitFileError
     return rest
 

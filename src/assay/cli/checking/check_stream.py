@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from assay.base.verdict import Exchange, Findings, verdict
@@ -15,6 +15,7 @@ from assay.records.transcript import Meeting
 
 if TYPE_CHECKING:
     from assay.cli.checking.check_terms import MessageDigest
+    from assay.records.recording.range_judging import RangeCounts
 
 AS_RECORDED = "with the guard's own verdict"
 """How a message is counted whose payload is incomplete: the verdict of the guard is used."""
@@ -56,6 +57,15 @@ class UnitEnd:
     outcomes: Counter[str] = field(default_factory=Counter)
     """The number of records by the outcome of the comparison."""
     digests: list[MessageDigest] = field(default_factory=list)
+    counts: RangeCounts | None = None
+    """The counts of a range of a recording."""
+
+    def move(self, lines: int) -> None:
+        """Count *lines* more before everything that has a line."""
+        self.notes = [(line + lines, note) for line, note in self.notes]
+        self.revisions = [(line + lines, revision) for line, revision in self.revisions]
+        self.unjudged.move(lines)
+        self.recorded.move(lines)
 
     def merge(self, other: UnitEnd) -> None:
         """Add the end of another part of the same file."""
@@ -103,6 +113,19 @@ def order_of(item: CheckedMessage | Meeting | ChangedVerdict) -> Order:
     if isinstance(item, CheckedMessage):
         return item.judged.order or (item.judged.line, 0)
     return item.order
+
+
+def moved(item: StreamItem, lines: int) -> StreamItem:
+    """Return *item* with *lines* more before it."""
+    if isinstance(item, UnitEnd):
+        item.move(lines)
+        return item
+    if isinstance(item, CheckedMessage):
+        judged = item.judged
+        findings = tuple(replace(each, line=each.line + lines) for each in item.findings)
+        return item._replace(judged=judged._replace(line=judged.line + lines), findings=findings)
+    line, second = item.order
+    return item._replace(order=(line + lines, second))
 
 
 class RecalledExchange(NamedTuple):

@@ -6,20 +6,23 @@ Each process has a pipe of its own, so it is always known which unit was lost wi
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import wait
-from threading import Condition, Thread, current_thread, main_thread
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from assay.cli.checking.executors import Spool, is_only_here, packed
+from assay.cli.checking.executors import Spool, is_only_here, spooled
+from assay.cli.checking.worker_process import FAILED, READ, RESULTS, serve
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
     from assay.cli.checking.check_terms import CheckTerms
@@ -32,8 +35,8 @@ _PAUSE: Final = 0.2
 """Seconds between looks at whether the main thread has ended the work."""
 
 
-_RESULTS, _READ, _DONE, _FAILED = b"r", b"b", b"d", b"f"
-"""The first byte of a message from a process: a batch of results, bytes that it has read, or the end of its unit."""
+_NEEDED: Final = ("assay.cli.checking.range_units", "assay.core.redaction")
+"""Modules that units import."""
 
 
 class WorkerError(Exception):
@@ -43,10 +46,15 @@ class WorkerError(Exception):
 class _Worker:
     """One process, and the unit that it does."""
 
-    def __init__(self, terms: CheckTerms) -> None:
-        context = get_context("spawn")
+    def __init__(self, terms: CheckTerms, before: Sequence[_Worker] | None = None) -> None:
+        """
+        Start the process. It is forked if *before* is given, the processes that were forked before it: it inherits
+        their pipes.
+        """
+        context: Any = get_context("spawn" if before is None else "fork")
         self.connection, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=serve, args=(theirs, terms), daemon=True)
+        inherited = () if before is None else (self.connection, *(each.connection for each in before))
+        self.process: BaseProcess = context.Process(target=serve, args=(theirs, terms, inherited), daemon=True)
         self.index: int | None = None
         self.process.start()
         theirs.close()
@@ -58,6 +66,11 @@ class _Worker:
             # A process that is dead already is noticed when its pipe is read.
             self.connection.send(unit)
 
+    def stop(self) -> None:
+        """Let it end its unit as soon as it has read a few bytes more."""
+        with suppress(OSError):
+            self.connection.send(None)
+
     def end(self) -> None:
         """End it at once."""
         self.process.kill()
@@ -65,8 +78,27 @@ class _Worker:
         self.connection.close()
 
 
+def may_fork() -> bool:
+    """
+    Return whether a process can be forked here, which takes a hundredth of the time of starting one.
+
+    A copy of a process has none of its other threads, but their locks.
+    """
+    try:
+        # Libraries may have threads that Python does not know.
+        return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def _prepare() -> None:
+    """Import what units need, so that the copies of this process have it."""
+    for name in _NEEDED:
+        import_module(name)
+
+
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
+def _without_interrupts(*, is_spawning: bool) -> Iterator[None]:
     """
     Start processes that Ctrl-C does not reach: it ends the main process, which ends them.
 
@@ -75,10 +107,11 @@ def _without_interrupts() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415 - not on every platform
+    if is_spawning:
+        from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415 - not on every platform
 
-    # Started with the first process, it would let interrupts through again.
-    ensure_running()
+        # Started with the first process, it would let interrupts through again.
+        ensure_running()
     seen: list[int] = []
     is_main = current_thread() is main_thread()
     handler = signal.signal(signal.SIGINT, lambda number, _: seen.append(number)) if is_main else None
@@ -94,49 +127,15 @@ def _without_interrupts() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def serve(connection: Connection, terms: CheckTerms) -> None:
-    """Do units until the pipe is closed: the life of a worker process."""
-    from assay.cli.checking.tuning import tune  # noqa: PLC0415 - for this process only
-    from assay.cli.guard_terms import use_drafts_named  # noqa: PLC0415 - as above
-
-    if sys.platform == "win32":
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tune()
-    use_drafts_named((*terms.settings.guard.draft_revisions, *terms.drafts))
-    with suppress(EOFError, OSError):
-        while True:
-            unit: WorkUnit = connection.recv()
-            _serve_one(connection, terms, unit)
-
-
-def _serve_one(connection: Connection, terms: CheckTerms, unit: WorkUnit) -> None:
-    def tick(count: int) -> None:
-        connection.send_bytes(_READ + count.to_bytes(8, "big"))
-
-    try:
-        for batch in packed(unit.results(terms, tick)):
-            connection.send_bytes(_RESULTS + batch)
-    except MemoryError:
-        # The unit is done again in a new process, which has all of its memory for it.
-        raise SystemExit(1) from None
-    except OSError:
-        raise
-    except Exception:
-        from traceback import format_exc  # noqa: PLC0415 - for a bug only
-
-        connection.send_bytes(_FAILED + format_exc().encode(errors="replace"))
-    else:
-        connection.send_bytes(_DONE)
-
-
 class LocalWorkers:
     """Does units in up to *jobs* processes."""
 
     is_shared = True
+    largest = 256 << 20
 
     def __init__(self, terms: CheckTerms, tick: Tick, jobs: int) -> None:
         self._terms, self._tick, self._jobs = terms, tick, jobs
-        self._units: Sequence[WorkUnit] = ()
+        self._units: list[WorkUnit] = []
         self._workers: list[_Worker] = []
         self._waiting: deque[int] = deque()
         self._tries: list[int] = []
@@ -145,37 +144,95 @@ class LocalWorkers:
         """The units that are done, with the error that ended them, if any."""
         self._left_over: set[int] = set()
         """Units to be done in this process."""
-        self._changed = Condition()
+        self._read: Counter[int] = Counter()
+        """Bytes that were reported as read, by unit."""
+        self._dropped: set[int] = set()
+        """Units whose results are not needed."""
+        self._lock = Lock()
+        self._news: SimpleQueue[None] = SimpleQueue()
+        """
+        Gets something for each unit that is done. With a condition in its place, the lock would be in disorder after
+        an interrupt at the wrong moment.
+        """
         self._is_over = False
         self._pump: Thread | None = None
 
-    def start(self, units: Sequence[WorkUnit]) -> None:
-        """Begin with *units*."""
-        with self._changed:
-            self._units = units
-            self._left_over = {index for index, unit in enumerate(units) if is_only_here(getattr(unit, "path", None))}
-            self._waiting = deque(index for index in range(len(units)) if index not in self._left_over)
-            self._tries, self._done = [0] * len(units), {}
-        with _without_interrupts():
-            while len(self._workers) < min(self._jobs, len(units)):
-                self._workers.append(_Worker(self._terms))
-        self._assign()
-        if self._pump is None:
-            self._pump = Thread(target=self._run, name="assay-check-results", daemon=True)
-            self._pump.start()
+    def start(self, units: Sequence[WorkUnit]) -> int:
+        """Begin with *units*, before those that still wait."""
+        here = [is_only_here(getattr(unit, "path", None)) for unit in units]
+        with self._lock:
+            first = len(self._units)
+            self._units.extend(units)
+            self._tries += [0] * len(units)
+            self._left_over.update(first + at for at, is_here in enumerate(here) if is_here)
+            self._waiting.extendleft(first + at for at, is_here in reversed([*enumerate(here)]) if not is_here)
+            busy = sum(each.index is not None for each in self._workers)
+            missing = min(self._jobs, len(self._waiting) + busy) - len(self._workers)
+        # With the thread that takes results, a process cannot be forked any more.
+        is_forked = missing > 0 and self._pump is None and may_fork()
+        if is_forked:
+            _prepare()
+        with _without_interrupts(is_spawning=missing > 0 and not is_forked):
+            for _ in range(missing):
+                self._employ(_Worker(self._terms, self._workers if is_forked else None))
+            self._assign()
+            if self._pump is None:
+                self._pump = Thread(target=self._run, name="assay-check-results", daemon=True)
+                self._pump.start()
+        return first
+
+    def _employ(self, worker: _Worker) -> None:
+        with self._lock:
+            self._workers.append(worker)
 
     def stream(self, index: int) -> Iterator[Any]:
         """Wait for one unit, and yield its results. Raises `WorkerError`."""
-        with self._changed:
-            while index not in self._done and index not in self._left_over:
-                # With a time-out the main thread notices Ctrl-C on every system.
-                self._changed.wait(_PAUSE)
-            error = self._done.get(index)
-        if error is not None:
-            raise error
+        self._wait_for({index})
         if index in self._left_over:
             return self._units[index].results(self._terms, self._tick)
         return self._spools.pop(index).items()
+
+    def _wait_for(self, indices: Collection[int]) -> int:
+        """Wait until one of these units is done, or is to be done here; return its index. Raises `WorkerError`."""
+        while True:
+            with self._lock:
+                index = next((each for each in indices if each in self._done or each in self._left_over), None)
+            if index is not None:
+                break
+            # With a time-out the main thread notices Ctrl-C on every system.
+            with suppress(Empty):
+                self._news.get(timeout=_PAUSE)
+        error = self._done.get(index)
+        if error is not None:
+            raise error
+        return index
+
+    def ended(self, indices: Collection[int]) -> tuple[int, Any]:
+        """Wait for one of these units. Raises `WorkerError`."""
+        index = self._wait_for(indices)
+        if index in self._left_over:
+            self._spools[index] = spooled(self._units[index].results(self._terms, self._tick))
+            self._left_over.discard(index)
+            self._done[index] = None
+        return index, self._spools[index].last
+
+    def drop(self, indices: Collection[int]) -> None:
+        """End these units."""
+        with self._lock:
+            self._dropped.update(indices)
+            self._waiting = deque(each for each in self._waiting if each not in self._dropped)
+            for worker in self._workers:
+                if worker.index in self._dropped:
+                    worker.stop()
+            for index in [each for each in self._done if each in self._dropped]:
+                self._forget(index)
+
+    def _forget(self, index: int) -> None:
+        """Forget the results of a unit, if there are any: it is dropped, or done again."""
+        self._tick(-self._read.pop(index, 0))
+        spool = self._spools.pop(index, None)
+        if spool is not None:
+            spool.drop()
 
     def __enter__(self) -> Self:
         return self
@@ -183,6 +240,9 @@ class LocalWorkers:
     def __exit__(self, *_: object) -> None:
         """End all processes at once."""
         self._is_over = True
+        for each in list(self._workers):
+            # The thread would wait for results a little longer.
+            each.process.kill()
         if self._pump is not None:
             self._pump.join()
         for each in self._workers:
@@ -197,10 +257,11 @@ class LocalWorkers:
         while not self._is_over:
             busy = {each.connection: each for each in list(self._workers)}
             for ready in wait(list(busy), _PAUSE):
-                self._take(busy[ready])  # type: ignore[index]  # they are connections, as all that we wait for
+                if not self._is_over:
+                    self._take(busy[ready])
 
     def _assign(self) -> None:
-        with self._changed:
+        with self._lock:
             for each in self._workers:
                 if each.index is None and self._waiting:
                     index = self._waiting.popleft()
@@ -218,15 +279,19 @@ class LocalWorkers:
         index, kind = worker.index, data[:1]
         if index is None:
             return
-        if kind == _RESULTS:
+        if kind == RESULTS:
             self._spools[index].add(data[1:])
-        elif kind == _READ:
-            self._tick(int.from_bytes(data[1:], "big"))
+        elif kind == READ:
+            count = int.from_bytes(data[1:], "big")
+            self._read[index] += count
+            self._tick(count)
         else:
-            worker.index = None
-            with self._changed:
-                self._done[index] = WorkerError(data[1:].decode()) if kind == _FAILED else None
-                self._changed.notify_all()
+            with self._lock:
+                worker.index = None
+                self._done[index] = WorkerError(data[1:].decode()) if kind == FAILED else None
+                if index in self._dropped:
+                    self._forget(index)
+            self._news.put(None)
             self._assign()
 
     def _replace(self, worker: _Worker) -> None:
@@ -234,16 +299,18 @@ class LocalWorkers:
         self._workers.remove(worker)
         worker.end()
         index = worker.index
-        with self._changed:
+        with self._lock:
             if index is not None:
-                self._spools.pop(index).drop()
-                if self._tries[index] < _TRIES:
+                self._forget(index)
+                if index in self._dropped:
+                    self._done[index] = None
+                elif self._tries[index] < _TRIES:
                     self._waiting.appendleft(index)
                 else:
                     self._left_over.add(index)
-                    self._changed.notify_all()
+                    self._news.put(None)
             needed = bool(self._waiting)
         if needed:
-            with _without_interrupts():
-                self._workers.append(_Worker(self._terms))
+            with _without_interrupts(is_spawning=True):
+                self._employ(_Worker(self._terms))
         self._assign()

@@ -7,11 +7,12 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from assay.cli.checking.check_stream import StreamItem, UnitEnd, order_of
+from assay.cli.checking.check_stream import StreamItem, UnitEnd, moved, order_of
 from assay.cli.checking.work_units import FilePart, SharedRows, WholeFile
 
 if TYPE_CHECKING:
     from assay.cli.checking.check_terms import CheckTerms
+    from assay.cli.checking.range_units import PlacedRange
 
 Stream = Callable[[int], Iterator[StreamItem]]
 """Returns the results of the unit with this index, as soon as it is done."""
@@ -26,7 +27,7 @@ def merged(
     If one of them cannot be judged apart, the *whole* is judged here: what was already yielded is the same.
     """
     end, done = UnitEnd(), 0
-    for item in _in_order(units, stream):
+    for item in _in_order([unit.before if isinstance(unit, FilePart) else 0 for unit in units], stream):
         if not isinstance(item, UnitEnd):
             done += 1
             yield item
@@ -39,11 +40,27 @@ def merged(
     yield end
 
 
-def _in_order(units: Sequence[SharedRows | FilePart], stream: Stream) -> Iterator[StreamItem]:
-    """Yield the results of all *units*, and the end of each before anything that comes behind its first line."""
+def put_together(terms: CheckTerms, shown: str, ranges: Sequence[PlacedRange], stream: Stream) -> Iterator[StreamItem]:
+    """Yield the results of a file, given its *ranges*, of which it is proved that they have every row once."""
+    rows = tuple((number + each.more, text) for each in ranges for number, text in each.counts.shared)
+    end = SharedRows(shown, rows).end(terms)
+    befores = [each.before for each in ranges]
+    for item in _in_order(befores, lambda index: (moved(each, ranges[index].more) for each in stream(index))):
+        if isinstance(item, UnitEnd):
+            end.merge(item)
+        else:
+            yield item
+    yield end
+
+
+def _in_order(befores: Sequence[int], stream: Stream) -> Iterator[StreamItem]:
+    """
+    Yield the results of all units, and the end of each before anything that comes behind its first line.
+
+    *befores* are the lines before the first one of each.
+    """
     waiting: list[tuple[tuple[int, int], int, StreamItem, Iterator[StreamItem]]] = []
-    for index, unit in enumerate(units):
-        before = unit.before if isinstance(unit, FilePart) else 0
+    for index, before in enumerate(befores):
         # All parts that begin above are known, so what is above this one is complete.
         yield from _until(before, waiting)
         items = stream(index)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from assay.cli.checking.work_units import WholeFile, reason_of
@@ -19,10 +20,11 @@ from assay.records.line_blocks import is_url, open_binary, size_of_url
 
 if TYPE_CHECKING:
     from assay.cli.checking.block_scan import ScannedPage, SplitRefused
-    from assay.cli.checking.check_stream import StreamItem
+    from assay.cli.checking.check_stream import StreamItem, UnitEnd
     from assay.cli.checking.check_terms import CheckTerms
     from assay.cli.checking.evidence_files import Piece
     from assay.cli.checking.executors import Executor
+    from assay.cli.checking.range_units import FileRange, PlacedRange
     from assay.cli.checking.work_units import FilePart, SharedRows, Tick, WorkUnit
 
 SMALL_INPUT: Final = 32 << 20
@@ -48,15 +50,17 @@ class FileWork:
     size: int = 0
     error: str | None = None
     """Why it cannot be opened."""
-    units: Sequence[SharedRows | FilePart] = field(default_factory=tuple)
-    """The parts that it is split into; empty if it is one unit."""
+    ranges: Sequence[FileRange] = ()
+    """The ranges that it is split into; empty if that is not possible."""
+    units: Sequence[SharedRows | FilePart] = ()
+    """The parts that it is split into otherwise, after a scan; empty if it is one unit."""
     first: int = 0
     """The index of its first unit in the plan."""
 
     @property
     def all_units(self) -> Sequence[WorkUnit]:
         """The units of the file."""
-        return self.units or (self.whole,)
+        return self.ranges or self.units or (self.whole,)
 
 
 def works_of(pieces: Sequence[Piece], resolve: Callable[[str], tuple[str, bool]]) -> list[FileWork]:
@@ -97,22 +101,21 @@ class WorkPlan:
     def __init__(self, terms: CheckTerms, works: Sequence[FileWork], executor: Executor, jobs: int) -> None:
         self._terms, self._works, self._executor, self._jobs = terms, works, executor, jobs
 
-    def _split(self) -> None:
-        """Scan the large files, and split them into parts."""
+    def _split(self, works: Sequence[FileWork]) -> None:
+        """Scan these large files, and split them into parts."""
         from assay.cli.checking.block_scan import PAGE, BlockScan
         from assay.cli.checking.recording_split import split
 
         scans = [
             (work, BlockScan(work.whole.path, offset, min(SCANNED, work.size - offset), PAGE))
-            for work in self._works
-            if can_split(self._terms, work)
+            for work in works
             for offset in range(0, work.size, SCANNED)
         ]
-        self._executor.start([scan for _, scan in scans])
+        first = self._executor.start([scan for _, scan in scans])
         found: dict[int, list[ScannedPage | SplitRefused]] = {}
-        for index, (work, _) in enumerate(scans):
+        for index, (work, _) in enumerate(scans, first):
             found.setdefault(id(work), []).extend(self._executor.stream(index))
-        for work in self._works:
+        for work in works:
             pages = _only_pages(found.get(id(work), ()))
             if pages:
                 work.units = split(work.whole.path, work.whole.shown, pages, self._jobs)
@@ -120,23 +123,75 @@ class WorkPlan:
     def begin(self) -> None:
         """Begin with all files; large ones are split, if several processes do the work."""
         if self._executor.is_shared:
-            self._split()
+            large = [work for work in self._works if can_split(self._terms, work)]
+            for work in large:
+                work.ranges = self._ranges(work)
+            if scanned := [work for work in large if not work.ranges]:
+                self._split(scanned)
         units: list[WorkUnit] = []
         for work in self._works:
             work.first = len(units)
             if work.error is None:
                 units.extend(work.all_units)
-        self._executor.start(units)
+        first = self._executor.start(units)
+        for work in self._works:
+            work.first += first
+
+    def _ranges(self, work: FileWork) -> Sequence[FileRange]:
+        """Return the ranges of a large file, if a try is worth it."""
+        from assay.cli.checking.executors import is_only_here
+        from assay.cli.checking.range_units import ranges_of, seems_fit
+
+        path = work.whole.path
+        # With every message, judging takes so long that a scan does not count; its results would wait for the last one,
+        # and a digest needs the numbers of lines.
+        if self._terms.every or is_only_here(path):
+            return ()
+        try:
+            with open_binary(path) as file:
+                head = file.read(_LOOKED_AT)
+        except OSError:
+            return ()
+        return (
+            ranges_of(path, work.whole.shown, work.size, self._jobs, self._executor.largest) if seems_fit(head) else ()
+        )
 
     def stream(self, work: FileWork) -> Iterator[StreamItem]:
         """Yield the findings of one file in order, then its end; nothing for a file that cannot be opened."""
         if work.error is not None:
             return iter(())
+        if work.ranges:
+            ranges = self._judged_ranges(work)
+            if ranges is not None:
+                from assay.cli.checking.stream_merge import put_together
+
+                return put_together(self._terms, work.whole.shown, ranges, partial(self._unit, work))
+            work.ranges = ()
+            self._split([work])
+            work.first = self._executor.start(work.all_units)
         if not work.units:
-            return self._executor.stream(work.first)
+            return self._unit(work, 0)
         from assay.cli.checking.stream_merge import merged
 
-        return merged(self._terms, work.whole, work.units, lambda index: self._executor.stream(work.first + index))
+        return merged(self._terms, work.whole, work.units, partial(self._unit, work))
+
+    def _unit(self, work: FileWork, index: int) -> Iterator[StreamItem]:
+        return self._executor.stream(work.first + index)
+
+    def _judged_ranges(self, work: FileWork) -> list[PlacedRange] | None:
+        """Wait for the ranges of a file; return them, or None if they do not give what one process gives."""
+        from assay.cli.checking.range_units import placed
+
+        ends: dict[int, UnitEnd] = {}
+        indices = range(work.first, work.first + len(work.ranges))
+        while left := [each for each in indices if each not in ends]:
+            index, ends[index] = self._executor.ended(left)
+            if ends[index].error is not None:
+                break
+        ranges = None if left else placed(work.ranges, [ends[each] for each in indices])
+        if ranges is None:
+            self._executor.drop(indices)
+        return ranges
 
 
 def _only_pages(found: Sequence[ScannedPage | SplitRefused]) -> list[ScannedPage]:

@@ -53,7 +53,7 @@ class WholeFile(NamedTuple):
         """Judge the file."""
         from assay.cli.checking.evidence import opened
 
-        reader, good = _Reader(terms, self.shown), 0
+        reader, good = FindingReader(terms, self.shown), 0
         try:
             with opened(terms, self.path, tick, is_run=self.is_run) as evidence:
                 try:
@@ -85,7 +85,7 @@ class FilePart(NamedTuple):
         from assay.records.line_blocks import open_binary
         from assay.records.recording.block_judging import MisreadRowError
 
-        reader = _Reader(terms, self.shown)
+        reader = FindingReader(terms, self.shown)
         judging = _judging(terms, self.part)
         left = self.size
 
@@ -118,14 +118,18 @@ class SharedRows(NamedTuple):
 
     def results(self, terms: CheckTerms, tick: Tick) -> Iterator[StreamItem]:
         """Collect the notes about the recording."""
+        del tick
+        yield self.end(terms)
+
+    def end(self, terms: CheckTerms) -> UnitEnd:
+        """Return the notes about the recording. That is all: the rows have no messages."""
         from assay.records.transcript import members_of, row_of
 
-        del tick
-        reader = _Reader(terms, self.shown)
+        reader = FindingReader(terms, self.shown)
         judging = _judging(terms, None)
         rows = (row_of(number, members_of(number, text)) for number, text in self.rows)
-        yield from reader.checked(judging.follow_rows(rows))
-        yield reader.ended(_end_of(judging))
+        list(judging.follow_rows(rows))
+        return reader.ended(_end_of(judging))
 
 
 def _judging(terms: CheckTerms, part: RecordingPart | None) -> BlockJudging:
@@ -156,7 +160,7 @@ def reason_of(error: OSError | TranscriptError) -> str:
     return (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error.args[0])
 
 
-class _Reader:
+class FindingReader:
     """Makes findings of verdicts, and feeds the digests."""
 
     def __init__(self, terms: CheckTerms, shown: str) -> None:

@@ -79,6 +79,10 @@ class BlockJudging(Judging):
         """What is known of rows by their head; empty for a row of another part."""
         self._reader: BatchReader | None = None
         """Reads rows in batches, with the limits of the first conversation; None if each verdict is needed."""
+        self.others = 0
+        """Rows of other parts that were skipped."""
+        self._is_mixed = part is not None
+        """Whether the next block is likely to have such rows, which are then skipped before they are parsed."""
 
     def follow_blocks(self, blocks: Iterable[LineBlock], before: int = 0) -> Iterator[Judged | Meeting]:
         """
@@ -88,10 +92,16 @@ class BlockJudging(Judging):
         """
         line = before
         for block in blocks:
-            batch = None if self._reader is None else self._reader.read(block)
-            yield from self._singly(block, line) if batch is None else self._together(block, batch, line)
+            yield from self._block(block, line)
             line += len(block)
         yield from self._finish(END if self._part is None else self._part.end)
+
+    def _block(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
+        """Judge the rows of *block*; *line* lines come before them."""
+        others = self.others
+        batch = None if self._reader is None else self._reader.read(block, self._heads if self._is_mixed else None)
+        yield from self._singly(block, line) if batch is None else self._together(block, batch, line)
+        self._is_mixed = self.others > others
 
     def _together(self, block: LineBlock, batch: RowBatch, before: int) -> Iterator[Judged | Meeting]:
         """
@@ -100,7 +110,7 @@ class BlockJudging(Judging):
         This is the inner loop of every large recording: a good call or result, in a row with nothing else, is only
         counted.
         """
-        known, good = self._heads.get, 0
+        known, good, others = self._heads.get, 0, 0
         try:
             for line, (head, _, rest), value in zip(count(before + 1), batch.rows, batch.values, strict=False):
                 plain = known(head)
@@ -121,6 +131,7 @@ class BlockJudging(Judging):
                             self._heads[head] = self._plain(talk, party, facts)
                         continue
                 elif plain is not None:
+                    others += 1
                     continue
                 text = block[line - before - 1]
                 if plain is None:
@@ -129,10 +140,11 @@ class BlockJudging(Judging):
                     yield from self._singly([text], line - 1)
         finally:
             self.good += good
+            self.others += others
 
     def _singly(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
         """Read and judge the rows of *block* one by one; *line* lines come before them."""
-        heads, loads, good = self._heads, orjson.loads, 0
+        heads, loads, good, others = self._heads, orjson.loads, 0, 0
         try:
             for text in block:
                 line += 1
@@ -160,10 +172,12 @@ class BlockJudging(Judging):
                                     heads[head] = self._plain(talk, party, facts)
                             continue
                 elif plain is not None:
+                    others += 1
                     continue
                 yield from self._line(line, head, text)
         finally:
             self.good += good
+            self.others += others
 
     def _plain_message(
         self, talk: JudgedTalk, party: Party, frame: bytes, facts: Facts, row: TranscriptRow
@@ -192,8 +206,8 @@ class BlockJudging(Judging):
         if spelt is None:
             return None
         number = int(spelt["conversation"])
-        if self._part is not None and number not in self._part.numbers:
-            self._remember(head, ())
+        if self._is_of_others(number):
+            self._pass_over(number, head)
             return ()
         talk = self._talks.get(number)
         if talk is None or not talk.is_plain:
@@ -215,9 +229,14 @@ class BlockJudging(Judging):
                 raise
             return
         if part is not None and not self._is_ours(part, text, members):
+            self.others += 1
             if type(members.get("msg")) is str and self._is_plain_head(head, members):
                 self._remember(head, ())
             return
+        yield from self._members(number, head, members)
+
+    def _members(self, number: int, head: bytes, members: dict[str, Any]) -> Iterator[Judged | Meeting]:
+        """Judge a row that was read as a whole, and remember its head as above."""
         row = row_of(number, members)
         yield from self._row(row)
         talk = self._talks.get(conversation_of(members))
@@ -229,6 +248,15 @@ class BlockJudging(Judging):
                 self._remember(head, self._plain(talk, party_of(row), read_facts(members)))
         else:
             self._forget(talk)
+
+    def _is_of_others(self, number: int) -> bool:
+        """Return whether all rows of a conversation belong to another part."""
+        return self._part is not None and number not in self._part.numbers
+
+    def _pass_over(self, number: int, head: bytes) -> None:
+        """Skip the rows with this head, of a conversation of another part."""
+        del number
+        self._remember(head, ())
 
     def _is_ours(self, part: RecordingPart, text: bytes, members: dict[str, Any]) -> bool:
         """Return whether a row belongs to *part*. Raises `MisreadRowError`."""
@@ -263,7 +291,7 @@ class BlockJudging(Judging):
 
     def _remember(self, head: bytes, plain: _Plain | tuple[()]) -> None:
         if len(self._heads) >= _MOST_HEADS:
-            self._heads.clear()
+            self._forget_all()
         self._heads[head] = plain
 
     # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -22,6 +22,10 @@ class Reasons:
             known, earlier = self._found.get(reason, (0, first))
             self._found[reason] = known + count, min(first, earlier)
 
+    def move(self, lines: int) -> None:
+        """Count *lines* more before each message."""
+        self._found = {reason: (count, first + lines) for reason, (count, first) in self._found.items()}
+
     def __iter__(self) -> Iterator[tuple[str, int]]:
         """Yield each reason with its number of messages."""
         for reason, (count, _) in sorted(self._found.items(), key=lambda item: item[1][1]):

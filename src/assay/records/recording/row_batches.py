@@ -16,7 +16,7 @@ things have to be proved, because rows may be hostile:
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
@@ -34,8 +34,11 @@ LONGEST: Final = LARGE
 _OPENING: Final = MESSAGE + b'"'
 """What is before the text of a message."""
 
-_TIMED: Final = re.compile(rb'(?:[1-9][0-9]{15},"msg":")*')
-"""What is between the name of the time and the text of a message, for any number of rows."""
+_STAMPED: Final = re.compile(rb'[1-9][0-9]{15},"msg":"')
+"""What is between the name of the time and the text of a message."""
+
+_TIMED: Final = re.compile(b"(?:" + _STAMPED.pattern + b")*")
+"""The same for any number of rows."""
 
 _STAMP: Final = 16 + len(b',"msg":"')
 """Bytes of it."""
@@ -95,18 +98,25 @@ class BatchReader:
         """Return whether every message of a batch is within *limits*, as far as they are checked before judging."""
         return self._depth == limits.depth and min(limits.frame_bytes, limits.values) >= LONGEST
 
-    def read(self, lines: Sequence[bytes]) -> RowBatch | None:
-        """Return the rows in *lines*, with their newlines; None if they have to be read one by one."""
+    def read(self, lines: Sequence[bytes], known: Mapping[bytes, object] | None = None) -> RowBatch | None:
+        """
+        Return the rows in *lines*, with their newlines; None if they have to be read one by one.
+
+        The messages of rows whose head is () in *known* are not needed, and not parsed.
+        """
         start = _STAMP if _is_timed(lines) else 0
         rows = [line.partition(TIME if start else _OPENING) for line in lines]
         if start and _TIMED.fullmatch(b"".join([rest[:_STAMP] for _, _, rest in rows])) is None:
-            return None
+            # Some have no message, or something else is called a time.
+            rows = [row if _STAMPED.match(row[2]) else (line, b"", b"") for row, line in zip(rows, lines, strict=True)]
+        if known is not None:
+            rows = [(head, found, b"" if known.get(head) == () else rest) for head, found, rest in rows]
         text = None
         if lines[-1].endswith(b"\n") and not start:
             # Half of the work of the other way. A row with something else keeps its newline, which no string may have.
             text = self._text([rest.removesuffix(CLOSING) or _OTHER for _, _, rest in rows])
         if text is None:
-            text = self._text([rest[start:-3] if rest.endswith(CLOSING) else _OTHER for _, _, rest in rows])
+            text = self._text([(rest.endswith(CLOSING) and rest[start:-3]) or _OTHER for _, _, rest in rows])
         # A line break in a frame is judged before it is parsed.
         if text is None or "\r" in text:
             return None
