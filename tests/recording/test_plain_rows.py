@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from assay.core.conversation import Conversation
 from assay.records.line_blocks import LineBlock, split_blocks
-from assay.records.recording import judging
+from assay.records.recording import block_judging, judging
 from assay.records.recording.block_judging import BlockJudging
 from assay.records.recording.judged_talk import RecordingOpening
 from assay.records.transcript import Judged, Meeting, TranscriptError, read
@@ -183,6 +183,21 @@ def test_a_dropped_conversation_that_is_opened_again_is_judged(
     same(text)
     _, (good, *_), _, unjudged, *_ = outcome(partial(_follow_blocks, text=text, size=300), every=False)
     assert (good, unjudged) == (len(order) + 2, [])
+
+
+def test_heads_that_all_differ_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers that repeat arguments make every head another one, and a hostile one as long as a row may be."""
+    monkeypatch.setattr(block_judging, "_MOST_HEADS", 10)
+    heads = [b'{"dir":"c2s","conversation":1,"http":{"headers":{"mcp-param-n":"%d"}},' % each for each in range(50)]
+    long = [b'{"dir":"c2s","conversation":1,"http":{"headers":{"mcp-param-n":"%s"}},' % (b"9" * 1000)]
+    tail = GOOD[len(b'{"dir":"c2s","conversation":1,') :]
+    text = OPENED + b"".join(head + tail % ident + b"\n" for ident, head in enumerate(long + heads, 50))
+    same(text)
+    judged = BlockJudging(begun, every=False)
+    assert [*judged.follow_blocks(blocks_of(text))]
+    [talk] = judged._talks.values()
+    assert 0 < len(talk.heads) <= len(judged._heads) <= 10
+    assert max(map(len, [*talk.heads, *judged._heads])) < 1000
 
 
 PIECES = st.sampled_from(
