@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from assay.core.conversation import Conversation
 from assay.records.line_blocks import LineBlock, split_blocks
+from assay.records.recording import block_judging, judging
 from assay.records.recording.block_judging import BlockJudging
 from assay.records.recording.judged_talk import RecordingOpening
 from assay.records.transcript import Judged, Meeting, TranscriptError, read
@@ -162,6 +163,41 @@ def test_odd_rows(odd: bytes, ending: bytes) -> None:
     same(text)
     same(timed(text))
     same(timed(OPENED) + odd + b"\n" + timed(GOOD % 50) + ending)
+
+
+OPENING = b'{"event":"open","conversation":%d,"server":"s","mode":"audit","lines":true}\n'
+
+
+def ping(number: int, ident: int) -> bytes:
+    """The row of a request in a conversation."""
+    return GOOD.replace(b'"conversation":1', b'"conversation":%d' % number) % ident + b"\n"
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3, 1), (1, 2, 1)], ids=["dropped", "dropped by itself"])
+def test_a_dropped_conversation_that_is_opened_again_is_judged(
+    monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(judging, "MOST_CONVERSATIONS", 2)
+    text = b"".join(OPENING % number + ping(number, at) for at, number in enumerate(order, 1))
+    text += ping(1, 8) + ping(1, 9)
+    same(text)
+    _, (good, *_), _, unjudged, *_ = outcome(partial(_follow_blocks, text=text, size=300), every=False)
+    assert (good, unjudged) == (len(order) + 2, [])
+
+
+def test_heads_that_all_differ_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers that repeat arguments make every head another one, and a hostile one as long as a row may be."""
+    monkeypatch.setattr(block_judging, "_MOST_HEADS", 10)
+    heads = [b'{"dir":"c2s","conversation":1,"http":{"headers":{"mcp-param-n":"%d"}},' % each for each in range(50)]
+    long = [b'{"dir":"c2s","conversation":1,"http":{"headers":{"mcp-param-n":"%s"}},' % (b"9" * 1000)]
+    tail = GOOD[len(b'{"dir":"c2s","conversation":1,') :]
+    text = OPENED + b"".join(head + tail % ident + b"\n" for ident, head in enumerate(long + heads, 50))
+    same(text)
+    judged = BlockJudging(begun, every=False)
+    assert [*judged.follow_blocks(blocks_of(text))]
+    [talk] = judged._talks.values()
+    assert 0 < len(talk.heads) <= len(judged._heads) <= 10
+    assert max(map(len, [*talk.heads, *judged._heads])) < 1000
 
 
 PIECES = st.sampled_from(

@@ -91,6 +91,23 @@ def test_each_message_has_its_time_and_reports_show_response_times(
     assert '"latency":{"count":2,"total":500,' in page.read_text()
 
 
+def test_times_are_right_again_after_the_machine_has_slept(
+    file: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = {"now": 1_763_379_999_000_000_000, "ticks": 0}
+    monkeypatch.setattr(recording_file, "monotonic_ns", lambda: clock["ticks"])
+    monkeypatch.setattr(recording_file, "time_ns", lambda: clock["now"])
+    recording = begun(file, said)
+    conversation = opened(recording)
+    # An hour of sleep, then half an hour back and two seconds of work.
+    for now, ticks in ((0, 0), (3600, 0), (1800, 0), (1802, 2)):
+        clock.update(now=(1_763_379_999 + now) * 10**9, ticks=ticks * 10**9)
+        conversation.hear(Party.CLIENT, PING % (now + 1))
+    recording.close()
+    times = [row["time"] // 10**6 - 1_763_379_999 for row in rows(file) if "dir" in row]
+    assert times == [0, 3600, 3600, 3602]
+
+
 @pytest.mark.parametrize("content", [b"export PATH\n", b'{"dir":"c2s","msg":{}}\n', b'{"event":"else"}'])
 def test_a_file_that_is_no_recording_of_a_guard_is_left_alone(file: Path, said: list[str], content: bytes) -> None:
     file.write_bytes(content)

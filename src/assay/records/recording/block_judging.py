@@ -43,6 +43,9 @@ from assay.records.transcript import (
 _MOST_HEADS: Final = 100_000
 """Maximal heads of rows to remember, some 200 bytes each. A conversation over STDIO has two."""
 
+_LONGEST_HEAD: Final = 1_000
+"""Maximal bytes of a head to remember. One with HTTP headers has some hundred; a hostile one may have megabytes."""
+
 _Plain = tuple[
     JudgedTalk,
     Callable[[dict[str, Any]], object] | None,
@@ -212,7 +215,6 @@ class BlockJudging(Judging):
         talk = self._talks.get(number)
         if talk is None or not talk.is_plain:
             return None
-        talk.heads.append(head)
         plain = self._plain(talk, PARTIES[spelt["side"].decode()], NO_FACTS)
         self._remember(head, plain)
         return plain
@@ -244,7 +246,6 @@ class BlockJudging(Judging):
             return
         if "event" not in members and type(members.get("msg")) is str and self._is_plain_head(head, members):
             if talk.is_plain and talk.is_met:
-                talk.heads.append(head)
                 self._remember(head, self._plain(talk, party_of(row), read_facts(members)))
         else:
             self._forget(talk)
@@ -275,8 +276,10 @@ class BlockJudging(Judging):
         """
         Return whether *head* has all *members* of a row but the message, so that it says the same in every row.
 
-        A time of the message is left out of both.
+        A time of the message is left out of both. A head that is too long to remember says nothing.
         """
+        if len(head) > _LONGEST_HEAD:
+            return False
         known = head_members(head)
         beside = 1 if row_of(0, members).time is None else 2
         return known is not None and len(known) + beside == len(members) and known.items() <= members.items()
@@ -293,6 +296,8 @@ class BlockJudging(Judging):
         if len(self._heads) >= _MOST_HEADS:
             self._forget_all()
         self._heads[head] = plain
+        if plain:
+            plain[0].heads.append(head)
 
     # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -312,6 +317,8 @@ class BlockJudging(Judging):
 
     def _forget_all(self) -> None:
         self._heads.clear()
+        for each in self._talks.values():
+            each.heads.clear()
 
     def _go_on(self) -> None:
         """Let every conversation go on by itself: thousands of them must not keep the messages that they began with."""

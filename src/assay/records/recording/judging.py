@@ -367,7 +367,9 @@ class Judging:
             line = before.touched
         elif self._idle:
             heappush(self._idle, (line, number))
+        # What is opened again is another conversation, and nothing of it is missing.
         self._ended.discard(number)
+        self._dropped.discard(number)
         talk = self._talks[number] = self._begun(number, opening, line)
         self._keep(number, talk if talk.is_waiting else talk.conversation.tools)
         return talk

@@ -134,8 +134,15 @@ class Recording:
             self.messages += 1
 
     def _time(self) -> int:
-        """Return the time in microseconds since 1970. It does not go back when the clock is set."""
-        return (monotonic_ns() + self._epoch) // 1000
+        """
+        Return the time in microseconds since 1970. It does not go back when the clock is set back.
+
+        It follows a clock that goes ahead: the other one stands still while the machine sleeps.
+        """
+        # In this order: a pause between the two calls makes the sum smaller, and is made up for by the next one.
+        now, ticks = time_ns(), monotonic_ns()
+        self._epoch = max(self._epoch, now - ticks)
+        return (ticks + self._epoch) // 1000
 
     def _is_lost(self, verdict: Verdict, row: dict[str, Any]) -> bool:
         """Whether the message cannot be judged again from *row*."""
