@@ -308,6 +308,12 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(there), f"{name_of(page)}: no heading for {target}"
 
 
+@every_page
+def test_no_page_has_a_section_twice(page: Path) -> None:
+    sections = [line for line in parts(page)[1] if line.startswith("## ")]
+    assert sorted(sections) == sorted(set(sections))
+
+
 def test_the_index_has_every_page() -> None:
     listed = {(DOCS / target.partition("#")[0]).resolve() for target in links(DOCS / "README.md")}
     missing = {page.name for page in DOCS.glob("*.md") if page.name != "README.md" and page not in listed}
