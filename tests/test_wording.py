@@ -1,11 +1,13 @@
 """What people read: the exact text of violations and hints that are easily misunderstood."""
 
+import io
 from typing import Any
 
 import pytest
 
 from assay.base.verdict import Party, Verdict
-from assay.cli.terminal.verdicts import title
+from assay.cli.terminal.style import Style
+from assay.cli.terminal.verdicts import Summary, title
 from assay.engine.patterns import is_broken
 from assay.spec.revisions import REVISIONS
 from talk import SEARCH, Talk, call, error, good, notification, request, result
@@ -342,3 +344,12 @@ def test_an_answer_that_never_comes_names_the_tool() -> None:
 def test_a_call_of_an_unknown_tool_is_told_which_there_are(tools: list[str], text: str) -> None:
     talk = Talk().opened().listed(*({"name": each, "inputSchema": {"type": "object"}} for each in tools))
     assert talk.client(call(1, "find_book", {})).violations[0].expected == text
+
+
+def test_counts_of_thousands_are_grouped() -> None:
+    summary, talk = Summary(), Talk()
+    summary.add_good(1_234_567)
+    for _ in range(1_000):
+        summary.add(talk.server("no object"))
+    lines = list(summary.lines(None, Style(io.StringIO(), {})))
+    assert lines == ["1,235,567 messages: 1,234,567 good, 1,000 refused", "  1,000 × envelope/message"]

@@ -127,15 +127,15 @@ class Summary:
     def lines(self, revision: str | None, style: Style, hidden: Callable[[str], str] = str) -> Iterator[str]:
         """Return the lines with the counts. *hidden* masks secrets in the names of quarantined entries."""
         counts = self._outcomes
-        words = [f"{counts['good']} good"]
+        words = [f"{counts['good']:,} good"]
         kinds = (("refused", "refused"), ("aside", "with quarantined entries"), ("report", "with reports"))
-        words += [f"{counts[key]} {word}" for key, word in kinds if counts[key]]
+        words += [f"{counts[key]:,} {word}" for key, word in kinds if counts[key]]
         total = f"{counted(self.messages, 'message')}{f' of MCP {revision}' if revision else ''}"
         open_ones = f"; {counted(self.unanswered, 'request')} never answered" if self.unanswered else ""
         text = f"{total}: {', '.join(words)}{open_ones}"
         yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
-            yield f"  {count:>5} × {rule}"
+            yield f"  {count:>5,} × {rule}"
         for line in self._aside.lines(hidden):
             yield from style.wrapped(f"quarantined: {line}", 2)
 
