@@ -27,7 +27,7 @@ CUT = ["\n", "", '\n{"dir":"c2s","conversation":3,"msg":"{', '\n{"dir":"c2s","co
 """What a file may end with."""
 
 
-@law(600)
+@law(200)
 @given(
     seed=st.integers(0, 1 << 32),
     odd=st.lists(st.tuples(st.sampled_from([*ODD]), st.integers(0, 12), st.integers(0, 1000)), max_size=6),
