@@ -116,7 +116,7 @@ MEASURED_TESTS = {
     *("test_front_page", "test_guarded_card", "test_host", "test_host_recording", "test_middleware"),
     *("test_guard_discretion", "test_guard_failure", "test_guard_faults", "test_guard_flights", "test_guard_moves"),
     *("test_guard_policy", "test_guard_records", "test_guard_result_repair", "test_guard_stdio", "test_no_answer"),
-    *("test_own_extensions", "test_recording_laws", "test_remote_failures", "test_remote_sessions"),
+    *("test_beginnings", "test_own_extensions", "test_recording_laws", "test_remote_failures", "test_remote_sessions"),
     *("test_server_names", "test_session_calls", "test_session_states"),
 }
 """
