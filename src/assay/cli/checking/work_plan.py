@@ -123,10 +123,13 @@ class WorkPlan:
     def begin(self) -> None:
         """Begin with all files; large ones are split, if several processes do the work."""
         if self._executor.is_shared:
-            large = [work for work in self._works if can_split(self._terms, work)]
-            for work in large:
-                work.ranges = self._ranges(work)
-            if scanned := [work for work in large if not work.ranges]:
+            scanned = []
+            for work in self._works:
+                if head := _split_head(self._terms, work):
+                    work.ranges = self._ranges(work, head)
+                    if not work.ranges:
+                        scanned.append(work)
+            if scanned:
                 self._split(scanned)
         units: list[WorkUnit] = []
         for work in self._works:
@@ -137,24 +140,17 @@ class WorkPlan:
         for work in self._works:
             work.first += first
 
-    def _ranges(self, work: FileWork) -> Sequence[FileRange]:
-        """Return the ranges of a large file, if a try is worth it."""
+    def _ranges(self, work: FileWork, head: bytes) -> Sequence[FileRange]:
+        """Return the ranges of a large file that begins with *head*, if a try is worth it."""
         from assay.cli.checking.executors import is_only_here
         from assay.cli.checking.range_units import ranges_of, seems_fit
 
         path = work.whole.path
         # With every message, judging takes so long that a scan does not count; its results would wait for the last one,
         # and a digest needs the numbers of lines.
-        if self._terms.every or is_only_here(path):
+        if self._terms.every or is_only_here(path) or not seems_fit(head):
             return ()
-        try:
-            with open_binary(path) as file:
-                head = file.read(_LOOKED_AT)
-        except OSError:
-            return ()
-        return (
-            ranges_of(path, work.whole.shown, work.size, self._jobs, self._executor.largest) if seems_fit(head) else ()
-        )
+        return ranges_of(path, work.whole.shown, work.size, self._jobs, self._executor.largest)
 
     def stream(self, work: FileWork) -> Iterator[StreamItem]:
         """Yield the findings of one file in order, then its end; nothing for a file that cannot be opened."""
@@ -244,17 +240,18 @@ def cluster_executor(terms: CheckTerms, works: Sequence[FileWork], tick: Tick, a
 
 def _has_several(terms: CheckTerms, works: Sequence[FileWork]) -> bool:
     """Return whether there is more than one unit of work."""
-    return len(works) > 1 or any(can_split(terms, each) for each in works)
+    return len(works) > 1 or any(_split_head(terms, each) for each in works)
 
 
-def can_split(terms: CheckTerms, work: FileWork) -> bool:
-    """Return whether a file is a large recording in our own format that is not compressed."""
+def _split_head(terms: CheckTerms, work: FileWork) -> bytes:
+    """Return the start of a large recording in our own format that is not compressed; b"" for all other files."""
     if work.error is not None or work.size < SPLIT_FILE or work.whole.is_run or terms.is_compared:
-        return False
+        return b""
     from assay.cli.checking.evidence import is_native
 
     try:
         with open_binary(work.whole.path) as file:
-            return file.seekable() and is_native(terms, file.read(_LOOKED_AT), work.whole.path)
+            head = file.read(_LOOKED_AT) if file.seekable() else b""
     except OSError:
-        return False
+        return b""
+    return head if is_native(terms, head, work.whole.path) else b""
