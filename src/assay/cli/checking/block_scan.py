@@ -15,7 +15,7 @@ import orjson
 
 from assay.records.line_blocks import open_binary
 from assay.records.recording.judging import EVENTS_OF_ALL
-from assay.records.recording.plain_rows import MESSAGE, as_object, conversation_of, untimed
+from assay.records.recording.plain_rows import as_object, conversation_of, head_of
 from assay.records.recording.range_judging import LARGEST_SHARED, MOST_SHARED
 from assay.records.transcript import TranscriptError, members_of
 
@@ -110,7 +110,7 @@ def _scanned(offset: int, text: bytes, *, is_last: bool) -> Iterator[ScannedPage
     lines = text.split(b"\n")
     last = lines.pop()
     # A row without a message, such as an event, is its own head.
-    heads = Counter([_head(line) for line in lines])
+    heads = Counter([head_of(line) for line in lines])
     known = {head: _of_head(head) for head in heads}
     if not is_last and all(known.values()):
         page = _MixedPage(offset)
@@ -121,15 +121,11 @@ def _scanned(offset: int, text: bytes, *, is_last: bool) -> Iterator[ScannedPage
         return
     mixed = _MixedPage(offset)
     for line in lines:
-        mixed = yield from mixed.take(line + b"\n", known[_head(line)])
+        mixed = yield from mixed.take(line + b"\n", known[head_of(line)])
     if is_last:
         # A line without an end may be cut off, which only its whole text shows.
         mixed = yield from mixed.take(last, None)
     yield mixed.scanned()
-
-
-def _head(line: bytes) -> bytes:
-    return untimed(line.partition(MESSAGE)[0])[0]
 
 
 def _of_head(head: bytes) -> dict[str, Any] | None:

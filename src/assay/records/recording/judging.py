@@ -21,14 +21,7 @@ from assay.records.recording.plain_rows import conversation_of
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.reasons import Reasons
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
-from assay.records.transcript import (
-    Judged,
-    Meeting,
-    TranscriptRow,
-    frame_of,
-    party_of,
-    read,
-)
+from assay.records.transcript import Judged, Meeting, TranscriptRow, frame_of, party_of, read
 from assay.spec.revisions import handshake, is_known
 
 MOST_CONVERSATIONS: Final = 10_000

@@ -25,10 +25,10 @@ CLOSING: Final = b'"}\n'
 TIME: Final = b'"time":'
 """What is before the time of a message."""
 
-_DIGITS: Final = 16
+DIGITS: Final = 16
 """Digits of a time, in microseconds since 1970: until the year 2286."""
 
-_STAMP: Final = len(TIME) + _DIGITS + 1
+_STAMP: Final = len(TIME) + DIGITS + 1
 """Bytes of a time between the head of a row and its message."""
 
 GUARDED_HEAD: Final = re.compile(rb'\{"dir":"(?P<side>c2s|s2c)","conversation":(?P<conversation>0|[1-9][0-9]{0,14}),')
@@ -43,10 +43,15 @@ _MEMBERS: Final = frozenset({"dir", "party", "conversation", "http"})
 
 def untimed(head: bytes) -> tuple[bytes, bytes]:
     """Return the head of a row without the time at its end, and the digits of that time; none without one."""
-    if head[-_STAMP : -_DIGITS - 1] != TIME or not head.endswith(b","):
+    if head[-_STAMP : -DIGITS - 1] != TIME or not head.endswith(b","):
         return head, b""
-    digits = head[-_DIGITS - 1 : -1]
+    digits = head[-DIGITS - 1 : -1]
     return (head[:-_STAMP], digits) if digits.isdigit() and not digits.startswith(b"0") else (head, b"")
+
+
+def head_of(line: bytes) -> bytes:
+    """Return the head of a row, without a time; all of a row without a message."""
+    return untimed(line.partition(MESSAGE)[0])[0]
 
 
 def conversation_of(members: dict[str, Any]) -> int:

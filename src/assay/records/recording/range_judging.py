@@ -23,7 +23,7 @@ from assay.records.line_blocks import LineBlock
 from assay.records.recording.block_judging import BlockJudging
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
 from assay.records.recording.judging import EVENTS_OF_ALL, RecordingPart
-from assay.records.recording.plain_rows import MESSAGE, conversation_of, untimed
+from assay.records.recording.plain_rows import MESSAGE, conversation_of, head_of
 from assay.records.transcript import Judged, Meeting, members_of
 
 MOST_SHARED: Final = 20_000
@@ -117,7 +117,7 @@ class RangeJudging(BlockJudging):
         *ended, last = block
         if ended:
             yield from super()._block(ended, line)
-        yield from self._line(line + len(block), untimed(last.partition(MESSAGE)[0])[0], last)
+        yield from self._line(line + len(block), head_of(last), last)
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -25,7 +25,7 @@ import orjson
 from assay.base.limits import Limits
 from assay.engine.budget import LARGE
 from assay.ladder import syntax
-from assay.records.recording.plain_rows import CLOSING, MESSAGE, TIME, untimed
+from assay.records.recording.plain_rows import CLOSING, DIGITS, MESSAGE, TIME, untimed
 from assay.records.transcript import seconds_of
 
 LONGEST: Final = LARGE
@@ -34,17 +34,14 @@ LONGEST: Final = LARGE
 _OPENING: Final = MESSAGE + b'"'
 """What is before the text of a message."""
 
-_STAMPED: Final = re.compile(rb'[1-9][0-9]{15},"msg":"')
+_STAMPED: Final = re.compile(rb"[1-9][0-9]{%d},%b" % (DIGITS - 1, _OPENING))
 """What is between the name of the time and the text of a message."""
 
 _TIMED: Final = re.compile(b"(?:" + _STAMPED.pattern + b")*")
 """The same for any number of rows."""
 
-_STAMP: Final = 16 + len(b',"msg":"')
-"""Bytes of it."""
-
-_DIGITS: Final = 16
-"""Bytes of the time in it."""
+_STAMP: Final = DIGITS + len(b"," + _OPENING)
+"""Bytes of one of them, the first of which are the time."""
 
 _OTHER: Final = b"0"
 """What stands for the text of a row that is not plain. It is read as the message 0, which no batch vouches for."""
@@ -74,7 +71,7 @@ class RowBatch(NamedTuple):
     def message(self, rest: bytes) -> tuple[bytes, float | None]:
         """Return the message in the *rest* of a row for which the batch vouches, and its time, if it has one."""
         text: str = _loads(b'"' + rest[self.start : -2])
-        return text.encode(), seconds_of(int(rest[:_DIGITS])) if self.start else None
+        return text.encode(), seconds_of(int(rest[:DIGITS])) if self.start else None
 
 
 class BatchReader:
