@@ -69,20 +69,32 @@ def test_after():
 """
 
 
+def written(directory: Path) -> Path:
+    """Write tests into *directory*: three processes are more than there is to do at the end."""
+    for name, text in {"conftest": PLUGIN, "test_a": GOOD, "test_b": GOOD, "test_c": BAD, "test_d": GOOD}.items():
+        (directory / f"{name}.py").write_text(text)
+    return directory
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A directory with tests: three processes are more than there is to do at the end."""
-    for name, text in {"conftest": PLUGIN, "test_a": GOOD, "test_b": GOOD, "test_c": BAD, "test_d": GOOD}.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    return tmp_path
+    """A directory with tests."""
+    return written(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """What pytest makes of them in one process."""
+    return ran(written(tmp_path_factory.mktemp("alone")))
 
 
 def ran(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """What pytest makes of the tests in *directory*."""
     given = {"PYTHONPATH": str(Path(__file__).parents[1]), "BEGUN": "no" if "--forks" in options else "yes"}
-    pytest_here = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={directory}"]
+    # Without a place of its own for temporary files, pytest ends by deleting those of other runs, however many.
+    places = [f"--rootdir={directory}", f"--basetemp={directory / 'temporary'}"]
     return subprocess.run(
-        [*pytest_here, *options],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, *places, *options],
         cwd=directory,
         env={**os.environ, **given},
         capture_output=True,
@@ -98,8 +110,10 @@ def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("number", [1, 3, 9])
-def test_the_outcome_is_that_of_one_process(directory: Path, number: int) -> None:
-    alone, forked = ran(directory), ran(directory, "--forks", str(number))
+def test_the_outcome_is_that_of_one_process(
+    directory: Path, alone: subprocess.CompletedProcess[str], number: int
+) -> None:
+    forked = ran(directory, "--forks", str(number))
     assert outcome(forked) == outcome(alone) == (1, "1 failed, 61 passed, 1 skipped ")
     for text in ("assert [1, 2] == [1, 3]", "what it said", "test_c.py::test_wrong"):
         assert text in alone.stdout

@@ -61,6 +61,8 @@ def test_signals_have_their_default_effect():
 def test_no_process_survives_a_failed_test_and_signals_are_not_ignored(tmp_path: Path) -> None:
     (tmp_path / "test_failing.py").write_text(FAILING)
     pytest = [sys.executable, "-m", "pytest", "-c", str(TESTS.parent / "pyproject.toml"), "-p", "conftest"]
+    # Otherwise it ends by deleting the temporary files of other runs, however many they are.
+    pytest.append(f"--basetemp={tmp_path / 'temporary'}")
     readable, writable = os.pipe()
     # As a script starts a background job, and nohup a command.
     done = subprocess.run(
