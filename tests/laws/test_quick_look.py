@@ -4,6 +4,7 @@ off, every verdict and all that is remembered are the same.
 """
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.verdict import Exchange, Party, Verdict
-from assay.core.conversation import Conversation
+from assay.core.conversation import NO_FACTS, Conversation, Facts
+from assay.core.quick_look import _is_common
+from assay.ladder.protocol import Entry
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
 from kit.laws import law
@@ -437,3 +440,51 @@ def test_params_of_name_and_arguments_fit_if_they_are_a_string_and_an_object(
     assert case.takes(params) == expected
     assert fits(case.schema, case.params(), params) == expected
     assert part_of(case.schema, case.method.definition, "/properties/params")
+
+
+TEXT = {"type": "text", "text": "é"}
+CONTENTS: tuple[Any, ...] = (
+    [], [TEXT], [TEXT, TEXT], [TEXT | {"annotations": {}}], [{"type": "text"}], [{"type": "text", "text": 5}],
+    [{"type": "text", "Text": "é"}], [{"type": "image", "text": "é"}], [{"type": "text", "text": None}],
+    [TEXT, {"type": "image", "data": "AA==", "mimeType": "image/png"}], [["type", "text"]], ["ab"], [5], [None], [{}],
+    {}, TEXT, "", "ab", 5, None, _ABSENT,
+)  # fmt: skip
+STRUCTURES: tuple[Any, ...] = (_ABSENT, {}, {"ok": True}, {"ok": [{}]}, [], "{}", 5, None, True)
+FAILURES: tuple[Any, ...] = (_ABSENT, True, False, 1, "true", None)
+MORE: tuple[dict[str, Any], ...] = ({}, {"x": 1}, {"Content": []}, {"iserror": True}, {"_meta": {}}, {"_meta": 5})
+
+
+@pytest.mark.parametrize("revision", [each for each in REVISIONS if handshake(each)])
+def test_a_common_result_is_one_that_the_schema_allows(revision: str) -> None:
+    """Official schema: every result that is not given to the engine is valid, and resembles no other definition."""
+    shape = _client_entry(revision).result
+    assert shape is not None
+    common = 0
+    for content, structure, failure, more in product(CONTENTS, STRUCTURES, FAILURES, MORE):
+        value = members(content=content, structuredContent=structure, isError=failure) | more
+        if _is_common(value):
+            common += 1
+            assert shape.is_valid(value), value
+            assert shape.look_alikes(value, "", revision, 1) == [], value
+    assert common == len(CONTENTS[:3]) * len(STRUCTURES[:4]) * len(FAILURES[:3])
+
+
+@pytest.mark.parametrize("value", [None, 5, "", "content", [], ["content"], [[], {}], {}, {"content": []}.keys()])
+def test_what_has_no_content_is_not_common(value: Any) -> None:
+    assert not _is_common(value)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("party", Party)
+@pytest.mark.parametrize("facts", [NO_FACTS, Facts("http", headers={b"mcp-method": b"tools/call"})])
+def test_a_value_that_is_no_object_is_not_heard(revision: str, party: Party, facts: Facts) -> None:
+    """A recording may have any value where most rows have a call."""
+    hear = _listed(opened(revision), revision).skimming(party, facts)
+    values: tuple[Any, ...] = (None, 0, 5, 2.5, True, "", "tools/call", [], ["method"], {})
+    assert [hear(value) for value in values] == [None] * len(values)
+
+
+def _client_entry(revision: str) -> Entry:
+    entry = _listed(opened(revision), revision)._client.call
+    assert entry is not None
+    return entry

@@ -6,6 +6,7 @@ Every verdict, count and note is what `Judging` gives for the rows one by one; t
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -48,15 +49,20 @@ _LONGEST_HEAD: Final = 1_000
 
 _Plain = tuple[
     JudgedTalk,
-    Callable[[dict[str, Any]], object] | None,
-    Callable[[Party, bytes, Facts], bool] | None,
-    Party,
-    Facts,
+    Callable[[Any], object],
+    tuple[Callable[[Party, bytes, Facts], bool] | None, Party, Facts],
 ]
 """
 What is known of a row by its head. The functions hear a good call or result, the first one a message that is read and
-the second one its frame; None if a verdict on every message is needed, the first one also for other limits.
+the second one its frame. If a verdict on every message is needed, the first one hears nothing, and there is no second
+one; with other limits only the first one hears nothing.
 """
+
+_head: Final = itemgetter(0)
+
+
+def _hears_nothing(_: Any) -> None:
+    """Leave every message to a closer look."""
 
 
 class MisreadRowError(Exception):
@@ -111,39 +117,55 @@ class BlockJudging(Judging):
         Judge the rows of *block*, which were read as *batch*, in order; *before* lines come before them.
 
         This is the inner loop of every large recording: a good call or result, in a row with nothing else, is only
-        counted.
+        counted, by what is left when all others are subtracted.
         """
-        known, good, others = self._heads.get, 0, 0
+        line, others, rest = before, 0, 0
         try:
-            for line, (head, _, rest), value in zip(count(before + 1), batch.rows, batch.values, strict=False):
-                plain = known(head)
-                # The value of an object is that of a row with nothing but its message.
-                is_proved = type(value) is dict
-                if plain is None and is_proved:
-                    plain = self._plain_head(head)
+            # What is known of a head is asked for when its row is judged: the row before it may have changed that.
+            for line, plain, value in zip(
+                count(before + 1), map(self._heads.get, map(_head, batch.rows)), batch.values, strict=False
+            ):
                 if plain:
-                    talk, quick, skims, party, facts = plain
-                    if is_proved and (quick is not None or skims is None):
+                    talk, quick, _ = plain
+                    if quick(value) is not None:
                         talk.touched = line
-                        if quick is not None and quick(value) is not None:
-                            good += 1
-                            continue
-                        frame, time = batch.message(rest)
-                        yield from self._plain_message(talk, party, frame, facts, TranscriptRow(line, {}, time=time))
-                        if quick is None:
-                            self._heads[head] = self._plain(talk, party, facts)
                         continue
                 elif plain is not None:
                     others += 1
                     continue
-                text = block[line - before - 1]
-                if plain is None:
-                    yield from self._line(line, head, text)
-                else:
-                    yield from self._singly([text], line - 1)
+                rest += 1
+                yield from self._other_row(line, plain, batch, block, line - before - 1)
         finally:
-            self.good += good
+            self.good += line - before - others - rest
             self.others += others
+
+    def _other_row(
+        self, line: int, plain: _Plain | None, batch: RowBatch, block: LineBlock, index: int
+    ) -> Iterator[Judged | Meeting]:
+        """Judge the row at *index* in *block*, which is not known to be good; *plain* is what is known of its head."""
+        head, _, rest = batch.rows[index]
+        value = batch.values[index]
+        # The value of an object is that of a row with nothing but its message.
+        is_proved = type(value) is dict
+        found = self._plain_head(head) if plain is None and is_proved else plain
+        if found is None:
+            yield from self._line(line, head, block[index])
+            return
+        if not found:
+            self.others += 1
+            return
+        talk, quick, (skims, party, facts) = found
+        if not is_proved or (quick is _hears_nothing and skims is not None):
+            yield from self._singly([block[index]], line - 1)
+            return
+        talk.touched = line
+        if plain is None and quick(value) is not None:
+            self.good += 1
+            return
+        frame, time = batch.message(rest)
+        yield from self._plain_message(talk, party, frame, facts, TranscriptRow(line, {}, time=time))
+        if skims is None:
+            self._heads[head] = self._plain(talk, party, facts)
 
     def _singly(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
         """Read and judge the rows of *block* one by one; *line* lines come before them."""
@@ -163,7 +185,7 @@ class BlockJudging(Judging):
                         except orjson.JSONDecodeError:
                             message = None
                         if type(message) is str:
-                            talk, _, skims, party, facts = plain
+                            talk, _, (skims, party, facts) = plain
                             talk.touched = line
                             frame = message.encode()
                             if skims is not None and skims(party, frame, facts):
@@ -287,10 +309,11 @@ class BlockJudging(Judging):
     def _plain(self, talk: JudgedTalk, party: Party, facts: Facts) -> _Plain:
         """Return what is known of the plain rows of one party of *talk*."""
         if self._every or not talk.is_met or talk.is_waiting or talk.beginning is not None:
-            return talk, None, None, party, facts
+            return talk, _hears_nothing, (None, party, facts)
         conversation = talk.conversation
         fits = self._reader is not None and self._reader.fits(conversation.limits)
-        return talk, conversation.skimming(party, facts) if fits else None, conversation.skims, party, facts
+        quick = conversation.skimming(party, facts) if fits else _hears_nothing
+        return talk, quick, (conversation.skims, party, facts)
 
     def _remember(self, head: bytes, plain: _Plain | tuple[()]) -> None:
         if len(self._heads) >= _MOST_HEADS:
