@@ -245,16 +245,19 @@ class Exchange:
     A request and what its answer will need.
 
     It keeps no payload: a thousand open requests must not hold a thousand frames in memory. Attributes that most
-    requests do not have are defaults of the class, because one of these is made for every request.
+    requests do not have are defaults of the class, because one of these is made for every request. Those that every
+    answer needs have none: it takes longer to read an attribute that the class has, too.
     """
 
     entry: Any
     """The method, as its sender may use it, with the judge of the answer."""
     id: str | int
+    contract: Any
+    """The contract of the tool when the call was made: a later list does not change it. None for other requests."""
+    as_task: bool
+    """Whether it asks to run as a task, so that a task answers it."""
     spelling: bytes | None = None
     """The id as it was written, if there are several spellings: `1e2`, `-0`."""
-    contract: Any = None
-    """The contract of the tool when the call was made: a later list does not change it."""
     token: str | int | None = None
     """The progress token of the request."""
     detail: Any = None
@@ -279,8 +282,6 @@ class Exchange:
     """Whether its conversation has all messages about it and no others: over HTTP without a session (2026-07-28)."""
     over_http: bool = False
     """Whether it was sent over HTTP."""
-    as_task: bool = False
-    """Whether it asks to run as a task, so that a task answers it."""
     beyond: Any = None
     """What an extension keeps of the request until it is answered."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
@@ -297,7 +298,7 @@ class Exchange:
     def of(cls, entry: Any, ident: str | int) -> "Exchange":
         """Return a new request."""
         made = cls()
-        made.entry, made.id = entry, ident
+        made.entry, made.id, made.contract, made.as_task = entry, ident, None, False
         return made
 
     @property
