@@ -126,8 +126,11 @@ class QuickLook(JudgeBase):
         if client.call is None or (entry.stateless and result.get("resultType") != "complete"):
             return None
         # A result that reports a failure needs no content.
-        promised = known.output is not None and result.get("isError") is not True
-        if promised and not ("structuredContent" in result and known.valid_output(result["structuredContent"])):
+        if (
+            known.output is not None
+            and not ("structuredContent" in result and known.valid_output(result["structuredContent"]))
+            and result.get("isError") is not True
+        ):
             return None
         if not common:
             keys = shape.keys
