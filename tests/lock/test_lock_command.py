@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from locking import ALL, FIND, LEND, SECONDS, SERVER, Strange, answering, assay, lock, offer
+from locking import ALL, FIND, LEND, SECONDS, Strange, answering, assay, linked, lock, offer
 
 from assay.cli.lock_servers import WantedServer, _question
 
@@ -97,7 +96,7 @@ def test_a_new_version_alone_is_told_and_taken_over(tmp_path: Path) -> None:
 
 def test_another_program_for_a_name_that_is_taken_is_a_difference(tmp_path: Path) -> None:
     lock(tmp_path)
-    copy = str(shutil.copy(SERVER, tmp_path))
+    copy = linked(tmp_path)
     done = assay(tmp_path, "lock", "--", sys.executable, "-IS", copy, "offer.json")
     assert done.returncode == 1
     assert "/command" in done.stderr
@@ -145,7 +144,7 @@ def test_a_check_says_what_differs(tmp_path: Path) -> None:
 
 def test_the_summary_counts_what_the_lines_show(tmp_path: Path) -> None:
     lock(tmp_path, "--lock", "my.lock")
-    copy = str(shutil.copy(SERVER, tmp_path))
+    copy = linked(tmp_path)
     offer(tmp_path, **{**ALL, "tools": [EVIL, LEND]})
     done = assay(tmp_path, "lock", "--check", "--lock", "my.lock", "--", sys.executable, "-IS", copy, "offer.json")
     heads = [line for line in done.stdout.splitlines() if line.startswith("  ~")]
