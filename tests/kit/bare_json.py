@@ -8,7 +8,7 @@ wrong with it.
 
 from __future__ import annotations
 
-import _json  # type: ignore[import-not-found]  # typeshed has no private one
+import _json
 
 # mypy knows the name; `typing` is not imported for a constant.
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ class _Options:
     memo: dict[str, str] = {}  # noqa: RUF012 - the interface of the C function
 
 
-_scan = _json.make_scanner(_Options)
+_scan = _json.make_scanner(_Options)  # type: ignore[arg-type]  # typeshed has its own class there
 
 
 def loads(text: str | bytes) -> Any:
