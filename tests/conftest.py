@@ -18,6 +18,7 @@ from hypothesis import settings
 
 from kit import laws, processes
 from kit.forks import Forks
+from kit.meanwhile import Meanwhile
 from kit.warm import MEASURED
 from sheltered import state_variables
 
@@ -203,8 +204,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the number of processes."""
+    """Add the number of processes, and what they wait for."""
     parser.addoption("--forks", type=int, default=0, help="run files in so many processes, forked after the collection")
+    parser.addoption("--meanwhile", metavar="COMMAND", help="run this too; with --forks tests begin when it is done")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -212,6 +214,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
     if config.getoption("forks"):
         config.pluginmanager.register(Forks(config, lambda: STATES.append(new_state())))
+        # Registered later, it is asked earlier.
+        if command := config.getoption("meanwhile"):
+            config.pluginmanager.register(Meanwhile(config, command))
 
 
 def pytest_unconfigure() -> None:

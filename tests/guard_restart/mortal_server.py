@@ -11,7 +11,9 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "guard"))
 
-from lying_server import LIFETIME, Server, loads
+from lying_server import LIFETIME, Server
+
+from kit.bare_json import loads
 
 if __name__ == "__main__":
     _signal.alarm(LIFETIME)
