@@ -183,8 +183,8 @@ def test_all_output_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[st
     inputs = tmp_path / "inputs"
     inputs.mkdir()
     for seed in range(3):
-        archive(inputs / f"{seed}.jsonl", seed, conversations=30)
-    (inputs / "broken.jsonl").write_bytes((inputs / "0.jsonl").read_bytes()[:30_000] + b"\nno row\n{}\n")
+        archive(inputs / f"{seed}.jsonl", seed, conversations=12)
+    (inputs / "broken.jsonl").write_bytes((inputs / "0.jsonl").read_bytes()[:12_000] + b"\nno row\n{}\n")
     (inputs / "empty.jsonl").touch()
     golden = str(Path(__file__).parents[1] / "journal" / "golden.jsonl")
     files = [str(inputs), golden, "nowhere.jsonl", str(tmp_path / "*.none")]
