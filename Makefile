@@ -32,7 +32,7 @@ FUZZ := .venvs/fuzz
 DIST := .venvs/dist
 COVERAGE := .cache/coverage
 
-.PHONY: run test lint types ready collected conformance set-up installed bench fuzz soak docs dist clean
+.PHONY: run test lint types ready conformance set-up installed bench fuzz soak docs dist clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -104,14 +104,10 @@ set-up:
 	@$(MAKE) --no-print-directory -j4 installed
 
 ready:
-	@$(MAKE) --no-print-directory -j4 lint types collected installed
-
-# pytest rewrites the assertions of every test file and keeps the result. One process does that while others install.
-collected: $(VENV)/.test
-	@$(BIN)/python -m pytest --collect-only -qq > /dev/null
+	@$(MAKE) --no-print-directory -j4 lint types installed
 
 # Where conftest.py has the processes of tests keep what Python has compiled.
-ready test collected lint types: export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/python
+ready test lint types: export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/python
 unexport PYTHONDONTWRITEBYTECODE
 
 installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(OLD_SERVERS)/.done $(PACKAGES)
@@ -125,12 +121,17 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/mypy compat
 
-# Half of their time tests wait for processes, so six of them run at once. On macOS a process that has loaded libraries of
-# the system cannot be forked safely.
-PARALLEL := $(if $(filter Linux,$(shell uname -s)),--forks 6,-n 4 --dist loadfile)
+# Half of their time tests wait for processes, so six of them run at once; they are collected while all else is made
+# ready. On macOS a process that has loaded libraries of the system cannot be forked safely.
+ifeq ($(shell uname -s),Linux)
+PARALLEL := --forks 6 --meanwhile '$(MAKE) --no-print-directory ready'
+else
+PARALLEL := -n 4 --dist loadfile
+test: ready
+endif
 
 # What is measured of the processes that tests start is put together at the end; each room has a floor.
-test: ready  ## lint, types and all tests
+test: $(VENV)/.test  ## lint, types and all tests
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
 	$(BIN)/coverage run -m pytest $(PARALLEL)
 	@$(BIN)/coverage combine -q

@@ -4,7 +4,9 @@ import gc
 import os
 import signal
 from collections.abc import Generator, Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from shutil import rmtree
 from tempfile import TemporaryDirectory, mkdtemp
 from types import FrameType
@@ -16,6 +18,7 @@ from hypothesis import settings
 
 from kit import laws, processes
 from kit.forks import Forks
+from kit.meanwhile import Meanwhile
 from kit.warm import MEASURED
 from sheltered import state_variables
 
@@ -144,6 +147,12 @@ class Measurement:
         self._running = self._coverage is not None
         self._processes = os.environ.get(MEASURED)
 
+    @property
+    def packages(self) -> list[str]:
+        """Return what is measured; nothing if this is a run without measurement."""
+        measured: Any = None if self._coverage is None else self._coverage.get_option("run:source_pkgs")
+        return list(measured or ())
+
     def run(self, *, on: bool) -> None:
         """Go on, or pause."""
         if self._coverage is not None and on is not self._running:
@@ -157,6 +166,23 @@ class Measurement:
 
 
 measurement = Measurement()
+
+
+def import_measured() -> None:
+    """
+    Import what is measured, then pause until the first test that is.
+
+    Lines outside functions are reached by the import alone. To measure the collection of all tests would take as long
+    as the collection itself.
+    """
+    for name in measurement.packages:
+        package = import_module(name)
+        for each in walk_packages(package.__path__, f"{name}."):
+            import_module(each.name)
+    measurement.run(on=False)
+
+
+import_measured()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -178,8 +204,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the number of processes."""
+    """Add the number of processes, and what they wait for."""
     parser.addoption("--forks", type=int, default=0, help="run files in so many processes, forked after the collection")
+    parser.addoption("--meanwhile", metavar="COMMAND", help="run this too; with --forks tests begin when it is done")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -187,6 +214,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
     if config.getoption("forks"):
         config.pluginmanager.register(Forks(config, lambda: STATES.append(new_state())))
+        # Registered later, it is asked earlier.
+        if command := config.getoption("meanwhile"):
+            config.pluginmanager.register(Meanwhile(config, command))
 
 
 def pytest_unconfigure() -> None:

@@ -183,8 +183,8 @@ def test_all_output_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[st
     inputs = tmp_path / "inputs"
     inputs.mkdir()
     for seed in range(3):
-        archive(inputs / f"{seed}.jsonl", seed, conversations=30)
-    (inputs / "broken.jsonl").write_bytes((inputs / "0.jsonl").read_bytes()[:30_000] + b"\nno row\n{}\n")
+        archive(inputs / f"{seed}.jsonl", seed, conversations=12)
+    (inputs / "broken.jsonl").write_bytes((inputs / "0.jsonl").read_bytes()[:12_000] + b"\nno row\n{}\n")
     (inputs / "empty.jsonl").touch()
     golden = str(Path(__file__).parents[1] / "journal" / "golden.jsonl")
     files = [str(inputs), golden, "nowhere.jsonl", str(tmp_path / "*.none")]
@@ -335,12 +335,21 @@ def ran(place: Path, method: str, jobs: int, path: Path, *, kill: bool = False) 
     return Ran(process.returncode, output, errors, files)
 
 
+@pytest.fixture(scope="module")
+def in_one_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
+    """A recording, and what comes of it without other processes."""
+    place = tmp_path_factory.mktemp("ranged")
+    path = guarded_file(place / "a.jsonl", 400)
+    return path, ran(place / "one", METHODS[0], 1, path)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kill", [False, True])
-def test_ranges_in_other_processes_change_nothing(tmp_path: Path, method: str, kill: bool) -> None:
+def test_ranges_in_other_processes_change_nothing(
+    in_one_process: tuple[Path, Ran], tmp_path: Path, method: str, kill: bool
+) -> None:
     """Forked or not, and if one of them is lost. What was printed before is printed once."""
-    path = guarded_file(tmp_path / "a.jsonl", 400)
-    one = ran(tmp_path / "one", method, 1, path)
+    path, one = in_one_process
     assert one.output.startswith(b"<before>")
     assert one.output.count(b"<before>") == one.output.count(b"<after>\n") == 1
     assert one.status == 1

@@ -6,11 +6,22 @@ comes before the answer that it preceded. Any other request is answered with -32
 the revision without a handshake has added, as from a server whose library does not know it.
 """
 
-import json
+from __future__ import annotations
+
+import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+
+# There is nothing of ours on the path of a program.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+from kit.bare_json import dumps, loads
+
+# mypy knows the name; `typing` is not imported for a constant.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
 
 Key = tuple[str, str | None]
 """A method, and the cursor of a page or the name of a tool or prompt."""
@@ -22,12 +33,14 @@ ADDED = ("resultType", "ttlMs", "cacheScope")
 class Recorded:
     """The answers of one recorded server."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self.answers: dict[Key, tuple[list[str], dict[str, Any]]] = {}
         """The first answer to each request, and the lines before it that are not messages."""
         asked: dict[Any, Key] = {}
         strays: list[str] = []
-        for row in map(json.loads, path.read_text().splitlines()):
+        with open(path, encoding="utf-8") as file:
+            rows = file.read().splitlines()
+        for row in map(loads, rows):
             message = _read(row["msg"])
             if not isinstance(message, dict):
                 strays += [row["msg"]] if row["dir"] == "s2c" else []
@@ -57,7 +70,7 @@ class Recorded:
         if aged and "result" in answer:
             kept = {name: value for name, value in answer["result"].items() if name not in ADDED}
             answer = {**answer, "result": kept}
-        yield json.dumps({**answer, "id": message["id"]})
+        yield dumps({**answer, "id": message["id"]})
 
 
 def key_of(message: dict[str, Any]) -> Key:
@@ -68,16 +81,16 @@ def key_of(message: dict[str, Any]) -> Key:
 
 def _read(text: str) -> Any:
     try:
-        return json.loads(text)
+        return loads(text)
     except ValueError:
         return None
 
 
 def main() -> None:
     """Answer until the input ends."""
-    recorded, aged = Recorded(Path(sys.argv[1])), sys.argv[2:] == ["aged"]
+    recorded, aged = Recorded(sys.argv[1]), sys.argv[2:] == ["aged"]
     for line in sys.stdin:
-        for answer in recorded.answer(json.loads(line), aged=aged):
+        for answer in recorded.answer(loads(line), aged=aged):
             print(answer, flush=True)
 
 

@@ -20,8 +20,9 @@ from test_official_clients import HERE, SECONDS
 from assay.core.policy import REPAIRED_RESULTS
 from assay.spec.revisions import REVISIONS, handshake
 from kit import processes
+from kit.programs import compiled
 
-SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]
+SERVER = [sys.executable, "-IS", str(compiled(HERE / "replay_server.py"))]
 
 LISTING = 110
 """Seconds for all recorded servers; they take 20 on two idle cores."""

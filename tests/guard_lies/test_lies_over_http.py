@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import lying_server
 import pytest
 from front_client import FrontClient, asked
 from guarded import INITIALIZED, SECONDS, SERVER, initialize, request
@@ -53,7 +54,7 @@ def elsewhere(place: Path) -> Iterator[str]:
     """A lying server at a URL."""
     port = place / "port"
     # Not by PYTHONPATH: with that a new interpreter would be needed for each.
-    text = f"{TEXT}import runpy, sys; sys.path.append({str(SERVER.parent)!r})\n"
+    text = f"{TEXT}import runpy, sys; sys.path.append({str(Path(lying_server.__file__).parent)!r})\n"
     text += f"runpy.run_path({str(HTTP_SERVER)!r}, run_name='__main__')"
     command = [sys.executable, "-c", text, str(place / "script"), str(port)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:

@@ -5,20 +5,21 @@ FILE has a line for each life, with its process id. SCRIPTS is a JSON array of s
 life; the last one is for all that follow.
 """
 
-import json
+import _signal  # type: ignore[import-not-found]  # typeshed has no private one
 import os
-import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "guard"))
 
 from lying_server import LIFETIME, Server
 
+from kit.bare_json import loads
+
 if __name__ == "__main__":
-    signal.alarm(LIFETIME)
+    _signal.alarm(LIFETIME)
     descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     number = os.read(descriptor, 1 << 20).count(b"\n")
     os.write(descriptor, b"%d\n" % os.getpid())
     os.close(descriptor)
-    scripts = json.loads(sys.argv[2])
+    scripts = loads(sys.argv[2])
     Server(scripts[min(number, len(scripts) - 1)]).serve()

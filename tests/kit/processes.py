@@ -75,8 +75,11 @@ _SDK_MODULES = (
     *("mcp", "mcp_types", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.server.lowlevel"),
     *("mcp.server.stdio", "mcp.server.streamable_http", "uvicorn"),
 )
+_RARE = ("-assay.cli.checking.dask_cluster", "-assay.records.telemetry.otlp")
+"""Modules whose libraries are a third of the memory that a fork has to copy. Few processes need them."""
+
 WARM: tuple[WarmStart, ...] = (
-    WarmStart(sys.executable, ["assay", f"{TESTS}/", TEXT], "assay.*"),
+    WarmStart(sys.executable, ["assay", f"{TESTS}/", TEXT], "assay.*", *_RARE, "warm_talk"),
     # The official SDK takes almost a second to import.
     WarmStart(str(TESTS.parent / ".venvs" / "sdk" / "bin" / "python"), [f"{TESTS}/"], *_SDK_MODULES),
 )

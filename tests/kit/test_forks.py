@@ -13,13 +13,17 @@ SECONDS = 60
 PLUGIN = """
 import os
 from kit.forks import Forks
+from kit.meanwhile import Meanwhile
 
 def pytest_addoption(parser):
     parser.addoption("--forks", type=int)
+    parser.addoption("--meanwhile")
 
 def pytest_configure(config):
     if config.getoption("forks"):
         config.pluginmanager.register(Forks(config, lambda: os.environ.update(BEGUN="yes")))
+    if config.getoption("meanwhile"):
+        config.pluginmanager.register(Meanwhile(config, config.getoption("meanwhile")))
 """
 
 GOOD = """
@@ -91,6 +95,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProce
 def ran(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """What pytest makes of the tests in *directory*."""
     given = {"PYTHONPATH": str(Path(__file__).parents[1]), "BEGUN": "no" if "--forks" in options else "yes"}
+    # Most of the time would go into plugins that are of no matter here.
+    given["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     # Without a place of its own for temporary files, pytest ends by deleting those of other runs, however many.
     places = [f"--rootdir={directory}", f"--basetemp={directory / 'temporary'}"]
     return subprocess.run(
@@ -133,3 +139,29 @@ def test_the_first_failure_ends_all_of_it_where_that_is_asked_for(directory: Pat
     done = ran(directory, "--forks", "2", "-x")
     assert done.returncode == 1
     assert "stopping after 1 failures" in done.stdout
+
+
+WAITING = """
+from pathlib import Path
+
+Path("collected").touch()
+
+def test_waiting():
+    assert Path("done").exists()
+"""
+
+
+def test_tests_begin_when_what_runs_meanwhile_is_done(directory: Path) -> None:
+    """They are collected before that. Its output is shown."""
+    (directory / "test_a.py").write_text(WAITING)
+    command = "until test -e collected; do sleep 0.01; done; touch done; echo it is"
+    done = ran(directory, "--forks", "2", "--meanwhile", command, "test_a.py")
+    assert outcome(done) == (0, "1 passed ")
+    assert "it is\n" in done.stdout
+
+
+def test_no_test_begins_when_what_runs_meanwhile_fails(directory: Path) -> None:
+    done = ran(directory, "--forks", "2", "--meanwhile", "exit 3")
+    assert done.returncode == 3
+    assert "no tests ran" in done.stdout
+    assert "exit 3 has failed" in done.stdout

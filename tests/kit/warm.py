@@ -304,11 +304,14 @@ def _open_streams() -> None:
 
 
 def preload(names: Sequence[str]) -> None:
-    """Import modules; for `package.*`, all that it has."""
+    """Import modules; for `package.*`, all that it has, but for those that `-module` names."""
+    omitted = {name[1:] for name in names if name.startswith("-")}
     for name in names:
+        if name.startswith("-"):
+            continue
         module = importlib.import_module(name.removesuffix(".*"))
         for each in pkgutil.walk_packages(module.__path__, name[:-1]) if name.endswith(".*") else ():
-            if not each.name.endswith("__main__"):
+            if not each.name.endswith("__main__") and each.name not in omitted:
                 importlib.import_module(each.name)
     gc.collect()
     # Nothing of this is garbage, and a collection would copy all of its pages.

@@ -11,8 +11,9 @@ from threading import Thread
 from typing import Any
 
 from kit.command import assay_text
+from kit.programs import compiled
 
-SERVER = Path(__file__).with_name("offering_server.py")
+SERVER = compiled(Path(__file__).with_name("offering_server.py"))
 
 SECONDS = 60
 
@@ -39,6 +40,13 @@ def offer(directory: Path, **what: Any) -> list[str]:
     path = directory / "offer.json"
     path.write_text(json.dumps(what or ALL), encoding="utf-8")
     return [sys.executable, "-IS", str(SERVER), "offer.json"]
+
+
+def linked(directory: Path) -> str:
+    """Return another path of the server, in *directory*."""
+    path = directory / SERVER.name
+    path.symlink_to(SERVER)
+    return str(path)
 
 
 def assay(

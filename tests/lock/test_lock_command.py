@@ -5,19 +5,19 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from locking import ALL, FIND, LEND, SECONDS, SERVER, Strange, answering, assay, lock, offer
+from locking import ALL, FIND, LEND, SECONDS, Strange, answering, assay, linked, lock, offer
 
 from assay.cli.lock_servers import WantedServer, _question
+from kit.processes import launcher
 
 ROOT = Path(__file__).parents[2]
 SDK = ROOT / ".venvs" / "sdk" / "bin" / "python"
@@ -97,7 +97,7 @@ def test_a_new_version_alone_is_told_and_taken_over(tmp_path: Path) -> None:
 
 def test_another_program_for_a_name_that_is_taken_is_a_difference(tmp_path: Path) -> None:
     lock(tmp_path)
-    copy = str(shutil.copy(SERVER, tmp_path))
+    copy = linked(tmp_path)
     done = assay(tmp_path, "lock", "--", sys.executable, "-IS", copy, "offer.json")
     assert done.returncode == 1
     assert "/command" in done.stderr
@@ -145,7 +145,7 @@ def test_a_check_says_what_differs(tmp_path: Path) -> None:
 
 def test_the_summary_counts_what_the_lines_show(tmp_path: Path) -> None:
     lock(tmp_path, "--lock", "my.lock")
-    copy = str(shutil.copy(SERVER, tmp_path))
+    copy = linked(tmp_path)
     offer(tmp_path, **{**ALL, "tools": [EVIL, LEND]})
     done = assay(tmp_path, "lock", "--check", "--lock", "my.lock", "--", sys.executable, "-IS", copy, "offer.json")
     heads = [line for line in done.stdout.splitlines() if line.startswith("  ~")]
@@ -489,10 +489,16 @@ def test_our_own_server_is_locked(tmp_path: Path) -> None:
     assert assay(tmp_path, "lock", "--check", "--yes", MCP_READY_FILE=ready).returncode == 0
 
 
-@pytest.mark.skipif(not SDK.exists(), reason="the official SDK is not installed")
+def fixture_server(*arguments: str) -> list[str]:
+    """Return the command of the server on the official SDK; skip the test where that is not installed."""
+    if not SDK.exists():
+        pytest.skip("the official SDK is not installed")
+    return [str(SDK), str(ROOT / "tests" / "conformance" / "fixture_server.py"), *arguments]
+
+
 def test_a_server_on_the_official_sdk_is_locked(tmp_path: Path) -> None:
-    command = [str(SDK), str(ROOT / "tests" / "conformance" / "fixture_server.py")]
-    done = assay(tmp_path, "lock", "--", *command)
+    python, *arguments = fixture_server()
+    done = assay(tmp_path, "lock", "--", *launcher(python), *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert servers(tmp_path)["conformance-fixtures"]["revision"] == "2026-07-28"
     assert assay(tmp_path, "lock", "--check", "--yes").returncode == 0
@@ -522,23 +528,19 @@ def served(directory: Path, *command: str) -> Iterator[str]:
 
 
 OURS = [sys.executable, "-m", "assay", "serve", "--http", "127.0.0.1:0"]
-FIXTURES = [str(SDK), str(ROOT / "tests" / "conformance" / "fixture_server.py"), "--http", "127.0.0.1:0"]
 
 
 @pytest.mark.parametrize(
     ("command", "counts"),
     [
-        pytest.param(OURS, "7 tools, 2 resource templates, 2 prompts", id="ours"),
+        pytest.param(lambda: OURS, "7 tools, 2 resource templates, 2 prompts", id="ours"),
         pytest.param(
-            FIXTURES,
-            "35 tools, 1 resource template, 5 prompts",
-            id="sdk",
-            marks=pytest.mark.skipif(not SDK.exists(), reason="the official SDK is not installed"),
+            lambda: fixture_server("--http", "127.0.0.1:0"), "35 tools, 1 resource template, 5 prompts", id="sdk"
         ),
     ],
 )
-def test_a_server_over_http_is_locked(tmp_path: Path, command: list[str], counts: str) -> None:
-    with served(tmp_path, *command) as url:
+def test_a_server_over_http_is_locked(tmp_path: Path, command: Callable[[], list[str]], counts: str) -> None:
+    with served(tmp_path, *command()) as url:
         done = assay(tmp_path, "lock", "--name", "far", "--target", url)
         assert done.stdout == f"assay.lock: far: {counts}, in MCP 2026-07-28\n{UNTAGGED}", done.stderr
         assert servers(tmp_path)["far"]["url"] == url
