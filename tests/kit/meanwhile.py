@@ -1,5 +1,7 @@
 """Run a command while tests are collected: `pytest --meanwhile "make ready"`. Tests begin when it has succeeded."""
 
+import os
+import signal
 import subprocess
 
 import pytest
@@ -14,11 +16,19 @@ class Meanwhile:
         assert capture is not None
         with capture.global_and_fixture_disabled():
             # A line of a Makefile, as the shell of make would run it.
-            self.process = subprocess.Popen(command, shell=True)  # noqa: S602
+            self.process = subprocess.Popen(command, shell=True, start_new_session=True)  # noqa: S602
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self) -> None:
-        """Wait for its end."""
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Wait for its end, unless no test will run."""
+        if session.testsfailed:
+            return
         status = self.process.wait()
         if status:
             pytest.exit(f"{self.command} has failed", returncode=status)
+
+    def pytest_unconfigure(self) -> None:
+        """End it, with all that it has started, if the tests could not be collected."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            self.process.wait()

@@ -165,3 +165,10 @@ def test_no_test_begins_when_what_runs_meanwhile_fails(directory: Path) -> None:
     assert done.returncode == 3
     assert "no tests ran" in done.stdout
     assert "exit 3 has failed" in done.stdout
+
+
+def test_what_runs_meanwhile_ends_when_tests_cannot_be_collected(directory: Path) -> None:
+    (directory / "test_a.py").write_text("raise ValueError\n")
+    # The inner process inherits the pipe that `ran` reads to its end.
+    done = ran(directory, "--forks", "2", "--meanwhile", "sleep 300")
+    assert "1 error during collection" in done.stdout
