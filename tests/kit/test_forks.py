@@ -133,3 +133,9 @@ def test_the_first_failure_ends_all_of_it_where_that_is_asked_for(directory: Pat
     done = ran(directory, "--forks", "2", "-x")
     assert done.returncode == 1
     assert "stopping after 1 failures" in done.stdout
+
+
+def test_a_test_that_takes_too_long_fails_for_that(directory: Path) -> None:
+    (directory / "test_a.py").write_text("import time\n\ndef test_long():\n    time.sleep(300)\n")
+    done = ran(directory, "--forks", "2", "--timeout", "5")
+    assert re.search(r"FAILED test_a.py::test_long - Failed: Timeout \(>5.0s\)", done.stdout), done.stdout
