@@ -191,7 +191,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 def test_a_server_that_does_not_read_our_answers_is_not_heard_for_ever(tmp_path: Path) -> None:
     """And what the client was to get is not lost, nor is anybody else held up for ever: requests have their time."""
     bad = ["often", 40_000, f'{{"jsonrpc":"2.0","id":"{"s" * 900}","method":"nope"}}\n']
-    with enforcing(tmp_path, "--quiet", "--timeout", "2", on={"ping": [bad, ["good"]]}) as one:
+    with enforcing(tmp_path, "--quiet", "--timeout", "6", on={"ping": [bad, ["good"]]}) as one:
         one.open()
         before = peak(one.process)
         assert one.ask(request(1, "ping"))["error"]["code"] == -31012

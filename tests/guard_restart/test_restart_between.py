@@ -88,7 +88,7 @@ def test_what_is_too_much_to_wait_fails_at_once(tmp_path: Path, go: Path) -> Non
 
 
 def test_a_request_that_waits_too_long_fails_for_that(tmp_path: Path, go: Path) -> None:
-    with mortal(tmp_path, dies(), slowly(go), options=("--timeout", "3")) as one:
+    with mortal(tmp_path, dies(), slowly(go), options=("--timeout", "6")) as one:
         bereft(one)
         one.say(request(1, "ping"))
         failed = one.answer()

@@ -247,7 +247,7 @@ def test_a_next_server_with_another_name_and_chatter_is_as_good(tmp_path: Path) 
 
 
 def test_a_next_server_that_does_not_answer_in_time_is_given_up(tmp_path: Path) -> None:
-    with mortal(tmp_path, dies(), {"on": {"initialize": []}}, options=("--timeout", "1")) as one:
+    with mortal(tmp_path, dies(), {"on": {"initialize": []}}, options=("--timeout", "6")) as one:
         one.open()
         assert one.ask(call(1, "die"))["error"]["code"] == -31011
         one.say(request(2, "ping"))
