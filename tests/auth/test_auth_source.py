@@ -45,8 +45,9 @@ GOOD = bearer(signer().token())
 
 
 @pytest.fixture
-def served() -> Iterator[Issuer]:
-    """An issuer with one key."""
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
+    """An issuer with one key, which is waited for as long as a test may take."""
+    monkeypatch.setattr(key_source, "TIMEOUT", SECONDS)
     with issuer(signer()) as state:
         yield state
 

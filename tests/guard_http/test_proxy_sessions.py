@@ -648,7 +648,7 @@ def test_at_the_end_streams_end_what_is_in_hand_is_finished_and_a_summary_is_tol
             assert stream.chunk() == b""
             liar.released.set()
             assert "[protocol/result]" in failed_by(wire.answer().json()["result"])
-        assert guard.process.wait(30) == 0
+        assert guard.process.wait(60) == 0
         log = guard.log.whole()
     name = liar.url.split("/")[2]
     assert f"assay: [{name}] 3 messages from the client, 3 from the server, 1 finding, 1 stopped" in log
