@@ -179,6 +179,7 @@ def checked(place: Path, jobs: int, *arguments: str) -> Any:
     return status, written(place)
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 @pytest.mark.usefixtures("small")
 def test_all_output_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = tmp_path / "inputs"

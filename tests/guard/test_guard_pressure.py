@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import pytest
 from guarded import call, enforcing, frame_of, notification, peak, request, result
 
 MEGABYTE = 1 << 20
@@ -22,6 +23,7 @@ def numbers(notes: list[Any]) -> list[int]:
     return [int(each["params"]["data"].partition(" ")[0]) for each in notes]
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 def test_a_client_that_stops_reading_holds_up_the_server_and_nothing_is_lost(tmp_path: Path) -> None:
     on = {"ping": [["notes", 6400, 10_000], ["good"], ["tell", "done"]]}
     with enforcing(tmp_path, received=True, on=on) as one:

@@ -259,7 +259,7 @@ def test_without_a_place_for_the_ready_file_it_serves_all_the_same(tmp_path: Pat
     missing = str(tmp_path / "nowhere" / "ready")
     with serving(tmp_path, env={"MCP_READY_FILE": missing}) as running:
         told(running)
-        assert "nowhere" in running.log.so_far()
+        until(lambda: "nowhere" in running.log.so_far())
         running.signal(signal.SIGTERM)
         assert running.ended() == 0
 
