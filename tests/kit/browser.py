@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from shutil import which
 from tempfile import mkdtemp
@@ -37,7 +37,8 @@ def unpacked() -> Path:
         place = mkdtemp(dir=CACHE)
         command = ["node", str(HERE / "unpack.mjs")]
         subprocess.run(command, env={**os.environ, "TMPDIR": place}, check=True, timeout=110, capture_output=True)
-        if not home.is_dir():
+        # Another one may have been faster.
+        with suppress(OSError):
             Path(place).rename(home)
     return home / "chromium"
 
