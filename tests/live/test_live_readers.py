@@ -137,24 +137,6 @@ def test_a_silent_socket_is_given_up(state: Path, monkeypatch: pytest.MonkeyPatc
         assert reader.why == "it does not say hello"
 
 
-def test_a_guard_that_is_late_is_not_waited_for_and_heard_all_the_same(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feed_reader, "HELLO_SECONDS", -1.0)
-    with fake(state) as (made, _):
-        sources = LiveSources(str(live(state)))
-        connection, _ = made.accept()
-        with connection:
-            try:
-                assert list(sources.arrived()) == []
-                assert not sources.pending
-                connection.sendall(HELLO)
-                [heard] = news(sources, 1, "hello")
-                assert [each.hello for each in sources.guards] == [heard.item.data]
-            finally:
-                sources.close()
-
-
 def test_a_refused_reader_has_the_reason(state: Path) -> None:
     with talking(state, b'{"event":"refused","why":"at most 8 listeners at once"}\n') as reader:
         items(reader, 1)

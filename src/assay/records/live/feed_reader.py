@@ -18,8 +18,8 @@ from assay.records.live.live_sockets import connected
 LONGEST_LINE: Final = 32 << 20
 """Maximal bytes of a line. A frame of 4 MiB, the longest in a record, has up to 24 MiB as JSON."""
 
-HELLO_SECONDS: Final = 2.0
-"""Seconds in which a guard should say hello. It does at once, unless its machine is overloaded."""
+HELLO_SECONDS: Final = 10.0
+"""Seconds in which a guard must say hello. It does at once, unless its machine is overloaded: two were too few."""
 
 _CHUNK: Final = 256 << 10
 _MOST_CHUNKS: Final = 16
@@ -29,14 +29,9 @@ _MOST_CHUNKS: Final = 16
 class FeedReader:
     """The connection to one guard."""
 
-    def __init__(self, path: str, *, gives_up: bool = True) -> None:
-        """
-        Connect to the socket at *path*; one at which no process listens is removed. Raises `OSError`.
-
-        With *gives_up*, the connection to a guard that does not say hello in time is closed.
-        """
+    def __init__(self, path: str) -> None:
+        """Connect to the socket at *path*; one at which no process listens is removed. Raises `OSError`."""
         self.path = path
-        self._gives_up = gives_up
         self.hello: dict[str, Any] | None = None
         """The first line of the guard, once it has come."""
         self.why = ""
@@ -55,11 +50,6 @@ class FeedReader:
         """Whether the connection has ended."""
         return bool(self.why)
 
-    @property
-    def is_late(self) -> bool:
-        """Whether the guard has not said hello in time."""
-        return self.hello is None and perf_counter() > self._due
-
     def arrived(self) -> Iterator[FeedItem]:
         """Yield what has come since the last call. Never waits."""
         for _ in range(_MOST_CHUNKS):
@@ -76,7 +66,7 @@ class FeedReader:
                 self.close("the guard has ended")
                 return
             yield from self._taken(data)
-        if self._gives_up and self.is_late and not self.ended:
+        if self.hello is None and not self.ended and perf_counter() > self._due:
             self.close("it does not say hello")
 
     def close(self, why: str = "closed") -> None:

@@ -50,11 +50,6 @@ class LiveSource:
         return ", ".join(filter(None, names)) or "?"
 
     @property
-    def is_awaited(self) -> bool:
-        """Whether it is a guard that has not said hello, and still has time for it."""
-        return self.reader is not None and self.reader.hello is None and not self.reader.is_late
-
-    @property
     def is_live(self) -> bool:
         """Whether it is a running guard with a feed."""
         return self.reader is not None
@@ -111,8 +106,8 @@ class LiveSources:
 
     @property
     def pending(self) -> bool:
-        """Whether a guard is still to say hello. Journals are searched only after that: a feed may have them."""
-        return any(each.is_awaited for each in self._guards.values())
+        """Whether a guard has not said hello yet. Journals are searched only after that: a feed may have them."""
+        return any(each.hello is None for each in self._guards.values())
 
     def filenos(self) -> list[int]:
         """Return the descriptors to wait for; a journal has none."""
@@ -157,8 +152,7 @@ class LiveSources:
                 continue
             # It may have ended just now; a socket of a killed guard is removed.
             with suppress(OSError):
-                # A guard on an overloaded machine may be late. Nothing waits for it then, but it is heard.
-                self._guards[path] = LiveSource(FeedReader(path, gives_up=False))
+                self._guards[path] = LiveSource(FeedReader(path))
 
     def _from_guard(self, path: str, source: LiveSource) -> Iterator[LiveNews]:
         reader = source.reader
