@@ -191,6 +191,10 @@ class Elsewhere:
 
     def close(self) -> None:
         """Ends everything."""
+        # The thread waits at a descriptor, and would take the clients of the next server that gets its number.
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._thread.join(SECONDS)
         self._listener.close()
         for line in self._lines:
             line.close()

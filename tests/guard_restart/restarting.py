@@ -38,6 +38,11 @@ def dies(*actions: list[Any], **script: Any) -> dict[str, Any]:
     return {"tools": TOOLS, "on": on, **script}
 
 
+def paused(seconds: float) -> list[str]:
+    """The guard, with so many *seconds* between two lives of a server."""
+    return [sys.executable, "-c", _PROGRAM, str(seconds), "guard"]
+
+
 class Mortal(Guarded):
     """A guard in front of a server with several lives."""
 
@@ -83,7 +88,7 @@ def mortal(
     received = os.open(path, os.O_RDWR)
     command = [sys.executable, "-IS", str(SERVER), str(directory / "lives")]
     command.append(json.dumps([{"received": str(path), **script} for script in scripts]))
-    guard = GUARD if pause is None else [sys.executable, "-c", _PROGRAM, str(pause), "guard"]
+    guard = GUARD if pause is None else paused(pause)
     given = [*guard, "--mode", "enforce", "--restart", policy, *options, "--", *command]
     pipe = subprocess.PIPE
     with subprocess.Popen(given, cwd=directory, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe) as process:
