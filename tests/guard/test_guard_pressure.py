@@ -136,7 +136,8 @@ def test_a_server_that_floods_its_log_is_never_held_up_by_who_does_not_read_it(t
 def test_a_server_that_floods_its_output_with_what_is_no_message_is_not_held_up_either(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     try:
-        on = {"ping": [["often", 50_000, "this is no message\n"], ["good"]]}
+        # More than is kept for a pipe.
+        on = {"ping": [["often", 20_000, "this is no message".ljust(60) + "\n"], ["good"]]}
         with enforcing(tmp_path, on=on, streams={"stderr": writer}) as one:
             one.open()
             before = peak(one.process)
@@ -167,6 +168,7 @@ def test_a_log_that_somebody_reads_is_passed_on_whole(tmp_path: Path) -> None:
 # ── those who ask in vain ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 def test_a_client_that_does_not_read_our_answers_is_not_heard_for_ever(tmp_path: Path) -> None:
     """Each bad request gets an answer that is longer than itself."""
     idents = [f"{number:0900}" for number in range(40_000)]
