@@ -22,8 +22,11 @@ from catalogues import BUNDLED, variables, written
 from assay.edges.stdio_lines import GRACE
 from assay.spec.revisions import LATEST
 
-SECONDS = GRACE * 0.75
-"""What anything here may take; it takes a fraction of a second. Less than what a missed signal would take."""
+SECONDS = 60
+"""What anything here may take; it takes a fraction of a second."""
+
+SOON = GRACE * 0.75
+"""What the end of a process may take. Less than what a missed signal would take."""
 
 READY = b"mcp:ready mode=stdio"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -104,7 +107,7 @@ class Running:
 
     def ended(self) -> int:
         """The exit status; the ready file is gone."""
-        status = self.process.wait(SECONDS)
+        status = self.process.wait(SOON)
         assert not self.ready.exists()
         return status
 
@@ -173,7 +176,7 @@ def test_a_pipe_in_place_of_the_ready_file_keeps_nobody_waiting(tmp_path: Path) 
     with started(tmp_path) as running:
         assert b"cannot write the ready file" in running.log.next()
         running.close()
-        assert running.process.wait(SECONDS) == 0
+        assert running.process.wait(SOON) == 0
     assert running.ready.is_fifo()
 
 
@@ -291,7 +294,7 @@ def test_a_second_signal_ends_a_server_whose_client_does_not_read(
             assert select.select([reader], [], [], SECONDS)[0]
             for each in signals:
                 running.process.send_signal(each)
-            # With one signal only it would be over, too, but later: see `SECONDS`.
+            # With one signal only it would be over, too, but later: see `SOON`.
             assert running.ended() == 0
     finally:
         os.close(reader)

@@ -45,8 +45,9 @@ GOOD = bearer(signer().token())
 
 
 @pytest.fixture
-def served() -> Iterator[Issuer]:
-    """An issuer with one key."""
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
+    """An issuer with one key, which is waited for as long as a test may take."""
+    monkeypatch.setattr(key_source, "TIMEOUT", SECONDS)
     with issuer(signer()) as state:
         yield state
 
@@ -168,12 +169,12 @@ def test_the_same_kid_for_another_key_is_another_key(served: Issuer) -> None:
 # ── issuers that are not there ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def closed_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        number: int = one.getsockname()[1]
-    return number
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that nobody listens on, nor can: it is bound, or another process could get it."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 def redirect(state: Issuer) -> None:
@@ -275,8 +276,8 @@ def test_an_issuer_that_is_down_is_asked_again_soon() -> None:
         assert found.said[1:] == [f"auth: 1 keys from {url}"]
 
 
-def test_nobody_listens() -> None:
-    url = f"http://127.0.0.1:{closed_port()}/keys?token=s3cret"
+def test_nobody_listens(closed_port: int) -> None:
+    url = f"http://127.0.0.1:{closed_port}/keys?token=s3cret"
     found = setup(Auth(jwt=jwt_section(url)))
     assert found.admit(GOOD) == NO_KEYS
     [line] = found.said
@@ -539,9 +540,9 @@ def test_a_file_that_goes_away_leaves_its_keys(tmp_path: Path) -> None:
 # ── whom we ask ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_no_proxy_of_the_environment_is_used(served: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_of_the_environment_is_used(served: Issuer, monkeypatch: pytest.MonkeyPatch, closed_port: int) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setitem(os.environ, name, f"http://127.0.0.1:{closed_port()}")
+        monkeypatch.setitem(os.environ, name, f"http://127.0.0.1:{closed_port}")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     assert with_url(served).name(GOOD) == "alice"

@@ -5,6 +5,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import pytest
 from console_scene import library, many_records, program, usual_calls
 from playwright.sync_api import Browser, Page, expect
 
@@ -121,6 +122,7 @@ TYPE = """async (text) => {
 }"""
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 def test_a_hundred_thousand_messages_stay_fluid(browser: Browser, state: Path, tmp_path: Path) -> None:
     with library(state, "library", program(tmp_path), *UNRECORDED, str(tmp_path / "journal")) as guard:
         guard.open()

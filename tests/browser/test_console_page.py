@@ -144,7 +144,7 @@ def test_without_a_guard_the_page_shows_how_to_begin_and_runs_the_demonstration(
         expect(page.locator("main")).to_contain_text("No guard is running on this machine")
         expect(page.locator(".command")).to_have_count(3)
         page.get_by_role("button", name="Run the demonstration server").click()
-        expect(page.locator("tbody tr")).to_contain_text("demo", timeout=30_000)
+        expect(page.locator("tbody tr")).to_contain_text("demo")
         expect(page.locator("td[data-title=Findings]")).not_to_have_text("0")
         running.process.terminate()
         running.process.wait(SECONDS)

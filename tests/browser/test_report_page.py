@@ -538,6 +538,7 @@ def test_the_page_of_all_recorded_conversations(shared: Path, made: Made, opened
     assert set(missing) <= {"protocol/unanswered"}
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 def test_a_hundred_thousand_messages(made: Made, opened: Opened, tmp_path: Path) -> None:
     path = made(str(large(tmp_path / "large.jsonl", 100_000)))
     size = path.stat().st_size

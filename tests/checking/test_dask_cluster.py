@@ -25,6 +25,15 @@ distributed: Any = pytest.importorskip("distributed", reason="the extra cluster 
 GOLDEN = str(Path(__file__).parents[1] / "journal" / "golden.jsonl")
 
 
+SECONDS = 60
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the cluster as long as for anything else: other tests run beside it."""
+    monkeypatch.setattr(dask_cluster, "_PATIENCE", SECONDS)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A scheduler, and two workers that are processes of their own."""
@@ -257,6 +266,9 @@ def test_a_file_that_a_worker_does_not_see(
 
 
 def test_a_cluster_without_workers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    # The scheduler is there, and may take longer to answer than no worker is waited for.
+    connect = partial(distributed.Client, timeout=SECONDS, set_as_default=False)
+    monkeypatch.setattr(dask_cluster, "_client", connect)
     monkeypatch.setattr(dask_cluster, "_PATIENCE", 1)
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as empty:
         line = failing(capsys, "--cluster", empty.scheduler_address)

@@ -27,6 +27,7 @@ from kit.check_formats import outputs, written
 from kit.guarded import guarded_rows, plain_rows
 
 TERMS = CheckTerms(Settings(), OFFICIAL)
+SECONDS = 60
 
 
 class Doing(NamedTuple):
@@ -128,7 +129,7 @@ def test_units_that_are_dropped_make_room_for_others(tmp_path: Path) -> None:
     with LocalWorkers(TERMS, lambda _: None, 2) as workers:
         workers.start([Doing(2), Endless(str(tmp_path)), Endless(str(tmp_path)), Endless(str(tmp_path))])
         assert workers.ended({0, 1, 2, 3}) == (0, 1)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + SECONDS
         while len([*tmp_path.iterdir()]) < 2 and time.monotonic() < deadline:
             time.sleep(0.02)
         busy = {int(path.name) for path in tmp_path.iterdir()}
@@ -178,6 +179,7 @@ def checked(place: Path, jobs: int, *arguments: str) -> Any:
     return status, written(place)
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 @pytest.mark.usefixtures("small")
 def test_all_output_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = tmp_path / "inputs"
@@ -275,12 +277,12 @@ METHODS = ["spawn", *(["fork"] if sys.platform == "linux" else [])]
 """How processes are started."""
 
 _RANGED = """
-import atexit, os, sys
+import atexit, os, signal, sys
 from assay.cli.checking import local_workers, range_units, stream_merge, work_plan
 if __name__ == "__main__":
     work_plan.SMALL_INPUT = work_plan.SPLIT_FILE = 0
     range_units.SMALLEST_RANGE = range_units.LEAST_BEHIND = 30_000
-    method, marks = sys.argv[1:3]
+    method, marks, kill = sys.argv[1:4]
     if method == "spawn":
         local_workers.may_fork = lambda: False
     contexts, put = local_workers.get_context, stream_merge.put_together
@@ -289,13 +291,22 @@ if __name__ == "__main__":
             open(os.path.join(marks, name(*given)), "w").close()
             return function(*given)
         return call
+    class Losing(local_workers.LocalWorkers):
+        def start(self, units):
+            started, mark = super().start(units), os.path.join(marks, "killed")
+            if not os.path.exists(mark):
+                os.kill(self._workers[-1].process.pid, signal.SIGKILL)
+                open(mark, "w").close()
+            return started
+    if kill == "kill":
+        local_workers.LocalWorkers = Losing
     local_workers.get_context = marked(lambda name: name, contexts)
     stream_merge.put_together = marked(lambda *_: "put together", put)
     atexit.register(print, "<after>")
     # Not flushed yet when processes are started.
     print("<before>", end="")
     from assay.cli.main import main
-    sys.exit(main(sys.argv[3:]))
+    sys.exit(main(sys.argv[4:]))
 """
 
 
@@ -321,18 +332,13 @@ def ran(place: Path, method: str, jobs: int, path: Path, *, kill: bool = False) 
     marks = place / "marks"
     marks.mkdir()
     formats = [word for name in FORMATS if name != "html" for word in ("--output", f"{name}={place / name}")]
-    command = [sys.executable, "-c", _RANGED, method, str(marks), "check", "--jobs", str(jobs), *formats, str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 30
-        while kill and len(children(process.pid)) < jobs and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.001)
-        if kill:
-            os.kill(children(process.pid)[-1], signal.SIGKILL)
-        output, errors = process.communicate(timeout=60)
+    given = ["check", "--jobs", str(jobs), *formats, str(path)]
+    command = [sys.executable, "-c", _RANGED, method, str(marks), "kill" if kill else "", *given]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)
     files = {each.name: each.read_text(encoding="utf-8") for each in place.iterdir() if each.is_file()}
     if jobs > 1:
-        assert {each.name for each in marks.iterdir()} >= {method, "put together"}
-    return Ran(process.returncode, output, errors, files)
+        assert {each.name for each in marks.iterdir()} >= {method, "put together", *(["killed"] if kill else [])}
+    return Ran(done.returncode, done.stdout, done.stderr, files)
 
 
 @pytest.fixture(scope="module")
@@ -384,7 +390,7 @@ def test_forked_processes_end_with_the_main_process() -> None:
         started = children(process.pid)
         process.kill()
         process.wait()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + SECONDS
         while (left := [pid for pid in started if state(pid) != "Z"]) and time.monotonic() < deadline:
             time.sleep(0.02)
     assert len(started) == 3
@@ -432,15 +438,16 @@ def test_an_interrupt_ends_all_processes_without_a_traceback(tmp_path: Path, met
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     ) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + SECONDS
         while len(children(process.pid)) < 2 and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.02)
         started = children(process.pid)
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, errors) == (130, b"")
     assert started
     # One of them is multiprocessing's own, which ends by itself.
+    deadline = time.monotonic() + SECONDS
     while (left := [pid for pid in started if state(pid) != "Z"]) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left
@@ -454,12 +461,12 @@ def test_a_run_that_is_ended_leaves_no_incomplete_report(tmp_path: Path, name: s
     page.write_text("earlier", encoding="utf-8")
     command = [sys.executable, "-m", "assay", "check", "--output", f"html={page}", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + SECONDS
         while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.02)
         assert len(list(tmp_path.iterdir())) == 2
         process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, errors) == (128 + number, b"")
     assert list(tmp_path.iterdir()) == [page]
     assert page.read_text(encoding="utf-8") == "earlier"

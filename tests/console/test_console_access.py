@@ -136,7 +136,7 @@ def test_a_page_whose_key_is_not_valid_any_more_gets_nothing_more(monkeypatch: p
         await asyncio.sleep(0.1)
         assert not stream.done()
         access.token = access.token[::-1]
-        await asyncio.wait_for(stream, 10)
+        await asyncio.wait_for(stream, 60)
 
     asyncio.run(listen())
     assert (sent[0]["status"], sent[-1]) == (200, {"type": "http.response.body", "body": b""})

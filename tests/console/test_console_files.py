@@ -94,11 +94,14 @@ def test_a_journal_without_payloads_is_shown_as_written(state: Path, tmp_path: P
         assert rows[5]["rules"] == ["contract/input"]
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 def test_a_hundred_thousand_records_are_loaded_and_sent(state: Path, tmp_path: Path) -> None:
     path = tmp_path / "long.jsonl"
     lines = [line for line in GOLDEN.read_bytes().splitlines(keepends=True) if line.startswith(b'{"ts"')]
     path.write_bytes(b"".join(lines) * (100_500 // len(lines) + 1))
-    with console(state, str(path)) as running, running.http.stream("GET", "api/events?after=0") as unread:
+    # A client that does not read is cut off at some time, which must not be before the file is loaded.
+    patient = ("--set", "http.send_seconds=600")
+    with console(state, *patient, str(path)) as running, running.http.stream("GET", "api/events?after=0") as unread:
         found = loaded(running)
         answer = running.http.get("api/rows", headers={"Accept-Encoding": "gzip"})
         assert answer.headers["content-encoding"] == "gzip"

@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import jsonschema_rs
@@ -301,8 +301,8 @@ def test_no_two_servers_have_the_same_host(names: tuple[str, ...]) -> None:
 def test_an_archive_of_one_long_stream_takes_no_longer_than_others() -> None:
     asked = client_message("lib")
     said = {**asked, "requestId": "s", "metadata": {"party": "server", "kind": "notification", "server": "lib"}}
-    began = perf_counter()
+    began = process_time()
     content = har_file([(1, asked), *((number, said) for number in range(2, 100_000))]).content
-    # A second or so; if each message is compared with all before it, it is most of a minute.
-    assert perf_counter() - began < 20
+    # A second or so of a processor; if each message is compared with all before it, it is most of a minute.
+    assert process_time() - began < 20
     assert json.loads(content)["log"]["entries"][0]["_assay"]["rows"] == list(range(1, 100_000))

@@ -16,7 +16,7 @@ import pytest
 from assay.console import console_sources, time_order
 from assay.console.console_sources import MachinePump
 from assay.console.console_state import ConsoleSource, ConsoleState
-from assay.console.time_order import TimeOrder, in_order
+from assay.console.time_order import WINDOW, TimeOrder, in_order
 from assay.edges.feed_door import FeedDoor
 from assay.records.live.feed_items import RECORD, FeedItem
 from assay.records.live.live_feed import LiveFeed
@@ -99,12 +99,13 @@ def folder(parent: Path, name: str) -> Path:
 
 
 def test_rows_of_two_guards_are_in_the_order_of_their_times(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # It looks between the two records, which come the wrong way round.
+    clock = [time()]
+    monkeypatch.setattr(console_sources, "time", lambda: clock[0])
     monkeypatch.setattr(console_sources, "PAUSE", 0.005)
-    asyncio.run(_two_guards(state))
+    asyncio.run(_two_guards(state, clock))
 
 
-async def _two_guards(state: Path) -> None:
+async def _two_guards(state: Path, clock: list[float]) -> None:
     store = ConsoleState()
     doors = [FeedDoor.open(LiveFeed("guard", "stdio"), str(state)) for _ in range(2)]
     for door in doors:
@@ -115,12 +116,14 @@ async def _two_guards(state: Path) -> None:
         while sum(door.feed.attended for door in doors) < 2:
             await asyncio.sleep(0.01)
         for number in range(5):
-            now = time()
             # The record of the first guard is newer, and comes first.
-            for door, moment in zip(doors, (now, now - 0.02), strict=True):
+            for held, (door, moment) in enumerate(zip(doors, (clock[0], clock[0] - 0.02), strict=True)):
                 door.feed.lines(json.dumps(record(moment)).encode() + b"\n")
                 door.flush()
-                await asyncio.sleep(0.02)
+                while len(pump._order) == held:
+                    await asyncio.sleep(0.01)
+            assert store.store.newest == 2 * number
+            clock[0] += 2 * WINDOW
             while store.store.newest < 2 * (number + 1):
                 await asyncio.sleep(0.01)
     running.cancel()

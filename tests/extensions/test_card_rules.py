@@ -191,7 +191,7 @@ def test_the_largest_documents_are_judged_in_bounded_time(name: str) -> None:
     check_catalog({"entries": [{**ENTRY, "data": document}]})
     list(check_runtime(document, server({**INFO, "icons": icons}, tuple(VARIABLES))))
     # On an idle machine the slowest takes 0.5 s.
-    assert time.process_time() - began < 4
+    assert time.process_time() - began < 12
 
 
 def test_thousands_of_broken_entries_are_not_explained() -> None:
@@ -199,7 +199,7 @@ def test_thousands_of_broken_entries_are_not_explained() -> None:
     found = check_catalog({"entries": [{"type": MEDIA_TYPE, "data": {}}] * (DOCUMENT_BYTES // 60)})
     assert len(found.violations) == MOST_LISTED
     assert found.more
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 12
 
 
 # ── the catalog ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -104,9 +104,8 @@ def test_the_server_has_our_environment_and_directory(tmp_path: Path) -> None:
 
 def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text('[guard]\nmode = "enforce"\ntimeout = 0.2\nflights = "off"\n')
-    with guarded(tmp_path, on={"ping": []}) as one:
-        one.open()
-        assert one.ask(request(1, "ping"))["error"]["code"] == -31012
+    with guarded(tmp_path, on={"initialize": []}) as one:
+        assert one.ask(initialize())["error"]["code"] == -31012
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────

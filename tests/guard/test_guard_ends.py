@@ -116,7 +116,7 @@ def test_a_last_answer_without_a_newline_is_one(tmp_path: Path) -> None:
 def test_a_request_that_waits_too_long_fails_once_and_the_server_is_told(tmp_path: Path) -> None:
     """The answer that comes after that is not delivered."""
     late = {"tools/call": [], "notifications/cancelled": [["say", result(1, {"content": []})], ["log", "late\n"]]}
-    with enforcing(tmp_path, "--timeout", "3", received=True, on=late) as one:
+    with enforcing(tmp_path, "--timeout", "6", received=True, on=late) as one:
         one.open()
         for _ in range(3):
             one.received.next()

@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import pytest
 from guarded import call, enforcing, frame_of, notification, peak, request, result
 
 MEGABYTE = 1 << 20
@@ -22,6 +23,7 @@ def numbers(notes: list[Any]) -> list[int]:
     return [int(each["params"]["data"].partition(" ")[0]) for each in notes]
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 def test_a_client_that_stops_reading_holds_up_the_server_and_nothing_is_lost(tmp_path: Path) -> None:
     on = {"ping": [["notes", 6400, 10_000], ["good"], ["tell", "done"]]}
     with enforcing(tmp_path, received=True, on=on) as one:
@@ -134,7 +136,8 @@ def test_a_server_that_floods_its_log_is_never_held_up_by_who_does_not_read_it(t
 def test_a_server_that_floods_its_output_with_what_is_no_message_is_not_held_up_either(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     try:
-        on = {"ping": [["often", 50_000, "this is no message\n"], ["good"]]}
+        # More than is kept for a pipe.
+        on = {"ping": [["often", 20_000, "this is no message".ljust(60) + "\n"], ["good"]]}
         with enforcing(tmp_path, on=on, streams={"stderr": writer}) as one:
             one.open()
             before = peak(one.process)
@@ -165,6 +168,7 @@ def test_a_log_that_somebody_reads_is_passed_on_whole(tmp_path: Path) -> None:
 # ── those who ask in vain ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 def test_a_client_that_does_not_read_our_answers_is_not_heard_for_ever(tmp_path: Path) -> None:
     """Each bad request gets an answer that is longer than itself."""
     idents = [f"{number:0900}" for number in range(40_000)]
@@ -191,7 +195,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 def test_a_server_that_does_not_read_our_answers_is_not_heard_for_ever(tmp_path: Path) -> None:
     """And what the client was to get is not lost, nor is anybody else held up for ever: requests have their time."""
     bad = ["often", 40_000, f'{{"jsonrpc":"2.0","id":"{"s" * 900}","method":"nope"}}\n']
-    with enforcing(tmp_path, "--quiet", "--timeout", "2", on={"ping": [bad, ["good"]]}) as one:
+    with enforcing(tmp_path, "--quiet", "--timeout", "6", on={"ping": [bad, ["good"]]}) as one:
         one.open()
         before = peak(one.process)
         assert one.ask(request(1, "ping"))["error"]["code"] == -31012

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from guarded import call, enforcing, request
+from guarded import enforcing, initialize, request
 
 from assay.base import no_answer
 from assay.base.no_answer import reason_in, within
@@ -70,8 +70,7 @@ def test_secrets_in_stderr_reach_neither_the_message_nor_the_data(tmp_path: Path
 
 
 def test_a_late_answer_is_reported_with_the_time_that_was_given(tmp_path: Path) -> None:
-    with enforcing(tmp_path, "--timeout", "3", on={"tools/call": []}) as one:
-        one.open()
-        error = one.ask(call(1))["error"]
-    assert (error["code"], error["message"]) == (-31012, "No answer came within 3 s")
-    assert error["data"]["violations"][0]["found"] == "none within 3 s"
+    with enforcing(tmp_path, "--timeout", "1", on={"initialize": []}) as one:
+        error = one.ask(initialize())["error"]
+    assert (error["code"], error["message"]) == (-31012, "No answer came within 1 s")
+    assert error["data"]["violations"][0]["found"] == "none within 1 s"

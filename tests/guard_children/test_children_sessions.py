@@ -138,12 +138,18 @@ def test_an_unknown_revision_in_a_session_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_session_that_nobody_uses_ends_with_its_child(tmp_path: Path) -> None:
-    received = tmp_path / "pids"
-    with hosting(tmp_path, "--set", "session_seconds=0.3", start=[["pid"]], received=str(received)) as service:
-        headers = opened(service)
-        child = Watched(int(received.read_text().split("\n")[0]))
+    pipe, received = tmp_path / "go", tmp_path / "pids"
+    os.mkfifo(pipe)
+    start = [["pid"], ["await", str(pipe)]]
+    with hosting(tmp_path, "--set", "session_seconds=0.3", start=start, received=str(received)) as service:
+        wire = begun(service, initialize(NEWEST), BOTH)
+        until(lambda: received.exists() and "\n" in received.read_text())
+        child = Watched(int(received.read_text()))
+        # A session does not end while a request is open, however long it takes to get here.
+        pipe.write_bytes(b"")
+        session = wire.answer().header("mcp-session-id") or ""
         until(lambda: not child.is_alive())
-        assert service.post(request(1, "ping"), headers).status == 404
+        assert service.post(request(1, "ping"), {**BOTH, "mcp-session-id": session}).status == 404
 
 
 # ── what the server says meanwhile ───────────────────────────────────────────────────────────────────────────────────
@@ -385,11 +391,11 @@ def test_one_principal_cannot_keep_another_from_starting_a_child(tmp_path: Path)
 
 def test_an_answer_that_never_comes_is_given_up(tmp_path: Path) -> None:
     received = tmp_path / "received"
-    with hosting(tmp_path, "--timeout", "1", on={"tools/call": []}, received=str(received)) as service:
+    with hosting(tmp_path, "--timeout", "6", on={"tools/call": []}, received=str(received)) as service:
         headers = opened(service)
         answer = said(begun(service, call(5, "search", {"words": "sea"}), headers))
         assert [(each["id"], each["error"]["code"]) for each in answer] == [(5, -31012)]
-        assert answer[0]["error"]["message"] == "No answer came within 1 s"
+        assert answer[0]["error"]["message"] == "No answer came within 6 s"
         until(lambda: "notifications/cancelled" in received.read_text())
         assert service.post(request(6, "ping"), headers).status == 200
 
@@ -456,7 +462,7 @@ def test_an_answer_with_a_carriage_return_in_it_is_one_event(tmp_path: Path) -> 
 
 
 def test_a_server_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
-    with hosting(tmp_path, "--frame-bytes", "200000", "--timeout", "1", on={"tools/call": [["stay"]]}) as service:
+    with hosting(tmp_path, "--frame-bytes", "200000", "--timeout", "6", on={"tools/call": [["stay"]]}) as service:
         headers = opened(service)
         wires = [begun(service, call(n, "search", {"words": "x" * 150_000}), headers) for n in range(20)]
         answers = [wire.answer() for wire in wires]

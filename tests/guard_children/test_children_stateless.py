@@ -13,6 +13,7 @@ from hosted import begun, hosting
 from http_client import (
     BOTH,
     REVISION_KEY,
+    SECONDS,
     Service,
     Wire,
     call,
@@ -237,7 +238,7 @@ def test_an_answer_that_never_comes_is_given_up_and_a_late_one_reaches_nobody(tm
             ["raw", '{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}\n']
         ],
     }
-    with hosting(tmp_path, "--timeout", "1", on=on) as service:
+    with hosting(tmp_path, "--timeout", "6", on=on) as service:
         answer = asked(service, call(5, "mute", {}, LATEST)).answer()
         assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -31012, 5)
         assert asked(service, call(5, "search", {"words": "a"}, LATEST)).answer().json()["id"] == 5
@@ -308,13 +309,20 @@ def test_nobody_hears_what_the_child_logs_about_the_calls_of_others(tmp_path: Pa
 
 
 def test_a_child_that_nobody_needs_ends_and_another_one_starts(tmp_path: Path) -> None:
-    received = tmp_path / "received"
+    pipe, received = tmp_path / "go", tmp_path / "received"
+    os.mkfifo(pipe)
+    start = [["pid"], ["await", str(pipe)]]
     good = call(1, "search", {"words": "a"}, LATEST)
-    with hosting(tmp_path, "--set", "session_seconds=0.3", start=[["pid"]], received=str(received)) as service:
-        assert asked(service, good).answer().status == 200
-        child = Watched(int(received.read_text().split("\n")[0]))
+    with hosting(tmp_path, "--set", "session_seconds=0.3", start=start, received=str(received)) as service:
+        wire = asked(service, good)
+        until(lambda: received.exists() and "\n" in received.read_text())
+        child = Watched(int(received.read_text()))
+        pipe.write_bytes(b"")
+        assert wire.answer().status == 200
         until(lambda: not child.is_alive())
-        assert asked(service, good).answer().status == 200
+        wire = asked(service, good)
+        pipe.write_bytes(b"")
+        assert wire.answer().status == 200
 
 
 CITY = {"type": "string", "x-mcp-header": "City"}
@@ -432,7 +440,7 @@ def test_at_the_end_streams_end_and_the_child_with_them(tmp_path: Path) -> None:
         processes = [Watched(int(each)) for each in received.read_text().split("\n")[:2]]
         service.signal(signal.SIGTERM)
         wire.rest()
-        service.process.wait(30)
+        service.process.wait(SECONDS)
         until(lambda: not any(each.is_alive() for each in processes))
 
 

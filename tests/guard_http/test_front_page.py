@@ -27,7 +27,7 @@ BAD = {"name": "bad", "inputSchema": {"type": "object", "required": True}}
 def ended(guard: Service) -> list[str]:
     """Every line on stderr of a guard that is told to end."""
     guard.signal(signal.SIGTERM)
-    assert guard.process.wait(30) == 0
+    assert guard.process.wait(60) == 0
     return guard.log.whole()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from guarded import liar
-from http_client import modern, request
+from http_client import modern, request, until
 from lying_http import listening
 
 from assay.lock.lock_file import write
@@ -24,10 +24,10 @@ def test_servers_of_a_host_are_held_to_the_entries_of_their_names(tmp_path: Path
     locked = Locked(command=("elsewhere",), revision=LATEST, listed={"tools": {"find_books": FIND}})
     write(tmp_path / "assay.lock", {"books": locked, "more": locked})
     asking = request(1, "tools/list", {}, LATEST)
+    applied = "lock entry books applies by its name; it was locked for elsewhere"
+    unknown = "assay.lock has no entry for other; the lock is not applied"
     with listening(tmp_path, "--config", "mcp.json", "--mode", "enforce") as guard:
         books, other = (guard.ask("POST", f"/{name}/mcp", asking, modern(asking)).json() for name in ("books", "other"))
-        log = guard.log.so_far()
+        until(lambda: all(each in guard.log.so_far() for each in (applied, unknown)))
     assert [tool["name"] for tool in books["result"]["tools"]] == ["find_books"]
     assert [tool["name"] for tool in other["result"]["tools"]] == ["find_books", "burn_book"]
-    assert "lock entry books applies by its name; it was locked for elsewhere" in log
-    assert "assay.lock has no entry for other; the lock is not applied" in log

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_client import BOTH, Answer, Service, call, frame_of, initialize, modern, notification, request, until
+from http_client import BOTH, SECONDS, Answer, Service, call, frame_of, initialize, modern, notification, request, until
 from lying_http import REVISION, Liar, Peer, Received, good, guarding, lying, result
 
 from assay.base.server_names import folder_of, name_of_url
@@ -255,10 +255,10 @@ def test_an_answer_that_comes_too_late_is_an_error_and_the_server_is_told(tmp_pa
         else:
             good(received, peer)
 
-    with lying(slow) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
+    with lying(slow) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "6") as guard:
         answer = ask(guard, CALL)
         assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -31012, 7)
-        assert answer.error()["message"] == "No answer came within 2 s"
+        assert answer.error()["message"] == "No answer came within 6 s"
         headers = guard.session(REVISION)
         answer = guard.post(call("a", "search", {"words": "sea"}), headers)
         assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -31012, "a")
@@ -277,11 +277,11 @@ def test_progress_gives_a_server_more_time(tmp_path: Any) -> None:
         wait = threading.Event()
         for step in range(10):
             # Together longer than the time that one may take.
-            wait.wait(0.3)
+            wait.wait(0.7)
             peer.event(notification("notifications/progress", {"progressToken": "t", "progress": step}))
         peer.event(result(message, {"content": []}))
 
-    with lying(steady) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
+    with lying(steady) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "6") as guard:
         headers = guard.session(REVISION)
         params = {"name": "search", "arguments": {"words": "sea"}, "_meta": {"progressToken": "t"}}
         answer = guard.post(request(1, "tools/call", params), headers)
@@ -337,7 +337,7 @@ def test_a_client_that_goes_takes_its_request_with_it(enforcing: Where) -> None:
     with guard.open() as wire:
         wire.say("POST", "/mcp", frame_of(CALL), modern(CALL))
         liar.next("tools/call")
-    assert gone.wait(30)
+    assert gone.wait(SECONDS)
 
 
 def test_a_client_that_does_not_read_holds_up_the_server(enforcing: Where) -> None:
@@ -404,7 +404,7 @@ def test_who_comes_back_for_an_answer_waits_no_longer_than_for_any_other(tmp_pat
         else:
             good(received, peer)
 
-    with lying(breaks_off) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
+    with lying(breaks_off) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "6") as guard:
         headers = guard.session(REVISION)
         assert len(guard.post(call(7, "search", {"words": "sea"}), headers).events()) == 1
         answer = guard.ask("GET", headers={**headers, "last-event-id": "1-0"})
@@ -418,7 +418,7 @@ def test_what_nobody_comes_back_for_is_given_up(tmp_path: Any) -> None:
         else:
             good(received, peer)
 
-    with lying(breaks_off) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
+    with lying(breaks_off) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "6") as guard:
         guard.post(call(7, "search", {"words": "sea"}), guard.session(REVISION))
         assert "tools/call search #7" in guard.log.line("assay: server never answered: ")
 
@@ -429,14 +429,14 @@ def test_how_long_a_client_takes_to_read_does_not_count(tmp_path: Any) -> None:
     def long(received: Received, peer: Peer) -> None:
         peer.json(result(received.message, {**MODERN_RESULT, "content": [{"type": "text", "text": text}]}))
 
-    with lying(long) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
+    with lying(long) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "6") as guard:
         with guard.open() as wire:
             wire.say("POST", "/mcp", frame_of(CALL), modern(CALL))
             left = int(wire.head().header("content-length") or 0)
             assert left > len(text)
             # Together longer than the server would have had.
             for step in range(12, 0, -1):
-                threading.Event().wait(0.4)
+                threading.Event().wait(0.6)
                 left -= len(wire.exactly(left // step))
         assert left == 0
         assert "failed" not in guard.log.so_far()

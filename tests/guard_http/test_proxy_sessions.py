@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from http_client import BOTH, Service, call, events, frame_of, initialize, modern, notification, request, until
 from lying_http import REVISION, SESSION, TOOL, Liar, Peer, Received, good, guarding, lying, result
 
+from assay.edges.awaited_exchange import SOON
 from assay.ladder.events import PING, event
 from assay.spec.revisions import LATEST
 
@@ -648,7 +650,7 @@ def test_at_the_end_streams_end_what_is_in_hand_is_finished_and_a_summary_is_tol
             assert stream.chunk() == b""
             liar.released.set()
             assert "[protocol/result]" in failed_by(wire.answer().json()["result"])
-        assert guard.process.wait(30) == 0
+        assert guard.process.wait(60) == 0
         log = guard.log.whole()
     name = liar.url.split("/")[2]
     assert f"assay: [{name}] 3 messages from the client, 3 from the server, 1 finding, 1 stopped" in log
@@ -668,6 +670,22 @@ def test_every_message_is_on_record(tmp_path: Path) -> None:
     assert lines[3]["requestId"] == lines[4]["requestId"]
     assert 'assay_messages_total{transport="http",party="server",method="tools/call",status="ok"} 1' in page
     assert 'assay_violations_total{rule="contract/output"} 0' in page
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_an_answer_that_took_long_is_on_record_before_it_is_sent(tmp_path: Path, mode: str) -> None:
+    """A task of the connection writes it then, and not the turn of the loop in which it came."""
+
+    def slow(received: Received, peer: Peer) -> None:
+        threading.Event().wait(10 * SOON)
+        good(received, peer)
+
+    journal, asked = tmp_path / "journal", call(7, "search", {"words": "sea"}, LATEST)
+    with lying(slow) as liar, guarding(tmp_path, liar.url, "--mode", mode, "--journal", str(journal)) as guard:
+        assert guard.post(asked, modern(asked)).status == 200
+        [run] = journal.glob("*.jsonl")
+        kinds = [json.loads(line)["metadata"]["kind"] for line in run.read_text().splitlines()]
+    assert kinds == ["request", "result"]
 
 
 def test_two_sessions_in_one_request_are_none(either: Where) -> None:

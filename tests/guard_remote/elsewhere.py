@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-SECONDS = 30
+SECONDS = 60
 """What anything here may take; it takes a fraction of a second."""
 
 REVISION = "2025-11-25"
@@ -191,6 +191,10 @@ class Elsewhere:
 
     def close(self) -> None:
         """Ends everything."""
+        # The thread waits at a descriptor, and would take the clients of the next server that gets its number.
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._thread.join(SECONDS)
         self._listener.close()
         for line in self._lines:
             line.close()
@@ -239,8 +243,9 @@ def elsewhere(scripts: Mapping[str, Script] | None = None, tls: ssl.SSLContext |
     assert not server.failures, server.failures
 
 
-def closed_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port of this machine that nobody listens on, nor can: it is bound, or another process could get it."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]

@@ -207,8 +207,7 @@ NO_CONNECTION = "cannot connect to 127.0.0.1:{port}"
 )
 def test_a_server_that_is_not_there_fails_each_request_by_itself(tmp_path: Path, url: str, words: str) -> None:
     """Ours."""
-    port = closed_port()
-    with remotely(tmp_path, url.format(port=port)) as guard:
+    with closed_port() as port, remotely(tmp_path, url.format(port=port)) as guard:
         for ident in (1, 2):
             answer = guard.ask(modern(ident, "tools/list"))
             assert answer["id"] == ident
@@ -274,7 +273,7 @@ def test_without_a_session_a_request_that_waits_too_long_has_its_connection_clos
         closed.put(said.what)
 
     with elsewhere({"prompts/list": until_closed}) as server:
-        with enforcing(tmp_path, server.url, "--timeout", "1") as guard:
+        with enforcing(tmp_path, server.url, "--timeout", "6") as guard:
             assert guard.ask(modern(1, "prompts/list"))["error"]["code"] == LATE
             assert guard.ask(modern(2, "tools/list"))["result"]
             assert guard.rest() == []
@@ -286,7 +285,7 @@ def test_without_a_session_a_request_that_waits_too_long_has_its_connection_clos
 
 def test_in_a_session_the_server_is_told_that_nobody_waits_any_more(tmp_path: Path) -> None:
     """2025-11-25, basic/utilities/cancellation."""
-    with elsewhere({"tools/call": silent}) as server, enforcing(tmp_path, server.url, "--timeout", "1") as guard:
+    with elsewhere({"tools/call": silent}) as server, enforcing(tmp_path, server.url, "--timeout", "6") as guard:
         guard.open()
         assert guard.ask(call(7))["error"]["code"] == LATE
         told = server.heard("notifications/cancelled")[0]
@@ -311,7 +310,7 @@ def test_a_notification_that_is_never_taken_is_given_up_and_told(tmp_path: Path,
         line.hold()
         closed.set()
 
-    options = ("--mode", mode, "--timeout", "1")
+    options = ("--mode", mode, "--timeout", "6")
     script = {"notifications/initialized": until_closed}
     with elsewhere(script) as server, remotely(tmp_path, server.url, *options) as guard:
         guard.open()
@@ -319,13 +318,13 @@ def test_a_notification_that_is_never_taken_is_given_up_and_told(tmp_path: Path,
         assert guard.ask(request(1, "tools/list"))["result"]["tools"]
         assert guard.rest() == []
         guard.ended()
-        assert "the server did not take 'notifications/initialized': not within 1 s" in guard.log
+        assert "the server did not take 'notifications/initialized': not within 6 s" in guard.log
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
 def test_when_the_client_says_no_more_answers_are_waited_for_only_so_long(tmp_path: Path, mode: str) -> None:
     """Ours: as with a child process, but under audit too."""
-    options = ("--mode", mode, "--timeout", "1")
+    options = ("--mode", mode, "--timeout", "6")
     with elsewhere({"prompts/list": silent}) as server, remotely(tmp_path, server.url, *options) as guard:
         guard.say(modern(1, "prompts/list"))
         server.heard("prompts/list")
@@ -335,7 +334,7 @@ def test_when_the_client_says_no_more_answers_are_waited_for_only_so_long(tmp_pa
 
 def test_what_was_asked_with_the_last_word_waits_too_long_like_everything_else(tmp_path: Path) -> None:
     """Ours: its time and that of a client that has left end together."""
-    with elsewhere({"tools/call": silent}) as server, enforcing(tmp_path, server.url, "--timeout", "1") as guard:
+    with elsewhere({"tools/call": silent}) as server, enforcing(tmp_path, server.url, "--timeout", "6") as guard:
         guard.open()
         # So that there are connections for what follows, which must not take any time to be sent.
         guard.say(*(request(ident, "tools/list") for ident in "abc"))
@@ -501,7 +500,9 @@ def test_the_end_of_input_and_initialized_are_not_lost(tmp_path: Path) -> None:
     """Ours: everything that was said before the end is sent, and answered."""
     with elsewhere() as server, enforcing(tmp_path, server.url) as guard:
         guard.say(INITIALIZE, INITIALIZED, request(1, "tools/list"), b'{"jsonrpc":"2.0","id":2,"method":"ping"}')
-        assert [each["id"] for each in guard.rest()] == ["open", 1, 2]
+        opened, *others = [each["id"] for each in guard.rest()]
+        # Two requests are under way at once, and either may be answered first.
+        assert (opened, sorted(others)) == ("open", [1, 2])
         assert guard.ended() == 0
         assert server.order()[:2] == ["initialize", "notifications/initialized"]
         assert server.order()[-1] == "DELETE"

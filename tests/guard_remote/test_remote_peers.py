@@ -171,7 +171,7 @@ def carried_out(directory: Path, plan: Mapping[str, Any]) -> Any:
         input=json.dumps(plan),
         capture_output=True,
         text=True,
-        timeout=2 * SECONDS,
+        timeout=SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

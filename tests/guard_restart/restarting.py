@@ -17,11 +17,14 @@ _PROGRAM = """# warm start
 import sys
 from assay.cli.main import main
 from assay.guard import backoff
-backoff.FIRST = backoff.LONGEST = 0.01
+backoff.FIRST = backoff.LONGEST = float(sys.argv.pop(1))
 sys.exit(main())
 """
-QUICK = [sys.executable, "-c", _PROGRAM, "guard"]
-"""The guard with hardly any back-off, for many restarts."""
+QUICK = 0.01
+"""Seconds of back-off for many restarts."""
+
+SLOW = 600.0
+"""Seconds of back-off that a test never sees the end of."""
 
 TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("search", "die", "wait")]
 
@@ -33,6 +36,11 @@ def dies(*actions: list[Any], **script: Any) -> dict[str, Any]:
     """A life that ends by *actions* when the tool `die` is called, and never answers `wait`."""
     on = {"tools/call:die": list(actions) or [["exit", 7]], "tools/call:wait": [], **script.pop("on", {})}
     return {"tools": TOOLS, "on": on, **script}
+
+
+def paused(seconds: float) -> list[str]:
+    """The guard, with so many *seconds* between two lives of a server."""
+    return [sys.executable, "-c", _PROGRAM, str(seconds), "guard"]
 
 
 class Mortal(Guarded):
@@ -67,16 +75,21 @@ def mortal(
     *scripts: dict[str, Any],
     options: tuple[str, ...] = (),
     policy: str = "always",
-    quick: bool = False,
+    pause: float | None = None,
 ) -> Iterator[Mortal]:
-    """A guard that enforces, in front of a server with a life for each of *scripts*; all tell what they receive."""
+    """
+    A guard that enforces, in front of a server with a life for each of *scripts*; all tell what they receive.
+
+    *pause* has the seconds between two lives, where they are not as usual.
+    """
     path = directory / "received"
     os.mkfifo(path)
     # Open at both ends: between two lives it must not seem to have ended.
     received = os.open(path, os.O_RDWR)
     command = [sys.executable, "-IS", str(SERVER), str(directory / "lives")]
     command.append(json.dumps([{"received": str(path), **script} for script in scripts]))
-    given = [*(QUICK if quick else GUARD), "--mode", "enforce", "--restart", policy, *options, "--", *command]
+    guard = GUARD if pause is None else paused(pause)
+    given = [*guard, "--mode", "enforce", "--restart", policy, *options, "--", *command]
     pipe = subprocess.PIPE
     with subprocess.Popen(given, cwd=directory, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from guarded import CAPABILITIES, SECONDS, Guarded, call, enforcing, frame_of, guarded, notification, request, result
-from restarting import GOOD, TOOLS, Mortal, dies, ends, mortal
+from restarting import GOOD, SLOW, TOOLS, Mortal, dies, ends, mortal
 
 STATELESS = {
     "_meta": {
@@ -88,7 +88,7 @@ def test_what_is_too_much_to_wait_fails_at_once(tmp_path: Path, go: Path) -> Non
 
 
 def test_a_request_that_waits_too_long_fails_for_that(tmp_path: Path, go: Path) -> None:
-    with mortal(tmp_path, dies(), slowly(go), options=("--timeout", "3")) as one:
+    with mortal(tmp_path, dies(), slowly(go), options=("--timeout", "6")) as one:
         bereft(one)
         one.say(request(1, "ping"))
         failed = one.answer()
@@ -122,9 +122,9 @@ def test_when_the_client_leaves_meanwhile_there_is_no_next_server(
 ) -> None:
     """And nothing is left of the one that was being started."""
     lives = [{"start": [["exit", 1]]}] if when == "back-off" else [dies(), slowly(go)]
-    with mortal(tmp_path, *lives) as one:
+    with mortal(tmp_path, *lives, pause=SLOW if when == "back-off" else None) as one:
         if when == "back-off":
-            one.until_told("restarting in 1.6 s")
+            one.until_told("restarting in 600 s")
         else:
             bereft(one)
             while b"initialize" not in one.received.next() or len(one.pids()) < 2:

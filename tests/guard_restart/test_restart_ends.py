@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from guarded import INITIALIZED, call, enforcing, frame_of, initialize, request, result
-from restarting import GOOD, dies, ends, mortal
+from restarting import GOOD, dies, ends, mortal, paused
 
 LAST_WORDS = ["log", "Traceback (most recent call last):\nValueError: no\n"]
 HALF = '{"jsonrpc":"2.0","id":"die","result":{"content":[{"type":"text","te'
@@ -208,11 +208,15 @@ NO_GOOD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("how", NO_GOOD)
 def test_a_next_server_that_is_not_as_the_one_before_is_given_up(tmp_path: Path, how: str) -> None:
     script, reason = NO_GOOD[how]
-    stubborn = {"start": [["pid"], ["log", "up\n"]], **script}
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    answers = [["await", str(go)], *script["on"]["initialize"]]
+    stubborn = {"start": [["pid"], ["log", "up\n"]], "on": {"initialize": answers}}
     with mortal(tmp_path, dies(), stubborn, options=("--set", "guard.frame_bytes=50000")) as one:
         one.open()
         assert one.ask(call(1, "die"))["error"]["code"] == -31011
         one.say(request(2, "ping"))
+        go.write_bytes(b"")
         failed = one.answer()
         assert (failed["id"], failed["error"]["code"]) == (2, -31011)
         assert reason in failed["error"]["data"]["violations"][0]["found"]
@@ -247,7 +251,7 @@ def test_a_next_server_with_another_name_and_chatter_is_as_good(tmp_path: Path) 
 
 
 def test_a_next_server_that_does_not_answer_in_time_is_given_up(tmp_path: Path) -> None:
-    with mortal(tmp_path, dies(), {"on": {"initialize": []}}, options=("--timeout", "1")) as one:
+    with mortal(tmp_path, dies(), {"on": {"initialize": []}}, options=("--timeout", "6")) as one:
         one.open()
         assert one.ask(call(1, "die"))["error"]["code"] == -31011
         one.say(request(2, "ping"))
@@ -274,8 +278,11 @@ def test_who_ends_too_often_is_given_up(tmp_path: Path) -> None:
     assert len(one.pids()) == 4
 
 
-def test_a_command_that_is_gone_is_tried_again_and_then_given_up(tmp_path: Path) -> None:
-    """Status 2 is for one that could never be started."""
+def test_a_command_that_is_gone_is_tried_again_and_then_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 2 is for one that could never be started. The client asks again before the guard gives up."""
+    monkeypatch.setattr("guarded.GUARD", paused(2.0))
     script = tmp_path / "server"
     script.write_text('#!/bin/sh\nrm "$0"\necho last words >&2\nread line\nexit 1\n')
     script.chmod(0o700)
@@ -291,7 +298,7 @@ def test_a_command_that_is_gone_is_tried_again_and_then_given_up(tmp_path: Path)
         assert one.ended() == 3
         told = one.log.rest()
     reason = f"cannot start {script}: No such file or directory"
-    assert f"assay: the server ended: {reason}; restarting in 0.2 s".encode() in told
+    assert f"assay: the server ended: {reason}; restarting in 2 s".encode() in told
     assert told[-1] == (
         f"assay: the server ended first: {reason}, too often within 60 seconds; it was restarted 2 times".encode()
     )

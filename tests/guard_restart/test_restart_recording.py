@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 from guarded import call, request
-from restarting import GOOD, dies, mortal
+from restarting import GOOD, QUICK, dies, mortal
 
 from assay.cli.main import main
 
 
 def test_a_recording_goes_on_with_the_next_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--record", "session.jsonl", "--journal", "journal", "--set", "journal.payloads=true")
-    with mortal(tmp_path, dies(), GOOD, options=options, quick=True) as guard:
+    with mortal(tmp_path, dies(), GOOD, options=options, pause=QUICK) as guard:
         guard.open()
         guard.say(call(1, "wait"), call(2, "die"))
         assert {guard.answer()["id"], guard.answer()["id"]} == {1, 2}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from guarded import call, peak, request, result
-from restarting import TOOLS, Mortal, dies, ends, mortal
+from restarting import QUICK, TOOLS, Mortal, dies, ends, mortal
 
 IDLE = 5
 """Seconds without a sign, after which nothing more is going to happen."""
@@ -46,7 +46,7 @@ def test_nothing_leaks_over_fifty_restarts(tmp_path: Path) -> None:
         dies(["close", "stdout"], ["exit", 0]),
         dies(["raw", '{"jsonrpc":"2.0",'], ["exit", 1]),
     ]
-    with mortal(tmp_path, *(ways * 11), options=MANY, quick=True) as one:
+    with mortal(tmp_path, *(ways * 11), options=MANY, pause=QUICK) as one:
         one.open()
         seen = []
         for number in range(50):
@@ -82,7 +82,7 @@ def test_each_of_a_thousand_requests_is_answered_once_whenever_the_server_is_kil
     """Whether it was answered, lost with its server, or came while there was none."""
     chance = random.Random(seed)  # noqa: S311 - to be the same each time
     good = {"tools": TOOLS, "received": None}
-    with mortal(tmp_path, good, options=MANY, quick=True) as one:
+    with mortal(tmp_path, good, options=MANY, pause=QUICK) as one:
         one.open()
         numbers = list(range(1000))
         answers: list[int] = []
@@ -130,7 +130,7 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_costs_no_memory(tmp_pat
     """Errors that it does not take are so many, and then nothing more is heard from it."""
     big = ["log", "x" * 400 + "\n"]
     life = dies(*[big] * 10, ["exit", 1], received=None)
-    with mortal(tmp_path, life, options=(*MANY, "--set", "guard.flights=off"), quick=True) as one:
+    with mortal(tmp_path, life, options=(*MANY, "--set", "guard.flights=off"), pause=QUICK) as one:
         one.open(listing=False)
         before = peak(one.process)
         os.set_blocking(one.sink, False)

@@ -42,7 +42,7 @@ LOST = Ends((-31011,), (), UNANSWERED, 0)
 GUARD_ENDS = "The guard of a stdio client ends with its child."
 
 ENDINGS = [
-    Ending("request-times-out", "enforce", "wait", TIMED_OUT, timeout=3.0),
+    Ending("request-times-out", "enforce", "wait", TIMED_OUT, timeout=6.0),
     Ending(
         "server-dies",
         "enforce",
@@ -62,7 +62,7 @@ ENDINGS = [
         "enforce",
         "leave",
         LOST,
-        timeout=3.0,
+        timeout=6.0,
         unlike=(
             ("stdio-child", LOST._replace(status=3), GUARD_ENDS),
             (

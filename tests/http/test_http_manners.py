@@ -49,14 +49,37 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """One that takes little, and waits for nobody."""
-    settings = (
-        f"limits.frame_bytes={LIMIT}", "http.header_seconds=0.5", "http.body_seconds=0.5", "http.idle_seconds=1",
-    )  # fmt: skip
-    with serving(tmp_path_factory.mktemp("small"), *settings) as running:
+    """One that takes little."""
+    with serving(tmp_path_factory.mktemp("small"), f"limits.frame_bytes={LIMIT}") as running:
         yield running
         log = running.log.so_far()
     assert "Traceback" not in log, log
+
+
+def hasty(setting: str, made: pytest.TempPathFactory) -> Iterator[Service]:
+    """One with one *setting*, which waits for all else as long as usual."""
+    with serving(made.mktemp("hasty"), setting) as running:
+        yield running
+        log = running.log.so_far()
+    assert "Traceback" not in log, log
+
+
+@pytest.fixture(scope="module")
+def bodies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One that does not wait for bodies."""
+    yield from hasty("http.body_seconds=0.5", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def heads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One that does not wait long for heads; but the first one comes in the time between two calls of the system."""
+    yield from hasty("http.header_seconds=2", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def unused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One that does not wait for the next request."""
+    yield from hasty("http.idle_seconds=0.5", tmp_path_factory)
 
 
 def sized(length: int) -> bytes:
@@ -409,46 +432,46 @@ def dripped(wire: Wire, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", ASKED[:10]], ids=["nothing", "a-part"])
-def test_a_body_that_does_not_come_is_408(small: Service, sent: bytes) -> None:
-    with small.open() as wire:
+def test_a_body_that_does_not_come_is_408(bodies: Service, sent: bytes) -> None:
+    with bodies.open() as wire:
         wire.send(head("POST", "/mcp", {"host": "localhost", **JSON, "content-length": str(len(ASKED))}) + sent)
         found = wire.answer()
         assert (found.status, found.header("connection")) == (408, "close")
         assert wire.rest() == b""
 
 
-def test_a_body_that_comes_byte_by_byte_is_408(small: Service) -> None:
-    with small.open() as wire:
+def test_a_body_that_comes_byte_by_byte_is_408(bodies: Service) -> None:
+    with bodies.open() as wire:
         wire.send(head("POST", "/mcp", {"host": "localhost", **JSON, "content-length": "1000"}))
         dripped(wire, b" " * 1000)
         assert wire.answer().status == 408
 
 
-def test_a_chunked_body_that_does_not_end_is_408(small: Service) -> None:
-    with small.open() as wire:
+def test_a_chunked_body_that_does_not_end_is_408(bodies: Service) -> None:
+    with bodies.open() as wire:
         wire.send(head("POST", "/mcp", {"host": "localhost", **JSON, "transfer-encoding": "chunked"}))
         wire.send(b"%x\r\n%b\r\n" % (len(ASKED), ASKED))
         assert wire.answer().status == 408
 
 
 @pytest.mark.parametrize("sent", [b"", b"PO", b"POST /mcp HTTP/1.1\r\nHost: local"], ids=["nothing", "word", "half"])
-def test_a_head_that_does_not_come_ends_the_connection(small: Service, sent: bytes) -> None:
-    with small.open() as wire:
+def test_a_head_that_does_not_come_ends_the_connection(heads: Service, sent: bytes) -> None:
+    with heads.open() as wire:
         wire.send(sent)
         ending = wire.rest()
         assert ending == b"" or ending.startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_head_that_comes_byte_by_byte_ends_the_connection(small: Service) -> None:
-    with small.open() as wire:
+def test_a_head_that_comes_byte_by_byte_ends_the_connection(heads: Service) -> None:
+    with heads.open() as wire:
         wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n")
         dripped(wire, b"X: " + b"x" * 1000)
         ending = wire.rest()
         assert ending == b"" or ending.startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_second_head_that_does_not_come_ends_the_connection(small: Service) -> None:
-    with small.open() as wire:
+def test_a_second_head_that_does_not_come_ends_the_connection(heads: Service) -> None:
+    with heads.open() as wire:
         wire.say("POST", "/mcp", ASKED, JSON)
         assert good(wire.answer())
         wire.send(b"POST /mcp HTT")
@@ -456,8 +479,8 @@ def test_a_second_head_that_does_not_come_ends_the_connection(small: Service) ->
         assert ending == b"" or ending.startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_connection_that_is_not_used_is_closed(small: Service) -> None:
-    with small.open() as wire:
+def test_a_connection_that_is_not_used_is_closed(unused: Service) -> None:
+    with unused.open() as wire:
         wire.say("POST", "/mcp", ASKED, JSON)
         assert good(wire.answer())
         assert wire.rest() == b""

@@ -2,12 +2,17 @@
 
 import os
 import signal
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from http_client import (
     BOTH,
     JSON,
+    READY,
+    SECONDS,
     STORE,
     Service,
     call,
@@ -18,7 +23,7 @@ from http_client import (
     listen,
     modern,
     request,
-    serving,
+    started,
     until,
 )
 
@@ -28,8 +33,25 @@ BOTH_SIGNALS = pytest.mark.parametrize("wanted", [signal.SIGTERM, signal.SIGINT]
 ASKED = frame_of(request(1, "list_schemas"))
 SLOW = frame_of(request("slow", "populate_backend", STORE))
 
-AT_ONCE = 4.0
-"""What ends at once takes a tenth of a second; a backend that does not answer is given up after five."""
+PATIENT = """# warm start
+import sys
+from dataclasses import replace
+from assay.assets.store_backend import StoreBackend
+from assay.cli.main import main
+read = StoreBackend.read
+StoreBackend.read = lambda environ: replace(read(environ), timeout=600.0, overall=600.0) if read(environ) else None
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command, which waits ten minutes for a backend in place of five seconds."""
+
+
+def serving(
+    directory: Path, *settings: str, address: str = "127.0.0.1:0", env: Mapping[str, str] | None = None
+) -> AbstractContextManager[Service]:
+    """A server that waits ten minutes for anything: if it ends within the limit of a test, it did not wait."""
+    waits = (f"http.{what}_seconds=600" for what in ("grace", "header", "body"))
+    options = [option for setting in (*waits, *settings) for option in ("--set", setting)]
+    return started([sys.executable, "-c", PATIENT, "serve", "--http", address, *options], directory, READY, env)
 
 
 def clean(service: Service) -> None:
@@ -58,7 +80,7 @@ def test_a_signal_ends_an_idle_server_cleanly(tmp_path: Path, wanted: signal.Sig
         assert wire.answer().status == 200
         running.signal(wanted)
         assert wire.rest() == b""
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
         clean(running)
         assert running.process.stdout is not None
         assert running.process.stdout.read() == b""
@@ -81,7 +103,7 @@ def test_a_signal_lets_the_request_in_hand_finish(tmp_path: Path, wanted: signal
         result = wire.answer().json()["result"]
         assert (result["structuredContent"]["data"] if revision else result)["asset_id"] == "stored"
         assert wire.rest() == b""
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
         clean(running)
 
 
@@ -94,7 +116,7 @@ def test_a_request_whose_body_is_still_coming_is_answered(tmp_path: Path) -> Non
         wire.send(ASKED[5:])
         assert wire.answer().status == 200
         assert wire.rest() == b""
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
 
 
 def told(service: Service) -> None:
@@ -111,7 +133,7 @@ def test_a_stream_whose_request_is_still_coming_is_not_begun(tmp_path: Path) -> 
         running.signal(signal.SIGTERM)
         running.refuses()
         wire.send(said[5:])
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /mcp HT"], ids=["nothing", "half-a-head"])
@@ -121,7 +143,7 @@ def test_a_connection_that_says_nothing_holds_up_nothing(tmp_path: Path, sent: b
         told(running)
         running.signal(signal.SIGTERM)
         assert wire.rest() == b""
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
 
 
 def test_the_stream_of_a_session_ends(tmp_path: Path) -> None:
@@ -131,7 +153,7 @@ def test_the_stream_of_a_session_ends(tmp_path: Path) -> None:
         wire.chunk()
         running.signal(signal.SIGTERM)
         assert b"".join(iter(wire.chunk, b"")) == b""
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
         clean(running)
 
 
@@ -146,7 +168,7 @@ def test_what_was_pipelined_behind_the_request_in_hand_is_not_begun(tmp_path: Pa
         assert wire.answer().json()["result"]["asset_id"] == "stored"
         rest = wire.rest()
         assert rest == b"" or rest.startswith(b"HTTP/1.1 503 ")
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
 
 
 def test_a_signal_the_moment_the_server_is_ready_ends_it_cleanly(tmp_path: Path) -> None:
@@ -155,7 +177,7 @@ def test_a_signal_the_moment_the_server_is_ready_ends_it_cleanly(tmp_path: Path)
         directory.mkdir()
         with serving(directory) as running:
             running.signal(signal.SIGTERM)
-            assert running.ended(AT_ONCE) == 0
+            assert running.ended() == 0
             clean(running)
 
 
@@ -170,7 +192,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, signals: tuple[signal.S
         running.signal(signals[0])
         running.refuses()
         running.signal(signals[1])
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
         clean(running)
 
 
@@ -186,7 +208,7 @@ def test_a_second_signal_waits_for_no_client(tmp_path: Path, kind: str) -> None:
         running.signal(signal.SIGTERM)
         running.refuses()
         running.signal(signal.SIGTERM)
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
 
 
 def test_a_backend_that_does_not_answer_is_waited_for_as_long_as_is_set(tmp_path: Path) -> None:
@@ -198,7 +220,7 @@ def test_a_backend_that_does_not_answer_is_waited_for_as_long_as_is_set(tmp_path
         wire.say("POST", "/mcp", SLOW, JSON)
         backend.was_asked()
         running.signal(signal.SIGTERM)
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
 
 
 def test_a_client_that_does_not_finish_is_waited_for_as_long_as_is_set(tmp_path: Path) -> None:
@@ -206,7 +228,7 @@ def test_a_client_that_does_not_finish_is_waited_for_as_long_as_is_set(tmp_path:
         wire.send(head("POST", "/mcp", {"host": "localhost", **JSON, "content-length": "100"}))
         told(running)
         running.signal(signal.SIGTERM)
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
 
 
 def test_what_is_cut_off_is_no_mistake_of_ours(tmp_path: Path) -> None:
@@ -229,7 +251,7 @@ def test_the_ready_file_of_another_is_left_alone(tmp_path: Path) -> None:
     with serving(tmp_path) as running:
         running.ready.write_text("1 2026-01-01T00:00:00\n")
         running.signal(signal.SIGTERM)
-        assert running.process.wait(AT_ONCE) == 0
+        assert running.process.wait(SECONDS) == 0
         assert running.ready.exists()
 
 
@@ -237,14 +259,16 @@ def test_without_a_place_for_the_ready_file_it_serves_all_the_same(tmp_path: Pat
     missing = str(tmp_path / "nowhere" / "ready")
     with serving(tmp_path, env={"MCP_READY_FILE": missing}) as running:
         told(running)
-        assert "nowhere" in running.log.so_far()
+        until(lambda: "nowhere" in running.log.so_far())
         running.signal(signal.SIGTERM)
-        assert running.ended(AT_ONCE) == 0
+        assert running.ended() == 0
 
 
 def test_a_server_that_was_killed_can_be_started_again_at_once(tmp_path: Path) -> None:
     """Connections of the first are still around, in the kernel."""
-    with serving(tmp_path) as running, running.open() as wire:
+    # Nothing else on this machine has ports of this address, so nothing takes the port meanwhile.
+    quiet = "127.0.0.2:0" if sys.platform == "linux" else "127.0.0.1:0"
+    with serving(tmp_path, address=quiet) as running, running.open() as wire:
         told(running)
         host, port = running.address
         os.kill(running.process.pid, signal.SIGKILL)

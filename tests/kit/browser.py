@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from shutil import which
 from tempfile import mkdtemp
@@ -36,8 +36,9 @@ def unpacked() -> Path:
         # Renamed when it is complete: another worker may unpack it at the same time.
         place = mkdtemp(dir=CACHE)
         command = ["node", str(HERE / "unpack.mjs")]
-        subprocess.run(command, env={**os.environ, "TMPDIR": place}, check=True, timeout=60, capture_output=True)
-        if not home.is_dir():
+        subprocess.run(command, env={**os.environ, "TMPDIR": place}, check=True, timeout=110, capture_output=True)
+        # Another one may have been faster.
+        with suppress(OSError):
             Path(place).rename(home)
     return home / "chromium"
 
@@ -48,7 +49,7 @@ def running_browser() -> Iterator[Browser]:
     program = unpacked()
     with sync_playwright() as playwright:
         environment: dict[str, str | float | bool] = {**os.environ, "HOME": str(program.parent)}
-        running = playwright.chromium.launch(executable_path=str(program), args=FLAGS, env=environment)
+        running = playwright.chromium.launch(executable_path=str(program), args=FLAGS, env=environment, timeout=60_000)
         try:
             yield running
         finally:
@@ -104,7 +105,7 @@ def watched_page(browser: Browser, origin: str = "", logs: str = "", **options: 
     """
     usual = {"locale": "en-US", "viewport": {"width": 1280, "height": 900}}
     context = browser.new_context(**{**usual, **options})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     try:
         yield Watched(context.new_page(), origin, logs)
     finally:

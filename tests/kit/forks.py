@@ -11,11 +11,13 @@ import pickle
 import random
 import select
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
+from _pytest._io import TerminalWriter
 
 NUMBER = 4
 """Bytes of a number on a pipe."""
@@ -68,6 +70,8 @@ class Forks:
         for name in ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin"):
             if plugins.has_plugin(name):
                 plugins.unregister(name=name)
+        # A test that takes too long fails for that only if there is a terminal to print the stacks of threads on.
+        plugins.register(_Terminal(), "terminalreporter")
         # The files that output is captured in are shared with the other processes until here.
         capture = plugins.getplugin("capturemanager")
         if capture is not None:
@@ -94,6 +98,15 @@ class Forks:
             said = "Its process ended before this test did."
             lost = pytest.TestReport(item.nodeid, item.location, {}, "failed", said, "call")
             self.config.hook.pytest_runtest_logreport(report=lost)
+
+
+class _Terminal:
+    """The terminal of a forked process: its standard error, which is captured and reported with the test."""
+
+    @property
+    def _tw(self) -> TerminalWriter:
+        """What pytest returns as the terminal of a configuration."""
+        return TerminalWriter(sys.stderr)
 
 
 class _Sender:

@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from kit.warm import TEXT, WarmStart
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere processes start as usual")
 
-SECONDS = 30
+SECONDS = 60
 
 ITSELF = """
 import json, os, signal, sys, time
@@ -166,6 +167,30 @@ def test_it_can_be_awaited_and_killed_and_is_no_longer_there(script: list[str]) 
 def test_a_directory_that_is_missing_is_an_error_as_usual(script: list[str], tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ran(script, cwd=tmp_path / "missing")
+
+
+def test_imports_are_not_counted_as_time_of_the_test(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "slow.py").write_text(f"open({str(pipe)!r}).read()")
+    during: list[tuple[float, float]] = []
+
+    def look() -> None:
+        # It is open when the module is being imported.
+        with pipe.open("w"):
+            during.append(signal.getitimer(signal.ITIMER_REAL))
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    warm = WarmStart(sys.executable, [], "slow", environment=environment)
+    before = signal.getitimer(signal.ITIMER_REAL)
+    warm.launcher(environment)
+    after = signal.getitimer(signal.ITIMER_REAL)
+    warm.close()
+    looking.join(SECONDS)
+    assert during == [(0.0, 0.0)]
+    assert (after[0] > 0) is (before[0] > 0)
 
 
 # ── started by a process that is not ours ────────────────────────────────────────────────────────────────────────────

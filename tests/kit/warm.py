@@ -43,6 +43,9 @@ TEXT = "# warm start\n"
 MOST_BYTES = 1 << 20
 """Of a request: arguments and environment."""
 
+READY = b"ready"
+"""What the process that forks sends when it has imported its modules."""
+
 
 # ── the side of the tests ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -130,8 +133,8 @@ class WarmStart:
             self._place = None
 
     def _begin(self) -> socket.socket:
-        self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (self._link, theirs):
+        link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (link, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
         # Not by Popen: this one outlives the tests, and ends when the link does.
         null = os.open(os.devnull, os.O_RDWR)
@@ -142,7 +145,24 @@ class WarmStart:
         os.posix_spawn(self.python, command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
         os.close(null)
         theirs.close()
-        return self._link
+        _wait_until_ready(link)
+        self._link = link
+        return link
+
+
+def _wait_until_ready(link: socket.socket) -> None:
+    """
+    Wait until the process at the other end of *link* has imported its modules.
+
+    This is not counted as time of the test that needs the process first: on a slow machine, where several of them
+    start at once and Python has nothing compiled yet, it has taken longer than the limit of a test.
+    """
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        if link.recv(64) != READY:
+            raise RuntimeError("the process that starts programs has ended; see standard error")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
 
 
 _WITHOUT_EFFECT = {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED"}
@@ -368,6 +388,7 @@ def main() -> None:
         # Started once: each child goes on with it, and writes what it has reached to a file of its own.
         os.environ[MEASURED] = measured
         importlib.import_module("coverage").process_startup(slug="warm")
+    link.send(READY)
     arguments = become(*serve(link))
     if measured and MEASURED not in os.environ:
         stop_measuring()

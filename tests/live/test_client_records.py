@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -219,7 +220,7 @@ def test_the_feed_counts_the_streams_of_a_session(state: Path, kind: str) -> Non
 
 
 SLOW = """
-import json, sys, time
+import json, sys
 for line in sys.stdin:
     message = json.loads(line)
     result = {}
@@ -227,18 +228,24 @@ for line in sys.stdin:
         result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
                   "serverInfo": {"name": "slow", "version": "1"}}
     elif "id" in message:
-        time.sleep(0.5)
+        open(sys.argv[1]).close()
     if "id" in message:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
 
 
 def test_a_response_that_becomes_a_stream_counts(state: Path) -> None:
-    command = (*ASSAY, "guard", "--name", "lib", "--listen", "127.0.0.1:0", "--", sys.executable, "-c", SLOW)
+    pipe = state / "go"
+    os.mkfifo(pipe)
+    command = (*ASSAY, "guard", "--name", "lib", "--listen", "127.0.0.1:0", "--", sys.executable, "-c", SLOW, str(pipe))
     with started(*command, state=state) as process:
         client = Client(address(process))
         listener = listening(state)
         client.open()
-        status, headers = client.post(request(2, "ping"))
-        assert (status, headers["content-type"]) == (200, "text/event-stream")
-        assert [listener.until("streams")["count"] for _ in range(2)] == [1, 0]
+        client.connection.request("POST", client.path, frame_of(request(2, "ping")), client.headers)
+        answer = client.connection.getresponse()
+        assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream")
+        assert listener.until("streams")["count"] == 1
+        pipe.write_bytes(b"")
+        answer.read()
+        assert listener.until("streams")["count"] == 0

@@ -54,7 +54,7 @@ def has_work(door: FeedDoor) -> bool:
 def connected(door: FeedDoor) -> socket.socket:
     """Return a connection that waits to be accepted."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.settimeout(10)
+    made.settimeout(60)
     made.connect(door.path)
     return made
 

@@ -129,7 +129,7 @@ class Terminal:
             text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.data.decode(errors="replace"))
             if wanted(text):
                 return text
-            assert select.select([self.descriptor], [], [], 10)[0], f"nothing more came after {text[-2000:]}"
+            assert select.select([self.descriptor], [], [], SECONDS)[0], f"nothing more came after {text[-2000:]}"
             self.data += os.read(self.descriptor, 1 << 16)
 
     def ended(self) -> int:

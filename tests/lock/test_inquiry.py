@@ -146,7 +146,7 @@ def test_a_request_within_a_stream_is_answered_before_the_stream_goes_on() -> No
     handler: Any = type("Handler", (Waiting,), {"settled": threading.Event()})
     with answering(handler) as url:
         found = inquire(
-            lambda: HttpLine(url, DEFAULT.frame_bytes), lambda _: None, DEFAULT, 10, capabilities=ALL_CAPABILITIES
+            lambda: HttpLine(url, DEFAULT.frame_bytes), lambda _: None, DEFAULT, SECONDS, capabilities=ALL_CAPABILITIES
         )
     assert list(found.listed["tools"]) == ["find_books"]
     assert handler.answered == {"jsonrpc": "2.0", "id": "s", "result": {"roots": []}}

@@ -404,7 +404,7 @@ LISTED = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"tools": [FIND]}})
     ],
 )
 def test_a_server_with_bad_manners_is_locked_all_the_same(tmp_path: Path, on: Any, said: str) -> None:
-    done = lock(tmp_path, "--timeout", "6", on=on, tools=[FIND])
+    done = lock(tmp_path, "--timeout", "15", on=on, tools=[FIND])
     assert done.returncode == 0, done.stderr
     assert said in done.stderr
     assert list(servers(tmp_path)["library"]["tools"]) == ["find_books"]
@@ -449,7 +449,7 @@ def test_the_last_words_of_a_server_that_ended_are_told(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_server_stays_behind(tmp_path: Path) -> None:
-    done = lock(tmp_path, "--timeout", "2", on={"tools/list": "spawn"}, tools=[FIND])
+    done = lock(tmp_path, "--timeout", "8", on={"tools/list": "spawn"}, tools=[FIND])
     assert done.returncode == 2
     pid = int((tmp_path / "spawned").read_text())
     assert has_ended(pid)

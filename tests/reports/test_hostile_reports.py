@@ -185,6 +185,7 @@ def measured(file: Path, place: Path) -> int:
     return int(peak)
 
 
+@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
 def test_memory_does_not_grow_with_the_number_of_messages(tmp_path: Path) -> None:
     """Every second message has a finding with a place and a value of its own."""
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"

@@ -24,7 +24,7 @@ from stress_server import (
     until,
 )
 
-IMPATIENT = ("http.header_seconds=2", "http.body_seconds=2", "http.send_seconds=2")
+IMPATIENT = ("http.header_seconds=5", "http.body_seconds=5", "http.send_seconds=5")
 BOUND = 300 * MEBIBYTE
 """What the server may ever take; at rest it takes 40."""
 

@@ -14,7 +14,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-SECONDS = 30.0
+SECONDS = 60.0
 """How long anything is waited for. All of it takes milliseconds; a machine under load takes longer."""
 
 Answer = Callable[["Handler"], None]

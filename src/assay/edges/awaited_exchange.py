@@ -65,6 +65,8 @@ class AwaitedExchange:
                 self._change()
             await self._attached.wait()
         else:
+            # The exchange leaves its records to this object, as for an answer that is buffered.
+            self._commit()
             await self._real(message)
 
     @property

@@ -18,8 +18,8 @@ from assay.records.live.live_sockets import connected
 LONGEST_LINE: Final = 32 << 20
 """Maximal bytes of a line. A frame of 4 MiB, the longest in a record, has up to 24 MiB as JSON."""
 
-HELLO_SECONDS: Final = 2.0
-"""Seconds in which a guard must say hello. It does at once, unless its machine is overloaded."""
+HELLO_SECONDS: Final = 10.0
+"""Seconds in which a guard must say hello. It does at once, unless its machine is overloaded: two were too few."""
 
 _CHUNK: Final = 256 << 10
 _MOST_CHUNKS: Final = 16
