@@ -176,5 +176,5 @@ def test_what_runs_meanwhile_ends_when_tests_cannot_be_collected(directory: Path
 
 def test_a_test_that_takes_too_long_fails_for_that(directory: Path) -> None:
     (directory / "test_a.py").write_text("import time\n\ndef test_long():\n    time.sleep(300)\n")
-    done = ran(directory, "--forks", "2", "--timeout", "5")
+    done = ran(directory, "-p", "pytest_timeout", "--forks", "2", "--timeout", "5")
     assert re.search(r"FAILED test_a.py::test_long - Failed: Timeout \(>5.0s\)", done.stdout), done.stdout
