@@ -17,7 +17,9 @@ import pytest
 from guarded import SECONDS
 
 from assay.cli.main import main
+from kit.quiet import quiet_host
 
+ADDRESS = f"{quiet_host(3)}:0"
 DEMO = [sys.executable, "-m", "assay", "demo"]
 
 
@@ -76,7 +78,7 @@ class Demo:
         return True
 
     def ended(self) -> int:
-        """The exit status, after all that it had started has gone: nobody holds its standard error any more."""
+        """The exit status, after which nobody listens at its address."""
         status = self.process.wait(SECONDS)
         assert not self.is_up()
         return status
@@ -88,7 +90,7 @@ def demonstrated(tmp_path: Path) -> Iterator[Demo]:
     with (
         (tmp_path / "errors").open("wb") as errors,
         subprocess.Popen(
-            [*DEMO, "127.0.0.1:0"], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            [*DEMO, ADDRESS], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
         ) as process,
     ):
         try:
@@ -116,7 +118,7 @@ def test_a_signal_ends_all_of_it(sign: signal.Signals, tmp_path: Path) -> None:
 def test_a_signal_during_the_comparison_ends_it(at: str, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        [*DEMO, "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        [*DEMO, ADDRESS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
         try:
             assert process.stdout is not None
@@ -173,7 +175,7 @@ def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
     with (tmp_path / "errors").open("wb") as errors:
         process = subprocess.Popen(
             # The terminal becomes the controlling one of a session of its own, as in a window.
-            [sys.executable, "-c", _IN_A_WINDOW, *DEMO, "127.0.0.1:0"],
+            [sys.executable, "-c", _IN_A_WINDOW, *DEMO, ADDRESS],
             cwd=tmp_path,
             stdin=terminal,
             stdout=terminal,

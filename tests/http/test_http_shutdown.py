@@ -28,6 +28,7 @@ from http_client import (
 )
 
 from assay.spec.revisions import LATEST
+from kit.quiet import quiet_host
 
 BOTH_SIGNALS = pytest.mark.parametrize("wanted", [signal.SIGTERM, signal.SIGINT])
 ASKED = frame_of(request(1, "list_schemas"))
@@ -266,9 +267,8 @@ def test_without_a_place_for_the_ready_file_it_serves_all_the_same(tmp_path: Pat
 
 def test_a_server_that_was_killed_can_be_started_again_at_once(tmp_path: Path) -> None:
     """Connections of the first are still around, in the kernel."""
-    # Nothing else on this machine has ports of this address, so nothing takes the port meanwhile.
-    quiet = "127.0.0.2:0" if sys.platform == "linux" else "127.0.0.1:0"
-    with serving(tmp_path, address=quiet) as running, running.open() as wire:
+    # So nothing takes the port meanwhile.
+    with serving(tmp_path, address=f"{quiet_host(2)}:0") as running, running.open() as wire:
         told(running)
         host, port = running.address
         os.kill(running.process.pid, signal.SIGKILL)
