@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
@@ -56,10 +57,10 @@ def checked(place: Path, *arguments: str) -> Any:
 
 
 class Killer(distributed.WorkerPlugin):  # type: ignore[misc]  # without types
-    """Kills the process of a worker that begins with a unit, the first few times."""
+    """Kills the process of the worker that is the first to begin with so many units."""
 
-    def __init__(self, marks: str, at: int, times: int = 1) -> None:
-        self.marks, self.at, self.times = marks, at, times
+    def __init__(self, marks: str, at: int) -> None:
+        self.marks, self.at = marks, at
         self.begun = 0
 
     def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:  # noqa: ARG002 - of the interface
@@ -67,14 +68,16 @@ class Killer(distributed.WorkerPlugin):  # type: ignore[misc]  # without types
         if finish != "executing" or "do_unit" not in str(key):
             return
         self.begun += 1
-        if self.begun >= self.at and len(os.listdir(self.marks)) < self.times:
-            Path(self.marks, str(os.getpid())).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self.begun >= self.at:
+            # Two workers may be here at the same time, and one of them creates the file.
+            with suppress(FileExistsError):
+                Path(self.marks, "killed").touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture
 def killing(cluster: Any, tmp_path: Path) -> Iterator[Path]:
-    """Kill a worker in the middle of the work; the path has a file for each that was killed."""
+    """Kill one worker in the middle of the work; the path has a file when that is done."""
     import cloudpickle  # type: ignore[import-untyped]  # it has no types
 
     marks = tmp_path / "marks"
