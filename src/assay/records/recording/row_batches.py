@@ -13,14 +13,10 @@ things have to be proved, because rows may be hostile:
 * No key is repeated, and nothing is nested too deeply, as `assay.ladder.syntax` proves it for one message: the values,
   written again, are the same text, or have as many keys. The array is written inside so many others that the writer
   refuses values that are too deep.
-
-Functions of C code do what is done for every row: a comprehension takes three times as long.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import repeat
-from operator import itemgetter
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
@@ -54,8 +50,6 @@ _MARK_BYTES: Final = 8
 """Random bytes of a mark: a file that contains it by chance, or by a guess, is not to be expected."""
 
 _loads: Final = orjson.loads
-
-_rest: Final = itemgetter(2)
 
 
 def _is_timed(lines: Sequence[bytes]) -> bool:
@@ -111,7 +105,8 @@ class BatchReader:
         The messages of rows whose head is () in *known* are not needed, and not parsed.
         """
         start = _STAMP if _is_timed(lines) else 0
-        rows = list(map(bytes.partition, lines, repeat(TIME if start else _OPENING)))
+        opening = TIME if start else _OPENING
+        rows = [line.partition(opening) for line in lines]
         if start and _TIMED.fullmatch(b"".join([rest[:_STAMP] for _, _, rest in rows])) is None:
             # Some have no message, or something else is called a time.
             rows = [row if _STAMPED.match(row[2]) else (line, b"", b"") for row, line in zip(rows, lines, strict=True)]
@@ -120,8 +115,7 @@ class BatchReader:
         text = None
         if lines[-1].endswith(b"\n") and not start:
             # Half of the work of the other way. A row with something else keeps its newline, which no string may have.
-            messages = list(map(bytes.removesuffix, map(_rest, rows), repeat(CLOSING)))
-            text = self._text([each or _OTHER for each in messages] if b"" in messages else messages)
+            text = self._text([rest.removesuffix(CLOSING) or _OTHER for _, _, rest in rows])
         if text is None:
             text = self._text([(rest.endswith(CLOSING) and rest[start:-3]) or _OTHER for _, _, rest in rows])
         # A line break in a frame is judged before it is parsed.
