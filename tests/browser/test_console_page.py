@@ -100,8 +100,16 @@ def shown(only_page: Watched) -> Iterator[Opened]:
 
 
 def show(page: Page, fragment: str) -> None:
-    """Go to the screen with this address."""
-    page.evaluate("each => { location.hash = each; }", fragment)
+    """Go to the screen with this address, and wait until the page has gone there."""
+    page.evaluate(
+        """each => new Promise((done) => {
+            const before = location.href;
+            addEventListener("hashchange", done, { once: true });
+            location.hash = each;
+            if (location.href === before) done();
+        })""",
+        fragment,
+    )
     page.locator(f"main[data-screen={re.split('[/?]', fragment.removeprefix('#/'))[0]}]").wait_for()
 
 
@@ -439,6 +447,30 @@ def test_a_tool_that_may_change_something_is_confirmed_first(shown: Opened, scen
     expect(form.locator(".call-answer")).to_have_count(0)
     form.get_by_role("button", name="Call it").click()
     expect(form.locator(".call-verdict").first).to_contain_text("contract/input")
+
+
+def test_an_open_entry_stays_as_it_is_when_the_server_lists_again(shown: Opened, scene: Scene) -> None:
+    page = shown(f"#/contracts?server={number_of(scene, 'archive')}")
+    entry = entry_of(page, 1)
+    entry.evaluate("each => { each.dataset.mark = 'same'; each.querySelector('summary').focus(); }")
+    message = page.get_by_role("link", name="show the message")
+    before = message.get_attribute("href")
+    assert before is not None
+    scene.enforced.ask("tools/list")
+    expect(message).not_to_have_attribute("href", before)
+    same = page.locator("details.entry[data-mark=same][open]")
+    expect(same.get_by_role("button", name="Call this tool…")).to_be_visible()
+    expect(same.locator("summary")).to_be_focused()
+
+
+def test_a_guard_that_has_ended_takes_its_button_away(browser: Browser, state: Path, tmp_path: Path) -> None:
+    with console(state) as running, opening_pages(browser, running.base, REFUSALS) as open_page:
+        with served_library(state, "archive", program(tmp_path)):
+            running.wait(lambda rows: any(row["method"] == "tools/list" for row in rows))
+            page = open_page(running.address)
+            show(page, "#/contracts")
+            expect(entry_of(page, 0).get_by_role("button", name="Call this tool…")).to_be_visible()
+        expect(page.locator("details.entry").first).to_contain_text("The guard of this server does not run now")
 
 
 def test_a_server_over_stdio_is_called_in_a_new_process(browser: Browser, state: Path, tmp_path: Path) -> None:

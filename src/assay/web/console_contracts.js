@@ -47,6 +47,11 @@ function missingLists(contract, server) {
   return count + sentence(contract.why);
 }
 
+/** Return what the console can do with the tools of a server; rows that show it are made anew when it changes. */
+function callFacts({ id, name, callable, start, source, state, label }) {
+  return [id, name, callable, start, source, state, label];
+}
+
 class EntryRow {
   constructor(screen, server, listing, entry) {
     this.screen = screen;
@@ -110,6 +115,7 @@ export class ContractsScreen extends ConsoleScreen {
   constructor(store) {
     super(store);
     this.contracts = [];
+    this.rows = new Map();
     this.picker = element("select", {
       class: "button",
       "aria-label": "Server",
@@ -125,6 +131,17 @@ export class ContractsScreen extends ConsoleScreen {
       "board:contracts",
       this.whileShown(1000, () => this.load()),
     );
+    store.on(
+      "servers",
+      this.whileShown(1000, () => this.render()),
+    );
+  }
+
+  show(route) {
+    const loaded = super.show(route);
+    // Until the answer is there, this server's lists as they were last: not those of another server.
+    if (this.contracts.length > 0) this.render();
+    return loaded;
   }
 
   async fetch() {
@@ -138,34 +155,54 @@ export class ContractsScreen extends ConsoleScreen {
 
   render() {
     const { contracts } = this;
-    this.picker.hidden = contracts.length < 2;
-    fill(
-      this.picker,
-      ...contracts.map((each) => element("option", { value: each.server }, this.store.serverName(each.server))),
-    );
+    this.showPicker();
     const contract =
       contracts.find((each) => each.server === this.server) ??
       contracts.find((each) => each.lists.length > 0) ??
       contracts[0];
     if (contract === undefined) {
+      this.shown = null;
       this.fillEmpty("No server has listed anything yet.");
       return;
     }
     this.picker.value = String(contract.server);
-    const key = JSON.stringify(contract);
+    const server = this.serverOf(contract);
+    const key = JSON.stringify([callFacts(server), contract]);
     if (key === this.shown) return;
     this.shown = key;
+    const focused = document.activeElement;
+    const inEntry = focused?.closest?.("details.entry")?.dataset.name;
     const open = new Set([...this.body.querySelectorAll("details.entry[open]")].map((each) => each.dataset.name));
-    fill(this.body, ...this.contractView(contract));
+    const before = this.rows;
+    this.rows = new Map();
+    fill(this.body, ...this.contractView(contract, server, before));
     for (const each of this.body.querySelectorAll("details.entry")) if (open.has(each.dataset.name)) each.open = true;
+    if (inEntry === undefined) return;
+    const again = this.body.querySelector(`details.entry[data-name="${CSS.escape(inEntry)}"] summary`);
+    (focused.isConnected ? focused : again)?.focus({ preventScroll: true });
   }
 
-  contractView(contract) {
-    const server = this.store.server(contract.server) ?? {
-      id: contract.server,
-      name: this.store.serverName(contract.server),
-      callable: false,
-    };
+  /** Offer the servers; a list that somebody has open is left alone where nothing has changed. */
+  showPicker() {
+    const choices = this.contracts.map((each) => [each.server, this.store.serverName(each.server)]);
+    const key = JSON.stringify(choices);
+    if (key === this.choices) return;
+    this.choices = key;
+    this.picker.hidden = choices.length < 2;
+    fill(this.picker, ...choices.map(([server, name]) => element("option", { value: server }, name)));
+  }
+
+  serverOf(contract) {
+    return (
+      this.store.server(contract.server) ?? {
+        id: contract.server,
+        name: this.store.serverName(contract.server),
+        callable: false,
+      }
+    );
+  }
+
+  contractView(contract, server, before) {
     const lock =
       { locked: "Its lists are held against the lock.", none: "It has no lock: `assay lock` makes one." }[
         contract.lock
@@ -175,11 +212,11 @@ export class ContractsScreen extends ConsoleScreen {
     return [
       element("p", { class: "lead-sentence" }, element("strong", null, server.name), ": ", prose(lock), cost),
       contract.why && notice("note", prose(missingLists(contract, server))),
-      ...contract.lists.map((each) => this.listView(server, each)),
+      ...contract.lists.map((each) => this.listView(server, each, before)),
     ].filter(Boolean);
   }
 
-  listView(server, listing) {
+  listView(server, listing, before) {
     const about = [
       listing.time !== null && `listed ${dateAndTime(listing.time)}`,
       !listing.complete && "not all pages are known",
@@ -210,7 +247,16 @@ export class ContractsScreen extends ConsoleScreen {
         ),
       ),
       removed,
-      ...listing.entries.map((entry) => new EntryRow(this, server, listing, entry).node),
+      ...listing.entries.map((entry) => this.rowOf(server, listing, entry, before)),
     );
+  }
+
+  /** Return the row of an entry: the one of *before* where nothing has changed, so that it stays open and focused. */
+  rowOf(server, listing, entry, before) {
+    const key = JSON.stringify([callFacts(server), listing.list, entry]);
+    const row = before.get(key) ?? new EntryRow(this, server, listing, entry).node;
+    before.delete(key);
+    this.rows.set(key, row);
+    return row;
   }
 }
