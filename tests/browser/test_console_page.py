@@ -146,6 +146,48 @@ def test_every_guard_has_a_row(shown: Opened) -> None:
     expect(lines(page).locator(".cell-server").first).to_have_text("archive")
 
 
+@pytest.fixture
+def guarded(browser: Browser, state: Path, tmp_path: Path) -> Iterator[tuple[Page, HttpClient]]:
+    """A page that shows the servers, and the client of the only one, which has listed its tools."""
+    with (
+        console(state) as running,
+        served_library(state, "archive", program(tmp_path), "--mode", "enforce") as client,
+        opening_pages(browser, running.base, REFUSALS) as open_page,
+    ):
+        running.wait(lambda rows: any(row["method"] == "tools/list" for row in rows))
+        yield open_page(running.address, viewport={"width": 900, "height": 600}), client
+
+
+def test_a_table_is_brought_up_to_date_in_place(guarded: tuple[Page, HttpClient]) -> None:
+    page, client = guarded
+    table = page.locator(".table")
+    table.evaluate("each => { each.isSame = true; each.scrollLeft = 60; }")
+    page.get_by_role("link", name="archive", exact=True).evaluate("each => getSelection().selectAllChildren(each)")
+    client.call("search", query="sea", limit="five")
+    expect(page.locator("td[data-title=Stopped]")).to_have_text("1")
+    # A table that is made anew has none of these.
+    assert table.evaluate("each => [each.isSame, each.scrollLeft]") == [True, 60]
+    assert page.evaluate("getSelection().toString()") == "archive"
+
+
+def test_a_click_during_an_update_is_not_lost(guarded: tuple[Page, HttpClient]) -> None:
+    page, client = guarded
+    stopped = page.locator("td[data-title=Stopped]")
+    findings = page.locator(".tabs a[data-screen=findings] .count")
+    before = findings.inner_text()
+    page.clock.install()
+    page.locator("td[data-title=Tools] a").hover()
+    page.mouse.down()
+    client.call("search", query="sea", limit="five")
+    expect(findings).not_to_have_text(before)
+    page.clock.run_for(3000)
+    assert stopped.inner_text() == "0"
+    page.mouse.up()
+    expect(page.locator("main[data-screen=contracts]")).to_be_visible()
+    page.go_back()
+    expect(stopped).to_have_text("1")
+
+
 def test_without_a_guard_the_page_shows_how_to_begin_and_runs_the_demonstration(browser: Browser, state: Path) -> None:
     with console(state) as running, opening_pages(browser, running.base, REFUSALS) as open_page:
         page = open_page(running.address)

@@ -195,6 +195,30 @@ export function dialog(title, ...children) {
   return made;
 }
 
+let pressed = false;
+const waiting = new Set();
+
+function release() {
+  pressed = false;
+  // The click comes after the release.
+  setTimeout(() => {
+    const all = [...waiting];
+    waiting.clear();
+    for (const each of all) each();
+  });
+}
+
+addEventListener("pointerdown", () => (pressed = true), true);
+addEventListener("pointerup", release, true);
+addEventListener("pointercancel", release, true);
+addEventListener("blur", (event) => event.target === window && release());
+
+/** Call *work* now, or once when no button of the mouse is down: a click on what is drawn anew meanwhile is lost. */
+export function afterPress(work) {
+  if (pressed) waiting.add(work);
+  else work();
+}
+
 /** Call *work* at most once in *milliseconds*; a call in between is made up for at the end. */
 export function throttled(milliseconds, work) {
   let [last, timer] = [0, null];

@@ -100,8 +100,8 @@ export class PerformanceScreen extends ConsoleScreen {
     return `${line.server}\n${line.method}\n${line.tool}`;
   }
 
-  choose(line) {
-    this.chosen = this.keyOf(line);
+  choose(key) {
+    this.chosen = key;
     this.showFigure();
     for (const each of this.body.querySelectorAll("tr[data-key]"))
       each.querySelector("button")?.setAttribute("aria-pressed", String(each.dataset.key === this.chosen));
@@ -122,6 +122,7 @@ export class PerformanceScreen extends ConsoleScreen {
 
   cells(line, slowest, several) {
     const server = this.store.serverName(line.server);
+    const key = this.keyOf(line);
     const messages = streamOf({ method: line.method, tool: line.tool, server });
     const name = element(
       "button",
@@ -129,8 +130,8 @@ export class PerformanceScreen extends ConsoleScreen {
         type: "button",
         class: "link",
         "data-row": true,
-        "aria-pressed": String(this.keyOf(line) === this.chosen),
-        on: { click: () => this.choose(line) },
+        "aria-pressed": String(key === this.chosen),
+        on: { click: () => this.choose(key) },
       },
       breakable(titleOf(line)),
     );

@@ -1,8 +1,9 @@
 /** What the screens of the console share: whether one is shown, the server that it is about, and how it is loaded. */
 
 import { errorText } from "./console_api.js";
-import { notice, throttled } from "./console_parts.js";
+import { afterPress, notice, throttled } from "./console_parts.js";
 import { element, fill } from "./dom.js";
+import { patchChildren } from "./patch.js";
 
 /** A screen that reads its data with `fetch`, and draws it with `render` into its body or node. */
 export class ConsoleScreen {
@@ -49,16 +50,19 @@ export class ConsoleScreen {
 
   /** Return a function that calls *work* at most once in *milliseconds*, and only while the screen is shown. */
   whileShown(milliseconds, work) {
-    const call = throttled(milliseconds, () => this.isShown && work());
+    const draw = () => this.isShown && work();
+    const call = throttled(milliseconds, () => afterPress(draw));
     return () => this.isShown && call();
   }
 
-  /** Put a table with keyed rows into the body; the row that has the focus keeps it, at the *control* in it. */
+  /** Bring a table with keyed rows up to date; the row that has the focus keeps it, or the *control* in it gets it. */
   fillRows(control, ...children) {
-    const focused = document.activeElement?.closest?.("tr")?.dataset.key;
-    fill(this.body, ...children);
-    if (focused === undefined) return;
-    this.body.querySelector(`tr[data-key="${CSS.escape(focused)}"] ${control}`)?.focus({ preventScroll: true });
+    const focused = document.activeElement;
+    const key = focused?.closest?.("tr")?.dataset.key;
+    patchChildren(this.body, element("div", null, ...children));
+    if (key === undefined || focused === document.activeElement) return;
+    if (focused.isConnected) focused.focus({ preventScroll: true });
+    else this.body.querySelector(`tr[data-key="${CSS.escape(key)}"] ${control}`)?.focus({ preventScroll: true });
   }
 
   /** Show *text* in place of what is not there yet. */
