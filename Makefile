@@ -133,7 +133,7 @@ endif
 # What is measured of the processes that tests start is put together at the end; each room has a floor.
 test: $(VENV)/.test  ## lint, types and all tests
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(BIN)/coverage run -m pytest $(PARALLEL)
+	$(BIN)/coverage run -m pytest --again 3 $(PARALLEL)
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage json -q -o $(COVERAGE)/report.json
 	@$(BIN)/python tests/kit/coverage_floor.py $(COVERAGE)/report.json

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from kit import laws, processes
+from kit.again import Again
 from kit.forks import Forks
 from kit.meanwhile import Meanwhile
 from kit.warm import MEASURED
@@ -205,14 +206,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the number of processes, and what they wait for."""
+    """Add the number of processes, what they wait for, and how many failed tests are run again."""
     parser.addoption("--forks", type=int, default=0, help="run files in so many processes, forked after the collection")
     parser.addoption("--meanwhile", metavar="COMMAND", help="run this too; with --forks tests begin when it is done")
+    parser.addoption("--again", type=int, default=0, metavar="MOST", help="run so many failed tests once more, alone")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the order of files below: left alone, xdist starts with the files of most tests, which are quick ones."""
     config.option.loadscopereorder = False
+    if most := config.getoption("again"):
+        config.pluginmanager.register(Again(config, most), "again")
     if config.getoption("forks"):
         config.pluginmanager.register(Forks(config, lambda: STATES.append(new_state())))
         # Registered later, it is asked earlier.

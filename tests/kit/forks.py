@@ -67,7 +67,7 @@ class Forks:
         """Run files until there are no more."""
         plugins = self.config.pluginmanager
         plugins.unregister(self)
-        for name in ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin"):
+        for name in ("terminalreporter", "again", "lfplugin", "nfplugin", "stepwiseplugin"):
             if plugins.has_plugin(name):
                 plugins.unregister(name=name)
         # A test that takes too long fails for that only if there is a terminal to print the stacks of threads on.
