@@ -7,7 +7,7 @@ things have to be proved, because rows may be hostile:
 * Each row is a head, perhaps a time, ``"msg":``, one JSON string, and ``}``. What is between the quotes of all rows is
   put between two quotes, with a mark between the messages, and parsed as one string. A quote that is not escaped would
   end that string, and a backslash at the end of a row would escape a comma, so each row has exactly one string.
-* Each message is one value. The text that comes out is parsed as one array, in which the marks are strings. A mark is
+* Each message is one value. The text that comes out is parsed as one array, in which the marks are numbers. A mark is
   random, so no message contains it. If every second element is a mark, and there are as many as were put in, what is
   between two marks is one value, and it is the message.
 * No key is repeated, and nothing is nested too deeply, as `assay.ladder.syntax` proves it for one message: the values,
@@ -17,7 +17,7 @@ things have to be proved, because rows may be hostile:
 
 import re
 from collections.abc import Mapping, Sequence
-from secrets import token_hex
+from secrets import randbelow
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -46,8 +46,8 @@ _STAMP: Final = DIGITS + len(b"," + _OPENING)
 _OTHER: Final = b"0"
 """What stands for the text of a row that is not plain. It is read as the message 0, which no batch vouches for."""
 
-_MARK_BYTES: Final = 8
-"""Random bytes of a mark: a file that contains it by chance, or by a guess, is not to be expected."""
+_MARKS: Final = 9 * 10**17
+"""How many marks there are, of 18 digits: a file that has one by chance, or by a guess, is not to be expected."""
 
 _loads: Final = orjson.loads
 
@@ -86,8 +86,8 @@ class BatchReader:
         self._outermost = self._innermost
         for _ in range(self._wraps - 1):
             self._outermost = [self._outermost]
-        self._mark = token_hex(_MARK_BYTES)
-        self._between = f',\\"{self._mark}\\",'.encode()
+        self._mark = _MARKS // 9 + randbelow(_MARKS)
+        self._between = f",{self._mark},".encode()
 
     @classmethod
     def of(cls, limits: Limits) -> "BatchReader | None":
@@ -126,11 +126,14 @@ class BatchReader:
 
     def _text(self, messages: list[bytes]) -> str | None:
         """Return the array of *messages*, each of which is the text of a JSON string; None if one of them is not."""
+        # Copied once, with what is around them.
+        messages[0] = b'"[' + messages[0]
+        messages[-1] += b']"'
         text = self._between.join(messages)
         if len(text) > LONGEST:
             return None
         try:
-            array: str = _loads(b"".join((b'"[', text, b']"')))
+            array: str = _loads(text)
         except orjson.JSONDecodeError:
             return None
         return array
@@ -144,14 +147,17 @@ class BatchReader:
             return None
         if len(values) != 2 * count - 1 or values[1::2].count(self._mark) != count - 1:
             return None
-        return values[::2] if again == text or syntax.has_every_key(text, again) else None
+        # Compared where it is: most of the time there is no need to copy it out of the brackets.
+        wraps = self._wraps
+        is_same = len(again) == len(text) + 2 * wraps and again.startswith(text, wraps)
+        return values[::2] if is_same or syntax.has_every_key(text, again[wraps : len(again) - wraps]) else None
 
     def _written(self, values: list[Any]) -> bytes:
-        """Return *values* as text. Raises `orjson.JSONEncodeError` if one of them is nested too deeply."""
+        """Return *values* as text, in brackets. Raises `orjson.JSONEncodeError` if one is nested too deeply."""
         if not self._wraps:
             return orjson.dumps(values)
         self._innermost.append(values)
         try:
-            return orjson.dumps(self._outermost)[self._wraps : -self._wraps]
+            return orjson.dumps(self._outermost)
         finally:
             self._innermost.clear()
