@@ -1,13 +1,11 @@
 """A few tests that failed run once more, alone, and a run that passes by that says so."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-SECONDS = 60
+from kit.inner_runs import ran
 
 PLUGIN = """
 from kit.again import Again
@@ -41,41 +39,30 @@ ALWAYS = "def test_always():\n    assert False\n"
 PASSES = "def test_passes():\n    pass\n"
 
 
-def ran(directory: Path, *options: str, **files: str) -> subprocess.CompletedProcess[str]:
+def ran_again(directory: Path, *options: str, **files: str) -> subprocess.CompletedProcess[str]:
     """Return what pytest makes of *files* with tests."""
     for name, text in {"conftest": PLUGIN, "test_passes": PASSES, **files}.items():
         (directory / f"{name}.py").write_text(text, encoding="utf-8")
-    given = {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    given["PYTEST_DEBUG_TEMPROOT"] = str(directory)
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={directory}"]
-    return subprocess.run(
-        [*words, "--again", "2", *options],
-        cwd=directory,
-        env={**os.environ, **given},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    return ran(directory, "--again", "2", *options)
 
 
 @pytest.mark.parametrize("options", [(), ("--forks", "2")])
 def test_what_passes_alone_does_not_fail_the_run_and_is_named(tmp_path: Path, options: tuple[str, ...]) -> None:
-    done = ran(tmp_path, *options, test_once=ONCE)
+    done = ran_again(tmp_path, *options, test_once=ONCE)
     assert done.returncode == 0, done.stdout
     assert "2 failed, 1 passed" in done.stdout
     assert "UNSTABLE test_once.py::test_once[a b]\nUNSTABLE test_once.py::test_once[c/d::e[f]]\n" in done.stdout
 
 
 def test_what_fails_twice_fails_the_run(tmp_path: Path) -> None:
-    done = ran(tmp_path, test_always=ALWAYS)
+    done = ran_again(tmp_path, test_always=ALWAYS)
     assert done.returncode == 1
     assert "Once more, alone: 1 failed" in done.stdout
     assert "UNSTABLE" not in done.stdout
 
 
 def test_one_that_fails_twice_is_enough(tmp_path: Path) -> None:
-    done = ran(tmp_path, test_always=ALWAYS, test_once=ONCE.replace('"c/d::e[f]"', ""))
+    done = ran_again(tmp_path, test_always=ALWAYS, test_once=ONCE.replace('"c/d::e[f]"', ""))
     assert done.returncode == 1
     assert "UNSTABLE" not in done.stdout
 
@@ -90,6 +77,6 @@ def test_one_that_fails_twice_is_enough(tmp_path: Path) -> None:
     ids=["too many", "not collected", "all pass"],
 )
 def test_other_runs_are_left_alone(tmp_path: Path, files: dict[str, str], status: int) -> None:
-    done = ran(tmp_path, **files)
+    done = ran_again(tmp_path, **files)
     assert done.returncode == status
     assert "Once more" not in done.stdout

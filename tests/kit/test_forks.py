@@ -1,14 +1,12 @@
 """Tests in forked processes are reported as those in one process are, also when a process is lost."""
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-SECONDS = 60
+from kit.inner_runs import ran
 
 PLUGIN = """
 import os
@@ -89,25 +87,12 @@ def directory(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     """What pytest makes of them in one process."""
-    return ran(written(tmp_path_factory.mktemp("alone")))
+    return ran(written(tmp_path_factory.mktemp("alone")), BEGUN="yes")
 
 
-def ran(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """What pytest makes of the tests in *directory*."""
-    given = {"PYTHONPATH": str(Path(__file__).parents[1]), "BEGUN": "no" if "--forks" in options else "yes"}
-    # Most of the time would go into plugins that are of no matter here.
-    given["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    # Without a place of its own for temporary files, pytest ends by deleting those of other runs, however many.
-    places = [f"--rootdir={directory}", f"--basetemp={directory / 'temporary'}"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, *places, *options],
-        cwd=directory,
-        env={**os.environ, **given},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+def forked(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """What pytest makes of the tests in *directory* with `--forks`."""
+    return ran(directory, *options, BEGUN="no")
 
 
 def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
@@ -119,16 +104,16 @@ def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
 def test_the_outcome_is_that_of_one_process(
     directory: Path, alone: subprocess.CompletedProcess[str], number: int
 ) -> None:
-    forked = ran(directory, "--forks", str(number))
-    assert outcome(forked) == outcome(alone) == (1, "1 failed, 61 passed, 1 skipped ")
+    done = forked(directory, "--forks", str(number))
+    assert outcome(done) == outcome(alone) == (1, "1 failed, 61 passed, 1 skipped ")
     for text in ("assert [1, 2] == [1, 3]", "what it said", "test_c.py::test_wrong"):
         assert text in alone.stdout
-        assert text in forked.stdout
+        assert text in done.stdout
 
 
 def test_tests_of_a_lost_process_fail(directory: Path) -> None:
     (directory / "test_e.py").write_text(LOST)
-    done = ran(directory, "--forks", "2")
+    done = forked(directory, "--forks", "2")
     assert outcome(done) == (1, "3 failed, 62 passed, 1 skipped ")
     assert "FAILED test_e.py::test_lost - Its process ended before this test did." in done.stdout
     assert "FAILED test_e.py::test_after" in done.stdout
@@ -136,7 +121,7 @@ def test_tests_of_a_lost_process_fail(directory: Path) -> None:
 
 def test_the_first_failure_ends_all_of_it_where_that_is_asked_for(directory: Path) -> None:
     (directory / "test_a.py").write_text("import time\n\ndef test_long():\n    time.sleep(300)\n")
-    done = ran(directory, "--forks", "2", "-x")
+    done = forked(directory, "--forks", "2", "-x")
     assert done.returncode == 1
     assert "stopping after 1 failures" in done.stdout
 
@@ -155,13 +140,13 @@ def test_tests_begin_when_what_runs_meanwhile_is_done(directory: Path) -> None:
     """They are collected before that. Its output is shown."""
     (directory / "test_a.py").write_text(WAITING)
     command = "until test -e collected; do sleep 0.01; done; touch done; echo it is"
-    done = ran(directory, "--forks", "2", "--meanwhile", command, "test_a.py")
+    done = forked(directory, "--forks", "2", "--meanwhile", command, "test_a.py")
     assert outcome(done) == (0, "1 passed ")
     assert "it is\n" in done.stdout
 
 
 def test_no_test_begins_when_what_runs_meanwhile_fails(directory: Path) -> None:
-    done = ran(directory, "--forks", "2", "--meanwhile", "exit 3")
+    done = forked(directory, "--forks", "2", "--meanwhile", "exit 3")
     assert done.returncode == 3
     assert "no tests ran" in done.stdout
     assert "exit 3 has failed" in done.stdout
@@ -170,11 +155,11 @@ def test_no_test_begins_when_what_runs_meanwhile_fails(directory: Path) -> None:
 def test_what_runs_meanwhile_ends_when_tests_cannot_be_collected(directory: Path) -> None:
     (directory / "test_a.py").write_text("raise ValueError\n")
     # The inner process inherits the pipe that `ran` reads to its end.
-    done = ran(directory, "--forks", "2", "--meanwhile", "sleep 300")
+    done = forked(directory, "--forks", "2", "--meanwhile", "sleep 300")
     assert "1 error during collection" in done.stdout
 
 
 def test_a_test_that_takes_too_long_fails_for_that(directory: Path) -> None:
     (directory / "test_a.py").write_text("import time\n\ndef test_long():\n    time.sleep(300)\n")
-    done = ran(directory, "-p", "pytest_timeout", "--forks", "2", "--timeout", "5")
+    done = forked(directory, "-p", "pytest_timeout", "--forks", "2", "--timeout", "5")
     assert re.search(r"FAILED test_a.py::test_long - Failed: Timeout \(>5.0s\)", done.stdout), done.stdout
