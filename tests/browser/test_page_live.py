@@ -484,3 +484,32 @@ def test_the_age_of_the_last_message_grows_without_traffic(screen: str, live: Li
     expect(main).to_contain_text(re.compile(r"now|s ago"))
     page.clock.run_for(20 * 60 * 1000)
     expect(main).to_contain_text("20 min ago")
+
+
+def test_a_press_that_opens_a_menu_does_not_stop_the_updates(live: Live) -> None:
+    page = live.page("#/servers")
+    findings = page.locator("td[data-title=Findings]")
+    expect(findings).to_have_text("0")
+    findings.hover()
+    # A menu of the browser keeps the release for itself.
+    page.mouse.down(button="right")
+    live.bad()
+    expect(findings).to_have_text("1")
+
+
+MANY_SESSIONS = """async () => {
+    const { SessionsScreen } = await import('./assets/console_sessions.js');
+    const { ConsoleStore } = await import('./assets/console_store.js');
+    const store = new ConsoleStore();
+    const screen = new SessionsScreen(store);
+    screen.isShown = true;
+    for (let id = 1; id <= 1500; id += 1)
+        store.tell('board:sessions', { sessions: [{ id, first: 0, last: id }] });
+    screen.isShown = false;
+    store.tell('board:sessions', { sessions: [{ id: 2000, first: 0, last: 2000 }] });
+    return [screen.sessions.size, Math.min(...screen.sessions.keys()), Math.max(...screen.sessions.keys())];
+}"""
+
+
+def test_a_page_keeps_as_many_sessions_as_the_console(live: Live) -> None:
+    assert live.page("#/stream").evaluate(MANY_SESSIONS) == [1000, 501, 1500]

@@ -86,7 +86,7 @@ export class SessionsScreen extends ConsoleScreen {
   merge(sessions) {
     if (!this.isShown) return;
     for (const each of sessions) this.sessions.set(each.id, each);
-    for (const each of this.lastUsed().slice(MOST)) this.sessions.delete(each.id);
+    if (this.sessions.size > MOST) for (const each of this.lastUsed().slice(MOST)) this.sessions.delete(each.id);
     this.update();
   }
 
