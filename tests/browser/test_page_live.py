@@ -398,14 +398,26 @@ def test_what_is_selected_in_an_entry_stays_when_the_server_lists_again(live: Li
     assert entry.locator(".tree").evaluate("each => each.scrollTop") == 30
 
 
-def test_the_server_that_is_read_is_not_changed_for_another(live: Live) -> None:
-    waiting = live.other("early")
-    page = live.page("#/contracts")
-    expect(page.locator(".lead-sentence strong")).to_have_text("archive")
-    live.console.wait_for("api/state", lambda found: len(found["servers"]) == 2)
-    waiting.open()
-    expect(page.get_by_label("Server", exact=True).locator("option")).to_have_count(2)
-    expect(page.locator(".lead-sentence strong")).to_have_text("archive")
+def test_the_server_that_is_read_is_not_changed_for_another(browser: Browser, state: Path, tmp_path: Path) -> None:
+    with (
+        console(state) as running,
+        library(state, "early", program(tmp_path)) as early,
+        opening_pages(browser, running.base) as open_page,
+    ):
+        # It comes first among the servers, and lists its tools last.
+        running.wait_for("api/state", lambda found: len(found["servers"]) == 1)
+        with served_library(state, "archive", program(tmp_path)):
+            running.wait(lambda rows: any((row["method"], row["kind"]) == ("tools/list", "result") for row in rows))
+            page = open_page(running.address)
+            show(page, "#/contracts")
+            lead = page.locator(".lead-sentence strong")
+            expect(lead).to_have_text("archive")
+            early.open()
+            running.wait_for("api/contracts", lambda found: all(each["lists"] for each in found["contracts"]))
+            show(page, "#/servers")
+            show(page, "#/contracts")
+            expect(page.get_by_label("Server", exact=True).locator("option")).to_have_count(2)
+            expect(lead).to_have_text("archive")
 
 
 def test_the_focus_has_a_place_when_what_opened_a_dialog_is_gone(live: Live) -> None:
