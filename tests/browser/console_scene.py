@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 from browser_recordings import START
+from playwright.sync_api import Page
 
 from kit.consoles import HANDSHAKE, SECONDS, StdioGuard, environment
 
@@ -103,7 +104,7 @@ class HttpClient:
 
     def __init__(self, url: str) -> None:
         self.http = httpx.Client(timeout=SECONDS, trust_env=False)
-        self._url = url
+        self.url = url
         self._number = 0
         self._headers = {"Accept": "application/json, text/event-stream"}
 
@@ -113,7 +114,7 @@ class HttpClient:
         if answered:
             self._number += 1
             message["id"] = self._number
-        return self.http.post(self._url, json=message, headers=self._headers)
+        return self.http.post(self.url, json=message, headers=self._headers)
 
     def open(self) -> None:
         """Open the session and list the tools."""
@@ -144,6 +145,23 @@ def served_library(state: Path, name: str, command: list[str], *options: str) ->
             yield client
         process.terminate()
         process.communicate(timeout=SECONDS)
+
+
+def show(page: Page, fragment: str) -> None:
+    """Go to the screen with this address, and wait until the page has gone there."""
+    page.evaluate(
+        """each => new Promise((done) => {
+            const before = location.href;
+            addEventListener("hashchange", done, { once: true });
+            location.hash = each;
+            if (location.href === before) done();
+        })""",
+        fragment,
+    )
+    name, _, number = fragment.removeprefix("#/").partition("?")[0].partition("/")
+    page.locator(f"main[data-screen={name}]").wait_for()
+    if number:
+        page.locator(f".message-screen[data-seq='{number}']").wait_for()
 
 
 def usual_calls(client: StdioGuard | HttpClient) -> None:

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from console_scene import library, many_records, program, usual_calls
+from console_scene import library, many_records, program, show, usual_calls
 from playwright.sync_api import Browser, Page, expect
 
 from kit.browser import opening_pages
@@ -72,13 +72,13 @@ def test_hostile_text_stays_text_on_every_screen(browser: Browser, state: Path, 
         before = page.evaluate(ELEMENTS)
         screens = ["stream", "findings", "contracts", "sessions", "performance", "servers"]
         for place in [*screens, *(f"message/{row['seq']}" for row in rows)]:
-            page.evaluate("each => { location.hash = `#/${each}`; }", place)
+            show(page, f"#/{place}")
             page.locator("main :is(tbody tr, .line[data-seq], .frame, details.row)").first.wait_for()
             page.locator("main details > summary").evaluate_all("all => all.forEach(each => each.click())")
             check(page, before)
-        page.evaluate("location.hash = '#/contracts'")
+        show(page, "#/contracts")
         expect(page.locator("main")).to_contain_text("U+202E")
-        page.evaluate("location.hash = '#/stream'")
+        show(page, "#/stream")
         page.locator("#filter").fill(HOSTILE.replace("\x00", ""))
         page.get_by_role("button", name="Save view").click()
         expect(page.locator(".view")).to_have_count(1)

@@ -258,7 +258,8 @@ def test_a_page_that_is_too_slow_is_asked_to_load_again(rows: int) -> None:
         return page.kinds()
 
     found = asyncio.run(scenario())
-    assert found[0] == "rows"
+    # The server comes before its first row, which a page may choose by the name of the server.
+    assert found[:2] == ["servers", "rows"]
     assert found[-1] == ("reset" if rows > MOST_BEHIND else "bye")
 
 

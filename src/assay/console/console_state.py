@@ -240,6 +240,11 @@ class ConsoleState:
 
     # ── what goes out ────────────────────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def newest_server(self) -> int:
+        """The number of the newest server; numbers only grow."""
+        return self._count
+
     def server(self, ident: int) -> ServerFacts | None:
         """Return a server; None for an unknown one."""
         return self._by_id.get(ident)

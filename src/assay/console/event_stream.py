@@ -80,6 +80,7 @@ class EventStream:
         self._servers = servers
         self._tick = tick
         self._dropped = state.dropped
+        self._known_servers = 0
         self._slow_due = 0.0
         self._rates_due = inf
         """When the servers are sent again although nothing has come: their calls of the last minute become fewer."""
@@ -127,6 +128,9 @@ class EventStream:
         rows = self._state.store.after(self._seq, MOST_ROWS)
         if rows:
             self._seq += len(rows)
+            if self._known_servers < self._state.newest_server:
+                # Before its first row: a page chooses rows by the name of their server.
+                yield self._rates(now)
             yield b'event: rows\ndata: {"rows":[' + b",".join(rows) + b"]}\n\n"
         if now >= self._slow_due and self._state.tick > self._tick:
             self._slow_due = now + SLOW_PACE
@@ -136,6 +140,7 @@ class EventStream:
 
     def _rates(self, now: float) -> bytes:
         """Return the event with all servers, and plan the next one while a rate is not zero."""
+        self._known_servers = self._state.newest_server
         servers = self._servers()
         moves = any(each["callsPerMinute"] for each in servers)
         self._rates_due = now + RATES_PACE if moves else inf

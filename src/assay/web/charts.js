@@ -1,7 +1,7 @@
 /** Charts, drawn by uPlot, which a page loads before its modules. Colours come from the style sheet. */
 
 import { element, svg } from "./dom.js";
-import { number } from "./text.js";
+import { number, visibleText } from "./text.js";
 
 const HEIGHT = 180;
 
@@ -115,21 +115,27 @@ function bars(host, name) {
 }
 
 /**
- * Return a histogram with logarithmic buckets.
+ * Return a histogram with logarithmic buckets that can change: its `node`, and `show` with a title and its buckets.
  *
- * *buckets*: `[from, to, count]` without gaps; *format* writes a limit of a bucket.
+ * Buckets are `[from, to, count]` without gaps; *format* writes a limit of one.
  */
-export function histogram(title, buckets, format, noun) {
-  const host = element("div", { class: "chart", role: "img", "aria-label": title });
-  const figure = element("figure", null, element("figcaption", null, title), host);
-  const describe = (at) => `${format(buckets[at][0])} to ${format(buckets[at][1])}: ${number(buckets[at][2])} ${noun}`;
+export function changingHistogram(format, noun) {
+  let buckets = [];
+  const host = element("div", { class: "chart", role: "img" });
+  const caption = element("figcaption");
+  const node = element("figure", null, caption, host);
+  const describe = (at) => {
+    const [from, to, count] = buckets[at] ?? [];
+    return count === undefined ? "\u00a0" : `${format(from)} to ${format(to)}: ${number(count)} ${noun}`;
+  };
   const plugin = readout(host, describe);
+  const data = () => [buckets.map((_, at) => at), buckets.map((each) => each[2])];
   const make = () => ({
-    data: [buckets.map((_, at) => at), buckets.map((each) => each[2])],
+    data: data(),
     options: {
       ...plugin,
       scales: {
-        x: { time: false, range: [-0.6, buckets.length - 0.4] },
+        x: { time: false, range: () => [-0.6, buckets.length - 0.4] },
         y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] },
       },
       series: [{}, bars(host, "--accent")],
@@ -154,8 +160,21 @@ export function histogram(title, buckets, format, noun) {
       ],
     },
   });
-  new Chart(host, make);
-  return figure;
+  const chart = new Chart(host, make);
+  const show = (title, given) => {
+    buckets = given;
+    caption.textContent = visibleText(title);
+    host.setAttribute("aria-label", visibleText(title));
+    chart.drawn?.setData(data());
+  };
+  return { node, show };
+}
+
+/** Return a histogram as a picture that stays: see `changingHistogram`. */
+export function histogram(title, buckets, format, noun) {
+  const { node, show } = changingHistogram(format, noun);
+  show(title, buckets);
+  return node;
 }
 
 /** A time on an axis whose labels are *step* seconds apart: the date, the minute, or the second. */

@@ -15,6 +15,7 @@ import { SessionsScreen } from "./console_sessions.js";
 import { ConsoleStore } from "./console_store.js";
 import { StreamScreen } from "./console_stream.js";
 import { element, fill } from "./dom.js";
+import { refill } from "./patch.js";
 import { number } from "./text.js";
 import { switchTheme } from "./theme.js";
 
@@ -34,6 +35,9 @@ const CONNECTIONS = {
   lost: ["Reconnecting", "warning"],
   ended: ["Console ended", "error"],
 };
+
+const TIME_PASSES = 5000;
+/** Milliseconds after which screens say anew how long ago something was. */
 
 class Page {
   constructor() {
@@ -103,6 +107,7 @@ class Page {
     for (const topic of ["connection", "dropped", "loading", "failed", "servers"])
       this.store.on(topic, () => this.showState());
     this.store.on("copy", (seq) => copyMessage(seq));
+    setInterval(() => this.store.tell("time"), TIME_PASSES);
     return this.load();
   }
 
@@ -115,10 +120,10 @@ class Page {
   async load() {
     this.events.close();
     try {
-      const state = await read("state");
       const rows = await read("rows");
+      // After the rows, so that it has the servers of all of them.
+      const state = await read("state");
       this.store.load(state, rows);
-      // What has changed since the state was read must come, too: reading the rows takes a while.
       this.events.connect(rows.newest, state.tick);
     } catch (error) {
       this.failed(error);
@@ -252,11 +257,12 @@ class Page {
   showState() {
     const [text, tone] = CONNECTIONS[this.store.connection];
     this.connection.className = `connection tone-${tone}`;
-    fill(this.connection, element("span", { class: "dot", "aria-hidden": "true" }), text);
+    // Screen readers say what is put here, even if it is the same text again.
+    refill(this.connection, element("span", { class: "dot", "aria-hidden": "true" }), text);
     const findings = this.store.servers.reduce((sum, each) => sum + each.findings, 0);
     const counts = { servers: this.store.servers.length, findings };
     for (const tab of this.tabs)
-      fill(tab.querySelector(".count"), counts[tab.dataset.screen] ? number(counts[tab.dataset.screen]) : "");
+      refill(tab.querySelector(".count"), counts[tab.dataset.screen] ? number(counts[tab.dataset.screen]) : "");
     this.showBanners();
   }
 
@@ -269,15 +275,15 @@ class Page {
       dropped.details > 0 && `the details of ${number(dropped.details)} older messages`,
       dropped.groups > 0 && `${number(dropped.groups)} groups of findings`,
     ].filter(Boolean);
+    // Counts that go on growing are not said again and again.
+    const quiet = { "aria-live": "off", "data-key": "lost" };
     const notes = [
       ...state.loading.map((file) => notice("note", `Reading ${file} …`)),
       ...state.failed.map(({ file, why }) => notice("error", `Cannot read ${file}: ${why}`)),
-      lost.length > 0 && notice("note", `Not shown, to keep memory bounded: ${lost.join("; ")}.`),
-    ].filter(Boolean);
-    const key = notes.map((each) => each.textContent).join("\n");
-    if (key === this.bannerKey) return;
-    this.bannerKey = key;
-    fill(this.banner, ...notes);
+      lost.length > 0 &&
+        element("div", quiet, notice("note", `Not shown, to keep memory bounded: ${lost.join("; ")}.`)),
+    ];
+    refill(this.banner, ...notes.filter(Boolean));
   }
 }
 

@@ -5,8 +5,9 @@ import { callControl } from "./console_call.js";
 import { dateAndTime, notice, screenHead, stateTag } from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
-import { code, element, fill, prose } from "./dom.js";
+import { code, element, prose } from "./dom.js";
 import { jsonView } from "./json_tree.js";
+import { arrange, refill } from "./patch.js";
 import { counted, number, sentence } from "./text.js";
 
 const TITLES = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
@@ -49,7 +50,7 @@ function missingLists(contract, server) {
 
 /** Return what the console can do with the tools of a server; rows that show it are made anew when it changes. */
 function callFacts({ id, name, callable, start, source, state, label }) {
-  return [id, name, callable, start, source, state, label];
+  return [id, name, callable, start, source, state === "ended", label];
 }
 
 class EntryRow {
@@ -116,6 +117,9 @@ export class ContractsScreen extends ConsoleScreen {
     super(store);
     this.contracts = [];
     this.rows = new Map();
+    this.groups = new Map();
+    this.lead = element("p", { class: "lead-sentence" });
+    this.why = element("div");
     this.picker = element("select", {
       class: "button",
       "aria-label": "Server",
@@ -158,6 +162,7 @@ export class ContractsScreen extends ConsoleScreen {
     this.showPicker();
     const contract =
       contracts.find((each) => each.server === this.server) ??
+      contracts.find((each) => each.server === this.found && each.lists.length > 0) ??
       contracts.find((each) => each.lists.length > 0) ??
       contracts[0];
     if (contract === undefined) {
@@ -165,6 +170,8 @@ export class ContractsScreen extends ConsoleScreen {
       this.fillEmpty("No server has listed anything yet.");
       return;
     }
+    // A server that lists later must not take the place of the one that is read.
+    this.found = contract.server;
     this.picker.value = String(contract.server);
     const server = this.serverOf(contract);
     const key = JSON.stringify([callFacts(server), contract]);
@@ -175,9 +182,9 @@ export class ContractsScreen extends ConsoleScreen {
     const open = new Set([...this.body.querySelectorAll("details.entry[open]")].map((each) => each.dataset.name));
     const before = this.rows;
     this.rows = new Map();
-    fill(this.body, ...this.contractView(contract, server, before));
+    this.showContract(contract, server, before);
     for (const each of this.body.querySelectorAll("details.entry")) if (open.has(each.dataset.name)) each.open = true;
-    if (inEntry === undefined) return;
+    if (inEntry === undefined || focused === document.activeElement) return;
     const again = this.body.querySelector(`details.entry[data-name="${CSS.escape(inEntry)}"] summary`);
     (focused.isConnected ? focused : again)?.focus({ preventScroll: true });
   }
@@ -189,7 +196,10 @@ export class ContractsScreen extends ConsoleScreen {
     if (key === this.choices) return;
     this.choices = key;
     this.picker.hidden = choices.length < 2;
-    fill(this.picker, ...choices.map(([server, name]) => element("option", { value: server }, name)));
+    refill(
+      this.picker,
+      ...choices.map(([server, name]) => element("option", { value: server, "data-key": server }, name)),
+    );
   }
 
   serverOf(contract) {
@@ -202,18 +212,25 @@ export class ContractsScreen extends ConsoleScreen {
     );
   }
 
-  contractView(contract, server, before) {
+  showContract(contract, server, before) {
     const lock =
       { locked: "Its lists are held against the lock.", none: "It has no lock: `assay lock` makes one." }[
         contract.lock
       ] ?? contract.lock;
     const tokens = contract.lists.reduce((sum, each) => sum + each.tokens, 0);
     const cost = tokens > 0 ? ` Its lists take about ${number(tokens)} tokens in every conversation.` : "";
-    return [
-      element("p", { class: "lead-sentence" }, element("strong", null, server.name), ": ", prose(lock), cost),
-      contract.why && notice("note", prose(missingLists(contract, server))),
-      ...contract.lists.map((each) => this.listView(server, each, before)),
-    ].filter(Boolean);
+    refill(this.lead, element("strong", null, server.name), ": ", prose(lock), cost);
+    refill(this.why, contract.why && notice("note", prose(missingLists(contract, server))));
+    arrange(this.body, [this.lead, this.why, ...contract.lists.map((each) => this.listView(server, each, before))]);
+  }
+
+  /** Return the parts of a list, which are made once for each kind of list. */
+  group(list) {
+    if (!this.groups.has(list)) {
+      const [node, head, removed] = [element("div", { class: "group" }), element("div"), element("div")];
+      this.groups.set(list, { node, head, removed });
+    }
+    return this.groups.get(list);
   }
 
   listView(server, listing, before) {
@@ -224,12 +241,9 @@ export class ContractsScreen extends ConsoleScreen {
     ]
       .filter(Boolean)
       .join(", ");
-    const removed =
-      listing.removed.length > 0 &&
-      notice("warning", "No longer listed: ", ...listing.removed.map((each) => [code(each), " "]));
-    return element(
-      "div",
-      { class: "group" },
+    const { node, head, removed } = this.group(listing.list);
+    refill(
+      head,
       element(
         "div",
         { class: "group-head" },
@@ -246,9 +260,15 @@ export class ContractsScreen extends ConsoleScreen {
           listing.seq !== null && [" · ", element("a", { href: routeTo("message", listing.seq) }, "show the message")],
         ),
       ),
-      removed,
-      ...listing.entries.map((entry) => this.rowOf(server, listing, entry, before)),
     );
+    refill(
+      removed,
+      listing.removed.length > 0 &&
+        notice("warning", "No longer listed: ", ...listing.removed.map((each) => [code(each), " "])),
+    );
+    const rows = listing.entries.map((entry) => this.rowOf(server, listing, entry, before));
+    arrange(node, [head, removed, ...rows]);
+    return node;
   }
 
   /** Return the row of an entry: the one of *before* where nothing has changed, so that it stays open and focused. */

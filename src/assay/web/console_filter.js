@@ -143,6 +143,12 @@ function isOk(word) {
 
 const SHOWN_FIRST = ["refused", "passed", "quarantined", "broken", "repaired", "reported", "failed", "ok"];
 
+/** Return verdicts in an order that does not depend on how many there are. */
+export function worstFirst(verdicts) {
+  const place = (verdict) => SHOWN_FIRST.indexOf(verdict);
+  return [...verdicts].sort((one, other) => place(one) - place(other));
+}
+
 /** Return the word to show for a line: the worst of its request and its answer. */
 export function lineVerdict(rows, seq, answer) {
   const one = rows.verdicts[rows.slot(seq)][0] ?? "ok";
@@ -152,7 +158,7 @@ export function lineVerdict(rows, seq, answer) {
 }
 
 /** The position of *seq* in the sorted array *lines*, or where it belongs. */
-function position(lines, seq) {
+export function position(lines, seq) {
   let [low, high] = [0, lines.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -165,8 +171,8 @@ function position(lines, seq) {
 /** The lines that match a filter, kept up to date as rows come. */
 export class FilteredLines {
   /**
-   * *folds*: whether a request and its answer are one line. *changed* gets the number of lines that were dropped at the
-   * start since the last time. Nothing happens before `read`.
+   * *folds*: whether a request and its answer are one line. *changed* is called when there may be other lines. Nothing
+   * happens before `read`.
    */
   constructor(store, text, folds, changed) {
     this.store = store;
@@ -206,7 +212,8 @@ export class FilteredLines {
     }
     this.isReading = !this.isDone;
     if (this.isReading) setTimeout(() => this.read(), 0);
-    this.changed(this.dropOld());
+    this.dropOld();
+    this.changed();
   }
 
   /** Rows were added: *touched* are new lines, and lines that have a new answer. */
@@ -224,7 +231,6 @@ export class FilteredLines {
   dropOld() {
     const first = position(this.lines, this.rows.oldest);
     if (first > 0) this.lines.splice(0, first);
-    return first;
   }
 
   close() {

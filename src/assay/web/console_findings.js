@@ -8,6 +8,7 @@ import { routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
 import { choice, code, element, fill } from "./dom.js";
 import { compareView, ruleView, todoView } from "./finding_view.js";
+import { arrange, refill } from "./patch.js";
 import { counted, number } from "./text.js";
 
 const BY = {
@@ -50,6 +51,10 @@ function trendOf(group) {
   return sparkline([...padding, ...counts], `${counted(group.count, "finding")}, last ${ago(group.last)}`);
 }
 
+function sampleLink(seq) {
+  return element("a", { href: routeTo("message", seq) }, `#${number(seq)}`);
+}
+
 /** One group, which is updated in place. */
 class GroupRow {
   constructor(screen, group) {
@@ -62,8 +67,10 @@ class GroupRow {
   }
 
   update(group) {
-    this.group = group;
-    fill(
+    const [age, server] = [ago(group.last), this.screen.store.serverName(group.server)];
+    if (group === this.group && age === this.age && server === this.server) return;
+    Object.assign(this, { group, age, server });
+    refill(
       this.summary,
       element(
         "span",
@@ -74,7 +81,7 @@ class GroupRow {
           code(group.rule),
           element("span", null, subjectOf(group)),
           group.entry && element("span", { class: "row-about" }, `in ${group.method}`),
-          element("span", { class: "row-about" }, this.screen.store.serverName(group.server)),
+          element("span", { class: "row-about" }, server),
         ),
         element(
           "span",
@@ -88,7 +95,7 @@ class GroupRow {
         "span",
         { class: "group-trend" },
         trendOf(group),
-        element("span", { class: "quiet-text" }, ago(group.last)),
+        element("span", { class: "quiet-text" }, age),
       ),
       element("span", { class: "row-count" }, element("span", { class: "times" }, "× "), number(group.count)),
     );
@@ -98,6 +105,7 @@ class GroupRow {
   showBody() {
     const { group, screen } = this;
     const about = screen.rules[group.rule] ?? { id: group.rule, asks: "" };
+    this.compared = element("div");
     this.figures = element("p", { class: "quiet-text" });
     this.samples = element("p", { class: "samples" });
     const { rule, tool } = group;
@@ -105,8 +113,7 @@ class GroupRow {
     fill(
       this.body,
       element("h3", { class: "unseen" }, `${group.rule} in ${subjectOf(group)}`),
-      compareView(group, "Found, the last time"),
-      todoView(group.hint),
+      this.compared,
       element(
         "div",
         { class: "finding-body" },
@@ -131,14 +138,15 @@ class GroupRow {
 
   showFigures() {
     const { group } = this;
-    fill(
+    refill(this.compared, compareView(group, "Found, the last time"), todoView(group.hint));
+    refill(
       this.figures,
       `${counted(group.count, "finding")} from the ${group.party}, first ${dateAndTime(group.first)}, last ${dateAndTime(group.last)}.`,
     );
     const links = group.samples
       .slice(0, 10)
-      .map((seq) => [element("a", { href: routeTo("message", seq) }, `#${number(seq)}`), " "]);
-    fill(this.samples, links.length > 0 && "Messages: ", ...links);
+      .map((seq) => element("span", { "data-key": seq }, sampleLink(seq), " "));
+    refill(this.samples, links.length > 0 && element("span", { "data-key": "title" }, "Messages: "), ...links);
   }
 }
 
@@ -147,6 +155,7 @@ export class FindingsScreen extends ConsoleScreen {
     super(store);
     this.groups = new Map();
     this.rows = new Map();
+    this.sections = new Map();
     this.rules = {};
     this.by = "rule";
     this.sentence = element("p", { class: "lead-sentence" });
@@ -175,6 +184,7 @@ export class FindingsScreen extends ConsoleScreen {
     this.reload = this.whileShown(RELOAD, () => this.load());
     this.redraw = this.whileShown(1000, () => this.render());
     store.on("board:findings", (data) => this.merge(data.groups));
+    this.showAges();
   }
 
   restart() {
@@ -194,17 +204,17 @@ export class FindingsScreen extends ConsoleScreen {
     return saveExport({ format: "sarif", ...chosen });
   }
 
+  /** Take groups that have changed; a screen that is not shown asks for all of them when it is. */
   merge(groups) {
-    for (const each of groups) {
-      this.groups.set(each.id, each);
-      this.rows.get(each.id)?.update(each);
-    }
-    if (groups.some((each) => !this.rows.has(each.id))) this.redraw();
+    if (!this.isShown) return;
+    for (const each of groups) this.groups.set(each.id, each);
+    this.redraw();
     this.reload();
   }
 
   setBy(by) {
     this.by = by;
+    this.order.clear();
     this.render();
   }
 
@@ -223,14 +233,13 @@ export class FindingsScreen extends ConsoleScreen {
       wouldStop + stopped === 0 && "No message was stopped, and enforce would stop none. ",
       `${counted(count, "finding")} in ${counted(this.shown.length, "group")}.`,
     ];
-    fill(this.sentence, ...sentence.filter(Boolean));
-    if (this.server !== null)
-      this.sentence.append(
-        " Only ",
-        element("strong", null, this.store.serverName(this.server)),
-        ". ",
-        element("a", { href: routeTo("findings") }, "Show all servers"),
-      );
+    const only = this.server !== null && [
+      " Only ",
+      element("strong", null, this.store.serverName(this.server)),
+      ". ",
+      element("a", { href: routeTo("findings") }, "Show all servers"),
+    ];
+    refill(this.sentence, ...sentence.filter(Boolean), only);
   }
 
   render() {
@@ -247,31 +256,43 @@ export class FindingsScreen extends ConsoleScreen {
       );
       return;
     }
-    const [, keyOf] = BY[this.by];
-    const sections = grouped(groups, (each) => keyOf(each, this.store));
-    const ordered = [...sections]
-      .map(([key, all]) => ({ key, all, count: all.reduce((sum, each) => sum + each.count, 0) }))
-      .sort((one, other) => other.count - one.count);
     const focused = document.activeElement;
-    const before = this.rows;
+    const [rows, sections] = [this.rows, this.sections];
     this.rows = new Map();
-    fill(this.body, ...ordered.map((each) => this.section(each, before)));
+    this.sections = new Map();
+    arrange(this.body, this.ordered(groups).map((each) => this.section(each, rows, sections)));
     if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
   }
 
-  section({ key, all, count }, before) {
-    const rows = all
-      .sort((one, other) => other.count - one.count)
-      .map((group) => {
-        const row = before.get(group.id) ?? new GroupRow(this, group);
-        if (row.group !== group) row.update(group);
-        this.rows.set(group.id, row);
-        return row.node;
-      });
+  /**
+   * Return the sections, `{key, all}`, with the most findings first.
+   *
+   * While groups keep their places, one that is new is in a section of its own at the end.
+   */
+  ordered(groups) {
+    const keyOf = (group) => BY[this.by][1](group, this.store);
+    const counts = new Map();
+    for (const each of groups) counts.set(keyOf(each), (counts.get(keyOf(each)) ?? 0) + each.count);
+    const places = [...counts].sort((one, other) => other[1] - one[1]).map(([key]) => key);
+    const place = new Map(places.map((key, at) => [key, at]));
+    const compare = (one, other) => place.get(keyOf(one)) - place.get(keyOf(other)) || other.count - one.count;
+    const sections = [];
+    for (const group of this.steady(groups, (each) => each.id, compare)) {
+      if (sections.at(-1)?.key !== keyOf(group)) sections.push({ key: keyOf(group), all: [] });
+      sections.at(-1).all.push(group);
+    }
+    return sections;
+  }
+
+  /** Return the node of a section. *rows* and *sections* are those that were shown before, and are used again. */
+  section({ key, all }, rows, sections) {
+    const name = this.sections.has(`${this.by} ${key}`) ? `${this.by} ${key} ${all[0].id}` : `${this.by} ${key}`;
+    const { node, head } = sections.get(name) ?? this.sectionNode();
+    this.sections.set(name, { node, head });
+    const count = all.reduce((sum, each) => sum + each.count, 0);
     const about = this.by === "rule" ? this.rules[key]?.asks : null;
-    return element(
-      "div",
-      { class: `group by-${this.by}` },
+    refill(
+      head,
       element(
         "div",
         { class: "group-head" },
@@ -279,17 +300,19 @@ export class FindingsScreen extends ConsoleScreen {
         element("span", { class: "group-count" }, counted(count, "finding")),
       ),
       about && element("p", { class: "group-about" }, about),
-      ...rows,
     );
+    arrange(node, [head, ...all.map((group) => this.rowOf(group, rows))]);
+    return node;
   }
-}
 
-function grouped(items, keyOf) {
-  const groups = new Map();
-  for (const each of items) {
-    const key = keyOf(each);
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push(each);
+  sectionNode() {
+    return { node: element("div", { class: `group by-${this.by}` }), head: element("div") };
   }
-  return groups;
+
+  rowOf(group, before) {
+    const row = before.get(group.id) ?? new GroupRow(this, group);
+    row.update(group);
+    this.rows.set(group.id, row);
+    return row.node;
+  }
 }

@@ -3,6 +3,7 @@
 import { errorText, exported, read } from "./console_api.js";
 import { askForException } from "./console_exception.js";
 import {
+  afterPress,
   attempt,
   button,
   copy,
@@ -20,6 +21,7 @@ import { rowOf } from "./console_store.js";
 import { code, element, factList, fill, prose } from "./dom.js";
 import { compareView, remarksOf, ruleView, todoView } from "./finding_view.js";
 import { jsonView } from "./json_tree.js";
+import { refill } from "./patch.js";
 import { bytes, counted, number, sentence } from "./text.js";
 import { diffView } from "./text_diff.js";
 
@@ -168,25 +170,58 @@ export class MessageScreen extends ConsoleScreen {
     this.seq = 0;
     this.answer = null;
     this.node = element("section", { class: "message-screen" });
-    store.on("rows", (touched) => this.isShown && this.isOpen && touched.has(this.seq) && this.load());
+    this.crumbs = element("nav", { class: "crumbs", "aria-label": "Back" });
+    const update = this.whileShown(500, () => this.update());
+    store.on("rows", (touched) => this.isTouched(touched) && update());
   }
 
   show({ argument }) {
     this.isShown = true;
     const seq = Number(argument ?? 0);
-    if (seq === this.seq && this.answer !== null) return;
+    if (seq === this.seq && this.answer !== null) return this.update();
     this.seq = seq;
     return this.load();
   }
 
-  /** Whether the message is a request that has no answer yet. */
-  get isOpen() {
-    return this.answer !== null && this.answer.related.length < 2;
+  /** The page has loaded everything anew; after a new start of the console, the number is that of another message. */
+  restart() {
+    if (this.epoch === this.store.state.epoch) return;
+    this.answer = null;
+    super.restart();
+  }
+
+  /** Whether the exchange of the message is one of those with new messages. */
+  isTouched(touched) {
+    const { rows } = this.store;
+    return this.answer !== null && rows.has(this.seq) && touched.has(rows.lineOf(this.seq));
+  }
+
+  /** Show what has come to the exchange since the message was opened. All else is left as it is: somebody reads it. */
+  async update() {
+    const { seq } = this;
+    try {
+      const { related } = await read(`messages/${seq}`);
+      if (seq !== this.seq || this.answer === null) return;
+      this.answer.related = related;
+      afterPress(() => this.showCrumbs());
+    } catch {
+      // The console may have dropped the message; what is shown of it is still right.
+    }
+  }
+
+  showCrumbs() {
+    if (this.answer === null) return;
+    refill(
+      this.crumbs,
+      element("a", { href: this.page.last.get("stream") ?? routeTo("stream") }, "← Stream"),
+      this.relatedView(this.answer),
+    );
   }
 
   async load() {
     const { seq } = this;
     if (!Number.isInteger(seq) || seq < 1) {
+      delete this.node.dataset.seq;
       fill(
         this.node,
         screenHead("Message", "One message: as it was sent, as it was delivered, and what is wrong with it."),
@@ -211,6 +246,7 @@ export class MessageScreen extends ConsoleScreen {
 
   fail(error) {
     this.answer = null;
+    this.node.dataset.seq = this.seq;
     fill(
       this.node,
       screenHead(`Message ${number(this.seq)}`),
@@ -221,18 +257,16 @@ export class MessageScreen extends ConsoleScreen {
 
   render(answer) {
     this.answer = answer;
+    this.node.dataset.seq = answer.row[this.store.columns.indexOf("seq")];
+    this.epoch = this.store.state.epoch;
     const row = rowOf(answer.row, this.store.columns);
     const hadFocus = document.activeElement === document.body || this.node.contains(document.activeElement);
     const title = [row.method ?? row.kind, row.tool].filter(Boolean).join(" ");
     const count = answer.violations.length + answer.more;
+    this.showCrumbs();
     fill(
       this.node,
-      element(
-        "nav",
-        { class: "crumbs", "aria-label": "Back" },
-        element("a", { href: this.page.last.get("stream") ?? routeTo("stream") }, "← Stream"),
-        this.relatedView(answer),
-      ),
+      this.crumbs,
       screenHead(title, null, ...this.copyTools(answer, row)),
       element(
         "div",
@@ -295,7 +329,12 @@ export class MessageScreen extends ConsoleScreen {
         const label = row.kind === "notification" ? row.method.replace("notifications/", "") : row.kind;
         return element(
           "a",
-          { href: routeTo("message", seq), "aria-current": seq === this.seq ? "true" : null, class: "chip" },
+          {
+            href: routeTo("message", seq),
+            "aria-current": seq === this.seq ? "true" : null,
+            class: "chip",
+            "data-key": seq,
+          },
           `${row.party === "client" ? "→" : "←"} ${label}`,
         );
       }),

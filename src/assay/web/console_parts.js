@@ -176,7 +176,7 @@ function save(name, text) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** Open a dialog; Esc and its button close it, and the focus returns to where it was. */
+/** Open a dialog; Esc and its button close it, and the focus returns to where it was, or to the title of the screen. */
 export function dialog(title, ...children) {
   const before = document.activeElement;
   const head = element(
@@ -188,7 +188,8 @@ export function dialog(title, ...children) {
   const made = element("dialog", { "aria-labelledby": "dialog-title" }, head, ...children);
   made.addEventListener("close", () => {
     made.remove();
-    before?.focus?.();
+    // What was there may have been made anew since.
+    (before?.isConnected ? before : document.querySelector("main h1"))?.focus({ preventScroll: true });
   });
   document.body.append(made);
   made.showModal();
@@ -199,6 +200,7 @@ let pressed = false;
 const waiting = new Set();
 
 function release() {
+  if (!pressed) return;
   pressed = false;
   // The click comes after the release.
   setTimeout(() => {
@@ -208,10 +210,11 @@ function release() {
   });
 }
 
-addEventListener("pointerdown", () => (pressed = true), true);
-addEventListener("pointerup", release, true);
-addEventListener("pointercancel", release, true);
-addEventListener("blur", (event) => event.target === window && release());
+addEventListener("pointerdown", ({ button: which }) => which === 0 && (pressed = true), true);
+for (const end of ["pointerup", "pointercancel", "contextmenu", "keydown"]) addEventListener(end, release, true);
+// A menu or a list of choices of the browser may keep the release for itself.
+addEventListener("pointermove", ({ buttons }) => buttons === 0 && release(), true);
+addEventListener("blur", ({ target }) => target === window && release());
 
 /** Call *work* now, or once when no button of the mouse is down: a click on what is drawn anew meanwhile is lost. */
 export function afterPress(work) {

@@ -1,11 +1,12 @@
 /** How long answers take, by method and tool, and how much of it is the guard. */
 
 import { read } from "./console_api.js";
-import { histogram } from "./charts.js";
+import { changingHistogram } from "./charts.js";
 import { streamOf } from "./console_filter.js";
 import { screenHead, stateTag, took, withCards } from "./console_parts.js";
 import { ConsoleScreen } from "./console_screen.js";
-import { amount, breakable, element, fill, table } from "./dom.js";
+import { amount, breakable, element, table } from "./dom.js";
+import { arrange } from "./patch.js";
 import { bytes, counted, number } from "./text.js";
 
 const RELOAD = 5000;
@@ -93,7 +94,7 @@ export class PerformanceScreen extends ConsoleScreen {
 
   async fetch() {
     const { lines } = await read(this.server === null ? "performance" : `performance?server=${this.server}`);
-    this.lines = lines.sort((one, other) => other.count - one.count);
+    this.lines = lines;
   }
 
   keyOf(line) {
@@ -117,7 +118,9 @@ export class PerformanceScreen extends ConsoleScreen {
     if (key === this.drawn) return;
     this.drawn = key;
     const title = `${titleOf(line)} of ${this.store.serverName(line.server)}, ${counted(line.count, "answer")}`;
-    fill(this.figure, histogram(title, bucketsOf(line), took, "answers"));
+    this.chart ??= changingHistogram(took, "answers");
+    this.chart.show(title, bucketsOf(line));
+    arrange(this.figure, [this.chart.node]);
   }
 
   cells(line, slowest, several) {
@@ -159,6 +162,7 @@ export class PerformanceScreen extends ConsoleScreen {
       this.fillEmpty("No answers yet.");
       return;
     }
+    this.steady(this.lines, (each) => this.keyOf(each), (one, other) => other.count - one.count);
     this.showFigure();
     const slowest = Math.max(0.001, ...this.lines.map((each) => each.p95 ?? 0));
     const several = new Set(this.lines.map((each) => each.server)).size > 1;

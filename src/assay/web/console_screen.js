@@ -3,7 +3,7 @@
 import { errorText } from "./console_api.js";
 import { afterPress, notice, throttled } from "./console_parts.js";
 import { element, fill } from "./dom.js";
-import { patchChildren } from "./patch.js";
+import { refill } from "./patch.js";
 
 /** A screen that reads its data with `fetch`, and draws it with `render` into its body or node. */
 export class ConsoleScreen {
@@ -13,12 +13,18 @@ export class ConsoleScreen {
     /** The number of the only server that is shown; null for all of them. */
     this.server = null;
     this.body = element("div");
+    this.draw = () => this.isShown && this.render();
+    /** Places of the rows of the screen, by key. */
+    this.order = new Map();
+    this.isHeld = false;
+    this.body.addEventListener("pointerleave", () => this.isHeld && afterPress(this.draw));
     store.on("loaded", () => this.restart());
   }
 
   /** Show the screen as its address asks. */
   show({ options }) {
     this.isShown = true;
+    this.order.clear();
     this.server = options.server ? Number(options.server) : null;
     return this.load();
   }
@@ -35,7 +41,7 @@ export class ConsoleScreen {
   async load() {
     try {
       await this.fetch();
-      this.render();
+      afterPress(this.draw);
     } catch (error) {
       this.fail(error);
     }
@@ -55,11 +61,30 @@ export class ConsoleScreen {
     return () => this.isShown && call();
   }
 
+  /** Draw again as time passes: the screen says how long ago something was. */
+  showAges() {
+    this.store.on("time", this.whileShown(0, this.draw));
+  }
+
+  /**
+   * Return *items* in the order of *compare*.
+   *
+   * While the pointer is on the screen, what it shows keeps its place, and what is new comes last: otherwise a click
+   * may hit a row that has just moved there.
+   */
+  steady(items, keyOf, compare) {
+    this.isHeld = this.order.size > 0 && this.body.matches(":hover");
+    const place = (item) => (this.isHeld ? (this.order.get(keyOf(item)) ?? this.order.size) : 0);
+    const sorted = items.sort((one, other) => place(one) - place(other) || compare(one, other));
+    this.order = new Map(sorted.map((each, at) => [keyOf(each), at]));
+    return sorted;
+  }
+
   /** Bring a table with keyed rows up to date; the row that has the focus keeps it, or the *control* in it gets it. */
   fillRows(control, ...children) {
     const focused = document.activeElement;
     const key = focused?.closest?.("tr")?.dataset.key;
-    patchChildren(this.body, element("div", null, ...children));
+    refill(this.body, ...children);
     if (key === undefined || focused === document.activeElement) return;
     if (focused.isConnected) focused.focus({ preventScroll: true });
     else this.body.querySelector(`tr[data-key="${CSS.escape(key)}"] ${control}`)?.focus({ preventScroll: true });

@@ -139,6 +139,7 @@ export class ServersScreen extends ConsoleScreen {
       "servers",
       this.whileShown(1000, () => this.render()),
     );
+    this.showAges();
   }
 
   render() {

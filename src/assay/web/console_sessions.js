@@ -9,7 +9,10 @@ import { amount, breakable, element, table } from "./dom.js";
 import { duration, number } from "./text.js";
 
 const SHOWN = 300;
-/** Rows of the table; the newest come first. */
+/** Rows of the table: those that were used last. */
+
+const MOST = 1000;
+/** Sessions that are kept, as many as the console keeps. */
 
 const COLUMNS = [
   ["Client"],
@@ -75,10 +78,20 @@ export class SessionsScreen extends ConsoleScreen {
       this.body,
     );
     this.update = this.whileShown(1000, () => this.render());
-    store.on("board:sessions", (data) => {
-      for (const each of data.sessions) this.sessions.set(each.id, each);
-      this.update();
-    });
+    store.on("board:sessions", (data) => this.merge(data.sessions));
+    this.showAges();
+  }
+
+  /** Take sessions that have changed; a screen that is not shown asks for all of them when it is. */
+  merge(sessions) {
+    if (!this.isShown) return;
+    for (const each of sessions) this.sessions.set(each.id, each);
+    if (this.sessions.size > MOST) for (const each of this.lastUsed().slice(MOST)) this.sessions.delete(each.id);
+    this.update();
+  }
+
+  lastUsed() {
+    return [...this.sessions.values()].sort((one, other) => other.last - one.last);
   }
 
   async fetch() {
@@ -115,12 +128,14 @@ export class SessionsScreen extends ConsoleScreen {
   }
 
   render() {
-    const sessions = [...this.sessions.values()].sort((one, other) => other.last - one.last);
+    const sessions = this.lastUsed();
     if (sessions.length === 0) {
       this.fillEmpty("No session yet: it begins with the first message of a client.");
       return;
     }
-    const rows = sessions.slice(0, SHOWN).map((each) => ({ cells: this.cells(each), "data-key": each.id }));
+    const newest = (one, other) => other.first - one.first || other.id - one.id;
+    const shown = this.steady(sessions.slice(0, SHOWN), (each) => each.id, newest);
+    const rows = shown.map((each) => ({ cells: this.cells(each), "data-key": each.id }));
     const more =
       sessions.length > SHOWN &&
       element("p", { class: "remark" }, `${number(sessions.length - SHOWN)} older sessions are not shown.`);

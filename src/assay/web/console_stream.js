@@ -1,10 +1,19 @@
 /** The stream: every message, a request and its answer in one line, with filters, views, pins and a waterfall. */
 
 import { button, dateAndTime, saveExport, throttled, timeOfDay, took, verdictParts } from "./console_parts.js";
-import { FILTER_KEYS, FilteredLines, isOpen, lineVerdict, verdictCounts } from "./console_filter.js";
+import {
+  FILTER_KEYS,
+  FilteredLines,
+  isOpen,
+  lineVerdict,
+  position,
+  verdictCounts,
+  worstFirst,
+} from "./console_filter.js";
 import { go, routeTo } from "./console_router.js";
 import { SavedViews } from "./console_views.js";
 import { element, fill } from "./dom.js";
+import { refill } from "./patch.js";
 import { bytes, counted, number, visibleText } from "./text.js";
 import { VirtualList } from "./virtual_list.js";
 
@@ -70,7 +79,12 @@ class Line {
     const { screen, cells } = this;
     const { rows } = screen.filtered;
     const seq = screen.lines[index];
-    if (seq === undefined || !rows.has(seq)) return;
+    if (seq === undefined) return;
+    this.node.dataset.seq = seq;
+    if (!rows.has(seq)) {
+      this.showGone();
+      return;
+    }
     const row = rows.row(seq);
     const answer = screen.filtered.answer(seq);
     const answered = answer === 0 ? null : rows.row(answer);
@@ -99,9 +113,18 @@ class Line {
     write(cells.outcome, `${mark} ${verdict}`);
     cells.outcome.title = meaning;
     this.node.dataset.tone = tone;
-    this.node.dataset.seq = seq;
     this.node.classList.toggle("pinned", screen.views.isPinned(seq));
     this.drawBar(row, answered);
+  }
+
+  /** Show that the message was dropped, while the list is paused. */
+  showGone() {
+    for (const [name, cell] of Object.entries(this.cells)) {
+      cell.removeAttribute("title");
+      if (name !== "track") write(cell, name === "what" ? "no longer kept" : "");
+    }
+    this.node.dataset.tone = "note";
+    this.bar.style.setProperty("--length", "0%");
   }
 
   drawBar(row, answered) {
@@ -111,6 +134,10 @@ class Line {
     this.bar.style.setProperty("--from", `${start.toFixed(2)}%`);
     this.bar.style.setProperty("--length", `${Math.max(0, end - start).toFixed(2)}%`);
   }
+}
+
+function wordOf(verdict) {
+  return `verdict:${verdict}`;
 }
 
 function notes(row) {
@@ -155,7 +182,9 @@ export class StreamScreen {
       prepare: () => this.measure(),
       left: () => this.left(),
       resized: () => this.follows && !this.isPaused && this.list.toEnd(),
-      open: (index) => go(routeTo("message", this.lines[index])),
+      keyOf: (index) => this.lines[index] ?? null,
+      indexOf: (seq) => position(this.lines, seq),
+      open: (seq) => go(routeTo("message", seq)),
     });
     NARROW.addEventListener("change", () => this.list.setRowHeight(NARROW.matches ? NARROW_ROW : ROW));
     this.node = element(
@@ -168,7 +197,7 @@ export class StreamScreen {
     );
     this.recount = throttled(500, () => this.showCounts());
     this.restart();
-    store.on("loaded", () => this.restart());
+    store.on("loaded", () => this.reload());
     store.on("rows", (touched) => this.update(touched));
     store.on("servers", () => this.showServers());
   }
@@ -220,9 +249,11 @@ export class StreamScreen {
       ),
       element("div", { class: "tools" }, this.followButton, this.pauseButton, this.foldButton, this.exportButton),
     );
-    this.count = element("output", { id: "filter-count", class: "filter-count", for: "filter", "aria-live": "polite" });
+    this.count = element("span", { id: "filter-count", class: "filter-count" });
+    // Screen readers hear what a filter has found, and not every message that comes.
+    this.said = element("output", { class: "unseen said", for: "filter", "aria-live": "polite" });
     this.chips = element("span", { class: "chips" });
-    this.countsLine = element("div", { class: "counts" }, this.count, this.chips, this.views.node);
+    this.countsLine = element("div", { class: "counts" }, this.count, this.said, this.chips, this.views.node);
     this.emptyNote = element("div", { class: "stream-empty empty", hidden: true });
   }
 
@@ -244,11 +275,14 @@ export class StreamScreen {
     const filter = options.filter ?? "";
     if (filter !== this.filter) this.setFilter(filter);
     this.input.value = this.filter;
-    this.list.resize(this.lines.length);
+    this.list.resize(this.lines.length, false);
     if (this.follows) this.list.toEnd();
+    else this.list.restore();
   }
 
-  hide() {}
+  hide() {
+    this.list.hold();
+  }
 
   setFilter(text) {
     const trimmed = text.trim();
@@ -267,13 +301,23 @@ export class StreamScreen {
     this.restart();
   }
 
-  /** Look at all rows anew. */
-  restart() {
+  /** The page has loaded everything anew. The messages are the same ones, if the console was not restarted. */
+  reload() {
+    const isSame = this.epoch === this.store.state.epoch;
+    if (this.list.node.isConnected) this.list.hold();
+    this.restart(isSame ? this.list : {});
+  }
+
+  /** Look at all rows anew; the place and the active row are none, or those of *kept*. */
+  restart({ held = null, activeKey = null } = {}) {
     this.filtered?.close();
     if (this.isPaused) this.setPause(false);
-    this.list.active = -1;
+    this.epoch = this.store.state?.epoch;
+    this.list.activeKey = activeKey;
+    this.list.held = held;
     this.list.node.scrollTop = 0;
-    this.filtered = new FilteredLines(this.store, this.filter, this.folds, (dropped) => this.changed(dropped));
+    this.isNew = true;
+    this.filtered = new FilteredLines(this.store, this.filter, this.folds, () => this.changed());
     this.filtered.read();
     this.showServers();
     this.showFormats();
@@ -285,14 +329,15 @@ export class StreamScreen {
     this.views.update(touched);
   }
 
-  changed(dropped) {
+  changed() {
     if (this.isPaused) {
       this.recount();
       return;
     }
     this.lines = this.filtered.lines;
-    this.list.resize(this.lines.length, this.follows ? 0 : dropped);
+    this.list.resize(this.lines.length, !this.follows && !this.isNew);
     if (this.follows) this.list.toEnd();
+    else if (this.filtered.isDone && this.list.node.isConnected) this.list.restore();
     this.recount();
   }
 
@@ -338,7 +383,7 @@ export class StreamScreen {
     // The list keeps a copy while it is paused; the filter goes on below it.
     this.lines = isPaused ? [...this.filtered.lines] : this.filtered.lines;
     if (isPaused) this.pausedAt = this.filtered.lines.length;
-    else this.changed(0);
+    else this.changed();
     this.recount();
   }
 
@@ -374,6 +419,16 @@ export class StreamScreen {
   }
 
   showCounts() {
+    this.showCount();
+    if (this.isNew && this.filtered.isDone) {
+      this.isNew = false;
+      write(this.said, this.count.textContent);
+    }
+    this.showChips();
+    this.showEmpty();
+  }
+
+  showCount() {
     const { rows, lines } = this.filtered;
     const noun = this.folds ? "line" : "message";
     const reading = this.filtered.isDone ? "" : ", reading…";
@@ -388,30 +443,28 @@ export class StreamScreen {
         : `${counted(lines.length, noun)} of ${total}${waiting}${reading}`,
     );
     this.node.classList.toggle("no-principal", !rows.hasPrincipal);
-    this.showChips();
-    this.showEmpty();
   }
 
+  /** Show how many lines each verdict has. The worst come first, so that growing counts do not move them. */
   showChips() {
     const counts = verdictCounts(this.filtered);
-    const chip = ([verdict, count]) => {
+    const chip = (verdict) => {
       const [mark, meaning, tone] = verdictParts(verdict);
-      const word = `verdict:${verdict}`;
-      const isOn = this.filter.includes(word);
-      const change = () =>
-        this.setFilter(isOn ? this.filter.replace(word, "").replace(/\s+/g, " ") : `${this.filter} ${word}`);
-      return button([`${mark} ${verdict} `, element("b", null, number(count))], change, {
+      return button([`${mark} ${verdict} `, element("b", null, number(counts.get(verdict)))], () => this.toggle(verdict), {
         class: `chip tone-${tone}`,
-        "aria-pressed": String(isOn),
+        "aria-pressed": String(this.filter.includes(wordOf(verdict))),
         title: meaning,
+        "data-key": verdict,
       });
     };
-    const key = JSON.stringify([...counts, this.filter]);
-    if (key === this.chipKey) return;
-    this.chipKey = key;
-    const focused = [...this.chips.children].indexOf(document.activeElement);
-    fill(this.chips, ...[...counts].sort((one, other) => other[1] - one[1]).map(chip));
-    if (focused >= 0) this.chips.children[Math.min(focused, this.chips.children.length - 1)]?.focus();
+    refill(this.chips, ...worstFirst(counts.keys()).map(chip));
+  }
+
+  /** Add the word of a verdict to the filter, or take it away. */
+  toggle(verdict) {
+    const word = wordOf(verdict);
+    const isOn = this.filter.includes(word);
+    this.setFilter(isOn ? this.filter.replace(word, "").replace(/\s+/g, " ") : `${this.filter} ${word}`);
   }
 
   showEmpty() {
@@ -448,7 +501,7 @@ export class StreamScreen {
       y: () => this.activeSeq > 0 && this.store.tell("copy", this.activeSeq),
       j: () => this.step(1),
       k: () => this.step(-1),
-      Enter: () => this.list.active >= 0 && go(routeTo("message", this.activeSeq)),
+      Enter: () => this.activeSeq > 0 && go(routeTo("message", this.activeSeq)),
       Escape: () => this.setFilter(""),
     };
   }

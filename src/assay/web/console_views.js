@@ -3,7 +3,8 @@
 import { button, throttled, toast } from "./console_parts.js";
 import { FilteredLines } from "./console_filter.js";
 import { go, routeTo } from "./console_router.js";
-import { element, fill } from "./dom.js";
+import { element } from "./dom.js";
+import { refill } from "./patch.js";
 import { number } from "./text.js";
 
 const VIEWS = "assay-console-views";
@@ -102,7 +103,7 @@ export class SavedViews {
     const views = this.views.map((text) =>
       element(
         "span",
-        { class: "view" },
+        { class: "view", "data-key": `view ${text}` },
         button(
           [text, " ", element("b", null, number(this.counts.get(text)?.lines.length ?? 0))],
           () => this.choose(text),
@@ -115,8 +116,9 @@ export class SavedViews {
       button(["📌 ", element("b", null, number(seq))], () => go(routeTo("message", seq)), {
         class: "chip",
         title: "Open the pinned message",
+        "data-key": `pin ${seq}`,
       }),
     );
-    fill(this.node, ...views, ...pins);
+    refill(this.node, ...views, ...pins);
   }
 }

@@ -1,12 +1,19 @@
 /** Brings a part of the page up to date in place: what has not changed keeps its focus, scrolling and selection. */
 
+import { element } from "./dom.js";
+
 function keyOf(node) {
   return node.dataset?.key;
 }
 
 function patchAttributes(old, made) {
   for (const { name } of [...old.attributes]) if (!made.hasAttribute(name)) old.removeAttribute(name);
-  for (const { name, value } of made.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const { name, value } of made.attributes) {
+    if (old.getAttribute(name) === value) continue;
+    // The policy of the page forbids a style that comes as an attribute.
+    if (name === "style") old.style.cssText = made.style.cssText;
+    else old.setAttribute(name, value);
+  }
 }
 
 function patchNode(old, made) {
@@ -44,4 +51,20 @@ export function patchChildren(parent, made) {
     at.remove();
     at = next;
   }
+}
+
+/** Give *parent* these *nodes* as its children. A node that is in its place already is not touched. */
+export function arrange(parent, nodes) {
+  const wanted = new Set(nodes);
+  for (const each of [...parent.childNodes]) if (!wanted.has(each)) each.remove();
+  let at = parent.firstChild;
+  for (const node of nodes) {
+    if (node === at) at = at.nextSibling;
+    else parent.insertBefore(node, at);
+  }
+}
+
+/** Give *parent* new *children*, as `fill` does; what has not changed stays, as in `patchChildren`. */
+export function refill(parent, ...children) {
+  patchChildren(parent, element("div", null, ...children));
 }
