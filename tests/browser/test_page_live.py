@@ -118,6 +118,12 @@ def line_of(page: Page, seq: int | str | None) -> Locator:
     return page.locator(f".line[data-seq='{seq}']:not([hidden])")
 
 
+def place_of(found: Locator) -> Any:
+    """Return where an element is when the page has drawn what it knows."""
+    found.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return found.bounding_box()
+
+
 def told(page: Page, count: int) -> None:
     """Wait until the head of the page has so many findings: it is updated whatever is pressed."""
     expect(page.locator(".tabs a[data-screen=findings] .count")).to_have_text(str(count))
@@ -130,6 +136,7 @@ def test_a_press_opens_the_line_that_was_pressed_although_the_list_moves(live: L
     for _ in range(20):
         live.good()
     page = live.page("#/stream", viewport={"width": 1000, "height": 420})
+    expect(page.locator("#filter-count")).to_contain_text("23 lines")
     last = page.locator(".line[data-seq]:not([hidden])").last
     expect(last.locator(".cell-what")).to_have_text("tools/call lend")
     pressed = last.get_attribute("data-seq")
@@ -187,12 +194,12 @@ def test_the_active_line_and_the_place_stay_when_lines_leave_the_filter(live: Li
     expect(active).to_have_attribute("aria-rowindex", "19")
     seq = str(active.get_attribute("data-seq"))
     expect(page.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "false")
-    before = line_of(page, seq).bounding_box()
+    before = place_of(line_of(page, seq))
     for _ in range(3):
         slow.release()
     expect(page.locator("#filter-count")).to_contain_text("27 lines of")
     expect(active).to_have_attribute("data-seq", seq)
-    assert line_of(page, seq).bounding_box() == before
+    assert place_of(line_of(page, seq)) == before
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(rf"#/message/{seq}$"))
 
@@ -201,9 +208,11 @@ def test_text_that_is_selected_in_the_stream_stays(live: Live) -> None:
     for _ in range(20):
         live.good()
     page = live.page("#/stream", viewport={"width": 1000, "height": 420})
+    expect(page.locator("#filter-count")).to_contain_text("23 lines")
     cell = page.locator(".line[data-seq]:not([hidden])").last.locator(".cell-when")
-    place = cell.bounding_box()
-    assert place is not None
+    # It waits until the line stands still.
+    cell.hover()
+    place = place_of(cell)
     middle = place["y"] + place["height"] / 2
     page.mouse.move(place["x"] + 1, middle)
     page.mouse.down()
@@ -355,12 +364,12 @@ def test_groups_do_not_move_under_the_pointer(live: Live) -> None:
     first = page.locator(".finding-group").first
     expect(first).to_contain_text("contract/input")
     first.locator("summary").hover()
-    before = first.bounding_box()
+    before = place_of(first)
     for _ in range(3):
         live.client.call("search", query="lie")
     expect(page.locator(".lead-sentence")).to_contain_text("4 findings")
     expect(first).to_contain_text("contract/input")
-    assert first.bounding_box() == before
+    assert place_of(first) == before
     # Without the pointer, the most frequent ones come first.
     page.mouse.move(5, 5)
     expect(first).to_contain_text("contract/output")
