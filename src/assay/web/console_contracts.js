@@ -177,29 +177,23 @@ export class ContractsScreen extends ConsoleScreen {
     const key = JSON.stringify([callFacts(server), contract]);
     if (key === this.shown) return;
     this.shown = key;
-    const focused = document.activeElement;
-    const inEntry = focused?.closest?.("details.entry")?.dataset.name;
+    const inEntry = CSS.escape(document.activeElement?.closest("details.entry")?.dataset.name ?? "");
     const open = new Set([...this.body.querySelectorAll("details.entry[open]")].map((each) => each.dataset.name));
     const before = this.rows;
     this.rows = new Map();
-    this.showContract(contract, server, before);
+    this.keepFocus(
+      () => this.showContract(contract, server, before),
+      () => this.body.querySelector(`details.entry[data-name="${inEntry}"] summary`),
+    );
     for (const each of this.body.querySelectorAll("details.entry")) if (open.has(each.dataset.name)) each.open = true;
-    if (inEntry === undefined || focused === document.activeElement) return;
-    const again = this.body.querySelector(`details.entry[data-name="${CSS.escape(inEntry)}"] summary`);
-    (focused.isConnected ? focused : again)?.focus({ preventScroll: true });
   }
 
-  /** Offer the servers; a list that somebody has open is left alone where nothing has changed. */
+  /** Offer the servers; a list of them that is open is left alone where nothing has changed. */
   showPicker() {
-    const choices = this.contracts.map((each) => [each.server, this.store.serverName(each.server)]);
-    const key = JSON.stringify(choices);
-    if (key === this.choices) return;
-    this.choices = key;
-    this.picker.hidden = choices.length < 2;
-    refill(
-      this.picker,
-      ...choices.map(([server, name]) => element("option", { value: server, "data-key": server }, name)),
-    );
+    const choice = ({ server }) =>
+      element("option", { value: server, "data-key": server }, this.store.serverName(server));
+    this.picker.hidden = this.contracts.length < 2;
+    refill(this.picker, ...this.contracts.map(choice));
   }
 
   serverOf(contract) {

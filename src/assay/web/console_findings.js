@@ -256,12 +256,10 @@ export class FindingsScreen extends ConsoleScreen {
       );
       return;
     }
-    const focused = document.activeElement;
     const [rows, sections] = [this.rows, this.sections];
     this.rows = new Map();
     this.sections = new Map();
-    arrange(this.body, this.ordered(groups).map((each) => this.section(each, rows, sections)));
-    if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
+    this.keepFocus(() => arrange(this.body, this.ordered(groups).map((each) => this.section(each, rows, sections))));
   }
 
   /**

@@ -162,7 +162,7 @@ export class PerformanceScreen extends ConsoleScreen {
       this.fillEmpty("No answers yet.");
       return;
     }
-    this.steady(this.lines, (each) => this.keyOf(each), (one, other) => other.count - one.count);
+    this.lines = this.steady(this.lines, (each) => this.keyOf(each), (one, other) => other.count - one.count);
     this.showFigure();
     const slowest = Math.max(0.001, ...this.lines.map((each) => each.p95 ?? 0));
     const several = new Set(this.lines.map((each) => each.server)).size > 1;

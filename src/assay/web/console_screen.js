@@ -80,14 +80,21 @@ export class ConsoleScreen {
     return sorted;
   }
 
-  /** Bring a table with keyed rows up to date; the row that has the focus keeps it, or the *control* in it gets it. */
-  fillRows(control, ...children) {
+  /** Call *draw*. What has the focus keeps it, also if it is moved; if it is gone, what *other* returns gets it. */
+  keepFocus(draw, other = () => null) {
     const focused = document.activeElement;
-    const key = focused?.closest?.("tr")?.dataset.key;
-    refill(this.body, ...children);
-    if (key === undefined || focused === document.activeElement) return;
-    if (focused.isConnected) focused.focus({ preventScroll: true });
-    else this.body.querySelector(`tr[data-key="${CSS.escape(key)}"] ${control}`)?.focus({ preventScroll: true });
+    draw();
+    if (focused !== document.activeElement)
+      (focused?.isConnected ? focused : other())?.focus({ preventScroll: true });
+  }
+
+  /** Bring a table with keyed rows up to date; if what has the focus is gone, the *control* in its row gets it. */
+  fillRows(control, ...children) {
+    const key = CSS.escape(document.activeElement?.closest("tr")?.dataset.key ?? "");
+    this.keepFocus(
+      () => refill(this.body, ...children),
+      () => this.body.querySelector(`tr[data-key="${key}"] ${control}`),
+    );
   }
 
   /** Show *text* in place of what is not there yet. */

@@ -31,7 +31,7 @@ function patchNode(old, made) {
  * Children with the same `data-key` are the same, wherever they stand; others are the same at the same place. Their
  * listeners stay those of the first time, so a listener may depend on the key alone.
  */
-export function patchChildren(parent, made) {
+function patchChildren(parent, made) {
   const kept = new Map([...parent.children].map((each) => [keyOf(each), each]));
   const children = [...made.childNodes];
   const keys = new Set(children.map(keyOf));
