@@ -7,16 +7,15 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.settings import Settings, SettingsError, load_cautiously
 from assay.settings.locations import LONGEST
-from assay.settings.schema import fits, known
 from assay.settings.state_directory import state_directory
 from assay.settings.trusted_files import accepted, place_of, remember, standing
-from assay.settings.weakening import WEAKER, row_of
-from kit.command import assay_text, variables_but
+from kit.command import ASSAY, assay_text, variables_but
 from sheltered import state_variables
 
 SECONDS = 60
@@ -132,14 +131,55 @@ def test_a_file_that_is_found_weakens_nothing_and_what_is_ignored_is_named(check
         "guard.flights",
     ):
         assert setting in ignored
-    assert ignored.endswith(f"(assay trust {checkout}/assay.toml accepts it)")
+    assert ignored.endswith(f" ignored: this assay.toml is not trusted yet; run assay trust {checkout}/assay.toml")
 
 
 def test_a_file_that_is_found_makes_the_guard_stricter_at_once(checkout: Path) -> None:
-    (checkout / "assay.toml").write_text('[guard]\nmode = "enforce"\n[limits]\ndepth = 64\n')
+    (checkout / "assay.toml").write_text('[guard]\nmode = "enforce"\n')
     done = assay(checkout, "guard", "--quiet", "--", sys.executable, "-IS", "server.py", said=SAID)
     assert stopped(done)
     assert done.stderr == f"assay: settings from {checkout}/assay.toml\n"
+
+
+@pytest.mark.parametrize("limit", ["contract_bytes = 1", "tools = 1", "depth = 4", "frame_bytes = 220"])
+def test_a_lower_limit_of_a_found_file_does_not_stop_judging_by_contract(checkout: Path, limit: str) -> None:
+    """The guard would forget the schemas, or not read the list, and forward every call."""
+    takes = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [{"name": name, "inputSchema": takes} for name in ("other", "weather")]
+    listed = SERVER.replace(
+        "    else:\n",
+        f"    elif asked.get('method') == 'tools/list':\n        result = {{'tools': {tools}}}\n    else:\n",
+    )
+    (checkout / "server.py").write_text(listed)
+    (checkout / "assay.toml").write_text(f"[limits]\n{limit}\n")
+    wrong = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "weather", "arguments": {"city": 5}}}
+    before = [*SAID.splitlines()[:2], '{"jsonrpc":"2.0","id":2,"method":"tools/list"}']
+    answers, log = talked(checkout, before, [json.dumps(wrong)])
+    assert answers[2]["result"]["tools"] == tools
+    assert "city" in json.dumps(answers[3]["result"])
+    assert answers[3]["result"]["isError"]
+    assert f"assay: limits.{limit} ignored: this assay.toml is not trusted yet; run assay trust " in log
+
+
+def talked(directory: Path, before: list[str], after: list[str]) -> tuple[dict[int, Any], str]:
+    """The answers to two turns of a client, the second after the answers to the first; and the log."""
+    command = [*ASSAY, "guard", "--mode", "enforce", "--quiet", "--", sys.executable, "-IS", "server.py"]
+    with subprocess.Popen(
+        command,
+        cwd=directory,
+        env=environment(directory),
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as guard:
+        assert guard.stdin is not None
+        assert guard.stdout is not None
+        guard.stdin.write("".join(f"{each}\n" for each in before))
+        guard.stdin.flush()
+        first = [guard.stdout.readline() for each in before if "id" in json.loads(each)]
+        rest, log = guard.communicate("".join(f"{each}\n" for each in after), timeout=SECONDS)
+    return {each["id"]: each for each in map(json.loads, [*first, *rest.splitlines()])}, log
 
 
 def test_a_file_that_is_given_counts_as_a_whole(checkout: Path) -> None:
@@ -161,7 +201,7 @@ def test_a_trusted_file_counts_until_it_changes(checkout: Path) -> None:
         file.write("# another line\n")
     done = guard(checkout)
     assert stopped(done)
-    assert "which has changed since it was trusted" in done.stderr
+    assert f"ignored: this assay.toml has changed since it was trusted; run assay trust {checkout}" in done.stderr
 
 
 def test_a_trusted_file_does_not_count_through_a_link_from_elsewhere(checkout: Path) -> None:
@@ -180,7 +220,8 @@ def test_access_rules_that_do_not_count_stop_a_guard_that_listens(checkout: Path
     (checkout / "assay.toml").write_text(f'[auth.keys.ci]\nhash = "sha256:{"0" * 64}"\n')
     done = assay(checkout, "guard", "--listen", "127.0.0.1:0", "--", "cat")
     assert done.returncode == 2
-    assert "[auth] counts only with --config assay.toml" in done.stderr
+    assert f"[auth] ignored: this assay.toml is not trusted yet; run assay trust {checkout}" in done.stderr
+    assert "[auth] is not trusted yet, and without it every client could connect; run assay trust" in done.stderr
 
 
 def test_a_link_to_a_device_is_no_file_of_settings(checkout: Path) -> None:
@@ -248,7 +289,7 @@ def test_a_file_that_is_found_does_not_move_the_journal(checkout: Path) -> None:
     linked(checkout, "runs")
     usual = "[journal]\ndirectory = 'runs/mcp_server/envelope_validation'\n"
     (checkout / "assay.toml").write_text(usual)
-    assert 'ignored, because it weakens the guard: journal.directory = "runs/' in guard(checkout).stderr
+    assert 'assay: journal.directory = "runs/mcp_server/envelope_validation" ignored: ' in guard(checkout).stderr
     assert len(records(checkout)) == 1
     assert assay(checkout, "trust", "assay.toml", "--yes").returncode == 0
     assert "no journal" not in guard(checkout).stderr
@@ -279,34 +320,25 @@ def ignored(directory: Path, toml: str, *flags: str, **environ: str) -> list[str
     return [each.name for each in load_cautiously(environ, directory, flags=flags).ignored]
 
 
-def test_every_setting_is_classified() -> None:
-    """A new setting needs a row in `WEAKER`: in which direction does it make the guard weaker?"""
-    for path in known(Settings):
-        assert any(fits(row, row_of(path)) for row in WEAKER), f"no row for {'.'.join(path)}"
-
-
-def test_no_row_is_left_of_a_setting_that_is_gone() -> None:
-    rows = set(map(row_of, known(Settings)))
-    features = {row for row in rows if row[:2] == ("tiers", "features")}
-    assert set(WEAKER) - {("tiers", "features", "*")} == rows - features
-
-
 @pytest.mark.parametrize(
     ("stricter", "weaker", "name"),
     [
-        ("[limits]\ndepth = 64", "[limits]\ndepth = 200", "limits.depth"),
-        ("[guard]\nframe_bytes = 1000", "[guard]\nframe_bytes = 100_000_000", "guard.frame_bytes"),
-        ("[limits]\nframe_bytes = 1000", "[limits]\nframe_bytes = 100_000_000", "limits.frame_bytes"),
-        ("[guard]\ntimeout = 5", "[guard]\ntimeout = 601", "guard.timeout"),
+        ("[limits]\ndepth = 128", "[limits]\ndepth = 200", "limits.depth"),
+        ("[limits]\ndepth = 128", "[limits]\ndepth = 5", "limits.depth"),
+        ("[limits]\ntools = 5_000", "[limits]\ntools = 1", "limits.tools"),
+        ("[limits]\ntools = 5_000", "[limits]\ntools = 50_000", "limits.tools"),
+        ("[guard]\nstrict = true", "[guard]\nframe_bytes = 1000", "guard.frame_bytes"),
+        ("[guard]\ntimeout = 600", "[guard]\ntimeout = 5", "guard.timeout"),
         ("[guard]\ntimeout = 600", "[guard]\ntimeout = 0", "guard.timeout"),
         ("[guard]\nfail_open = false", "[guard]\nfail_open = true", "guard.fail_open"),
         ('[guard]\nlock = "auto"', '[guard]\nlock = "other.lock"', "guard.lock"),
         ("[guard]\nshared = false", "[guard]\nshared = true", "guard.shared"),
-        ("[journal]\nkeep = 60", "[journal]\nkeep = 1", "journal.keep"),
+        ("[journal]\nkeep = 50", "[journal]\nkeep = 1", "journal.keep"),
+        ("[journal]\nredact = []", '[journal]\nredact = [".*"]', "journal.redact"),
         ("[journal]\npayloads = false", "[journal]\npayloads = true", "journal.payloads"),
         ("[http]\nhosts = []", '[http]\nhosts = ["evil.example"]', "http.hosts"),
         ("[http]\norigins = []", '[http]\norigins = ["https://evil.example"]', "http.origins"),
-        ("[http]\nsessions_each = 5", "[http]\nsessions_each = 5000", "http.sessions_each"),
+        ("[http]\nsessions_each = 1000", "[http]\nsessions_each = 5000", "http.sessions_each"),
         ('[tiers]\ntier = "community"', '[tiers]\ntier = "pro"', "tiers.tier"),
         (
             '[guard.policy]\n"protocol/progress" = "refuse"',
@@ -344,7 +376,7 @@ def test_settings_that_bound_each_other_are_judged_together(tmp_path: Path) -> N
 
 def test_settings_that_bound_each_other_can_be_trusted(checkout: Path) -> None:
     (checkout / "assay.toml").write_text("[journal]\nbytes = 5000\ntotal_bytes = 8000\n")
-    assert "ignored, because it weakens the guard: journal.bytes = 5000" in guard(checkout).stderr
+    assert "assay: journal.bytes = 5000, journal.total_bytes = 8000 ignored: " in guard(checkout).stderr
     done = assay(checkout, "trust", "assay.toml", "--yes")
     assert (done.returncode, done.stdout.count("  journal.")) == (0, 2)
     assert guard(checkout).stderr.count("assay: ") == 1
@@ -367,11 +399,6 @@ def test_a_line_is_compared_with_what_options_and_variables_say(tmp_path: Path) 
     toml = '[limits]\ndepth = 200\n[guard.policy]\n"protocol/progress" = "pass"\n'
     assert ignored(tmp_path, toml) == ["limits.depth"]
     assert ignored(tmp_path, toml, ASSAY_LIMITS_DEPTH="20") == []
-    # What a guard may be sent is bounded by one of two settings, so a line is compared with what both say together.
-    size = "[guard]\nframe_bytes = 1_000_000\n"
-    assert ignored(tmp_path, size) == []
-    assert ignored(tmp_path, size, "limits.frame_bytes=1000") == ["guard.frame_bytes"]
-    assert ignored(tmp_path, toml + size, "guard.frame_bytes=2000000", "limits.frame_bytes=1000") == ["limits.depth"]
     # By default it is only reported; an option has asked for more, and the more specific would win over it.
     assert ignored(tmp_path, toml, "guard.policy.*=refuse", "limits.depth=9") == ['guard.policy."protocol/progress"']
 
@@ -392,7 +419,7 @@ def test_only_the_first_of_many_ignored_lines_are_named(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text(rows)
     said: list[str] = []
     load_cautiously({}, tmp_path, log=said.append)
-    assert " and 92 more (" in said[-1]
+    assert " and 92 more ignored: " in said[-1]
     assert len(said) == 2
 
 
@@ -462,7 +489,7 @@ def test_trusted_files_are_listed_and_removed(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "toml", "status", "line"),
     [
-        ("assay.toml", "[limits]\ndepth = 9\n", 0, "does not weaken the guard"),
+        ("assay.toml", "[guard]\nstrict = true\n", 0, "cannot weaken the guard"),
         ("assay.toml", "[limits]\ndept = 9\n", 2, "unknown key"),
         ("other.toml", HOSTILE, 2, "--config takes any other"),
     ],

@@ -68,7 +68,10 @@ def loaded_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Set
     cautious = load_cautiously(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=say)
     # Ignoring [auth] would leave the endpoint open.
     if args.listen is not None and any(each.path == ("auth",) for each in cautious.ignored):
-        raise SettingsError("assay.toml: [auth] counts only with --config assay.toml, or after assay trust assay.toml")
+        raise SettingsError(
+            "assay.toml: [auth] is not trusted yet, and without it every client could connect; "
+            "run assay trust assay.toml, or use --config assay.toml"
+        )
     use_drafts(args, cautious.settings)
     if cautious.settings.extensions:
         # An error in a schema is reported before a server is started.

@@ -1,4 +1,4 @@
-"""``assay trust``: accept the settings of a directory that make the guard weaker."""
+"""``assay trust``: accept the settings of a directory that can make the guard weaker."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.settings.weakening import Weakening
 
 _EPILOG = """\
-assay guard and assay lock ignore settings of an assay.toml in the working directory that make them weaker.
+assay guard, lock and call use only the stricter settings of an assay.toml in the working directory.
 After assay trust FILE all settings of that file count, until the file changes.
 A file that is given with --config needs no trust.
 
@@ -26,8 +26,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``trust``."""
     parser = subparsers.add_parser(
         "trust",
-        help="accept an assay.toml that makes the guard weaker",
-        description="Show the settings of an assay.toml that weaken the guard, ask, and accept them.",
+        help="accept an assay.toml that can make the guard weaker",
+        description="Show the settings of an assay.toml that can weaken the guard, ask, and accept them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -83,7 +83,7 @@ def _trust(path: str, *, unasked: bool) -> int:
     found = _read(path)
     weak = _weakenings(found)
     if not weak:
-        _say(f"{path}: does not weaken the guard; all its settings already count")
+        _say(f"{path}: cannot weaken the guard; all its settings already count")
         return 0
     _show(path, weak)
     if not unasked and not has_terminal():
@@ -131,14 +131,14 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     made(Settings, file)
     rungs = {each.rung for each in RULES.values() if "refuse" in fitting(each.id)}
     refused = [f"guard.policy.{rung}/*=refuse" for rung in rungs]
-    weak = {each.path: each for each in weakenings(file, (), "")}
-    for each in weakenings(file, list(in_flags(rows, refused)), ""):
+    weak = {each.path: each for each in weakenings(rows, file, (), "")}
+    for each in weakenings(rows, file, list(in_flags(rows, refused)), ""):
         weak.setdefault(each.path, each)
     return list(weak.values())
 
 
 def _show(path: str, weak: list[Weakening]) -> None:
-    print(f"{_shown(path)} makes the guard weaker:")
+    print(f"{_shown(path)} can make the guard weaker:")
     for each in weak:
         print(_shown(f"  {each}  (without it: {each.without})"))
 

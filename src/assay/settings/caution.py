@@ -1,8 +1,8 @@
 """
 Load settings for commands that clients start in any directory, including untrusted ones.
 
-A file in the working directory may make the guard stricter. A setting that makes it weaker counts only if the operator
-named the file or accepted its content (`assay.settings.trusted_files`).
+A file in the working directory may make the guard stricter. Any other setting counts only if the operator named the
+file or accepted its content (`assay.settings.trusted_files`).
 """
 
 import os
@@ -14,7 +14,7 @@ from assay.settings.locations import FoundSettings, Log, found_file, own_variabl
 from assay.settings.sections import Settings
 
 if TYPE_CHECKING:
-    from assay.settings.schema import Path
+    from assay.settings.schema import Path, Rows
     from assay.settings.setting_sources import Given
     from assay.settings.weakening import Weakening
 
@@ -64,28 +64,31 @@ def _weighed(environ: Mapping[str, str], found: FoundSettings | None, flags: Seq
     if found is None or not file:
         return Cautious(settings, (), own)
     log(f"settings from {found.path}")
-    ignored = None if found.named else _ignored(environ, found, file, rest, log)
+    ignored = None if found.named else _ignored(environ, found, rows, file, rest, log)
     if ignored is None:
         return Cautious(settings, (), own.union(each.path for each in file))
-    from assay.settings.weakening import row_of  # noqa: PLC0415
+    from assay.settings.weakening import part_of  # noqa: PLC0415
 
     dropped = {each.path for each in ignored}
-    kept = [each for each in file if row_of(each.path) not in dropped]
+    kept = [each for each in file if part_of(rows, each.path) not in dropped]
     return Cautious(made(Settings, [*kept, *rest]) if ignored else settings, ignored, own)
 
 
 def _ignored(
-    environ: Mapping[str, str], found: FoundSettings, file: "list[Given]", rest: "list[Given]", log: Log
+    environ: Mapping[str, str],
+    found: FoundSettings,
+    rows: "Rows",
+    file: "list[Given]",
+    rest: "list[Given]",
+    log: Log,
 ) -> "tuple[Weakening, ...] | None":
     """Return the ignored settings of a found file, and log them; None if the file is trusted."""
-    from shlex import quote  # noqa: PLC0415 - only a file that weakens something costs it
-
-    from assay.settings.setting_errors import SettingsError  # noqa: PLC0415
+    from assay.settings.setting_errors import SettingsError  # noqa: PLC0415 - only a file costs it
     from assay.settings.trusted_files import standing  # noqa: PLC0415
     from assay.settings.weakening import weakenings  # noqa: PLC0415
 
     try:
-        weak = tuple(weakenings(file, rest, strftime("%Y-%m-%d", gmtime())))
+        weak = tuple(weakenings(rows, file, rest, strftime("%Y-%m-%d", gmtime())))
     except SettingsError:
         # The variables and options are valid only together with the file, so the whole file must count.
         if standing(environ, found.path, found.content) == "trusted":
@@ -96,7 +99,13 @@ def _ignored(
     state = standing(environ, found.path, found.content)
     if state == "trusted":
         return None
-    named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
-    since = "which has changed since it was trusted; " if state == "changed" else ""
-    log(f"ignored, because it weakens the guard: {named} ({since}assay trust {quote(found.path)} accepts it)")
+    log(_line(weak, found.path, changed=state == "changed"))
     return weak
+
+
+def _line(weak: "Sequence[Weakening]", path: str, *, changed: bool) -> str:
+    from shlex import quote  # noqa: PLC0415 - only a file with ignored settings costs it
+
+    named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
+    why = "this assay.toml has changed since it was trusted" if changed else "this assay.toml is not trusted yet"
+    return f"{named} ignored: {why}; run assay trust {quote(path)}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from assay.guard.backoff import POLICIES
+from assay.settings.field_rules import BY_EFFECT, unless
 
 MODES: Final = ("audit", "enforce")
 
@@ -15,10 +16,10 @@ class Ruling:
 
     SHORT: ClassVar[str] = "action"
 
-    action: str | None = None
+    action: str | None = field(default=None, metadata=BY_EFFECT)
     """``pass``, ``refuse``, ``quarantine`` or ``drop``; if empty, the default of the rule."""
 
-    repair: bool | None = None
+    repair: bool | None = field(default=None, metadata=BY_EFFECT)
     """
     Whether unambiguous mistakes are repaired, under ``enforce``; if not set, those in arguments as ``guard.repair``
     says, and those in results not at all.
@@ -49,7 +50,7 @@ class RuleException:
 class GuardSettings:
     """Settings of a guard."""
 
-    mode: str = field(default="audit", metadata={"words": lambda: MODES})
+    mode: str = field(default="audit", metadata={"words": lambda: MODES, **unless("enforce")})
     """``audit`` forwards everything and reports; ``enforce`` stops invalid messages."""
 
     timeout: float = 600.0
@@ -72,8 +73,8 @@ class GuardSettings:
 
     flights: str = "auto"
     """
-    The directory for the last messages of broken sessions. ``auto`` is ``flights`` in the folder of the server, below
-    the state directory; ``off`` switches them off.
+    The directory for the last messages of broken sessions. ``auto`` is ``flights`` in the directory of the journal, or
+    in the folder of the server, below the state directory, if the journal is off; ``off`` switches them off.
     """
 
     feed: bool = True
@@ -126,19 +127,19 @@ class GuardSettings:
     if it has this server.
     """
 
-    strict: bool = False
+    strict: bool = field(default=False, metadata=unless(True))
     """
     Whether tolerable defects are stopped, too, under ``enforce``: those that a specification lets the receiver accept,
     and tools that the guard can judge only in part. By default these are only reported.
     """
 
-    repair: bool | None = None
+    repair: bool | None = field(default=None, metadata=BY_EFFECT)
     """
     Whether unambiguous mistakes in arguments are repaired, under ``enforce``: models make them daily, and many servers
     accept them. If not set, yes unless ``strict`` is set.
     """
 
-    preview: bool = False
+    preview: bool = field(default=False, metadata=unless(True))
     """
     Whether drafts for the next revision of MCP are judged, too. Their rules may change, and are only reported. Off by
     default: a draft is not part of the protocol.
@@ -156,7 +157,7 @@ class GuardSettings:
     policy: Mapping[str, Ruling] = field(default_factory=dict)
     """Actions by rule or pattern that differ from the defaults."""
 
-    exceptions: tuple[RuleException, ...] = ()
+    exceptions: tuple[RuleException, ...] = field(default=(), metadata=BY_EFFECT)
     """Temporary exceptions from the policy."""
 
     @property

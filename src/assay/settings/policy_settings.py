@@ -86,10 +86,10 @@ def _check_exception(given: RuleException) -> None:
 def _rules(pattern: str) -> list[str]:
     rules = meant(pattern)
     if not rules:
-        from difflib import get_close_matches  # noqa: PLC0415 - only a slip needs it
+        from assay.spec.schema import closest  # noqa: PLC0415 - only a slip needs it
 
         same = [rule for rule in RULES if rule.partition("/")[2] == pattern.rpartition("/")[2]]
-        near = get_close_matches(pattern[:80], RULES, n=1) or same
+        near = closest(pattern[:80], RULES) or same
         remedy = f"did you mean {near[0]}?" if near else "assay rules lists them all"
         raise ValueError(f"{_shown(pattern)}: no such rule; {remedy}")
     return rules

@@ -6,6 +6,7 @@ from math import isfinite
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
 
+from assay.settings.field_rules import Weaker, changed
 from assay.settings.locations import PREFIX
 from assay.settings.setting_errors import meant
 
@@ -92,6 +93,10 @@ class Setting(NamedTuple):
     secret: bool = False
     anchor: Callable[[str, str], str] | None = None
     """Return a value of a file with the directory of that file as its base, for paths. Raises `ValueError`."""
+    weaker: Weaker = changed
+    """Whether a value weakens the guard, compared with the value that applies without it."""
+    within: int = 0
+    """Number of keys at the end of the path that belong to a table which counts only as a whole."""
 
     @property
     def expected(self) -> str:
@@ -129,17 +134,20 @@ def _rows(kind: Any, metadata: Mapping[str, Any]) -> dict[Path, Setting]:
     if is_dataclass(kind) and isinstance(kind, type):
         below = known(kind)
         short = getattr(kind, "SHORT", None)
+        if "weaker" in metadata:
+            below = {path: each._replace(weaker=metadata["weaker"], within=len(path)) for path, each in below.items()}
         # One of its keys may stand for the whole table.
         return below if short is None else {(): below[short,], **below}
     if is_array(kind):
-        return {(EACH, *path): setting for path, setting in _rows(get_args(kind)[0], {}).items()}
+        return {(EACH, *path): setting for path, setting in _rows(get_args(kind)[0], metadata).items()}
     if get_origin(kind) is Mapping:
         keys = metadata.get("keys")
         below = _rows(get_args(kind)[1], {**metadata, "keys": None})
         return {(key, *path): setting for key in (keys() if keys else [ANY]) for path, setting in below.items()}
     words = metadata.get("words")
     value = DAY if metadata.get("day") else MOMENT if metadata.get("moment") else KINDS[kind]
-    return {(): Setting(value, tuple(words()) if words else (), metadata.get("secret", False), metadata.get("anchor"))}
+    choice, weaker = tuple(words()) if words else (), metadata.get("weaker", changed)
+    return {(): Setting(value, choice, metadata.get("secret", False), metadata.get("anchor"), weaker)}
 
 
 def is_array(kind: Any) -> bool:

@@ -9,7 +9,7 @@ from assay.base.limits import Limits
 from assay.base.tiers import TIERS
 from assay.settings.auth_section import Auth
 from assay.settings.extensions_section import ExtensionSettings
-from assay.settings.field_rules import table, word
+from assay.settings.field_rules import WHOLE, table, word
 from assay.settings.guard_section import GuardSettings
 from assay.settings.http_section import Http
 from assay.settings.upstream_section import UpstreamSettings
@@ -94,7 +94,7 @@ class TelemetrySettings:
     service_name: str = ""
     """The name of this service; ``assay`` by default."""
 
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"secret": True})
     """Headers of every request to the collector, such as an API key."""
 
     def __post_init__(self) -> None:
@@ -116,9 +116,9 @@ class Settings:
     http: Http = field(default_factory=Http)
     upstream: UpstreamSettings = field(default_factory=UpstreamSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
-    auth: Auth | None = None
+    auth: Auth | None = field(default=None, metadata=WHOLE)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
-    extensions: Mapping[str, ExtensionSettings] = field(default_factory=dict)
+    extensions: Mapping[str, ExtensionSettings] = field(default_factory=dict, metadata=WHOLE)
 
     def __post_init__(self) -> None:
         if self.extensions:
