@@ -186,6 +186,26 @@ def test_a_client_finds_its_way_to_the_authorization_server(tmp_path: Path) -> N
         assert guard.ask("GET", "/.well-known/oauth-protected-resource", host="evil.example").status == 403
 
 
+def test_behind_a_proxy_with_tls_a_client_finds_its_way_too(tmp_path: Path) -> None:
+    """The guard cannot see the scheme that the client uses."""
+    public = "https://mcp.example.com"
+    options = ("--mode", "enforce", "--set", f"http.public_url={public}")
+    with lying(protected) as liar, guarding(tmp_path, liar.url, *options) as guard:
+        refusal = guard.post(initialize(REVISION), {**BOTH, "host": "mcp.example.com"})
+        where = f"{public}/.well-known/oauth-protected-resource/mcp"
+        assert refusal.header("www-authenticate") == f'Bearer realm="a", resource_metadata="{where}", scope="b"'
+        metadata = guard.ask("GET", "/.well-known/oauth-protected-resource/mcp", host="mcp.example.com").json()
+        assert metadata["resource"] == f"{public}/mcp"
+
+
+@pytest.mark.parametrize("wrong", ["mcp.example.com", "https://a.example/mcp", "ftp://a.example", "https://a b"])
+def test_a_public_url_has_a_scheme_and_a_host(wrong: str) -> None:
+    from assay.settings.http_section import Http
+
+    with pytest.raises(ValueError, match="a scheme and a host"):
+        Http(public_url=wrong)
+
+
 @pytest.mark.parametrize(
     ("url", "inside"),
     [

@@ -81,7 +81,7 @@ class CardRoute:
             await self._door.preflight(headers_of(scope), send)
             return
         head = await self._door.head(scope, send)
-        if head is None or await self._door.admitted(scope, head.headers, send, self._proxy.endpoint) is None:
+        if head is None or await self._door.admitted(head.headers, send, self._proxy.endpoint) is None:
             return
         ours = shared(head.headers)
         if not await reads(scope, send, ours):
@@ -98,7 +98,7 @@ class CardRoute:
 
     async def _forward(self, scope: dict[str, Any], head: RequestHead, send: Send) -> None:
         target = self._proxy.target
-        address = address_of(scope, head.headers)
+        address = address_of(head.headers, self._proxy.public_url)
         target.documents += 1
         try:
             async with asyncio.timeout(_SECONDS):

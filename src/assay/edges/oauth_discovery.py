@@ -174,7 +174,7 @@ class Discovery:
             if scope["method"] == "OPTIONS":
                 await self._door.preflight(headers, send)
             elif await self._door.passes(headers, send) and await reads(scope, send, shared(headers)):
-                own = address_of(scope, headers) + self._endpoint
+                own = address_of(headers, self._door.safety.public_url) + self._endpoint
                 await self._pass(self._places(paths), own, shared(headers), send)
 
         return document

@@ -1,6 +1,9 @@
 """The settings of HTTP endpoints."""
 
+import re
 from dataclasses import dataclass
+
+_PUBLIC_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
 _NEVER_FORWARDED = frozenset(
     {
@@ -21,6 +24,12 @@ class Http:
 
     origins: tuple[str, ...] = ()
     """Accepted origins of web pages, such as ``https://app.example.com``, in addition to loopback."""
+
+    public_url: str = ""
+    """
+    The address that clients use, such as ``https://mcp.example.com``, behind a proxy that ends TLS. Sign-in documents
+    and challenges name it; its host is accepted in ``Host``. Without it they name ``http://`` and that host.
+    """
 
     open: bool = False
     """Whether any client may connect if it listens on more than loopback. Otherwise ``[auth]`` is required there."""
@@ -76,6 +85,8 @@ class Http:
     """Seconds for running requests once the server is asked to stop: a backend has 15."""
 
     def __post_init__(self) -> None:
+        if self.public_url and not _PUBLIC_URL.fullmatch(self.public_url):
+            raise ValueError("public_url must be a scheme and a host, such as https://mcp.example.com, without a path")
         for name in (*self.forward_headers, *self.forward_response_headers):
             if not name.replace("-", "").isascii() or not name.replace("-", "").isalnum():
                 raise ValueError(f"{name} is not the name of a header")

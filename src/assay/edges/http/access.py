@@ -12,7 +12,7 @@ import orjson
 from assay.edges.auth import Denied, Gate, Principal
 from assay.edges.http.heads import RequestHead, read_head, refuse_head
 from assay.edges.http.origin_check import Barred, Safety
-from assay.edges.http.replies import Send, reads, refuse, reply, shared
+from assay.edges.http.replies import Pairs, Send, reads, refuse, reply, shared
 from assay.edges.http.request_headers import ENDPOINT, Headers, address_of, headers_of
 
 METADATA: Final = "/.well-known/oauth-protected-resource"
@@ -48,9 +48,12 @@ class Door:
         found = self._anybody if self.gate is None else self.gate.known(headers.get(b"authorization"))
         return found if isinstance(found, Principal) else None
 
-    async def admitted(
-        self, scope: dict[str, Any], headers: Headers, send: Send, endpoint: str = ENDPOINT
-    ) -> Principal | None:
+    def owner_of(self, pairs: Pairs) -> str:
+        """Return the name of the principal of a request, if the gate knows it without waiting; otherwise empty."""
+        found = self.known(dict(pairs)) if self.gate is not None else None
+        return found.name if found is not None else ""
+
+    async def admitted(self, headers: Headers, send: Send, endpoint: str = ENDPOINT) -> Principal | None:
         """Return the principal of a request; None if it was rejected and answered."""
         if not await self.passes(headers, send):
             return None
@@ -62,7 +65,7 @@ class Door:
             found = await self.gate.verify(given or b"")
         if not isinstance(found, Denied):
             return found
-        challenge = self.gate.challenge(found, address_of(scope, headers) + METADATA + endpoint)
+        challenge = self.gate.challenge(found, address_of(headers, self.safety.public_url) + METADATA + endpoint)
         code = "FORBIDDEN" if found.status == 403 else "UNAUTHENTICATED"
         extra = [(b"www-authenticate", challenge), *shared(headers)]
         await refuse(send, code, found.reason, extra, status=found.status)
@@ -119,7 +122,8 @@ class Door:
             return
         if not await self.passes(headers, send):
             return
-        known = self.gate.metadata(address_of(scope, headers) + endpoint) if self.gate is not None else None
+        own = address_of(headers, self.safety.public_url) + endpoint
+        known = self.gate.metadata(own) if self.gate is not None else None
         if known is None:
             await refuse(send, "METHOD_NOT_FOUND", "no authorization server is configured", shared(headers))
         elif await reads(scope, send, shared(headers)):

@@ -25,7 +25,7 @@ def probes(door: Door, *, stopping: Callable[[], bool], metrics: Callable[[], by
             await text(send, status, word)
 
     async def figures(scope: dict[str, Any], _: Receive, send: Send) -> None:
-        if await reads(scope, send) and await door.admitted(scope, headers_of(scope), send) is not None:
+        if await reads(scope, send) and await door.admitted(headers_of(scope), send) is not None:
             await text(send, 200, metrics(), b"text/plain; version=0.0.4; charset=utf-8")
 
     return {"/healthz": health, "/readyz": readiness, "/metrics": figures}

@@ -52,7 +52,8 @@ class ListenAddress(NamedTuple):
         except OSError as error:
             raise SettingsError(f"{option} {address}: {error.strerror}{_advice(option, host, error)}") from None
         name, number = sock.getsockname()[:2]
-        return cls(sock, Safety([*http.hosts, name, host], http.origins), *called(name, number, http.hosts))
+        safety = Safety([*http.hosts, name, host], http.origins, http.public_url)
+        return cls(sock, safety, *called(name, number, http.hosts))
 
 
 def called(name: str, port: int, hosts: Sequence[str]) -> tuple[str, tuple[str, ...], bool]:

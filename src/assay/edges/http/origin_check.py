@@ -43,10 +43,13 @@ class Barred(NamedTuple):
 class Safety:
     """The allowed names and origins."""
 
-    __slots__ = ("_good", "_hosts", "_origins")
+    __slots__ = ("_good", "_hosts", "_origins", "public_url")
 
-    def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
-        self._hosts = LOOPBACK | {_name(host.encode()) or host.casefold().strip("[]") for host in hosts}
+    def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = (), public_url: str = "") -> None:
+        """*public_url* is the address that clients use, if it is another one than that in their `Host`."""
+        self.public_url = public_url
+        names = [*hosts, *([public_url.partition("://")[2]] if public_url else [])]
+        self._hosts = LOOPBACK | {_name(host.encode()) or host.casefold().strip("[]") for host in names}
         self._origins = frozenset(origin.casefold().rstrip("/") for origin in origins)
         self._good: set[tuple[bytes | None, bytes | None]] = set()
 

@@ -54,9 +54,9 @@ def path_of(scope: dict[str, Any]) -> str:
     return path[:-1] if path.endswith(_SLASHED) else path
 
 
-def address_of(scope: dict[str, Any], headers: Headers) -> str:
-    """Return the address that the client uses: scheme, host and port."""
-    return f"{scope['scheme']}://{headers.get(b'host', b'localhost').decode('latin-1')}"
+def address_of(headers: Headers, public_url: str) -> str:
+    """Return the address that the client uses: scheme, host and port; *public_url* if the operator has set it."""
+    return public_url or f"http://{headers.get(b'host', b'localhost').decode('latin-1')}"
 
 
 def is_json(headers: Headers) -> bool:
