@@ -140,6 +140,24 @@ def test_results_that_keep_the_contract_pass(revision: str, answered: dict[str, 
     good(talk.server(result(1, {**TEXT, **answered})))
 
 
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize("content", [{"error": "not found"}, {"hits": "three"}])
+def test_a_failure_whose_content_breaks_the_output_schema_is_reported_and_goes_on(mode: Any, content: Any) -> None:
+    """Legal, but some clients reject the whole result then, and the error is lost."""
+    talk = Talk(mode=mode).opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    verdict = talk.server(result(1, {**TEXT, "isError": True, "structuredContent": content}))
+    assert {(each.rule, each.action) for each in verdict.violations} == {("contract/error-structured", "report")}
+    assert verdict.accepted
+    assert verdict.onward is verdict.frame
+
+
+def test_a_failure_whose_content_fits_the_output_schema_is_good() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    good(talk.server(result(1, {**TEXT, "isError": True, "structuredContent": {"hits": 0}})))
+
+
 def test_an_open_call_keeps_the_contract_it_started_with() -> None:
     talk = Talk().opened().listed(SEARCH)
     good(talk.client(call(1, "search", {"words": "a"})))

@@ -78,7 +78,7 @@ PATTERNS = {
     "regex-many": Hostile(
         {"properties": {f"p{n}": {"pattern": f"[ab]{{500}}{n}"} for n in range(500)}},
         {"p1": "a" * 500 + "1"},
-        None,
+        "contract/pattern",
         True,
     ),
     "regex-as-property": Hostile({"patternProperties": {"(?!a)": {}}}, {"b": 1}, None, True),

@@ -22,6 +22,12 @@ SELF = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverI
 class AskingServer:
     """A line to a server that answers initialize, and then sends one request of its own before its list."""
 
+    status = None
+
+    def close(self) -> tuple[bytes, ...]:
+        """Nothing more comes."""
+        return ()
+
     def __init__(self, method: str, params: Any) -> None:
         self.heard: list[dict[str, Any]] = []
         self._asked = {"jsonrpc": "2.0", "id": "s", "method": method, "params": params}

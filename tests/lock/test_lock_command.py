@@ -417,8 +417,10 @@ TWICE = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"tools": [FIND, EVI
     ("on", "reason"),
     [
         pytest.param({"initialize": "exit"}, "the server ended: it exited with status 3", id="ends"),
-        pytest.param({"tools/list": "silence"}, "no response in time", id="says-nothing"),
-        pytest.param({"tools/list": "forever"}, "no response in time", id="never-stops-talking"),
+        pytest.param({"tools/list": "silence"}, " within 1 s; --timeout SECONDS sets the limit", id="says-nothing"),
+        pytest.param(
+            {"tools/list": "forever"}, " within 1 s; --timeout SECONDS sets the limit", id="never-stops-talking"
+        ),
         pytest.param(
             {"tools/list": ['{"jsonrpc":"2.0","id":$id,"result":{"tools":7}}']}, "protocol/result", id="no-list"
         ),
@@ -437,7 +439,7 @@ TWICE = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"tools": [FIND, EVI
     ],
 )
 def test_a_server_that_cannot_be_asked_is_not_locked(tmp_path: Path, on: Any, reason: str) -> None:
-    done = lock(tmp_path, "--timeout", "1" if "in time" in reason else "30", on=on, tools=[FIND])
+    done = lock(tmp_path, "--timeout", "1" if "within 1 s" in reason else "30", on=on, tools=[FIND])
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
     assert "Traceback" not in done.stderr

@@ -47,7 +47,7 @@ def test_all_servers_of_a_client_are_locked_under_their_names(run: Run, tmp_path
     assert (status, log) == (0, "")
     assert [line.split(": ")[:2] for line in out.splitlines()] == [["assay.lock", "books"], ["assay.lock", "more"]]
     assert read("assay.lock").keys() == {"books", "more"}
-    assert run("--check", "--config", file) == (0, "nothing differs from assay.lock\n", "")
+    assert run("--check", "--config", file) == (0, "assay.lock is up to date\n", "")
 
 
 def test_a_check_and_an_update_ask_the_servers_of_the_file(run: Run, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_a_lock_can_be_switched_off(tmp_path: Path, options: list[str]) -> None:
     lock(tmp_path)
     answers, log, _ = guard(tmp_path, "--mode", "enforce", *options, **{**ALL, "tools": [EVIL]})
     assert names(answers[1]) == ["find_books"]
-    assert "lock" not in log
+    assert "lock" not in log.replace("blocked", "")
 
 
 def test_a_lock_of_another_command_is_not_taken_unless_it_is_asked_for(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_tags_are_locked_and_agree(tmp_path: Path, member: str, page: int) -> No
     assert "variantTags" not in entry(tmp_path)
     checked = lock(tmp_path, "--check", **what)
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert checked.stdout == f"library: {DRAFT}: agree: {listed}\nnothing differs from assay.lock\n"
+    assert checked.stdout == f"library: {DRAFT}: agree: {listed}\nassay.lock is up to date\n"
     told = json.loads(lock(tmp_path, "--check", "--format", "json", **what).stdout)
     assert told["servers"] == [{"name": "library", "differences": [], "tags": dict.fromkeys(TAGS, "agrees")}]
 
@@ -124,7 +124,7 @@ def test_a_lock_without_tags_still_works_and_gets_them_with_an_update(tmp_path: 
     lock(tmp_path, **plain)
     assert "tags" not in entry(tmp_path)
     untagged = lock(tmp_path, "--check", **plain)
-    assert untagged.stdout == f"library: {DRAFT}: none offered\nnothing differs from assay.lock\n"
+    assert untagged.stdout == f"library: {DRAFT}: none offered\nassay.lock is up to date\n"
     tagged = lock(tmp_path, "--check", **plain, tags=TAGS)
     assert tagged.returncode == 0
     assert f"{DRAFT}: a tag that is not in the lock: server/discover, tools/list" in tagged.stdout

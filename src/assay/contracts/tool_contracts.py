@@ -1,286 +1,101 @@
 """
-The contracts of a server's tools, learned from its lists. No I/O, no clock.
+The tools that a server has listed, as one conversation knows them. No I/O, no clock.
 
-Schemas are untrusted: each is admitted before it is compiled, and one that is not admitted is reported, never used.
+Every limit that is reached has a finding: a tool that is not remembered is not judged.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
-from assay.contracts.header_arguments import ParamHeaders, param_headers
-from assay.contracts.look_alikes import Keys
-from assay.contracts.store import compiled, hold, let_go, of_text, patterns
-from assay.contracts.tool_pages import has_page_for_model
-from assay.engine.admission import SchemaLimits, SchemaRefusal, too_long
-from assay.engine.budget import affordable
-from assay.engine.compiled import Compiled
+from assay.contracts.tool_contract import Contract, Unusable
+from assay.contracts.tool_lists import (
+    EMPTY,
+    MOST_QUARANTINED,
+    NO_NAMES,
+    ToolList,
+    ToolPage,
+    list_of,
+    names_of,
+    page_of,
+)
+from assay.contracts.tool_names import check_names
+from assay.engine.fault import SchemaRefusal
 from assay.engine.schema_index import RESOLVED
 from assay.rules import violation
-from assay.spec.revisions import handshake
-
-MOST_QUARANTINED: Final = 500
-"""Entries of one list that are quarantined one by one. The largest known server lists fewer than 300 tools."""
-
-_MOST_PARTS: Final = 100
-"""Unusable parts of one schema that are reported: one tool must not fill the report for all others."""
+from assay.spec.revisions import features_of, handshake
 
 _LONGEST_QUARANTINED: Final = 1024
 """Characters of a quarantined name that is remembered; the specification allows 128."""
 
+_MOST_LISTINGS: Final = 16
+"""Listings that are in progress at once, of all clients that share what is known of the server."""
 
-class Contract:
-    """
-    A tool's name and its two compiled schemas; None for a missing or unusable one.
-
-    `valid_input` and `valid_output` are the engine's own methods if that is safe, so that judging takes one call. Until
-    the schemas are compiled, or if judging could take too long, they return False; the caller then checks in detail.
-    """
-
-    __slots__ = (
-        "__weakref__", "_keys", "_reported", "_texts", "asks_back", "has_page", "headers", "input", "is_shared",
-        "name", "names", "output", "plain", "ready", "size", "task_support", "valid_input", "valid_output",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        name: str,
-        input_schema: Any,
-        output_schema: Any,
-        task_support: str = "forbidden",
-        *,
-        has_page: bool = False,
-    ) -> None:
-        self.name = name
-        self.has_page = has_page
-        """Whether a page shows the results, which the model does not see: they need content as well."""
-        self.task_support = task_support
-        """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
-        self.asks_back = False
-        """Whether a call was answered by asking for input: see `asked_back`."""
-        self.is_shared = False
-        """Whether conversations use it that know nothing of each other: see `Tools.asked_back`."""
-        self.input: Compiled | None = None
-        self.output: Compiled | None = None
-        self.headers: ParamHeaders = ()
-        """The headers that repeat arguments, over HTTP."""
-        self.names: frozenset[str] | None = None
-        """The arguments in the input schema; None without any, or if others are forbidden: no key can be confused."""
-        self._keys: Keys | None = None
-        self.ready = False
-        self.plain = False
-        """Whether the schemas are compiled, and decide alone whether a result is valid."""
-        self._reported = False
-        # As text: a parsed schema takes 25 times as much, and the schema of a tool without calls is never compiled.
-        self._texts = {"inputSchema": _text(input_schema), "outputSchema": _text(output_schema)}
-        self.size = 4 * len(name) + sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
-        """At most the bytes of its name and of the text of both schemas."""
-        self.valid_input: Callable[[Any], bool] = _nothing
-        self.valid_output: Callable[[Any], bool] = _nothing
-
-    @classmethod
-    def of_input(cls, name: str, schema: Any) -> "Contract":
-        """Return the contract of a tool without an output schema, or whose results are checked elsewhere."""
-        return cls(name, schema, _NONE)
-
-    def prepare(self) -> list[tuple[str, SchemaRefusal]]:
-        """
-        Compile both schemas if necessary, and return their unusable parts, each with its member.
-
-        A released schema is compiled again, and its unusable parts are not reported a second time.
-        """
-        if self.ready:
-            return []
-        self.ready = True
-        self.plain = not self.has_page
-        found = {
-            member: of_text(text, user=self) if isinstance(text, bytes) else text
-            for member, text in self._texts.items()
-        }
-        schema = _read(found["inputSchema"], self._texts["inputSchema"])
-        repeated = param_headers(schema)
-        self.names = _names(schema)
-        if isinstance(repeated, tuple):
-            self.headers = repeated
-        self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
-        self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
-        if self.task_support == "required" or self.asks_back:
-            # The arguments do not show whether a call is a task, or continues a round: it is always checked in detail.
-            self.valid_input = _nothing
-        refused = [(member, each) for member, usable in found.items() for each in _unjudged(usable)]
-        if isinstance(repeated, list):
-            refused += [("inputSchema", each) for each in repeated]
-        reported, self._reported = self._reported, True
-        return [] if reported else refused
-
-    def __del__(self) -> None:
-        # Counted by hand: bytes have no weak references.
-        for text in getattr(self, "_texts", {}).values():
-            if isinstance(text, bytes):
-                let_go(text)
-
-    def copied(self) -> "Contract":
-        """Return the same contract for another conversation, in which the tool may behave differently."""
-        made = Contract.__new__(Contract)
-        for name in _COPIED:
-            setattr(made, name, getattr(self, name))
-        made.is_shared = False
-        for text in self._texts.values():
-            if isinstance(text, bytes):
-                # The text is kept already, so there is room for it.
-                hold(text)
-                if self.ready:
-                    of_text(text, user=made)
-        return made
-
-    def shared(self) -> "Contract | None":
-        """Return this contract for conversations that know nothing of each other; None if each needs its own."""
-        # What is unusable in its schemas is reported once, where it is compiled first.
-        if not self._reported or self.asks_back:
-            return None
-        self.is_shared = True
-        return self
-
-    def release(self) -> None:
-        """Release the compiled schemas; they are compiled again when they are needed."""
-        self.ready = self.plain = False
-        self.input = self.output = None
-        self.valid_input = self.valid_output = _nothing
-
-    def asked_back(self) -> None:
-        """Note that the tool asks for input: what its calls have is needed later, so they are checked in detail."""
-        self.asks_back = True
-        self.valid_input = _nothing
-
-    def runs(self, *, as_task: bool) -> bool:
-        """Whether the tool can be called as a task, or without one."""
-        return self.task_support != ("forbidden" if as_task else "required")
-
-    @property
-    def has_output_schema(self) -> bool:
-        """Whether the tool was listed with an output schema, usable or not."""
-        return self._texts["outputSchema"] is not _NONE
-
-    @property
-    def patterns(self) -> int:
-        """A bound on the regular expressions to compile."""
-        return sum(patterns(text) for text in self._texts.values() if isinstance(text, bytes))
-
-    def has_look_alikes(self, arguments: dict[str, Any]) -> bool:
-        """Whether one of *arguments* is another spelling of an argument in the input schema."""
-        return self.names is not None and not self._named(self.names).is_plain(arguments)
-
-    def look_alikes(self, arguments: dict[str, Any], at: str, most: int, revision: str | None) -> list[Violation]:
-        """Return a violation for each argument that is another spelling of one in the input schema."""
-        if self.names is None:
-            return []
-        return self._named(self.names).check("contract/look-alike-key", arguments, at, most, revision)
-
-    def _named(self, names: frozenset[str]) -> Keys:
-        # Most tools never need it.
-        if self._keys is None:
-            self._keys = Keys(names)
-        return self._keys
+_MOST_WANTED: Final = 100
+"""Tools that are remembered beyond the limit, because the guard has listed the tools for their sake."""
 
 
-_COPIED: Final = tuple(name for name in Contract.__slots__ if name != "__weakref__")
+class ToolChain(NamedTuple):
+    """The pages of one list so far, each of which was requested with the cursor of the page before."""
 
-_NONE: Any = object()
-
-
-def _names(schema: Any) -> frozenset[str] | None:
-    if not isinstance(schema, dict) or (
-        schema.get("additionalProperties") is False and "patternProperties" not in schema
-    ):
-        return None
-    named = schema.get("properties")
-    return frozenset(named) if isinstance(named, dict) and named else None
-
-
-def _text(schema: Any) -> Any:
-    """Return *schema* as text, or why it is not kept; `_NONE` if missing, compiled if it cannot be serialized."""
-    if schema is _NONE:
-        return _NONE
-    try:
-        text = orjson.dumps(schema)
-    except orjson.JSONEncodeError:
-        return compiled(schema)
-    limits = SchemaLimits()
-    if len(text) > limits.size:
-        return too_long(limits)
-    kept = hold(text)
-    return kept if kept is not None else SchemaRefusal("contract/schema-size", "", "room for one more schema", "none")
-
-
-def _read(schema: Any, text: Any) -> Any:
-    """Return the parsed schema; a refused one is parsed again."""
-    if isinstance(schema, Compiled):
-        return schema.schema
-    return orjson.loads(text) if isinstance(text, bytes) else None
-
-
-def _unjudged(schema: Any) -> tuple[SchemaRefusal, ...]:
-    """Return why a schema, or parts of it, cannot be used."""
-    if isinstance(schema, SchemaRefusal):
-        return (schema,)
-    return schema.left_out[:_MOST_PARTS] if isinstance(schema, Compiled) else ()
-
-
-def _validity(schema: Compiled | None) -> Callable[[Any], bool]:
-    if schema is None:
-        return _anything
-    if schema.always_affordable and schema.is_sure:
-        return schema.is_valid
-    return lambda instance: affordable(schema, instance) and schema.surely_fits(instance)
-
-
-def _anything(_: Any) -> bool:
-    return True
-
-
-def _nothing(_: Any) -> bool:
-    return False
+    pages: tuple[ToolPage, ...] = ()
+    length: int = 0
+    """How many tools these pages have."""
+    size: int = 0
+    """The bytes of their contracts."""
+    is_cut: bool = False
+    """Whether the list has more than is remembered, so that it cannot take the place of the one before."""
 
 
 class Tools:
     """
     The tools that a server has listed, page by page.
 
-    Each page is used at once. After the last page, tools that the listing did not name are forgotten.
+    Each page is used at once. A listing is a chain: from the first page on, each page is requested with the cursor that
+    the page before gave. At the end of a whole chain, tools that it did not have are forgotten; several clients that
+    share this list may be anywhere in their chains meanwhile.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_bytes",
-        "_forgetful",
-        "_limit",
-        "_listed",
-        "_most_bytes",
-        "_overflowing",
-        "_quarantined",
-        "beyond",
-        "complete",
-        "declared",
-        "known",
-        "rounds",
-        "tags",
-    )
+        "__weakref__", "_forgetful", "_limit", "_list", "_listings", "_most_bytes", "_quarantined", "_reported",
+        "_wanted", "_whole", "beyond", "complete", "declared", "elsewhere", "generation", "is_late", "known",
+        "listed_at", "lister", "owner", "rounds", "tags", "waiting",
+    )  # fmt: skip
 
-    def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes) -> None:
-        """*limit* is how many tools are remembered, *most_bytes* how much text their schemas may have together."""
-        self.known: dict[str, Contract] = {}
-        """Contracts by tool; always the same dict."""
+    def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes, owner: str = "") -> None:
+        """
+        *limit* is how many tools are remembered, *most_bytes* how much text their schemas may have together.
+
+        *owner* is the principal that they are counted for, within the bounds of the whole process.
+        """
+        self.owner = owner
+        self.generation = 0
+        """How often the list has changed: pages from before belong to another list."""
+        self.known: Mapping[str, Contract] = EMPTY.contracts
+        """Contracts by tool. Another mapping takes its place when something changes."""
+        self.is_late = False
+        """Whether contracts may have to be compiled when their tool is called."""
         self.complete = False
         """Whether all pages have been received since the list last changed."""
+        self.listed_at: float | None = None
+        """When the last list that the guard requested itself had come, or had not, by the clock of its sessions; None
+        before, and once the list has changed."""
+        self.lister: Any = None
+        """The session in which the guard requests the list itself, for all that share it; None if it does not."""
+        self.waiting: list[Any] = []
+        """The other sessions that wait for that list."""
         self.declared: Mapping[str, Any] | None = None
         """
         The capabilities that the server has declared in a conversation without handshake; None before. Kept here,
         because each request may be a conversation of its own, and these share what they know of the server.
         """
+        self.elsewhere: Callable[[str], Mapping[str, Any] | None] | None = None
+        """Finds the definition of a tool that this server has listed to another client, or later; None without one."""
         self.beyond: Any = None
         """What extensions know of the server, such as its tasks; shared for the same reason."""
         self.rounds: Any = None
@@ -290,129 +105,238 @@ class Tools:
         """What a preview of drafts remembers of the tags of lists; None before the first. Kept here for that reason."""
         self._limit = limit
         self._most_bytes = most_bytes
-        self._bytes = 0
-        self._listed: set[str] = set()
-        self._overflowing = False
-        self._quarantined: set[str] = set()
+        self._list = EMPTY
+        self._whole: ToolList | None = None
+        """The last list that was received whole; None before, and once it has changed."""
+        self._listings: dict[bytes, ToolChain] = {}
+        """The listings in progress, by the cursor of the page that they need next."""
+        self._quarantined = NO_NAMES
         self._forgetful = False
+        self._reported: set[str] = set()
+        """Tools whose unusable schemas were reported with a call."""
+        self._wanted: frozenset[str] = frozenset()
+
+    # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def learn(
-        self, page: list[Any], *, first: bool, last: bool, outputs: bool, revision: str, over_http: bool = False
+        self,
+        tools: list[Any],
+        *,
+        cursor: bytes | None,
+        following: bytes | None,
+        outputs: bool,
+        revision: str,
+        over_http: bool = False,
     ) -> Iterator[Violation]:
         """
         Learn one page of a list, and yield the violations of its tools.
 
-        *outputs* says whether the revision has output schemas, *over_http* whether the client uses HTTP.
+        *cursor* is the key of the cursor that the page was requested with, None for the first page; *following* is the
+        key of the cursor that it gives, None for the last page. *outputs* says whether the revision has output schemas,
+        *over_http* whether the client uses HTTP.
         """
-        if first:
-            self._listed = set()
-            self._overflowing = False
-        here: set[str] = set()
-        budget = _SchemaBudget()
-        wrong = quarantined = 0
-        for index, tool in enumerate(page[: self._limit + MOST_QUARANTINED + 1]):
-            # An entry that is not a tool breaks the schema of the result; here it is only skipped.
-            if isinstance(tool, dict) and isinstance(tool.get("name"), str):
-                for each in self._learn_one(tool, f"/result/tools/{index}", outputs, revision, here, budget):
-                    found = each if over_http else over_stdio(each)
-                    wrong += 1
-                    quarantined += found.action == "quarantine"
-                    yield found
-            if wrong > MOST_QUARANTINED:
-                break
-        if wrong > MOST_QUARANTINED or len(page) > self._limit + MOST_QUARANTINED:
-            # Each is reported, quarantined and remembered; a list with hundreds of them is useless.
-            self._overflowing = True
-            yield _too_many("/result/tools", revision, useless=quarantined > MOST_QUARANTINED)
-        if last:
-            for name in self.known.keys() - self._listed:
-                self._drop(name)
-        self.complete = last and not self._overflowing
+        learned = tools[: self._limit + MOST_QUARANTINED + 1]
+        page = page_of(learned, outputs=outputs, owner=self.owner)
+        if page is None:
+            self.complete = False
+            yield _no_room(revision)
+            return
+        before = ToolChain() if cursor is None else self._listings.get(cursor)
+        listing = self._extended(before or ToolChain(), page)
+        self._release(frozenset(each.name for _, each in page.entries))
+        is_whole = before is not None and following is None and not listing.is_cut
+        unkept = {} if is_whole else self._unkept(before, page)
+        taken = [each for one in listing.pages for _, each in one.entries] if is_whole else _kept(page, unkept)
+        # A tool of an earlier page that was quarantined stays so, until a page has it again.
+        taken = [each for each in taken if each.name not in self._quarantined.names]
+        fits = self._take((EMPTY if is_whole else self._list).plus(taken, self.owner, in_order=is_whole))
+        is_cut = page.is_cut or len(learned) < len(tools)
+        found = [*self._faults(page, revision, over_http=over_http), *check_names(page, revision)]
+        found += [(number, self._beyond(number, why, page, revision)) for number, why in unkept.items()]
+        if not fits:
+            found.append((len(tools), _no_room(revision)))
+        yield from _limited(found, revision, is_cut=is_cut)
+        self.complete = is_whole and fits and not is_cut
+        if self.complete:
+            yield from self._check_order(revision)
+        elif before is not None and following is not None:
+            self._listings.pop(following, None)
+            self._listings[following] = listing
+            if len(self._listings) > _MOST_LISTINGS:
+                del self._listings[next(iter(self._listings))]
 
-    def _learn_one(
-        self, tool: dict[str, Any], at: str, outputs: bool, revision: str, here: set[str], budget: "_SchemaBudget"
-    ) -> Iterator[Violation]:
-        name = tool["name"]
-        # Only within a page: a page that is fetched again has the same names, and its new definitions count.
-        if name in here:
-            yield violation(
-                "contract/duplicate-tool",
-                f"{at}/name",
-                expected="a name of its own",
-                found=f"{orjson.dumps(name[:60]).decode()} again",
-                revision=revision,
+    def _extended(self, before: ToolChain, page: ToolPage) -> ToolChain:
+        """Return the listing with one more page; without any, if it has more than is remembered."""
+        count, size = before.length + len(page.entries), before.size + page.size
+        if before.is_cut or page.is_cut or count > self._limit or size > self._most_bytes:
+            return ToolChain(length=count, size=size, is_cut=True)
+        # There may be any number of empty pages.
+        return ToolChain((*before.pages, page), count, size) if page.entries else before
+
+    def _unkept(self, before: ToolChain | None, page: ToolPage) -> dict[int, str]:
+        """
+        Return the numbers of the tools on *page* that are not remembered, each with the limit that they exceed.
+
+        A page of a list that begins, or continues *before*, is used beside the list that is known, so that twice as
+        much is kept for a while.
+        """
+        count, size = (0, 0) if before is None else (before.length, before.size)
+        times = 1 if before is None else 2
+        known, known_size = len(self.known), self._list.size
+        unkept: dict[int, str] = {}
+        for number, contract in page.entries:
+            count, size = count + 1, size + contract.size
+            is_new = contract.name not in self.known
+            if contract.name in self._wanted:
+                continue
+            if count > self._limit or (is_new and known >= times * self._limit):
+                unkept[number] = "tools"
+            elif size > self._most_bytes or (is_new and known_size + contract.size > times * self._most_bytes):
+                unkept[number] = "bytes"
+            elif is_new:
+                known, known_size = known + 1, known_size + contract.size
+        return unkept
+
+    def _take(self, made: ToolList | None) -> bool:
+        if made is None:
+            return False
+        self._list = made
+        self.known, self.is_late = made.contracts, made.is_late
+        return True
+
+    def _release(self, names: frozenset[str]) -> None:
+        """A list has these names, so that they are not quarantined unless they are again."""
+        if not names.isdisjoint(self._quarantined.names):
+            self._quarantined = names_of(self._quarantined.names - names, self.owner) or self._quarantined
+        self._reported -= names
+
+    def _faults(self, page: ToolPage, revision: str, *, over_http: bool) -> Iterator[tuple[int, Violation]]:
+        """Yield what is wrong with the tools of *page*, each with the number of its tool."""
+        for number, name in page.repeated:
+            yield (
+                number,
+                violation(
+                    "contract/duplicate-tool",
+                    f"/result/tools/{number}/name",
+                    expected="a name of its own",
+                    found=f"{_shown(name)} again",
+                    revision=revision,
+                ),
             )
+        for number, member, refusal in page.refused:
+            if concerns(refusal, revision):
+                found = refused(refusal, f"/result/tools/{number}/{member}", revision)
+                yield number, found if over_http else over_stdio(found)
+
+    def _beyond(self, number: int, why: str, page: ToolPage, revision: str) -> Violation:
+        """Return the violation of a tool that cannot be remembered; its calls are not judged."""
+        name = next(each.name for place, each in page.entries if place == number)
+        if why == "tools":
+            expected, hint = f"at most {self._limit:,} tools", "List fewer tools, or increase limits.tools."
+        else:
+            expected = f"at most {self._most_bytes:,} bytes of schemas"
+            hint = "Shorten the schemas, or increase limits.contract_bytes."
+        found = f"{_shown(name)} beyond them"
+        at = f"/result/tools/{number}"
+        return violation("contract/schema-size", at, expected=expected, found=found, revision=revision, hint=hint)
+
+    def _check_order(self, revision: str) -> Iterator[Violation]:
+        """Yield the violation of a list with the tools of the one before in another order."""
+        before, self._whole = self._whole, self._list
+        if before is None or before is self._list or not features_of(revision).ordered_lists:
             return
-        here.add(name)
-        self._quarantined.discard(name)
-        if name not in self.known and len(self.known) >= self._limit:
-            self._overflowing = True
-            yield self._one_too_many(name, at, revision)
+        if before.contracts.keys() != self.known.keys():
             return
-        output = tool.get("outputSchema", _NONE) if outputs else _NONE
-        has_page = "_meta" in tool and has_page_for_model(tool)
-        contract = Contract(name, tool.get("inputSchema", _NONE), output, _task_support(tool), has_page=has_page)
-        self._drop(name)
-        if self._bytes + contract.size > self._most_bytes:
-            self._overflowing = True
-            yield self._too_much(name, at, revision)
-            return
-        self._listed.add(name)
-        self.known[name] = contract
-        self._bytes += contract.size
-        if budget.allows(contract):
-            for member, refusal in contract.prepare():
-                if concerns(refusal, revision):
-                    yield refused(refusal, f"{at}/{member}", revision)
+        for was, name in zip(before.contracts, self.known, strict=True):
+            if was != name:
+                yield violation(
+                    "protocol/list-order",
+                    "/result/tools",
+                    expected="the same tools in the same order as before",
+                    found=f"{_shown(name)} in the place of {_shown(was)}",
+                    revision=revision,
+                )
+                return
 
-    def _drop(self, name: str) -> None:
-        known = self.known.pop(name, None)
-        self._bytes -= known.size if known is not None else 0
+    # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _one_too_many(self, name: str, at: str, revision: str) -> Violation:
-        hint = "List fewer tools, or increase limits.tools."
-        return _unkept(f"at most {self._limit:,} tools", name, at, revision, hint)
-
-    def _too_much(self, name: str, at: str, revision: str) -> Violation:
-        hint = "Shorten the schemas, or increase limits.contract_bytes."
-        return _unkept(f"at most {self._most_bytes:,} bytes of schemas", name, at, revision, hint)
-
-    def adopt(self, contracts: dict[str, Contract], declared: Mapping[str, Any]) -> None:
+    def adopt(self, contracts: Mapping[str, Contract], declared: Mapping[str, Any]) -> None:
         """Use *contracts* and what was *declared* without a listing, for our own tools."""
         self.declared = declared
-        self.known.update(contracts)
-        self._bytes = sum(each.size for each in self.known.values())
-        self._listed = set(contracts)
+        self._take(list_of(contracts))
         self.complete = True
+
+    def expect(self, contracts: Mapping[str, Contract]) -> None:
+        """Judge by *contracts*, which are never changed, until the server has listed its tools."""
+        if not self.known:
+            self._take(list_of(contracts))
+
+    def recall(self, name: object, *, outputs: bool) -> None:
+        """Take the definition of a called tool from `elsewhere`, if it is not known here; *outputs* as in `learn`."""
+        if self.elsewhere is None or not isinstance(name, str) or not self.is_missing(name):
+            return
+        tool = self.elsewhere(name)
+        page = None if tool is None else page_of([tool], outputs=outputs, owner=self.owner)
+        if page is not None:
+            self._take(self._list.plus(_kept(page, {}), self.owner))
+
+    def is_missing(self, name: str) -> bool:
+        """Whether a tool may exist of which nothing is known, so that its calls are not judged."""
+        return name not in self.known and not self.complete and not self.is_quarantined(name)
+
+    def want(self, name: str) -> None:
+        """Remember a tool when it is listed, also beyond the limit."""
+        if len(self._wanted) < _MOST_WANTED:
+            self._wanted |= {name}
+
+    def late(self, name: object) -> Contract | None:
+        """Return the contract of a tool if it has to be compiled before a call can be judged."""
+        contract = self.known.get(name) if isinstance(name, str) else None
+        return contract if contract is not None and not contract.ready else None
+
+    def unusable(self, contract: Contract) -> Unusable:
+        """Compile *contract*, and return its unusable parts, unless they were reported before."""
+        contract.prepare()
+        if not contract.unusable or contract.is_listed or contract.name in self._reported:
+            return ()
+        self._reported.add(contract.name)
+        return contract.unusable
 
     def forget(self, page: list[Any], numbers: Collection[int]) -> None:
         """Quarantine the tools of these *numbers* on a page that was just learned: they were not forwarded."""
         # Later entries were not learned.
         learned = page[: self._limit + MOST_QUARANTINED + 1]
         kept = {_name(tool) for number, tool in enumerate(learned) if number not in numbers}
-        for number in numbers:
-            name = _name(page[number])
-            if name is not None and name not in kept:
-                self.quarantine(name)
+        names = {_name(page[number]) for number in numbers} - kept
+        self._quarantine({name for name in names if name is not None})
 
     def quarantine(self, name: str) -> None:
         """Quarantine a tool: it must not be called until a list brings it back without faults."""
-        self._drop(name)
-        if len(self._quarantined) < self._limit and len(name) <= _LONGEST_QUARANTINED:
-            self._quarantined.add(name)
-        else:
+        self._quarantine({name})
+
+    def _quarantine(self, names: set[str]) -> None:
+        if not self._take(self._list.without(names, self.owner)):
+            # Without room for the list without them, nothing is known rather than too much.
+            self._take(EMPTY)
+            self.complete = False
+        short = {name for name in names if len(name) <= _LONGEST_QUARANTINED}
+        every = self._quarantined.names | short
+        made = names_of(every, self.owner) if len(every) <= self._limit else None
+        if made is not None:
+            self._quarantined = made
+        if made is None or short != names:
             self._forgetful = True
 
     def is_quarantined(self, name: str) -> bool:
         """Whether a tool is quarantined. After too many to remember, every unknown tool counts as quarantined."""
-        return name in self._quarantined or (self._forgetful and name not in self.known)
+        return name in self._quarantined.names or (self._forgetful and name not in self.known)
 
     def handed_down(self) -> "Tools":
         """Return a copy for a restarted server: what is known stays until it lists its own tools."""
-        made = Tools(self._limit, self._most_bytes)
-        made.known.update(self.known)
-        made._bytes = self._bytes
-        made._quarantined, made._forgetful = set(self._quarantined), self._forgetful
+        made = Tools(self._limit, self._most_bytes, self.owner)
+        made._take(self._list)
+        made._quarantined, made._forgetful = self._quarantined, self._forgetful
+        made._wanted, made.elsewhere = self._wanted, self.elsewhere
         # A server without sessions has what it needs in the state itself, and a new process continues.
         made.rounds = self.rounds
         made.tags = self.tags.handed_down() if self.tags is not None else None
@@ -420,21 +344,51 @@ class Tools:
 
     def asked_back(self, contract: Contract) -> None:
         """Note that the tool of *contract* asks for input, here and not in other conversations."""
-        if not contract.is_shared:
-            contract.asked_back()
-        elif self.known.get(contract.name) is contract:
-            self.known[contract.name] = own = contract.copied()
-            own.asked_back()
+        if self.known.get(contract.name) is contract and not contract.asks_back:
+            self._take(self._list.asking_back(contract.name, self.owner))
 
     def changed(self) -> None:
         """Record that the list has changed: what is known stays until it is listed again."""
         self.complete = False
+        self.listed_at = self._whole = None
+        self._listings.clear()
+        self.generation += 1
 
 
-def _unkept(expected: str, name: str, at: str, revision: str, hint: str) -> Violation:
-    """Return the violation of a tool that cannot be remembered; its calls are not judged."""
-    found = f"{orjson.dumps(name[:60]).decode()} beyond them"
-    return violation("contract/schema-size", at, expected=expected, found=found, revision=revision, hint=hint)
+def _shown(name: str) -> str:
+    return orjson.dumps(name[:60]).decode()
+
+
+def _kept(page: ToolPage, unkept: Collection[int]) -> list[Contract]:
+    """Return the contracts of *page*, except those of these numbers."""
+    return [each for number, each in page.entries if number not in unkept]
+
+
+def cursor_key(cursor: str) -> bytes:
+    """Return what a cursor is known by: it may have 64 KiB."""
+    return blake2b(cursor.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _limited(found: list[tuple[int, Violation]], revision: str, *, is_cut: bool) -> Iterator[Violation]:
+    """Yield what was *found*, in the order of the tools; of too much, the first."""
+    listed = [each for _, each in sorted(found, key=lambda one: one[0])]
+    yield from listed[: MOST_QUARANTINED + 1]
+    if is_cut or len(listed) > MOST_QUARANTINED:
+        # Each is reported, quarantined and remembered; a list with hundreds of them is useless.
+        useless = sum(each.action == "quarantine" for each in listed) > MOST_QUARANTINED
+        yield _too_many("/result/tools", revision, useless=useless)
+
+
+def _no_room(revision: str) -> Violation:
+    """Return the violation of a list that this process has no room for."""
+    return violation(
+        "contract/schema-size",
+        "/result/tools",
+        expected="room for the tools in the memory of the guard",
+        found="too many tools of all sessions",
+        revision=revision,
+        hint="List fewer tools, and the same ones to every client.",
+    )
 
 
 def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
@@ -458,12 +412,6 @@ def over_stdio(wrong: Violation) -> Violation:
 def _name(tool: Any) -> str | None:
     name = tool.get("name") if isinstance(tool, dict) else None
     return name if isinstance(name, str) else None
-
-
-def _task_support(tool: dict[str, Any]) -> str:
-    execution = tool.get("execution")
-    support = execution.get("taskSupport") if isinstance(execution, dict) else None
-    return support if support in ("optional", "required") else "forbidden"
 
 
 def concerns(refusal: SchemaRefusal, revision: str) -> bool:
@@ -490,24 +438,3 @@ def _remedy(refusal: SchemaRefusal) -> str | None:
     if refusal.expected != RESOLVED:
         return None
     return f"Define {refusal.found} in the same schema, or correct the reference."
-
-
-class _SchemaBudget:
-    """
-    The part of one page that is compiled when it is listed; the rest is compiled on its first call.
-
-    Real lists have up to 77 KB of schemas and ten patterns. A hostile one of a megabyte could take seconds and
-    gigabytes: a pattern of ten characters can compile to a megabyte.
-    """
-
-    __slots__ = ("_bytes", "_patterns")
-
-    def __init__(self) -> None:
-        self._bytes = 128 << 10
-        self._patterns = 32
-
-    def allows(self, contract: Contract) -> bool:
-        self._bytes -= contract.size
-        if self._bytes >= 0:
-            self._patterns -= contract.patterns
-        return self._bytes >= 0 and self._patterns >= 0

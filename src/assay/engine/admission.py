@@ -151,8 +151,8 @@ def _again(schema: Any, less: _Less) -> Compiled | SchemaRefusal:
 _SMALL = 64 << 10
 """Bytes of an ordinary compiled pattern. Those of Pydantic and zod take less, except a few with large repeats."""
 
-_MOST_FAILING = 256
-"""Invalid, large or backtracking patterns of one schema that are tried: 0.2 ms each time."""
+_MOST_FAILING = 128
+"""Invalid, large or backtracking patterns of one schema that are tried: 0.2 ms each time, and more for a large one."""
 
 _STEPPING = {_SMALL: 1, 512 << 10: 4}
 """
@@ -222,7 +222,10 @@ class _Patterns:
         return options(formats=formats, backtracking=backtracking, pattern_size=self._size, automaton_size=self._each)
 
     def _kind(self, text: str) -> Backtracking | bool | None:
-        if text in self._small or self._compiles(text, self.settings()):
+        if text in self._small:
+            return True
+        # With no more room than before, it fails again.
+        if self._size > min(_SMALL, self._each) and self._compiles(text, self.settings()):
             return True
         return self._steps_back(text) if may_step_back(text) and len(text) <= _LONGEST else None
 

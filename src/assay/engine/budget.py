@@ -40,10 +40,14 @@ _EXACT: Final = 25
 """The width from which on a schema may compare exactly: `multipleOf` has that."""
 
 
+_COMPILES: Final = 2
+"""Contracts that one message compiles. A batch over HTTP may need more, if they did not stay compiled until then."""
+
+
 class Budget:
     """The steps that are left for one message. All rungs that judge or explain it draw from the same budget."""
 
-    __slots__ = ("steps", "values", "violations")
+    __slots__ = ("compiles", "steps", "values", "violations")
 
     def __init__(self, frame: bytes, violations: int) -> None:
         """*violations* is how many are listed. Without a *frame* nothing is known of the message beforehand."""
@@ -53,6 +57,8 @@ class Budget:
         self.steps = STEPS if size <= LARGE else max(STEPS - _READ * self.values, STEPS // 2)
         """Steps of the engine that are left."""
         self.violations = violations
+        self.compiles = _COMPILES
+        """Contracts that may still be compiled, where other clients wait meanwhile."""
 
     def affords(self, compiled: "Compiled", instance: Any) -> bool:
         """

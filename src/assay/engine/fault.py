@@ -53,8 +53,12 @@ class SchemaLimits:
     cost: int = 50_000
     """Subschemas that judge one value of an instance. The official schemas need up to 81; schemas that stall the engine
     need more than 6×10⁷."""
-    patterns: int = 32 << 20
-    """Bytes that all compiled regular expressions together may take: 500 of ``^.{0,1000}`` took 645 MB and 4.5 s."""
+    patterns: int = 12 << 20
+    """
+    Bytes that all compiled regular expressions together may take, each of which takes some 7 µs for a kilobyte to
+    compile, and is compiled up to three times: 500 of ``^.{0,1000}`` took 645 MB and 4.5 s. Those of Pydantic and zod
+    take a few kilobytes each; ``^.{1,255}$`` takes 255.
+    """
 
 
 @dataclass(frozen=True, slots=True)

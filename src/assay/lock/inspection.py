@@ -6,10 +6,11 @@ Only results that list entries or identify the server are inspected. An unchange
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from assay.base.meta import SERVER_KEY
 from assay.base.verdict import Exchange, Party, Violation
+from assay.contracts.tool_contracts import cursor_key
 from assay.engine.pointers import escaped
 from assay.lock.change_text import PHRASES, describe, visible
 from assay.lock.changes import BY_METHOD, Change, ChangeKind
@@ -26,6 +27,9 @@ _EXCERPT: Final = 70
 _COMPARED: Final = 256 << 10
 """Bytes of one page that are compared in detail, about 1.5 µs each. In real lists a few tools change at a time."""
 
+_MOST_LISTINGS: Final = 16
+"""Lists that are in progress at once, of all clients that share the inspection."""
+
 _OPENING: Final = frozenset({"initialize", DISCOVER})
 
 
@@ -38,8 +42,10 @@ class Inspection:
 
     def __init__(self, locked: Locked) -> None:
         self.locked = locked
-        self._listings: dict[str, _LockListing] = {}
-        """The lists that were seen from their first page and are not complete yet, by kind."""
+        self._is_cut = False
+        """Whether the pages of a list were forgotten."""
+        self._listings: dict[tuple[str, bytes], _LockListing] = {}
+        """The lists that were seen from their first page, by kind and by the cursor of the page that they need next."""
 
     def check(self, exchange: Exchange, result: Any) -> list[Violation]:
         """Return how the server's result of *exchange* differs from the lock."""
@@ -57,26 +63,54 @@ class Inspection:
         if not isinstance(page, list):
             return
         tag = tag_of(result)
-        if exchange.detail is None:
-            # Names that only some clients get are not reported as missing: this client may be one of the others.
-            expected = set(self.locked.of(kind)) - self.locked.only_for(kind).keys()
-            self._listings[kind.member] = _LockListing(expected, tag)
-        listing = self._listings.get(kind.member) or _LockListing(set(), None)
+        listing = self._listing(kind, exchange.detail, tag)
         budget = _InspectionBudget(_COMPARED)
+        differs = listing.differs
+        here: set[str] = set()
         for number, entry in enumerate(page):
             key = entry.get(kind.key) if isinstance(entry, dict) else None
             # An entry without a name breaks the schema of the result.
             if isinstance(key, str):
-                listing.missing.discard(key)
+                here.add(key)
                 place = f"/result/{kind.member}/{number}"
                 for each in self._check_entry(kind, key, entry, place, exchange.revision, budget):
-                    listing.differs = True
+                    differs = True
                     yield each
-        if listing.tag != tag or budget.is_spent:
-            listing.tag = None
-        if "nextCursor" not in result and self._listings.pop(kind.member, None) is not None:
+        same = listing.tag if listing.tag == tag and not budget.is_spent else None
+        listing = listing._replace(missing=listing.missing - here, tag=same, differs=differs)
+        if "nextCursor" in result:
+            self._keep(kind, result["nextCursor"], listing)
+        elif listing.is_whole:
             yield from self._removed(kind, listing.missing)
             yield from self._check_tag(kind, exchange, listing)
+        elif self._is_cut:
+            yield self._forgotten(kind, exchange.revision)
+
+    def _listing(self, kind: ChangeKind, cursor: bytes | None, tag: tuple[str, str] | None) -> "_LockListing":
+        """Return the list that a page continues, which was requested with *cursor*; without one it is the first."""
+        if cursor is not None:
+            return self._listings.get((kind.member, cursor)) or _LockListing(frozenset(), None, is_whole=False)
+        # Names that only some clients get are not reported as missing: this client may be one of the others.
+        return _LockListing(frozenset(self.locked.of(kind)) - self.locked.only_for(kind).keys(), tag)
+
+    def _keep(self, kind: ChangeKind, cursor: Any, listing: "_LockListing") -> None:
+        if isinstance(cursor, str) and listing.is_whole:
+            key = kind.member, cursor_key(cursor)
+            self._listings.pop(key, None)
+            self._listings[key] = listing
+            if len(self._listings) > _MOST_LISTINGS:
+                self._is_cut = True
+                del self._listings[next(iter(self._listings))]
+
+    def _forgotten(self, kind: ChangeKind, revision: str) -> Violation:
+        """Return the violation of a list whose first pages are forgotten: it is not known what is missing in it."""
+        return violation(
+            "contract/unjudged",
+            f"/result/{kind.member}",
+            expected="a list whose pages are all remembered",
+            found="one of too many that were requested at once",
+            revision=revision,
+        )
 
     def _check_entry(
         self, kind: ChangeKind, key: str, entry: dict[str, Any], at: str, revision: str, budget: "_InspectionBudget"
@@ -100,7 +134,7 @@ class Inspection:
             rest = f"{len(found) - _MOST_CHANGES:,} more changes"
             yield self._violation("lock/changed", at, expected="what was locked", found=rest)
 
-    def _removed(self, kind: ChangeKind, missing: set[str]) -> Iterator[Violation]:
+    def _removed(self, kind: ChangeKind, missing: frozenset[str]) -> Iterator[Violation]:
         for key in sorted(missing):
             yield self._violation(
                 "lock/removed",
@@ -166,18 +200,17 @@ class Inspection:
         return violation(rule, at, expected=expected, found=found, detail=visible(detail, 100))
 
 
-class _LockListing:
-    """A list that a server gives page by page."""
+class _LockListing(NamedTuple):
+    """A list that a server gives page by page, so far."""
 
-    __slots__ = ("differs", "missing", "tag")
-
-    def __init__(self, missing: set[str], tag: tuple[str, str] | None) -> None:
-        self.missing = missing
-        """Locked names that have not been listed yet."""
-        self.tag = tag
-        """The member with the tag of all pages, and the tag; None without one, or if the list cannot be compared."""
-        self.differs = False
-        """Whether an entry differs from the lock."""
+    missing: frozenset[str]
+    """Locked names that have not been listed yet."""
+    tag: tuple[str, str] | None
+    """The member with the tag of all pages, and the tag; None without one, or if the list cannot be compared."""
+    differs: bool = False
+    """Whether an entry differs from the lock."""
+    is_whole: bool = True
+    """Whether it was seen from its first page on."""
 
 
 class _InspectionBudget:

@@ -8,10 +8,13 @@ from typing import Any, Final, Literal, NamedTuple
 import orjson
 
 from assay.base.server_names import same_server
+from assay.contracts.tool_contract import Contract
+from assay.contracts.tool_lists import contract_of
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
 from assay.lock.changes import KINDS, WEIGHTS, Change, ChangeKind, Weight, changes
 from assay.lock.shifts import ABSENT, was_is
+from assay.spec.revisions import features_of
 
 Definitions = Mapping[str, dict[str, Any]]
 """Definitions of one kind, by name or URI template."""
@@ -105,6 +108,13 @@ class Locked:
     def texts(self) -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
         """The definitions as bytes, for a quick comparison: equal bytes are equal definitions."""
         return {kind.member: {key: tuple(map(spelt, self.forms(kind, key))) for key in self.of(kind)} for kind in KINDS}
+
+    @cached_property
+    def contracts(self) -> Mapping[str, Contract]:
+        """The contracts of its tools, except those that differ from client to client."""
+        other, outputs = self.variants.get("tools", {}), features_of(self.revision).output_schemas
+        tools = self.listed.get("tools", {})
+        return {name: contract_of(tool, outputs=outputs) for name, tool in tools.items() if name not in other}
 
     def counts(self) -> str:
         """Return how many entries of each kind it offers, in words."""

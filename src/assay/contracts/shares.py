@@ -1,0 +1,50 @@
+"""A bound that several owners share, such as principals, so that none of them takes it away from the others. No I/O."""
+
+
+class Shares:
+    """
+    What each owner has of something that is bounded for all of them together.
+
+    An owner gets more as long as there is room, and beyond that up to an equal share of the bound. So all of them
+    together have at most twice the bound, and an owner that has little never waits for one that has much.
+    """
+
+    __slots__ = ("_owned", "most", "total")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._owned: dict[str, int] = {}
+        self.total = 0
+        """What all have together."""
+
+    def has_room(self, owner: str, count: int) -> bool:
+        """Whether *owner* may have *count* more."""
+        if self.total + count <= self.most:
+            return True
+        own = self._owned.get(owner, 0)
+        owners = len(self._owned) + (owner not in self._owned)
+        return own + count <= self.most // owners
+
+    def take(self, owner: str, count: int) -> bool:
+        """Count *count* more for *owner*; return False, and count nothing, if there is no room."""
+        if not self.has_room(owner, count):
+            return False
+        self.add(owner, count)
+        return True
+
+    def add(self, owner: str, count: int) -> None:
+        """Count *count* more for *owner*, whether there is room or not."""
+        if count:
+            self.total += count
+            self._owned[owner] = self._owned.get(owner, 0) + count
+
+    def give_back(self, owner: str, count: int) -> None:
+        """Count *count* less for *owner*."""
+        if not count:
+            return
+        self.total -= count
+        left = self._owned[owner] - count
+        if left:
+            self._owned[owner] = left
+        else:
+            del self._owned[owner]
