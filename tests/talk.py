@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from assay.base.verdict import Party, Verdict
+from assay.base.verdict import Party, Verdict, Violation
 from assay.core.conversation import Conversation
 from assay.spec.revisions import handshake
 
@@ -99,17 +99,26 @@ def frame_of(message: Any) -> bytes:
     return message if isinstance(message, bytes) else orjson.dumps(message)
 
 
+NOT_JUDGED = "contract/not-judged"
+"""What is reported of a call of a tool that was not listed, as most tests call one."""
+
+
 def good(verdict: Verdict) -> Verdict:
-    """*verdict*, of which nothing is to be said."""
-    assert verdict.violations == (), verdict.violations
+    """*verdict*, of which nothing is to be said, except perhaps that the called tool was not listed."""
+    assert found(verdict) == []
     assert verdict.onward is verdict.frame
     assert verdict.back is None
     return verdict
 
 
+def found(verdict: Verdict) -> list[Violation]:
+    """What is wrong with a message, but for the list of tools that is missing."""
+    return [each for each in verdict.violations if each.rule != NOT_JUDGED]
+
+
 def rules(verdict: Verdict) -> list[str]:
-    """The rules that were broken."""
-    return [each.rule for each in verdict.violations]
+    """The rules that were broken, with the same exception."""
+    return [each.rule for each in found(verdict)]
 
 
 def answer(verdict: Verdict) -> Any:

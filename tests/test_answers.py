@@ -6,7 +6,7 @@ import pytest
 
 from assay.base.verdict import Party, Verdict
 from assay.core.policy import Policy
-from talk import ALL_SERVER, SEARCH, Talk, call, error, good, notification, request, result, rules
+from talk import ALL_SERVER, SEARCH, Talk, call, error, found, good, notification, request, result, rules
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 TASKS: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
@@ -18,14 +18,11 @@ REF = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b", "va
 ASKED: list[tuple[str, dict[str, Any] | None]] = [
     ("tools/list", None),
     ("resources/list", None),
-    ("resources/templates/list", None),
     ("resources/read", {"uri": "file:///a"}),
     ("resources/subscribe", {"uri": "file:///a"}),
-    ("resources/unsubscribe", {"uri": "file:///a"}),
     ("prompts/list", None),
     ("prompts/get", {"name": "a"}),
     ("completion/complete", REF),
-    ("logging/setLevel", {"level": "info"}),
     ("tasks/list", None),
     ("tasks/get", {"taskId": "t"}),
     ("tasks/result", {"taskId": "t"}),
@@ -49,6 +46,19 @@ def test_a_method_of_a_declared_capability_is_not_unknown(method: str, params: A
     assert (found.rule, found.at, found.found) == ("protocol/error-code", "/error/code", "-32601")
     assert method in found.expected
     assert verdict.onward is verdict.frame
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/templates/list", None),
+        ("resources/unsubscribe", {"uri": "file:///a"}),
+        ("logging/setLevel", {"level": "info"}),
+    ],
+)
+@pytest.mark.parametrize("revision", HANDSHAKES)
+def test_a_method_that_no_clause_asks_for_may_be_unknown(method: str, params: Any, revision: str) -> None:
+    good(answered(Talk().opened(revision), Party.CLIENT, method, params, -32601))
 
 
 @every_method
@@ -324,8 +334,8 @@ def test_what_the_server_asks_was_declared_by_the_client(
 def test_a_call_runs_as_a_task_only_where_the_server_runs_tasks() -> None:
     params = {"name": "search", "arguments": {"words": "a"}, "task": {}}
     for server in (ALL_SERVER, {**ALL_SERVER, "tasks": {"list": {}}}):
-        [found] = Talk().opened(server=server).client(request(1, "tools/call", params)).violations
-        assert (found.rule, found.at) == ("protocol/capability", "/params/task")
+        [wrong] = found(Talk().opened(server=server).client(request(1, "tools/call", params)))
+        assert (wrong.rule, wrong.at) == ("protocol/capability", "/params/task")
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])

@@ -13,6 +13,7 @@ from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from talk import (
     ALL_SERVER,
+    HITS,
     SEARCH,
     Talk,
     answer,
@@ -119,11 +120,11 @@ def test_an_error_without_an_id_is_allowed_from_2025_11_25_on() -> None:
 UNREAD = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
 
 
-@pytest.mark.parametrize("revision", [each for each in HANDSHAKE if each < "2025-11-25"])
+@pytest.mark.parametrize("revision", HANDSHAKE)
 @pytest.mark.parametrize("mode", ["enforce", "audit"])
 @pytest.mark.parametrize("party", [Party.SERVER, Party.CLIENT])
 def test_an_error_with_the_id_null_is_reported_and_goes_on(revision: str, mode: Any, party: Party) -> None:
-    """JSON-RPC 2.0, 5, demands it, the schema of these revisions forbids it, and we send it ourselves."""
+    """JSON-RPC 2.0, 5, demands it, and the schema of every revision forbids it."""
     talk = Talk(mode=mode).opened(revision)
     good(talk.client(request(1, "ping")))
     verdict = talk.conversation.hear(party, orjson.dumps(UNREAD))
@@ -139,12 +140,141 @@ def test_an_error_with_the_id_null_is_refused_under_a_strict_policy() -> None:
     assert (rules(verdict), verdict.accepted, verdict.onward) == (["envelope/null-id"], False, None)
 
 
-def test_an_error_with_the_id_null_is_judged_as_before_in_other_revisions() -> None:
-    """Before a revision is known JSON-RPC alone is in force; from 2025-11-25 on the id is left out."""
+def test_an_error_with_the_id_null_is_allowed_before_a_revision_is_known() -> None:
+    """JSON-RPC alone is in force then."""
     assert Talk().server(UNREAD).violations == ()
-    assert rules(Talk().opened("2025-11-25").server(UNREAD)) == ["envelope/id"]
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_other_faults_of_an_error_with_the_id_null_are_refused(revision: str) -> None:
     broken = {**UNREAD, "error": {"code": "x", "message": "m"}}
-    assert rules(Talk().opened("2025-06-18").server(broken)) == ["envelope/error"]
+    assert rules(Talk().opened(revision).server(broken)) == ["envelope/error"]
+
+
+# ── faults of the envelope and faults inside it ──────────────────────────────────────────────────────────────────────
+
+WRONG_TEXT = {"content": [{"type": "text", "text": 5}]}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        pytest.param(
+            {"id": 1, "result": WRONG_TEXT},
+            [("envelope/jsonrpc", ""), ("protocol/result", "/result/content/0/text")],
+            id="no-version",
+        ),
+        pytest.param(
+            {"id": 1, "result": {"content": [], "structuredContent": {"hits": "1"}}},
+            [("envelope/jsonrpc", ""), ("contract/output", "/result/structuredContent/hits")],
+            id="contract",
+        ),
+        pytest.param(
+            {"jsonrpc": "2.0", "id": 1, "result": WRONG_TEXT, "error": None},
+            [
+                ("envelope/members", "/error"),
+                ("envelope/error", "/error"),
+                ("protocol/result", "/result/content/0/text"),
+            ],
+            id="error-null",
+        ),
+        pytest.param(
+            {"jsonrpc": "2.0", "id": 1, "result": None, "error": {"code": -32601, "message": "no"}},
+            [("envelope/members", "/error"), ("protocol/error-code", "/error/code")],
+            id="result-null",
+        ),
+        pytest.param({"id": 1, "result": HITS}, [("envelope/jsonrpc", "")], id="good-inside"),
+        pytest.param({"id": 9, "result": WRONG_TEXT}, [("envelope/jsonrpc", "")], id="unknown-request"),
+        pytest.param(
+            {"id": 1, "result": 5}, [("envelope/jsonrpc", ""), ("envelope/result", "/result")], id="no-object"
+        ),
+        pytest.param(
+            {"id": 1, "error": {"code": -32601}},
+            [("envelope/jsonrpc", ""), ("envelope/error", "/error")],
+            id="malformed-error",
+        ),
+        pytest.param(
+            {**result(1, WRONG_TEXT), "Result": {}},
+            [("envelope/look-alike-key", "/Result")],
+            id="ambiguous",
+        ),
+        pytest.param(
+            {**result(1, WRONG_TEXT), "error": {"code": 1, "message": "no"}},
+            [("envelope/members", "/error")],
+            id="two-outcomes",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_a_malformed_answer_shows_what_is_wrong_inside_it(mode: Any, message: Any, expected: Any) -> None:
+    talk = Talk(mode=mode).opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    verdict = talk.server(message)
+    assert [(each.rule, each.at) for each in verdict.violations] == expected
+    answered = message["id"] == 1
+    assert len(talk.conversation.open_requests(Party.CLIENT)) == (0 if answered else 1)
+    if mode == "audit":
+        assert verdict.onward is verdict.frame
+    elif answered:
+        assert replacement(verdict)["error"]["code"] == -31010
+    else:
+        assert verdict.onward is None
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        pytest.param(
+            {"id": 1, "method": "resources/read", "params": {}},
+            [("envelope/jsonrpc", ""), ("protocol/params", "/params")],
+            id="definition",
+        ),
+        pytest.param(
+            {**call(1, "search", {"words": 5}), "jsonrpc": 2},
+            [("envelope/jsonrpc", "/jsonrpc"), ("contract/input", "/params/arguments/words")],
+            id="contract",
+        ),
+        pytest.param(
+            {**request(1, "resources/read", {}), "result": None},
+            [("envelope/members", "/result"), ("protocol/params", "/params")],
+            id="result-null",
+        ),
+        pytest.param(
+            request(True, "resources/read", {}),
+            [("envelope/id", "/id"), ("protocol/params", "/params")],
+            id="id-boolean",
+        ),
+        pytest.param({"id": 1, "method": "acme/run", "params": {}}, [("envelope/jsonrpc", "")], id="unknown-method"),
+        pytest.param(
+            {"id": 1, "method": "resources/read", "params": []},
+            [("envelope/jsonrpc", ""), ("envelope/params", "/params")],
+            id="params-are-an-array",
+        ),
+        pytest.param(
+            {"method": "notifications/cancelled", "params": {"requestId": []}},
+            [("envelope/jsonrpc", ""), ("protocol/params", "/params/requestId")],
+            id="notification",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_a_malformed_call_shows_what_is_wrong_inside_it(mode: Any, message: Any, expected: Any) -> None:
+    """It is answered once, as one whose envelope is wrong."""
+    verdict = Talk(mode=mode).opened().listed(SEARCH).client(message)
+    assert [(each.rule, each.at) for each in verdict.violations] == expected
+    if mode == "audit":
+        assert verdict.onward is verdict.frame
+    else:
+        assert verdict.onward is None
+        assert verdict.back is None if "id" not in message else answer(verdict)["error"]["code"] == -32600
+
+
+def test_faults_inside_a_malformed_message_are_listed_up_to_the_limit() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    verdict = talk.server({"id": 1, "result": {"content": WRONG_TEXT["content"] * 500}})
+    assert len(verdict.violations) == talk.conversation.limits.violations
+    assert verdict.more > 0
 
 
 # ── methods and directions ───────────────────────────────────────────────────────────────────────────────────────────

@@ -159,7 +159,8 @@ def test_the_tools_that_are_remembered_are_bounded_whatever_the_pages_say() -> N
         tools = [{"name": f"{page}-{index}", "inputSchema": ANY} for index in range(100)]
         talk.client(request(page, "tools/list"))
         talk.server(result(page, {"tools": tools, "nextCursor": "x"}))
-    assert len(talk.conversation.tools.known) == 100
+    # What begins a new list is used beside the one before, which stays until the new one is whole.
+    assert len(talk.conversation.tools.known) == 200
 
 
 def test_a_list_full_of_patterns_is_not_compiled_at_once() -> None:
@@ -173,7 +174,8 @@ def test_a_list_full_of_patterns_is_not_compiled_at_once() -> None:
     ]
     talk = Talk().opened().listed(*tools)
     ready = sum(contract.ready for contract in talk.conversation.tools.known.values())
-    assert ready == 32
+    # Each of them counts for many.
+    assert ready == 2
     assert rules(talk.client(call(1, "t299", {"a": "x" * 2000}))) == ["contract/input"]
     good(talk.client(call(2, "t299", {"a": "x"})))
 

@@ -90,7 +90,7 @@ def test_an_error_without_an_id_may_answer_what_could_not_be_read(message: Any, 
     talk = audited()
     asked(talk, message)
     good(talk.server(error(None, -32600)))
-    assert rules(talk.server(error(None, -32600))) == ["envelope/id"]
+    assert rules(talk.server(error(None, -32600))) == ["envelope/null-id"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_the_rule_that_stops_is_the_first_of_a_verdict_and_of_its_answer() -> No
 def test_the_rule_that_stops_is_the_one_on_stderr() -> None:
     said: list[str] = []
     GuardSummary(said.append, said.append, enforcing=True).heard(stopped(), 0.0)
-    assert said[0].startswith("assay: stopped: client tools/call bad #3: /params/name: expected a tool of the list")
+    assert said[0].startswith("assay: blocked: client tools/call bad #3: /params/name: expected a tool of the list")
     assert said[0].endswith("[contract/set-aside] and 1 more")
 
 

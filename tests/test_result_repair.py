@@ -94,6 +94,9 @@ REPAIRS = [
     pytest.param(call(1, "search", {"words": "a"}), "2025-11-25",
                  result(1, {**TEXT, "structuredContent": None, "isError": True}),
                  [{"op": "remove", "path": "/result/structuredContent"}], id="content-of-a-failure"),
+    pytest.param(call(1, "search", {"words": "a"}), "2025-11-25",
+                 result(1, {**TEXT, "structuredContent": {"hits": "two"}, "isError": True}),
+                 [{"op": "remove", "path": "/result/structuredContent"}], id="wrong-content-of-a-failure"),
 ]  # fmt: skip
 
 
@@ -164,6 +167,8 @@ NOT_REPAIRED = [
                  id="wrong-text"),
     pytest.param(PROMISED, "2025-11-25", result(1, {**TEXT, "structuredContent": [1]}), id="promised"),
     pytest.param(PROMISED, "2025-11-25", result(1, {**TEXT, "structuredContent": {}}), id="contract"),
+    pytest.param(PROMISED, "2025-11-25", result(1, {"content": [], "structuredContent": {}, "isError": True}),
+                 id="failure-without-text"),
     pytest.param(CALL, "2025-03-26", result(1, {**TEXT, "structuredContent": [1]}), id="before-structured-content"),
 ]  # fmt: skip
 

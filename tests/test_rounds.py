@@ -11,7 +11,7 @@ from assay.core.conversation import NO_FACTS, Facts
 from assay.core.history.retries import take_subject
 from assay.core.policy import Policy
 from assay.rules import RULES
-from talk import Talk, frame_of, good, notification, request, result, rules
+from talk import Talk, found, frame_of, good, notification, request, result, rules
 
 PROPERTIES: dict[str, Any] = {
     "name": {"type": "string", "maxLength": 10},
@@ -22,6 +22,9 @@ PROPERTIES: dict[str, Any] = {
 }
 FORM: dict[str, Any] = {"type": "object", "properties": PROPERTIES, "required": ["name"]}
 ELICIT: dict[str, Any] = {"message": "?", "requestedSchema": FORM}
+
+STRICT = Policy({"contract/not-judged": "pass"}, strict=True)
+"""Strict, but for calls of tools that were not listed."""
 
 
 def accepted(**content: Any) -> dict[str, Any]:
@@ -53,7 +56,7 @@ def test_what_the_user_accepts_fits_the_form(revision: str, answer: dict[str, An
     good(talk.server(request("s", "elicitation/create", ELICIT)))
     verdict = talk.client(result("s", answer))
     expected = [("contract/elicitation", f"/result{at}") for at in wrong]
-    assert [(each.rule, each.at) for each in verdict.violations] == expected
+    assert [(each.rule, each.at) for each in found(verdict)] == expected
     assert verdict.onward is verdict.frame
 
 
@@ -88,7 +91,7 @@ def test_what_is_remembered_of_forms_is_bounded() -> None:
     large = {**FORM, "description": "x" * 60_000}
     for number in range(50):
         good(talk.server(request(number, "elicitation/create", {"message": "?", "requestedSchema": large})))
-    good(talk.client(result(0, accepted())))
+    assert rules(talk.client(result(0, accepted(age="ten")))) == ["contract/unjudged"]
     assert rules(talk.client(result(49, accepted()))) == ["contract/elicitation"]
     assert talk.conversation._memory._forms._bytes <= 1 << 20
 
@@ -97,14 +100,14 @@ def test_a_form_too_large_to_keep_is_not_judged_by() -> None:
     talk = Talk().opened()
     huge = {**FORM, "description": "x" * 70_000}
     good(talk.server(request("s", "elicitation/create", {"message": "?", "requestedSchema": huge})))
-    good(talk.client(result("s", accepted())))
+    assert rules(talk.client(result("s", accepted(age="ten")))) == ["contract/unjudged"]
 
 
 def test_a_form_that_cannot_be_compiled_is_not_judged_by() -> None:
     talk = Talk(mode="audit").opened()
     wrong = {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}
     talk.server(request("s", "elicitation/create", {"message": "?", "requestedSchema": wrong}))
-    good(talk.client(result("s", accepted(a="x"))))
+    assert rules(talk.client(result("s", accepted(a="x")))) == ["contract/unjudged"]
 
 
 def test_what_takes_too_long_to_match_is_not_judged() -> None:
@@ -113,7 +116,10 @@ def test_what_takes_too_long_to_match_is_not_judged() -> None:
     form = {"type": "object", "properties": {"a": {"pattern": r"^(?:(?=(a+))a)+b"}, "b": {"type": "integer"}}}
     talk.server(request("s", "elicitation/create", {"message": "?", "requestedSchema": form}))
     verdict = talk.client(result("s", accepted(a="a" * 3_000, b="x")))
-    assert [each.at for each in verdict.violations] == ["/result/content/b"]
+    assert [(each.rule, each.at) for each in verdict.violations] == [
+        ("contract/unjudged", "/result/content"),
+        ("contract/elicitation", "/result/content/b"),
+    ]
 
 
 def test_forms_with_many_patterns_are_not_judged_by() -> None:
@@ -124,7 +130,7 @@ def test_forms_with_many_patterns_are_not_judged_by() -> None:
     for ident, form in (("few", few), ("many", many)):
         talk.server(request(ident, "elicitation/create", {"message": "?", "requestedSchema": form}))
     assert rules(talk.client(result("few", accepted(a="x")))) == ["contract/elicitation"]
-    good(talk.client(result("many", accepted(**{"1": "x"}))))
+    assert rules(talk.client(result("many", accepted(**{"1": "x"})))) == ["contract/unjudged"]
 
 
 # ── a round (2026-07-28) ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -184,7 +190,7 @@ def test_the_input_fits_the_form_that_was_asked_for(answer: dict[str, Any], wron
     good(talk.server(wanting(1, "state", **{"a/b": FILL_IN})))
     verdict = talk.client(ask(2, requestState="state", inputResponses={"a/b": answer}))
     expected = [("contract/elicitation", f"/params/inputResponses/a~1b{at}") for at in wrong]
-    assert [(each.rule, each.at) for each in verdict.violations] == expected
+    assert [(each.rule, each.at) for each in found(verdict)] == expected
 
 
 def test_input_for_an_unknown_state_is_not_judged_by_this_form() -> None:
@@ -211,8 +217,8 @@ def test_a_root_that_is_no_file_is_reported_there_too() -> None:
     good(talk.client(ask(1)))
     good(talk.server(wanting(1, where={"method": "roots/list"})))
     roots = {"roots": [{"uri": "https://example.com/a"}]}
-    [found] = talk.client(ask(2, requestState="state", inputResponses={"where": roots})).violations
-    assert (found.rule, found.at) == ("protocol/root", "/params/inputResponses/where/roots/0/uri")
+    [wrong] = found(talk.client(ask(2, requestState="state", inputResponses={"where": roots})))
+    assert (wrong.rule, wrong.at) == ("protocol/root", "/params/inputResponses/where/roots/0/uri")
 
 
 # ── what a request made again agrees in ──────────────────────────────────────────────────────────────────────────────
@@ -396,7 +402,7 @@ FLOWS: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_what_is_legal_is_not_reported(name: str) -> None:
-    played(Talk(policy=Policy(strict=True)), FLOWS[name])
+    played(Talk(policy=STRICT), FLOWS[name])
 
 
 @pytest.mark.parametrize("name", FLOWS)
@@ -407,7 +413,7 @@ def test_nor_is_it_over_http(name: str, long: bool) -> None:
     for _ in range(2):
         for message, _ in FLOWS[name]:
             if "method" in message and message["method"] in NAMED:
-                talk = Talk(policy=Policy(strict=True), revision="2026-07-28", tools=tools)
+                talk = Talk(policy=STRICT, revision="2026-07-28", tools=tools)
                 played(talk, [(lengthened(message) if long else message, [])], HTTP)
                 for reply, _ in FLOWS[name]:
                     if reply.get("id") == message["id"] and "result" in reply:
@@ -488,13 +494,13 @@ WRONG: list[tuple[str, list[Step], list[str]]] = [
 @pytest.mark.parametrize(("steps", "places"), [pytest.param(*each[1:], id=each[0]) for each in WRONG])
 def test_what_is_not_is_reported_where_it_is(steps: list[Step], places: list[str]) -> None:
     heard = played(Talk(), steps)
-    assert [each.at for each in heard[-1].violations] == places
+    assert [each.at for each in found(heard[-1])] == places
 
 
 @pytest.mark.parametrize("steps", [pytest.param(each[1], id=each[0]) for each in WRONG])
 def test_a_strict_policy_refuses_what_the_specification_forbids(steps: list[Step]) -> None:
     """A server ignores or asks for what is wrong with the keys, and may accept other arguments: that is reported."""
-    talk = Talk(policy=Policy(strict=True))
+    talk = Talk(policy=STRICT)
     played(talk, steps[:-1])
     verdict = talk.client(steps[-1][0])
     assert verdict.accepted is all(RULES[each].strict is None for each in rules(verdict))
@@ -559,7 +565,14 @@ def test_what_clients_share_is_bounded_and_outlives_the_server() -> None:
         assert tools.rounds._bytes <= 4 << 20
     assert len(tools.rounds._by_state) == 1_000
     after = Talk(revision="2026-07-28", tools=tools.handed_down())
-    played(after, [sent(1, requestState=f"{LONG} 50"), sent(2, breaks=ANSWERS, requestState=f"{LONG} 1099")], HTTP)
+    played(
+        after,
+        [
+            sent(1, breaks=["contract/unjudged"], requestState=f"{LONG} 50"),
+            sent(2, breaks=ANSWERS, requestState=f"{LONG} 1099"),
+        ],
+        HTTP,
+    )
 
 
 def test_the_state_is_not_judged_where_the_conversation_began_elsewhere() -> None:
@@ -599,7 +612,7 @@ def test_arguments_that_cannot_be_compared_are_not() -> None:
 
 def test_arguments_are_compared_after_their_repair() -> None:
     counting = {**LISTED, "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
-    talk = Talk(policy=Policy(repairs=["contract/input"], strict=True))
+    talk = Talk(policy=Policy({"contract/not-judged": "pass"}, repairs=["contract/input"], strict=True))
     good(talk.client(request("list", "tools/list", {"_meta": META})))
     listing = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [counting]}
     good(talk.server(result("list", listing)))
@@ -635,7 +648,10 @@ def test_a_task_ends_the_round_before_it() -> None:
     played(talk, [sent(3, "prompts/get", requestState="state")])
 
 
-@pytest.mark.parametrize(("number", "again", "breaks"), [(100, True, [STATE]), (100, False, []), (1_100, True, [])])
+@pytest.mark.parametrize(
+    ("number", "again", "breaks"),
+    [(100, True, [STATE]), (100, False, ["contract/unjudged"]), (1_100, True, ["contract/unjudged"])],
+)
 def test_the_state_is_judged_as_long_as_nothing_that_counts_is_forgotten(
     number: int, again: bool, breaks: list[str]
 ) -> None:

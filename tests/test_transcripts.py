@@ -24,9 +24,6 @@ KNOWN: dict[str, dict[str, int]] = {
     "duckduckgo-mcp-server": {"protocol/capability": 5},
     "mcp-mermaid": {"protocol/error-code": 1},
     "mcp-server-chart": {"protocol/error-code": 1},
-    # Not in the README: resources are declared, and resources/templates/list is answered with -32601.
-    "mcp-server-duckdb": {"protocol/error-code": 1},
-    "server-postgres": {"protocol/error-code": 1},
     # Not in the README: progress 0 is told twice; basic/utilities/progress: the value MUST increase each time.
     "azure-mcp": {"protocol/progress": 1},
 }

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from assay.base.verdict import Party, Verdict
+from assay.cli.reports.check_findings import MessageCounts
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import Summary, title
 from assay.engine.patterns import is_broken
@@ -348,8 +349,8 @@ def test_a_call_of_an_unknown_tool_is_told_which_there_are(tools: list[str], tex
 
 def test_counts_of_thousands_are_grouped() -> None:
     summary, talk = Summary(), Talk()
-    summary.add_good(1_234_567)
     for _ in range(1_000):
         summary.add(talk.server("no object"))
-    lines = list(summary.lines(None, Style(io.StringIO(), {})))
-    assert lines == ["1,235,567 messages: 1,234,567 good, 1,000 refused", "  1,000 × envelope/message"]
+    counts = MessageCounts(ok=1_234_567, blocked=1_000)
+    lines = list(summary.lines(counts, None, Style(io.StringIO(), {})))
+    assert lines == ["1,235,567 messages: 1,234,567 ok, 1,000 blocked", "  1,000 × envelope/message"]

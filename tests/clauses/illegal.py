@@ -10,6 +10,7 @@ from legal import (
     ASK_NAME,
     ASKING,
     COUNT,
+    DISCOVERED,
     FORM,
     IMAGE,
     KNOWN_TAGS,
@@ -19,6 +20,7 @@ from legal import (
     MODERN,
     NOTED,
     PLAIN,
+    PROBE,
     PROMPT,
     RELATED,
     REQUIRED,
@@ -120,7 +122,7 @@ ENVELOPE: Final[Rows] = [
     Row("an empty batch", "basic", ("2025-03-26",), [opened(), bad("envelope/batch", sent([]))]),
     Row("initialize in a batch", "basic/lifecycle", ("2025-03-26",),
         [opened(), bad("protocol/initialize-again", sent([initialize("2025-03-26", 9).message]))]),
-    Row("an error with an id that is null", "basic", since("2024-11-05", "2025-06-18"),
+    Row("an error with an id that is null", "basic", ALL,
         [opened(), bad("envelope/null-id", heard({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "x"}}))]),
 ]  # fmt: skip
 
@@ -134,6 +136,11 @@ LIFECYCLE: Final[Rows] = [
     Row("a server asks before the client is ready", "basic/lifecycle", ("2025-06-18",),
         [*shaken("2025-06-18", CLIENT, SERVER)[:2], bad("protocol/before-initialized", wants(2, "roots/list"))]),
     Row("initialize twice", "basic/lifecycle", ("2025-11-25",), [opened(), bad("protocol/initialize-again", initialize("2025-11-25"))]),
+    Row("initialize to a server of the new era", "basic/transports/stdio", ("2025-11-25",),
+        [PROBE, heard({"jsonrpc": "2.0", "id": 1, "result": DISCOVERED}), bad("protocol/era-fallback", initialize("2025-11-25", 2))]),
+    Row("initialize to a server that lists only revisions of the new era", "basic/transports/stdio", ("2025-11-25",),
+        [PROBE, fails(1, -32022, data={"supported": ["2027-01-01"], "requested": "2026-07-28"}),
+         bad("protocol/era-fallback", initialize("2025-11-25", 2))]),
     Row("initialize without a revision", "basic/lifecycle", ("2025-11-25",),
         [bad("protocol/params", ask(1, "initialize", capabilities={}, clientInfo=INFORMATION))]),
     Row("initialize without capabilities", "basic/lifecycle", ("2025-11-25",),
@@ -290,6 +297,9 @@ TOOLS: Final[Rows] = [
         [opened(), *listing(COUNT), calling(tool="count"), bad("contract/output", called())]),
     Row("structured content other than promised", "server/tools", since("2025-06-18"),
         [opened(), *listing(COUNT), calling(tool="count"), bad("contract/output", called(value={**TEXT, "structuredContent": {"n": "3"}}))]),
+    Row("a failure with structured content other than promised", "server/tools", since("2025-06-18"),
+        [opened(), *listing(COUNT), calling(tool="count"),
+         bad("contract/error-structured", called(value={**TEXT, "structuredContent": {"n": "3"}, "isError": True}))]),
     Row("an image that is no Base64", "server/tools", ALL,
         [opened(), calling(), bad("protocol/base64", called(value={"content": [{**IMAGE, "data": "not base64!"}]}))]),
     Row("a capability that was not declared", "server/tools", ALL,
@@ -320,16 +330,11 @@ RESOURCES: Final[Rows] = [
           [opened(), ask(1, method, **params), bad("protocol/error-code", fails(1, -32601))])
       for method, params, page in (
           ("resources/list", {}, "server/resources"), ("resources/read", {"uri": "file:///a"}, "server/resources"),
-          ("resources/templates/list", {}, "server/resources"), ("prompts/list", {}, "server/prompts"),
-          ("prompts/get", {"name": "p"}, "server/prompts"),
-          ("completion/complete", {"ref": PROMPT, "argument": {"name": "a", "value": ""}}, "server/utilities/completion"))
-      if method != "completion/complete"),
+          ("prompts/list", {}, "server/prompts"), ("prompts/get", {"name": "p"}, "server/prompts"))),
     Row("completion is unknown to a server that declares it", "server/utilities/completion", since("2025-03-26"),
         [opened(), ask(1, "completion/complete", ref=PROMPT, argument={"name": "a", "value": ""}), bad("protocol/error-code", fails(1, -32601))]),
-    *(Row(f"{method} is unknown although it was declared", page, HANDSHAKE,
-          [opened(), ask(1, method, **params), bad("protocol/error-code", fails(1, -32601))])
-      for method, params, page in (("logging/setLevel", {"level": "info"}, "server/utilities/logging"),
-                                   ("resources/subscribe", {"uri": "file:///a"}, "server/resources"))),
+    Row("resources/subscribe is unknown although it was declared", "server/resources", HANDSHAKE,
+        [opened(), ask(1, "resources/subscribe", uri="file:///a"), bad("protocol/error-code", fails(1, -32601))]),
     Row("a resource without a name", "server/resources", ALL,
         [opened(), ask(1, "resources/list"), bad("protocol/result", gives(1, "resources/list", {"resources": [{"uri": "file:///a"}]}))]),
     Row("a resource without a place", "server/resources", ALL,
@@ -459,6 +464,7 @@ TASKS: Final[Rows] = [
 ]  # fmt: skip
 
 LEVEL: Final = "io.modelcontextprotocol/logLevel"
+REVISED: Final = {**CLIENT, "extensions": {"io.modelcontextprotocol/tasks": {"revision": "2"}}}
 NEWEST: Final[Rows] = [
     Row("a request without _meta", "basic", STATELESS,
         [opened(), bad("protocol/params", bare(ask(1, "tools/list")))]),
@@ -520,6 +526,10 @@ NEWEST: Final[Rows] = [
       for code in (-32002, -32042, -32023, -32050, -32099)),
     *(Row(f"an error {code} without its data", "basic", STATELESS, [opened(), calling(), bad("protocol/error", fails(1, code))])
       for code in (-32021, -32022)),
+    Row("an extension of an unknown revision, whose messages are then anything", "SEP-3392", STATELESS,
+        [opened(), bad("extension/revision", calling(declares=REVISED)),
+         gives(1, "tools/call", {"resultType": "task", "handle": 5}),
+         ask(2, "tasks/get", declares=REVISED, handle=5), gives(2, "tasks/get", {"done": True})]),
     Row("a log that nobody asked for", "server/utilities/logging", STATELESS,
         [opened(), calling(), bad("protocol/log", says("notifications/message", level="info", data="x"))]),
     Row("a log below the level", "server/utilities/logging", STATELESS,

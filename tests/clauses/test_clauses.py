@@ -13,6 +13,7 @@ from saying import Row, played
 from assay.base.verdict import Verdict
 from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS
+from talk import rules
 
 MODES = ("enforce", "audit")
 
@@ -32,7 +33,7 @@ class Judged(NamedTuple):
 
     @property
     def found(self) -> set[str]:
-        return {each.rule for each in self.verdict.violations}
+        return set(rules(self.verdict))
 
     def __str__(self) -> str:
         return f"{self.revision}, {self.mode}: {self.verdict.frame!r}: {self.found or 'nothing'}"

@@ -21,6 +21,7 @@ TASK: dict[str, Any] = {
     "pollIntervalMs": 100,
 }
 HANDLE = {"resultType": "task", **TASK}
+UNJUDGED = ["contract/unjudged"]
 ABLE: dict[str, Any] = {"elicitation": {}, "roots": {}, "sampling": {}}
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
@@ -112,9 +113,10 @@ def test_a_call_that_declares_tasks_may_be_answered_at_once() -> None:
 
 def test_a_task_that_was_started_elsewhere_is_judged_by_its_shape() -> None:
     talk = Tasked()
-    good(talk.polled(shown(status="completed", result={"content": []})))
+    [wrong] = talk.polled(shown(status="completed", result={"content": []})).violations
+    assert (wrong.rule, wrong.at) == ("contract/unjudged", "/result/result")
     good(talk.polled(shown()))
-    good(talk.ask("tasks/update", taskId="t1", inputResponses={"any": {"action": "cancel"}}))
+    assert rules(talk.ask("tasks/update", taskId="t1", inputResponses={"any": {"action": "cancel"}})) == UNJUDGED
     good(talk.answer({"resultType": "complete"}))
 
 
@@ -150,7 +152,7 @@ def test_a_key_too_long_to_remember_may_be_answered() -> None:
     talk = Tasked().started()
     key = "k" * 1500
     good(talk.polled(shown(status="input_required", inputRequests={key: form("Who?"), "who": form("Who?")})))
-    good(talk.ask("tasks/update", taskId="t1", inputResponses={key: {"action": "decline"}}))
+    assert rules(talk.ask("tasks/update", taskId="t1", inputResponses={key: {"action": "decline"}})) == UNJUDGED
 
 
 def test_unknown_keys_are_reported_and_never_refused() -> None:
@@ -582,7 +584,7 @@ def test_a_server_that_starts_many_tasks_is_remembered_up_to_a_limit() -> None:
     assert "t0" not in known._known
 
 
-def test_a_task_with_a_long_id_is_judged_by_its_shape_alone() -> None:
+def test_a_task_with_a_long_id_is_judged_as_any_other() -> None:
     """The extension has no limit, and a server without state of its own may put it into the id."""
     talk = Tasked()
     good(talk.call())
@@ -590,8 +592,18 @@ def test_a_task_with_a_long_id_is_judged_by_its_shape_alone() -> None:
     good(talk.ask("tasks/get", taskId="t" * 2000))
     good(talk.answer({**COMPLETED, "taskId": "t" * 2000}))
     good(talk.ask("tasks/get", taskId="t" * 2000))
-    good(talk.answer(shown(taskId="t" * 2000)))
-    assert talk.conversation.tools.beyond.tasks._known == {}
+    assert rules(talk.answer(shown(taskId="t" * 2000))) == ["tasks/status"]
+    [key] = talk.conversation.tools.beyond.tasks._known
+    assert len(key) < 100
+
+
+def test_the_payload_of_a_task_with_a_long_id_is_judged_by_the_contract() -> None:
+    talk = Tasked()
+    good(talk.call())
+    good(talk.answer({**HANDLE, "taskId": "t" * 2000}))
+    good(talk.ask("tasks/get", taskId="t" * 2000))
+    payload: dict[str, Any] = {"content": [], "structuredContent": {}}
+    assert "contract/output" in rules(talk.answer(shown(taskId="t" * 2000, status="completed", result=payload)))
 
 
 def test_a_task_that_asks_for_very_much_is_remembered_in_part() -> None:
@@ -600,7 +612,17 @@ def test_a_task_that_asks_for_very_much_is_remembered_in_part() -> None:
     good(talk.polled(shown(status="input_required", inputRequests=requests)))
     known = talk.conversation.tools.beyond.tasks
     assert known._bytes < 200_000
-    good(talk.ask("tasks/update", taskId="t1", inputResponses={"key 199": {"action": "cancel"}}))
+    assert rules(talk.ask("tasks/update", taskId="t1", inputResponses={"key 199": {"action": "cancel"}})) == UNJUDGED
+
+
+def test_content_of_a_form_that_is_too_large_to_keep_is_reported_as_unjudged() -> None:
+    talk = Tasked().started()
+    asking = shown(status="input_required", inputRequests={"who": form("Who?")})
+    asking["inputRequests"]["who"]["params"]["requestedSchema"]["description"] = "x" * 70_000
+    good(talk.polled(asking))
+    filled = {"action": "accept", "content": {"name": 5}}
+    assert rules(talk.ask("tasks/update", taskId="t1", inputResponses={"who": filled})) == UNJUDGED
+    assert rules(talk.ask("tasks/update", taskId="t1", inputResponses={"who": {"action": "cancel"}})) == []
 
 
 def test_forms_of_many_tasks_are_bounded() -> None:

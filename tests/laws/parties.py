@@ -17,6 +17,7 @@ from assay.core.conversation import Conversation
 from assay.spec.methods import Method, methods
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import ProtocolSchema, protocol_schema
+from talk import found
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 
@@ -132,7 +133,7 @@ def listed(conversation: Conversation, revision: str, tools: Sequence[dict[str, 
 def said(conversation: Conversation, party: Party, message: Any) -> Verdict:
     """Has *party* say *message*, which nothing can be wrong with."""
     verdict = conversation.hear(party, frame(message))
-    assert not verdict.violations, verdict.violations
+    assert not found(verdict), verdict.violations
     return verdict
 
 

@@ -186,6 +186,7 @@ GOOD_RESULTS: tuple[Any, ...] = (
 ODD_RESULTS: tuple[Any, ...] = (
     {}, [], None, 5, {"content": 5}, {"content": [], "structuredContent": {}},
     {"content": [], "structuredContent": {"ok": 1}},
+    {"content": [], "structuredContent": {"ok": 1}, "isError": True},
     {"content": [], "structuredContent": 5}, {"content": [], "isError": "true"}, {"content": [], "_meta": {}},
     {"content": [], "_meta": 5}, {"content": [{"type": "resource_link", "uri": "no uri", "name": "n"}]},
     {"content": [{"type": "nonsense"}]}, {"content": [], "x": 1}, {"task": {"taskId": "t"}},

@@ -311,8 +311,8 @@ def test_a_file_that_is_found_configures_no_extension(place: Path) -> None:
     lines: list[str] = []
     found = load_cautiously({"HOME": str(place)}, place, log=lines.append)
     assert dict(found.settings.extensions) == {}
-    assert [each.name for each in found.ignored] == ["extensions"]
-    assert f'extensions = ["{IDENTIFIER}"]' in lines[-1]
+    assert [each.name for each in found.ignored] == [f'extensions."{IDENTIFIER}"']
+    assert lines[-1].startswith(f'[extensions."{IDENTIFIER}"] ignored: ')
     named = load_cautiously({"HOME": str(place)}, place, file="assay.toml")
     assert list(named.settings.extensions) == [IDENTIFIER]
 

@@ -46,6 +46,8 @@ FEATURE_ROWS = {
     "optional_error_id": [False, False, False, True, True],
     "primed_streams": [False, False, False, True, True],
     "capability_modes": [False, False, False, True, True],
+    "tool_names": [False, False, False, True, True],
+    "ordered_lists": [False, False, False, False, True],
     "tasks": [False, False, False, True, False],
     "result_types": [False, False, False, False, True],
 }

@@ -10,7 +10,7 @@ from stateless_talk import COMPLETE, HINTS, asks
 
 from assay.base.verdict import Party
 from assay.cli.main import main
-from talk import Talk, good, notification, replacement, request, result, rules
+from talk import Talk, error, good, notification, replacement, request, result, rules
 
 HINT = "Answer an unknown method with error -32601; server/discover exists from 2026-07-28 on."
 INFO = {"name": "a", "version": "1"}
@@ -85,14 +85,60 @@ def recorded(path: Path, probed: dict[str, Any]) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("probed", [{}, DISCOVERED], ids=["unknown", "known"])
+BOTH_ERAS = {**DISCOVERED, "supportedVersions": ["2026-07-28", "2025-06-18"]}
+
+
+@pytest.mark.parametrize("probed", [{}, BOTH_ERAS], ids=["unknown", "known"])
 def test_a_recording_has_the_revision_of_the_handshake(
     probed: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", recorded(tmp_path / "a.jsonl", probed)]) == (0 if probed else 1)
     out = capsys.readouterr().out
-    assert f"\n5 messages of MCP 2025-06-18: {5 if probed else 4} good" in out
+    assert f"\n5 messages of MCP 2025-06-18: {5 if probed else 4} ok" in out
     assert out.count("→") == out.count(HINT.partition(";")[0]) == (0 if probed else 1)
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        result(1, DISCOVERED),
+        result(1, {**DISCOVERED, "supportedVersions": ["2026-07-28", "2027-01-01"]}),
+        error(1, -32022, data={"supported": ["2027-01-01"], "requested": "2026-07-28"}),
+    ],
+    ids=["one", "two", "error"],
+)
+def test_initialize_to_a_server_without_a_handshake_is_reported_and_goes_on(mode: Any, answer: dict[str, Any]) -> None:
+    """basic/transports/stdio: the answer shows the era of the server, so a client does not fall back."""
+    talk = Talk(mode=mode)
+    good(talk.client(asks(1, "server/discover")))
+    good(talk.server(answer))
+    verdict = talk.client(request(2, "initialize", {**OPENING, "clientInfo": INFO}))
+    [wrong] = verdict.violations
+    assert (wrong.rule, wrong.at, wrong.action, verdict.party) == (
+        "protocol/era-fallback", "/method", "report", Party.CLIENT,
+    )  # fmt: skip
+    assert wrong.source == "MCP 2026-07-28, basic/transports/stdio"
+    assert verdict.onward is verdict.frame
+    # The server may serve it all the same.
+    good(talk.server(result(2, {**OPENING, "serverInfo": INFO})))
+    assert talk.conversation.revision == "2025-06-18"
+
+
+@pytest.mark.parametrize("versions", [["2026-07-28", "2025-11-25"], ["1.0"], [], [5], "2026-07-28", None])
+def test_initialize_is_allowed_if_the_list_of_the_server_does_not_exclude_it(versions: Any) -> None:
+    talk = Talk(mode="audit")
+    talk.client(asks(1, "server/discover"))
+    talk.server(result(1, {**DISCOVERED, "supportedVersions": versions}))
+    good(talk.client(request(2, "initialize", {**OPENING, "clientInfo": INFO})))
+
+
+def test_a_list_for_one_client_says_nothing_about_the_next() -> None:
+    talk = Talk()
+    good(talk.client(asks(1, "server/discover")))
+    good(talk.server(result(1, DISCOVERED)))
+    talk.conversation.forget_settled()
+    good(talk.client(request(2, "initialize", {**OPENING, "clientInfo": INFO})))
 
 
 def test_a_call_shows_what_is_wrong_with_the_answer_to_its_probe(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from assay.base.verdict import Party, Violation
 from assay.core import render
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Fault
+from assay.engine.wording import name as shown_name
 from assay.ladder import envelope, framing, syntax
 from assay.ladder.envelope import kind_of
 from assay.ladder.framing import Text
@@ -36,6 +37,8 @@ _GENERIC: Final = {
     "response": ("JSONRPCResultResponse", "JSONRPCResponse", "JSONRPCMessage"),
     "error": ("JSONRPCErrorResponse", "JSONRPCError", "JSONRPCMessage"),
 }
+_CONTENT: Final = frozenset({"params", "result", "error"})
+"""Members of a message that have definitions of their own."""
 _GENERIC_NAMES: Final = frozenset(name for names in _GENERIC.values() for name in names)
 
 
@@ -123,10 +126,16 @@ class SchemaValidator:
             listed = [each for each in faults.listed if not head or each.at.startswith(("/params/", "/result/"))]
             found += [self._violation(message_type, name, each) for each in listed]
             more += faults.more
+        # The first one decides the code of the answer: structure before params.
+        found.sort(key=lambda each: not each.rule.startswith("envelope/"))
         return found[: DEFAULT.violations], more + max(0, len(found) - DEFAULT.violations)
 
     def _violation(self, message_type: str, name: str, fault: Fault) -> Violation:
-        rule = "protocol/method" if fault.at == "/method" else self._rule(message_type)
+        rule = self._rule(message_type)
+        if fault.at == "/method":
+            rule = "protocol/method"
+        elif self._is_message(message_type) and _is_structure(fault):
+            rule = "envelope/schema"
         hint = self._hint(definition_of(fault.schema_at) or name)
         return broken(rule, fault, revision=self.revision, detail=name, hint=hint)
 
@@ -168,6 +177,10 @@ class SchemaValidator:
         if self._is_any_method(message_type):
             return _check_named_call(value, message_type, self._generic_kind(message_type) == "request")
         return ()
+
+    def _is_message(self, message_type: str) -> bool:
+        """Whether *message_type* stands for whole messages; a definition may be only a part of one."""
+        return message_type in _GENERIC or message_type in self._methods or self._is_any_method(message_type)
 
     def _rule(self, message_type: str) -> str:
         """Return the rule for a schema violation: params for requests and notifications, result for everything else."""
@@ -295,7 +308,7 @@ class ValidationMiddleware:
     def _check_error(self, value: dict[str, Any]) -> Found:
         """Yield the faults of an error. A null id is allowed: JSON-RPC requires it for unreadable messages."""
         found, more = self._validator.check("error", value)
-        if value.get("id", "") is None and not features_of(self._validator.revision).optional_error_id:
+        if value.get("id", "") is None:
             found = [each for each in found if each.rule != "envelope/id"]
         return found, more
 
@@ -381,6 +394,14 @@ def _check_named_call(value: Any, method: str, is_request: bool) -> Iterable[Vio
     named = value.get("method") if isinstance(value, dict) else None
     if isinstance(named, str) and named and named != method:
         yield violation("protocol/method", "/method", expected=f'"{method[:60]}"', found=f'"{named[:60]}"')
+
+
+def _is_structure(fault: Fault) -> bool:
+    """Whether *fault* is about a message itself, and not about its params, its result or its error."""
+    if fault.at:
+        return fault.at.split("/")[1] not in _CONTENT
+    # A message without its params lacks params, not structure.
+    return fault.keyword != "required" or fault.expected != f"the property {shown_name('params')}"
 
 
 def _wants_answer(value: Any) -> bool:

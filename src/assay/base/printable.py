@@ -14,6 +14,18 @@ def plain(text: str) -> str:
     return text if text.isprintable() else "".join(each if each.isprintable() else "·" for each in text)
 
 
+def plain_lines(text: str) -> str:
+    """Return *text* with its lines, each as `plain` returns it."""
+    return "\n".join(map(plain, text.split("\n")))
+
+
+def escaped(text: str) -> str:
+    """Return *text* on one line with its control characters as escapes, where the exact spelling matters."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\t" else ascii(each)[1:-1] for each in text)
+
+
 def harmless(text: str) -> str:
     """Return *text* with its lines, without control characters. Everything else, such as emoji, stays."""
     return _ACTED_UPON.sub("·", text)

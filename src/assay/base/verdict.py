@@ -285,6 +285,8 @@ class Exchange:
     beyond: Any = None
     """What an extension keeps of the request until it is answered."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
+    cancelled: bool = False
+    """Whether it was cancelled, although an answer may have come later."""
     reusable: bool = False
     """Whether its id may be used again: it was sent before the session, or the other party never got it."""
     moment: Any = None

@@ -10,7 +10,6 @@ from assay.core.judge_base import JudgeBase, is_refused
 from assay.core.party_state import Id
 from assay.core.policy import REPAIRED_RESULTS
 from assay.engine.budget import Budget
-from assay.spec.revisions import FEATURES
 
 
 class HeardAnswer(NamedTuple):
@@ -106,15 +105,16 @@ class AnswerJudge(JudgeBase):
         blank = "error" in value and value.get("id") is None
         if waiting and not (blank and forwarded.unreadable > waiting):
             ident = known
-        elif not blank or not forwarded.answers_unreadable():
+        elif not blank or "id" in value or not forwarded.answers_unreadable():
+            # Null is the id that JSON-RPC has for an answer to an unreadable message: `_unread` looks for one.
             return ident, faults
         return ident, tuple(each for each in faults if each.rule != "envelope/id")
 
     def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
         """Return the verdict on an error without an id, about an unreadable message. It is forwarded."""
         revision = self.revision
-        # From 2025-11-25 on a null id is a fault of the envelope, which gets here only if it is excused.
-        odd = "id" in message and revision is not None and not FEATURES[revision].optional_error_id
+        # Before a revision is agreed only JSON-RPC applies, which requires null.
+        odd = "id" in message and revision is not None
         if odd and not self._enforcing:
             odd = not self._sides[party.other].irregular.answers_unreadable()
         found = self._decided([state_rules.null_id(str(revision))]) if odd else []

@@ -1,13 +1,18 @@
 """Judges frames that are not valid messages: unreadable, malformed, or a batch where none is allowed. No I/O."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from assay.base.verdict import Findings, Kind, Party, Verdict, Violation, verdict
+from assay.base.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 from assay.core import render, state_rules
 from assay.core.answer_judge import AnswerJudge
 from assay.core.history import irregular
-from assay.core.judge_base import CLIENT, SERVER, Facts
+from assay.core.judge_base import CLIENT, SERVER, Facts, is_refused
+from assay.ladder import contract
+from assay.ladder.envelope import kind_of
+
+_LEGIBLE: Final = frozenset({"envelope/jsonrpc", "envelope/id", "envelope/members"})
+"""Rules that a message may break and still show what it is."""
 
 
 class BrokenFrames(AnswerJudge):
@@ -44,16 +49,18 @@ class BrokenFrames(AnswerJudge):
         faults = self._decided(list(faults))
         if kind in {"result", "error"}:
             faults = state_rules.answers_nothing(faults, value, asker)
-        listed, more = self._listed(faults, 0)
         ident = render.usable_id(frame, value)
-        exchange, onward, back = None, None, None
+        onward, back = None, None
         stops = self._enforcing or self._stops(value, faults, facts)
-        if kind in {"result", "error"} or (party is SERVER and not _asks(value)):
-            exchange = asker.open.get(ident) if ident is not None else None
+        answers = kind in {"result", "error"} or (party is SERVER and not _asks(value))
+        exchange = asker.open.get(ident) if answers and ident is not None else None
+        within, more = self._within(party, value, faults, exchange, facts)
+        listed, more = self._listed([*faults, *within], more)
+        if answers:
             if exchange is not None:
                 asker.close(exchange, "answered")
                 if self._enforcing:
-                    onward = self._failed(frame, value, exchange, faults, 0)
+                    onward = self._failed(frame, value, exchange, listed, more)
                 else:
                     irregular.take_answer(self._memory, exchange, value)
         elif not stops:
@@ -65,6 +72,49 @@ class BrokenFrames(AnswerJudge):
         findings = Findings(listed, more, onward, back) if stops else Findings(listed, more, frame)
         return verdict(party, frame, kind, value, exchange, self.revision, findings)
 
+    def _within(
+        self, party: Party, value: Any, faults: Sequence[Violation], exchange: Exchange | None, facts: Facts
+    ) -> tuple[list[Violation], int]:
+        """
+        Return the violations inside a malformed message, and at least how many more. It changes no state.
+
+        Its author then learns of all mistakes at once. What it is must be clear: only one of method, result and error
+        may have a value.
+        """
+        if not all(each.rule in _LEGIBLE or _is_null_error(each, value) for each in faults):
+            return [], 0
+        read = {name: each for name, each in value.items() if name not in _OUTCOMES or each is not None}
+        read["jsonrpc"] = "2.0"
+        if len(read.keys() & {"method", *_OUTCOMES}) != 1:
+            return [], 0
+        if "method" in read:
+            return self._within_call(party, read, facts)
+        if exchange is None or not isinstance(read.get("result", {}), dict):
+            return [], 0
+        found: list[Violation] = []
+        as_task = exchange.as_task
+        more = self._memory.check_answer(exchange, {**read, "id": exchange.id}, kind_of(read), found, self._budget)
+        exchange.as_task = as_task
+        return self._decided_answer(exchange, read, found), more
+
+    def _within_call(self, party: Party, message: dict[str, Any], facts: Facts) -> tuple[list[Violation], int]:
+        """Return the same for a request or a notification, by its definition and by the contract of its tool."""
+        method = message["method"]
+        lifecycle = self._memory.lifecycle
+        if "id" in message:
+            judge, early = lifecycle.place_request(party, message, facts.revision)
+        else:
+            judge, early = lifecycle.place_notification(party, method)
+        entry = self._entry(judge, party, kind_of(message), message)
+        if entry is None or any(each.rule == "protocol/unsupported-revision" for each in early):
+            return [], 0
+        found, more = judge.check_params(entry, message, self._budget)
+        known = self._called(message) if method == "tools/call" else None
+        if known is not None and not is_refused(found):
+            wrong, further = contract.check_input(known, message["params"], judge.revision, self._budget)
+            found, more = found + wrong, more + further
+        return self._decided(found, None if known is None else known.name), more
+
     def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool, facts: Facts) -> Verdict:
         wrong = state_rules.no_batch(len(values), self.limits, self.revision, allowed=allowed)
         stops = self._enforcing or facts.served
@@ -72,6 +122,14 @@ class BrokenFrames(AnswerJudge):
             irregular.take_batch(self._memory, party, render.entries(frame), values, self.limits.batch_entries)
         refused = self._unreadable(party, frame, wrong, stops=stops)
         return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
+
+
+_OUTCOMES: Final = ("result", "error")
+
+
+def _is_null_error(fault: Violation, value: Any) -> bool:
+    """Return whether *fault* is about an error that is null: some servers send one beside the result."""
+    return fault.rule == "envelope/error" and "result" in value and value.get("error") is None
 
 
 def _asks(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, cast
 
 from assay.base import no_answer
 from assay.base.large_frames import paused
+from assay.base.meta import named_revision
 from assay.base.verdict import Exchange, Findings, Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core import render, state_rules
@@ -23,11 +24,14 @@ from assay.core.quick_look import QuickLook
 from assay.core.request_judge import RequestJudge
 from assay.engine.budget import LARGE, Budget
 from assay.ladder import envelope, framing, syntax
-from assay.spec.revisions import FEATURES, features_of
+from assay.spec.revisions import FEATURES, features_of, handshake, is_known
 
 __all__ = ["NO_FACTS", "Conversation", "Facts"]
 
 _read: Final = syntax.read
+
+_IDS: Final = (int, str, float)
+"""The types that an id may have in a frame that was read."""
 
 
 class Conversation(QuickLook, RequestJudge, BrokenFrames):
@@ -130,10 +134,49 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         spelt = zip(render.entries(frame), value, strict=True)
         return self._of_parts(party, frame, value, tuple(hear(party, *each) for each in spelt))
 
+    def unlisted(self, message: Any) -> tuple[dict[str, Any], str] | None:
+        """
+        Return the call for which to request the tools before *message* is judged, and the revision; None without one.
+
+        It is *message* itself, or one of its entries if it is a batch: it calls a tool that may exist, and whose
+        contract is not known.
+        """
+        if self._tools.complete:
+            return None
+        if type(message) is not list:
+            revision = self._unlisted(message)
+            return None if revision is None else (message, revision)
+        if not features_of(self.revision).batches or len(message) > self.limits.batch_entries:
+            return None
+        called = ((each, self._unlisted(each)) for each in message)
+        return next(((each, revision) for each, revision in called if revision is not None), None)
+
+    def _unlisted(self, message: Any) -> str | None:
+        if type(message) is not dict or message.get("method") != "tools/call":
+            return None
+        params = message.get("params")
+        name = params.get("name") if type(params) is dict else None
+        # A call without a valid id, or of a server without tools, is refused. The id may be spelt as 1.0.
+        if type(name) is not str or type(message.get("id")) not in _IDS or not self._tools.is_missing(name):
+            return None
+        revision = named_revision(message)
+        if revision is None or handshake(revision) or not is_known(revision):
+            revision = self.revision if self._memory.lifecycle.phase == "operating" else None
+        return None if "tools/call" in self._client.undeclared else revision
+
+    def refuses(self, frame: bytes, revision: str, facts: Facts) -> bool:
+        """Return whether a request is refused, whatever tools there are. Nothing is remembered of it."""
+        scratch = Conversation(revision=revision, **self._terms)
+        found = scratch.hear(CLIENT, frame, facts).violations
+        return any(each.stops and each.rule != state_rules.NOT_JUDGED for each in found)
+
+    def beside(self, revision: str) -> "Conversation":
+        """Return a conversation of the guard itself with the same server; what is listed in it is known here, too."""
+        return Conversation(revision=revision, tools=self._tools, **self._terms)
+
     def release(self) -> None:
         """Release the tools of a conversation that has ended: their contracts take most of its memory."""
         self._tools = self._memory.tools = Tools(self.limits.tools, self.limits.contract_bytes)
-        self._contracts = self._tools.known
         self._memory.extensions.use(self._tools)
 
     def forget_settled(self) -> None:
@@ -141,13 +184,20 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         self._memory.forget_settled()
 
     def end(
-        self, party: Party, why: str = "", data: Mapping[str, Any] | None = None, *, unstarted: bool = False
+        self,
+        party: Party,
+        why: str = "",
+        data: Mapping[str, Any] | None = None,
+        *,
+        unstarted: bool = False,
+        excused: bool = False,
     ) -> list[Verdict]:
         """
         Return the verdicts on the answers that *party* owes and will not send: each of those requests fails, once.
 
         The requests of *party* itself are forgotten. The errors for the other party have *why* and *data*;
-        *unstarted* means that there never was a server.
+        *unstarted* means that there never was a server. *excused* means that *party* could not answer, because the
+        other party left or the guard ended: then the verdicts have no violation.
         """
         asker = self._sides[party.other]
         self._sides[party].open.clear()
@@ -155,7 +205,7 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         self._sides[party].irregular.clear()
         asker.irregular.clear()
         return [
-            self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data, unstarted)
+            self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data, unstarted, excused)
             for each in list(asker.open.values())
         ]
 
@@ -177,18 +227,19 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         data: Mapping[str, Any] | None = None,
         *,
         unstarted: bool = False,
+        excused: bool = False,
     ) -> Verdict | None:
         """
         Fail a request of *asker* that timed out, or gets no answer because of *why*; None if it is not open.
 
         The edge measures the time. An answer that still comes is not delivered.
-        The error also has *data*; *unstarted* is as in `end`.
+        The error also has *data*; *unstarted* and *excused* are as in `end`.
         """
         exchange = self._sides[asker].open.get(ident)
         state: Literal["answered", "timed-out"] = "timed-out" if code == "TIMEOUT" else "answered"
         if exchange is None:
             return None
-        return self._abandoned(self._sides[asker], exchange, state, code, why, data, unstarted)
+        return self._abandoned(self._sides[asker], exchange, state, code, why, data, unstarted, excused)
 
     def _message(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool = False) -> Verdict:
         kind = envelope.classify(value, self._profile, self.limits.id_bytes)
@@ -205,10 +256,6 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         revision = self.revision
         error_id = revision is not None and not FEATURES[revision].optional_error_id
         kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
-        if (revision is None or error_id) and kind == "error" and value.get("id", "") is None:
-            # JSON-RPC answers unreadable input with a null id. Before a revision is agreed nothing else applies, and up
-            # to 2025-06-18 MCP has no other way: `_unread` reports it then.
-            faults = tuple(each for each in faults if each.rule != "envelope/id")
         ident = value.get("id") if isinstance(value, dict) else None
         if not faults and isinstance(ident, float):
             # 1.0 is 1; a number that only rounds to an integer is not an id.
@@ -216,6 +263,9 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
             faults = () if ident is not None else (state_rules.no_whole_number(self._profile, revision),)
         if faults and not self._enforcing and kind in {"result", "error"}:
             ident, faults = self._excused(party, frame, value, ident, faults)
+        if faults and kind == "error" and value.get("id", "") is None:
+            # JSON-RPC 2.0, 5, requires null where the id of the request is unknown: `_unread` reports it.
+            faults = tuple(each for each in faults if each.rule != "envelope/id")
         if faults:
             return self._malformed(party, frame, kind, value, faults, facts)
         if kind == "request":
@@ -235,6 +285,7 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         why: str,
         data: Mapping[str, Any] | None,
         unstarted: bool,
+        excused: bool,
     ) -> Verdict:
         """Return the verdict on an answer that does not come."""
         asker.close(exchange, state)
@@ -242,14 +293,17 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         exchange.reusable = state == "answered"
         if exchange.method == "initialize":
             self._memory.refused()
-        wrong = state_rules.unanswered(exchange, why, late=code == "TIMEOUT", unstarted=unstarted)
+        late = code == "TIMEOUT"
+        wrong = () if excused else (state_rules.unanswered(exchange, why, late=late, unstarted=unstarted),)
         if unstarted:
             reason = why.removeprefix("cannot start ")
             data = {"detail": f"the server could not be started: {reason}", **(data or {})}
+        elif excused:
+            data = {"detail": why, **(data or {})}
         ident = exchange.spelling or syntax.write(exchange.id)
         error = no_answer.error(code, why, (data or {}).get("stderr", ()), asker.party.other)
-        onward = render.failure(ident, error, (wrong,), 0, exchange.revision, data)
-        findings = Findings((wrong,), 0, onward)
+        onward = render.failure(ident, error, wrong, 0, exchange.revision, data)
+        findings = Findings(wrong, 0, onward)
         return verdict(asker.party.other, b"", "missing", None, exchange, exchange.revision, findings)
 
     def _batch(self, party: Party, frame: bytes, values: list[Any], facts: Facts) -> Verdict:

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
-from assay.contracts.tool_contracts import Contract, Tools
+from assay.contracts.tool_contract import Contract
+from assay.contracts.tool_contracts import ToolChain, Tools
+from assay.contracts.tool_lists import NameSet, ToolList
 from assay.core.conversation import Conversation
 from assay.core.extensions.extension_state import ExtensionState
 from assay.core.history.cache_scopes import CacheScopes
@@ -40,7 +42,8 @@ _COPIED: Final = frozenset(
 _SHARED: Final = frozenset(
     {
         # They are the same for every conversation, or never change.
-        bool, bytes, float, int, str, type(None), Entry, ExtensionSet, Judge, Limits, Party, Policy, Profile,
+        bool, bytes, float, int, str, type(None), Contract, Entry, ExtensionSet, Judge, Limits, ToolChain, NameSet,
+        Party, Policy, Profile, ToolList, partial,
     }
 )  # fmt: skip
 
@@ -91,17 +94,12 @@ class ConversationMold:
             return known[id(thing)][0]
         if kind in _SHARED or (kind in {frozenset, tuple} and _is_plain(thing)):
             return _CONSTANT
-        if kind is Contract and thing.shared() is not None:
-            return _CONSTANT
         number = len(self._makers)
         if number >= _LARGEST:
             raise MoldError("too many parts")
         # The thing itself is kept, so that no other one gets its identity meanwhile.
         known[id(thing)] = number, thing
-        if kind is Contract:
-            # Of a copy: the conversation goes on, and what it reports of the tool then is new in every other one.
-            self._makers.append(thing.copied().copied)
-        elif kind in _COPIED:
+        if kind in _COPIED:
             self._makers.append(partial(object.__new__, kind))
             for name, value in _attributes(thing):
                 source = self._add(value, known)

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.contracts.header_arguments import ParamHeaders
-from assay.contracts.tool_contracts import Contract, Tools
+from assay.contracts.tool_contract import Contract
+from assay.contracts.tool_contracts import Tools
 from assay.core import state_rules
 from assay.core.policy import Policy
 from assay.core.state import Memory
 from assay.engine.budget import Budget
 from assay.ladder import envelope, serving
 from assay.ladder.headers import Headers
-from assay.ladder.protocol import Judge
+from assay.ladder.protocol import Entry, Judge
 from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class JudgeBase:
         if profile not in {"mcp", "strict"}:
             raise ValueError(f"profile is mcp or strict, not {profile!r}")
         self.mode = mode
+        self._terms: dict[str, Any] = {
+            "mode": mode, "profile": profile, "limits": limits, "errata": errata, "lock": lock, "policy": policy,
+            "lines": lines, "preview": preview, "extensions": extensions,
+        }  # fmt: skip
         self._lines = lines
         self.limits = limits
         self._enforcing = mode == "enforce"
@@ -88,7 +93,6 @@ class JudgeBase:
         self._sides = self._memory.sides
         self._client, self._server = self._sides[CLIENT], self._sides[SERVER]
         self._tools = self._memory.tools
-        self._contracts = self._tools.known
         self._lock = lock
         self._frame_bytes = limits.frame_bytes
         self._depth = limits.depth
@@ -114,15 +118,26 @@ class JudgeBase:
         """Return the contract of the tool that *message* calls; None if it is not known."""
         params = message.get("params")
         name = params.get("name") if type(params) is dict else None
-        return self._contracts.get(name) if type(name) is str else None
+        return self._tools.known.get(name) if type(name) is str else None
 
     def _stops(self, message: Any, found: Sequence[Violation], facts: Facts) -> bool:
         """Return whether a message is stopped: by the mode, or because the guard that serves it has to."""
         enforced = self._enforcing and is_refused(found)
         return enforced or (facts.served and serving.must_stop(message, found, facts.spoken))
 
+    def _entry(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Entry | None:
+        """Return the entry of the method of *message*; None if *party* may not send it as *kind*."""
+        method = message["method"]
+        known = judge.calls[party, kind].get(method) or judge.extended(party, kind, method)
+        if known is None or known.extension is None or not self._memory.leaves_out(known.extension, message):
+            return known
+        return judge.stranger(party, method)
+
     def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
-        return state_rules.no_such_method(judge, party, kind, message, self._memory.rule_beyond(judge, party, message))
+        owner = judge.extensions.owner(message["method"], judge.revision)
+        left_out = owner is not None and self._memory.leaves_out(owner, message)
+        beyond = self._memory.rule_beyond(judge, party, message)
+        return state_rules.no_such_method(judge, party, kind, message, beyond, left_out=left_out)
 
     def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
         """Return *found*, each violation with the action that the policy has for it."""

@@ -13,6 +13,9 @@ Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
 
 _EARLY: Final = "protocol/before-initialized"
 
+_MOST_NAMED: Final = 3
+"""The number of revisions of a server that a finding names."""
+
 
 class LifecycleStage(NamedTuple):
     """The judge of a message, and the violations of sending it in this phase."""
@@ -24,7 +27,7 @@ class LifecycleStage(NamedTuple):
 class Lifecycle:
     """The phases of one conversation."""
 
-    __slots__ = ("_asked_for", "_early", "_errata", "_extensions", "_reported_early", "judge", "phase")
+    __slots__ = ("_asked_for", "_early", "_errata", "_extensions", "_reported_early", "judge", "modern_only", "phase")
 
     def __init__(
         self, revision: str | None = None, *, errata: bool = True, extensions: ExtensionSet = OFFICIAL
@@ -33,6 +36,8 @@ class Lifecycle:
         self._extensions = extensions
         self._asked_for = LATEST_HANDSHAKE
         self._early = False
+        self.modern_only = ""
+        """The revisions of a server that has none with a handshake, for people; empty for any other server."""
         self._reported_early = False
         self.phase: Phase = "new"
         self.judge = self._judge_of(LATEST_HANDSHAKE if revision is None else revision)
@@ -137,6 +142,12 @@ class Lifecycle:
         self.phase = "stateless"
         self.judge = by
 
+    def server_supports(self, versions: Any) -> None:
+        """Note the revisions that the server listed to this client: any value of a peer, None if they are unknown."""
+        listed = versions if isinstance(versions, list) else []
+        modern = all(isinstance(each, str) and not handshake(each) for each in listed)
+        self.modern_only = ", ".join(each[:40] for each in listed[:_MOST_NAMED]) if modern else ""
+
     def _judge_of(self, revision: str) -> Judge:
         return judge(revision, errata=self._errata, extensions=self._extensions)
 
@@ -160,7 +171,7 @@ class Lifecycle:
     def _place_of_initialize(self, message: dict[str, Any]) -> LifecycleStage:
         if self.phase in {"initializing", "negotiated"}:
             return LifecycleStage(self.judge, (self._again(),))
-        return LifecycleStage(self._judge_of(_requested(message)))
+        return LifecycleStage(self._judge_of(_requested(message)), (self._fallback(),) if self.modern_only else ())
 
     def _place_of_handshake(self, party: Party, method: str, named: str | None = None) -> LifecycleStage:
         """Return the judge of a request before the handshake is complete; *named* is the revision in its `_meta`."""
@@ -178,6 +189,15 @@ class Lifecycle:
             expected="one initialize",
             found="another",
             revision=self.judge.revision,
+        )
+
+    def _fallback(self) -> Violation:
+        return violation(
+            "protocol/era-fallback",
+            "/method",
+            expected=f"a request of {self.modern_only}: the server lists no revision with a handshake",
+            found="initialize",
+            revision=LATEST,
         )
 
     def _before_initialize(self, party: Party, method: str, named: str | None = None) -> Violation:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from assay.base.verdict import Exchange, ListEntry, Violation
-from assay.contracts.tool_contracts import MOST_QUARANTINED
+from assay.contracts.tool_lists import MOST_QUARANTINED
 from assay.core import render
 from assay.ladder import syntax
 

@@ -131,6 +131,8 @@ class Side:
         if self.tokens:
             self.forget_token(exchange)
         exchange.state = state
+        if state == "cancelled":
+            exchange.cancelled = True
         settled = self.settled
         # Remove and insert again, so that the order is that of settling and the first ones are the oldest.
         if ident in settled:

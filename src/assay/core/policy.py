@@ -56,8 +56,8 @@ _DOCUMENTS: Final = frozenset({"card"})
 """Rungs about documents, which are no messages: they are forwarded, whatever they contain."""
 
 UNJUDGED: Final = (
-    "contract/unjudged", "contract/unknown-dialect", "contract/pattern", "contract/remote-ref", "contract/schema-size",
-    "contract/schema-cost", "guard/failure",
+    "contract/unjudged", "contract/not-judged", "contract/unknown-dialect", "contract/pattern", "contract/remote-ref",
+    "contract/schema-size", "contract/schema-cost", "guard/failure",
 )  # fmt: skip
 """Rules about what cannot be judged, although nothing is known to be wrong."""
 
@@ -66,7 +66,7 @@ REPAIRED: Final = ("contract/input", "protocol/params")
 
 REPAIRED_RESULTS: Final = (
     "protocol/result-type-missing", "protocol/cache-hints", "protocol/result", "protocol/error-code",
-    "contract/unknown-dialect",
+    "contract/unknown-dialect", "contract/error-structured",
 )  # fmt: skip
 """Rules of results and errors whose violations can be repaired; each only if the operator wants it for that rule."""
 

@@ -68,7 +68,7 @@ class QuickLook(JudgeBase):
             params = message["params"]
             # A known name is a string. Of these two members no revision asks more than that the arguments are an
             # object; a test compares this with the schema.
-            known = self._contracts[params["name"]]
+            known = self._tools.known[params["name"]]
             arguments = params["arguments"]
         except (KeyError, TypeError):
             return None
@@ -81,7 +81,7 @@ class QuickLook(JudgeBase):
             # A loop, not a set operation: for a few keys it takes half of the time.
             for name in arguments:
                 if name not in names:
-                    if known.has_look_alikes(arguments):
+                    if known.is_odd(arguments):
                         return None
                     break
         side = self._client
@@ -125,13 +125,13 @@ class QuickLook(JudgeBase):
             return None
         if client.call is None or (entry.stateless and result.get("resultType") != "complete"):
             return None
-        # A result that reports a failure needs no content.
-        if (
-            known.output is not None
-            and not ("structuredContent" in result and known.valid_output(result["structuredContent"]))
-            and result.get("isError") is not True
-        ):
-            return None
+        if known.output is not None:
+            # A result that reports a failure needs no content.
+            if "structuredContent" not in result:
+                if result.get("isError") is not True:
+                    return None
+            elif not known.valid_output(result["structuredContent"]):
+                return None
         if not common:
             keys = shape.keys
             for key in result:

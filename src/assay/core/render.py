@@ -92,7 +92,7 @@ def array(frames: Sequence[bytes | None]) -> bytes | None:
     return b"[" + b",".join(present) + b"]" if present else None
 
 
-_CORRECTED_BY_MODELS = frozenset({"contract/input", "contract/look-alike-key"})
+_CORRECTED_BY_MODELS = frozenset({"contract/input", "contract/look-alike-key", "contract/unknown-argument"})
 """Rules about the arguments of a call, which a model can correct."""
 
 
@@ -142,8 +142,8 @@ def failure(
     *failed* is the canonical code, or the error itself if its message has more.
     """
     error = CanonicalError.to_jsonrpc_error(failed) if isinstance(failed, str) else failed
-    data: dict[str, Any] = {"violations": [as_json(each) for each in violations], **(beside or {})}
-    return error_frame(ident, error, _counted(data, more), revision)
+    data: dict[str, Any] = {"violations": [as_json(each) for each in violations]} if violations else {}
+    return error_frame(ident, error, _counted({**data, **(beside or {})}, more), revision)
 
 
 def withheld(ident: bytes, tool: str, violations: Sequence[Violation], more: int, revision: str) -> bytes:

@@ -35,15 +35,22 @@ class RequestJudge(JudgeBase):
         method = message["method"]
         judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
         found = list(early)
-        entry = judge.calls[party, "request"].get(method) or judge.extended(party, "request", method)
+        entry = self._entry(judge, party, "request", message)
         if entry is None:
             found.append(self._no_such_method(judge, party, "request", message))
             entry = judge.stranger(party, method)
+        if method == "tools/call" and self._tools.elsewhere is not None:
+            self._tools.recall(_tool_named(message), outputs=judge.features.output_schemas)
         if facts.headers is not None:
             # First of all: a body that names another revision than its header is refused for that.
             known = self._called(message) if method == "tools/call" else None
-            unusable = contract.check_usable(known, judge.revision, over_http=True) if known is not None else []
-            wrong = list(check_headers(message, facts.headers, judge.revision, repeated_headers(known)))
+            unusable = (
+                contract.check_usable(self._tools, known, judge.revision, over_http=True) if known is not None else []
+            )
+            # An extension that is not judged may name something else, or nothing, in its header.
+            named = entry.params is not None or method not in judge.extensions.methods(judge.revision)
+            params = repeated_headers(known)
+            wrong = list(check_headers(message, facts.headers, judge.revision, params, named=named))
             found = wrong + [each for each in found if each not in wrong] + unusable
         faults, more = judge.check_params(entry, message, self._budget)
         found += faults
@@ -150,7 +157,7 @@ class RequestJudge(JudgeBase):
         if facts.headers is not None:
             found += check_headers(message, facts.headers, judge.revision)
         more = 0
-        entry = judge.calls[party, "notification"].get(method) or judge.extended(party, "notification", method)
+        entry = self._entry(judge, party, "notification", message)
         if entry is None:
             found.append(self._no_such_method(judge, party, "notification", message))
         else:

@@ -131,6 +131,13 @@ def _content(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> R
     return Repair("remove", _CONTENT) if needless or result.get("isError") is True else None
 
 
+def _content_of_failure(exchange: Exchange, message: dict[str, Any], _: Violation) -> Repair | None:
+    """Return the repair of a failure whose `structuredContent` breaks the tool's schema, if there is text beside it."""
+    if exchange.method != "tools/call" or exchange.as_task or not _has_text(message["result"]):
+        return None
+    return Repair("remove", _CONTENT)
+
+
 def _type(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:
     """
     Return the repair of a schema of a tool without `type`, for which official clients reject the whole list.
@@ -161,6 +168,7 @@ _REMEDIES: Final[Mapping[str, Callable[[Exchange, dict[str, Any], Violation], Re
     "protocol/cache-hints": _default,
     "protocol/error-code": _code,
     "protocol/result": _shape,
+    "contract/error-structured": _content_of_failure,
 }
 """The repair of a violation of each rule; None if that violation has no certain correction."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY
 from assay.base.verdict import Exchange, Kind, Party, Violation
-from assay.contracts.tool_contracts import Tools
+from assay.contracts.tool_contracts import Tools, cursor_key
 from assay.core import state_rules
 from assay.core.extensions.extension_state import ExtensionState
 from assay.core.history import (
@@ -38,7 +38,7 @@ from assay.core.policy import Policy
 from assay.engine.budget import Budget
 from assay.ladder import contract
 from assay.ladder.protocol import MAY_ASK_BACK, Definition, Judge
-from assay.spec.extensions.official import OFFICIAL, ExtensionSet
+from assay.spec.extensions.official import OFFICIAL, Extension, ExtensionSet
 from assay.spec.revisions import DRAFTS, handshake
 
 if TYPE_CHECKING:
@@ -109,7 +109,14 @@ class Memory:
                 take_subject(exchange, params)
             found += features.check_features(exchange, params, self.sides)
             if known is not None:
-                found += contract.check_usable(known, exchange.revision, over_http=exchange.over_http)
+                if exchange.over_http and not known.ready:
+                    budget.compiles -= 1
+                if not known.has_room or budget.compiles < 0:
+                    found.append(state_rules.not_judged(name, exchange.revision))
+                if budget.compiles < 0:
+                    exchange.contract = None
+                    return 0
+                found += contract.check_usable(self.tools, known, exchange.revision, over_http=exchange.over_http)
                 faults, more = contract.check_input(known, params, exchange.revision, budget)
                 found += faults
                 return more
@@ -117,6 +124,8 @@ class Memory:
                 found.append(state_rules.quarantined(name, exchange.revision))
             elif self.tools.complete:
                 found.append(state_rules.unknown_tool(name, self.tools.known, exchange.revision))
+            else:
+                found.append(state_rules.not_judged(name, exchange.revision))
         elif params:
             self._take_details(exchange, params, found)
             return self.extensions.take_request(exchange, params, found, budget)
@@ -153,7 +162,7 @@ class Memory:
         cursor = params.get("cursor")
         if isinstance(cursor, str):
             # The detail of a call is the name of its tool; one without a name is forwarded if the operator wants that.
-            exchange.detail = True if exchange.method != "tools/call" else None
+            exchange.detail = cursor_key(cursor) if exchange.method != "tools/call" else None
             if len(cursor) > self.limits.cursor_bytes:
                 found.append(state_rules.too_long("/params/cursor", cursor, self.limits.cursor_bytes))
         if exchange.method in MAY_ASK_BACK and exchange.entry.stateless:
@@ -206,14 +215,17 @@ class Memory:
         It may if an unknown extension was declared, or if the declarations are unknown: over HTTP the handshake may
         have been elsewhere, and `server/discover` is optional.
         """
-        capabilities = object_of(object_of(object_of(message.get("params")).get("_meta")).get(CAPABILITIES_KEY))
-        if self.extensions.goes_beyond(judge, capabilities):
+        if self.extensions.goes_beyond(judge, _declared_in(message)):
             return "protocol/extension"
         heard = self.sides[Party.SERVER].capabilities is not None or self.tools.declared is not None
         if handshake(judge.revision):
             return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
         # A server without a handshake sends no requests, with or without extensions.
         return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
+
+    def leaves_out(self, extension: Extension, message: dict[str, Any]) -> bool:
+        """Return whether *extension*, of a method that *message* has, was declared in an unknown revision."""
+        return self.extensions.leaves_out(extension, _declared_in(message))
 
     def catch_up(self) -> None:
         """Copy the capabilities that the server declared in another conversation about the same tools."""
@@ -226,6 +238,9 @@ class Memory:
 
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
         """Return the violations of a notification by the state."""
+        extended = judge.extensions.methods(judge.revision).get(method)
+        if extended is not None and self.extensions.leaves_out(extended.extension):
+            return []
         check = _CHECKED.get(method)
         found = list(check(self, side, params, judge)) if check else []
         found += self._stateless.check_note(side.party, method, params, judge.revision)
@@ -375,6 +390,8 @@ class Memory:
         """Return what a result is judged by, according to its type, which may be that of a declared extension."""
         kind = result.get("resultType")
         form = judge.result_form(exchange.method, kind) if isinstance(kind, str) and kind != "complete" else None
+        if form is not None and self.extensions.leaves_out(form[0]):
+            return judge.definition("Result")
         if form is not None and form[0].identifier in (exchange.declared or ()):
             return form[1]
         wrong = list(judge.check_result_type(exchange.method, result))
@@ -419,8 +436,7 @@ class Memory:
     def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
         """Note that an answer was forwarded."""
         if "error" in message:
-            if exchange.method == "initialize" and self.lifecycle.phase == "initializing":
-                self.refused()
+            self._failed(exchange, message["error"])
             return
         result = message["result"]
         self._stateless.answered(exchange, result)
@@ -437,6 +453,22 @@ class Memory:
         effect = _ANSWERED.get(exchange.method)
         if effect is not None and exchange.asker is Party.CLIENT:
             effect(self, exchange, result, found)
+
+    def _failed(self, exchange: Exchange, error: dict[str, Any]) -> None:
+        if exchange.method == "initialize" and self.lifecycle.phase == "initializing":
+            self.refused()
+        elif error["code"] == discovery.UNSUPPORTED and exchange.entry.stateless:
+            self._listed(exchange, object_of(error.get("data")).get("supported"))
+
+    def _listed(self, exchange: Exchange, versions: Any) -> None:
+        """
+        Note the revisions that the server lists.
+
+        A client that cancelled the request has not waited for the list, and over HTTP the next request may be that of
+        another client.
+        """
+        if not exchange.cancelled and not exchange.over_http:
+            self.lifecycle.server_supports(versions)
 
     def _take_result_type(self, exchange: Exchange, result: dict[str, Any]) -> None:
         """Note that a request was not answered yet, but by asking for input, or by a task."""
@@ -475,10 +507,12 @@ class Memory:
         self.tools.changed()
 
     def forget_settled(self) -> None:
-        """Forget all settled requests, and the rounds that they began."""
+        """Forget all settled requests, their rounds, and what the next client has not declared or seen."""
         for side in self.sides.values():
             side.settled.clear()
         self._rounds.clear()
+        self.lifecycle.modern_only = ""
+        self.extensions.forget_client()
 
     def _negotiated(self, _: Exchange, result: dict[str, Any], found: Found) -> None:
         if self.lifecycle.phase != "initializing":
@@ -489,6 +523,7 @@ class Memory:
     def _discovered(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
         if discovery.is_answer(result) and self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
+            self._listed(exchange, result.get("supportedVersions"))
             self._server_declared(result, found)
             self.tools.declared = self.sides[Party.SERVER].capabilities
 
@@ -500,12 +535,13 @@ class Memory:
         found += self.extensions.declared(Party.SERVER, declared, "/result/capabilities", self.lifecycle.judge, budget)
 
     def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
-        page = result.get("tools")
+        page, cursor = result.get("tools"), result.get("nextCursor", "")
         if isinstance(page, list):
             found += self.tools.learn(
                 page,
-                first=exchange.detail is None,
-                last="nextCursor" not in result,
+                cursor=exchange.detail,
+                # Under audit a cursor may be anything; such a page is not the last one, and has no next one.
+                following=cursor_key(str(cursor)) if "nextCursor" in result else None,
                 outputs=exchange.features.output_schemas,
                 revision=exchange.revision,
                 over_http=exchange.over_http,
@@ -547,6 +583,11 @@ _ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found]
     "tools/list": Memory._tools_listed,
 }
 """The checks and updates for a notification or an answer, by its method."""
+
+
+def _declared_in(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the capabilities that a request declares in its `_meta`; empty without any."""
+    return object_of(object_of(object_of(message.get("params")).get("_meta")).get(CAPABILITIES_KEY))
 
 
 def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:

@@ -20,6 +20,10 @@ from assay.ladder.protocol import Judge
 from assay.rules import violation
 from assay.spec.methods import revisions_of
 from assay.spec.revisions import handshake
+from assay.spec.schema import closest
+
+NOT_JUDGED: Final = "contract/not-judged"
+"""The rule of a call that is not judged by the schemas of its tool."""
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _MOST_LISTED: Final = 3
@@ -31,10 +35,17 @@ _UNANSWERED: Final = "Do not answer notifications (messages without an id)."
 _LATE: Final = "Answer sooner, or send progress: the request had timed out, and the client got an error."
 
 
-def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, Any], beyond: str | None) -> Violation:
-    """Return the violation of sending an unknown method; *beyond* is the rule for a method of an extension, if any."""
+def no_such_method(
+    judge: Judge, party: Party, kind: Kind, message: dict[str, Any], beyond: str | None, *, left_out: bool = False
+) -> Violation:
+    """
+    Return the violation of sending an unknown method; *beyond* is the rule for a method of an extension, if any.
+
+    *left_out* means that the extension which such names are reserved for is not judged.
+    """
     wrong = judge.check_method(party, kind, message["method"])
-    if beyond is None or wrong.rule != "protocol/method" or not _may_be_extension(judge, message["method"]):
+    unknown = wrong.rule == "protocol/method" and _may_be_extension(judge, message["method"])
+    if beyond is None or not (unknown or left_out):
         return wrong
     return violation(
         beyond,
@@ -117,7 +128,7 @@ def no_whole_number(profile: Profile, revision: str | None) -> Violation:
 
 
 def null_id(revision: str) -> Violation:
-    """Return the finding about an error with the id null, in a revision whose schema forbids that."""
+    """Return the finding about an error with the id null, which the schema of every revision forbids."""
     return violation("envelope/null-id", "/id", expected="a string or an integer", found="null", revision=revision)
 
 
@@ -277,10 +288,8 @@ def undeclared_result(wrong: Violation, identifier: str) -> Violation:
 
 def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:
     """Return the violation of a call of an unknown tool."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for an unknown tool
-
     listed = list(known)
-    near = get_close_matches(name[:100], listed[:500], n=1)
+    near = closest(name[:100], listed[:500])
     return violation(
         "contract/unknown-tool",
         "/params/name",
@@ -299,6 +308,29 @@ def _one_of(tools: Sequence[str]) -> str:
     *before, last = (each[:60] for each in tools)
     names = f"{', '.join(before)} or {last}" if before else last
     return f"a listed tool: {names}"
+
+
+def not_judged(tool: str, revision: str) -> Violation:
+    """Return the violation of a call of a tool whose contract is not known."""
+    return violation(
+        NOT_JUDGED,
+        "/params/name",
+        expected="a tool that was listed before",
+        found=f'"{tool[:60]}", whose schemas are unknown',
+        revision=revision,
+    )
+
+
+def forgotten(what: str, at: str, revision: str) -> Violation:
+    """Return the violation of a message that cannot be judged, because *what* it depends on is not remembered."""
+    return violation(
+        "contract/unjudged",
+        at,
+        expected=f"{what} that is remembered",
+        found="one that is not, or no longer",
+        revision=revision,
+        hint="It was forwarded without a check. The guard remembers the most recent ones only.",
+    )
 
 
 def quarantined(tool: str, revision: str) -> Violation:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.base.verdict import Violation
-from assay.contracts.tool_contracts import Contract, concerns, over_stdio, refused
+from assay.contracts.tool_contract import Contract
+from assay.contracts.tool_contracts import Tools, concerns, over_stdio, refused
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Fault, Faults
@@ -15,13 +16,14 @@ from assay.rules import broken, violation
 
 _NO_ARGUMENTS: dict[str, Any] = {}
 _UNJUDGED = {"cost": "contract/unjudged"}
+_FAILED = "contract/error-structured"
 
 
-def check_usable(contract: Contract, revision: str, *, over_http: bool) -> list[Violation]:
-    """Compile a contract that is not compiled yet. Return the violations of schemas that cannot be used."""
+def check_usable(tools: Tools, contract: Contract, revision: str, *, over_http: bool) -> list[Violation]:
+    """Compile a contract of *tools*. Return the violations of schemas that cannot be used, once."""
     found = [
         refused(refusal, "/params/name", revision, detail=f"{member} of {contract.name}")
-        for member, refusal in contract.prepare()
+        for member, refusal in tools.unusable(contract)
         if concerns(refusal, revision)
     ]
     return found if over_http else [over_stdio(each) for each in found]
@@ -34,7 +36,7 @@ def check_input(
     contract.prepare()
     arguments = params.get("arguments", _NO_ARGUMENTS)
     at = "/params/arguments"
-    found = _look_alikes(contract, arguments, at, budget, revision)
+    found = _names(contract, arguments, at, budget, revision)
     wrong, more = _checked("contract/input", contract.input, arguments, at, contract.name, revision, budget)
     return found + wrong, more
 
@@ -42,13 +44,13 @@ def check_input(
 def check_bare_input(contract: Contract, params: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
     """Return the same for a request whose params are the arguments of a tool (specs/001)."""
     contract.prepare()
-    found = _look_alikes(contract, params, "/params", budget, None)
+    found = _names(contract, params, "/params", budget, None)
     wrong, more = _checked("contract/input", contract.input, params, "/params", contract.name, None, budget)
     return found + wrong, more
 
 
-def _look_alikes(contract: Contract, arguments: Any, at: str, budget: Budget, revision: str | None) -> list[Violation]:
-    return contract.look_alikes(arguments, at, budget.violations, revision) if isinstance(arguments, dict) else []
+def _names(contract: Contract, arguments: Any, at: str, budget: Budget, revision: str | None) -> list[Violation]:
+    return contract.check_names(arguments, at, budget.violations, revision) if isinstance(arguments, dict) else []
 
 
 def check_output(
@@ -56,7 +58,8 @@ def check_output(
 ) -> tuple[list[Violation], int]:
     """Return the violations of the structured content of a result, and at least how many more."""
     contract.prepare()
-    if contract.output is None or result.get("isError") is True:
+    failed = result.get("isError") is True
+    if contract.output is None or (failed and "structuredContent" not in result):
         return [], 0
     if "structuredContent" not in result:
         missing = violation(
@@ -70,6 +73,10 @@ def check_output(
         return [missing], 0
     content = result["structuredContent"]
     at = "/result/structuredContent"
+    if failed:
+        found, more = _checked(_FAILED, contract.output, content, at, contract.name, revision, budget)
+        # A failure promises nothing, so it may stay unjudged.
+        return [each for each in found if each.rule == _FAILED], more
     return _checked("contract/output", contract.output, content, at, contract.name, revision, budget)
 
 

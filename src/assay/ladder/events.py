@@ -15,9 +15,28 @@ OVERHEAD: Final = 64 << 10
 _BOM: Final = b"\xef\xbb\xbf"
 
 
+_ASCII_BREAKS: Final = tuple((each, b"\\u%04x" % each[0]) for each in (b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e"))
+_WIDE_BREAKS: Final = tuple((each.encode(), b"\\u%04x" % ord(each)) for each in ("\x85", "\u2028", "\u2029"))
+"""The characters beside CR and LF at which `str.splitlines` splits, each with its escape in JSON."""
+
+
+def unbroken(data: bytes) -> bytes:
+    """
+    Return *data*, which is JSON on one line, with escapes in place of characters that some readers split lines at.
+
+    Readers of events that use `str.splitlines`, such as httpx-sse before 0.4.2, would lose the message, and read the
+    text after such a character as fields of the event. In valid JSON they stand only in strings, where the escape is
+    the same value; those of ASCII do not stand there at all, but audit forwards invalid messages, too.
+    """
+    for raw, escaped in _ASCII_BREAKS if data.isascii() else (*_ASCII_BREAKS, *_WIDE_BREAKS):
+        if raw in data:
+            data = data.replace(raw, escaped)
+    return data
+
+
 def event(data: bytes, ident: bytes | None = None) -> bytes:
     """Return one event with the frame *data*, on one line."""
-    data = one_line(data.rstrip(b"\r\n"))
+    data = unbroken(one_line(data.rstrip(b"\r\n")))
     head = b"event: message\r\n" if ident is None else b"event: message\r\nid: %b\r\n" % ident
     return b"%bdata: %b\r\n\r\n" % (head, data)
 

@@ -88,12 +88,18 @@ def _keeps_params(arguments: Any, headers: Headers, params: ParamHeaders) -> boo
 
 
 def check_headers(
-    message: dict[str, Any], headers: Headers, revision: str, params: ParamHeaders | None = None
+    message: dict[str, Any],
+    headers: Headers,
+    revision: str,
+    params: ParamHeaders | None = None,
+    *,
+    named: bool = True,
 ) -> Iterator[Violation]:
     """
     Yield the violations of the headers of a client's request or notification of *revision*.
 
-    *params* are those of the tool that is called, if it is known. Before 2026-07-28 only the revision is checked. The
+    *params* are those of the tool that is called, if it is known. *named* is false if it is unknown what the headers
+    repeat of the params. Before 2026-07-28 only the revision is checked. The
     specification does not say which headers a notification has: those that are there must be right.
     """
     if keeps_headers(message, headers, revision, params or ()):
@@ -108,7 +114,7 @@ def check_headers(
             yield wrong
     if modern and (is_request or _METHOD in headers):
         yield from _check_value(_METHOD, message["method"], "/method", headers, revision)
-    if modern and is_request:
+    if modern and is_request and named:
         yield from _check_named(message, headers, revision, params or ())
 
 

@@ -26,6 +26,17 @@ ROWS: Final[tuple[Rule, ...]] = (
         example='{"path":"notes.txt","Path":"/etc/passwd"} where the schema has path',
     ),
     Rule(
+        id="contract/unknown-argument",
+        asks="A call has only arguments that the inputSchema names, unless the schema allows others explicitly.",
+        why="Most tools ignore an argument that they do not know: a misspelt optional one is lost without an error.",
+        source=OURS,
+        fix="Use a name of the inputSchema; a tool that takes others declares additionalProperties.",
+        action=REPORT,
+        code="INVALID_TOOL_INPUT",
+        example='{"querry":"sea"} where the schema has query',
+        strict=REFUSE,
+    ),
+    Rule(
         id="contract/output",
         asks="A result has structuredContent that matches the tool's outputSchema, unless isError is true.",
         why="The official SDK clients reject a result that does not match the declared outputSchema.",
@@ -34,6 +45,19 @@ ROWS: Final[tuple[Rule, ...]] = (
         action=REFUSE,
         code="UPSTREAM_INVALID",
         example='{"content":[]} from a tool that has an outputSchema',
+    ),
+    Rule(
+        id="contract/error-structured",
+        asks="If a result with isError has structuredContent, that matches the tool's outputSchema, too.",
+        why=(
+            "A failure needs no structuredContent; clients on the TypeScript SDK 1.x check it all the same, reject the "
+            "result, and the model never reads the error."
+        ),
+        source=f"{OURS}; {TOOLS}",
+        fix="Leave structuredContent out of a result with isError; describe the failure in content.",
+        action=REPORT,
+        code="UPSTREAM_INVALID",
+        example='{"content":[…],"isError":true,"structuredContent":{"error":"gone"}} where outputSchema requires hits',
     ),
     Rule(
         id="contract/elicitation",
@@ -66,6 +90,20 @@ ROWS: Final[tuple[Rule, ...]] = (
         action=REPORT,
         code="UNKNOWN_TOOL",
         example='{"name":"serach"} where the list has search',
+    ),
+    Rule(
+        id="contract/not-judged",
+        asks="The schemas of a tool are known when it is called, so that the call and its result can be judged.",
+        why=(
+            "A tool that was not listed yet, or is beyond a limit, has no known schemas: neither the arguments nor "
+            "the result are checked."
+        ),
+        source=OURS,
+        fix="Request tools/list before the call; under enforce the guard does it, and the server did not answer it.",
+        action=REPORT,
+        code="UNKNOWN_TOOL",
+        example="tools/call before the first tools/list",
+        strict=REFUSE,
     ),
     Rule(
         id="contract/set-aside",

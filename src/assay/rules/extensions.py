@@ -43,6 +43,16 @@ ROWS: Final[tuple[Rule, ...]] = (
         strict=REFUSE,
     ),
     Rule(
+        id="extension/revision",
+        asks="An official extension is declared without a revision, which means its first one.",
+        why="A later revision may change every message of the extension, so none of them is judged.",
+        source="SEP-3392 (draft), Identifiers and compatibility",
+        fix="Nothing, if both parties know the revision. A party that does not know it does not enable the extension.",
+        action=REPORT,
+        code="INVALID_PARAMS",
+        example='"extensions": {"io.modelcontextprotocol/tasks": {"revision": "2"}} in the capabilities',
+    ),
+    Rule(
         id="tasks/legacy",
         asks="A server of 2026-07-28 declares tasks as an extension, not as the capability of 2025-11-25.",
         why="Clients ignore the capability, and never get a task.",

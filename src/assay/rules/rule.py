@@ -56,6 +56,7 @@ TASKS = "MCP {revision}, basic/utilities/tasks"
 COMPLETION = "MCP {revision}, server/utilities/completion"
 ROOTS = "MCP {revision}, client/roots"
 ELICITATION = "MCP {revision}, client/elicitation"
+STDIO = "MCP {revision}, basic/transports/stdio"
 HTTP = "MCP {revision}, basic/transports/streamable-http"
 OURS = "ours"
 

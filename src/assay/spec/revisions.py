@@ -55,6 +55,10 @@ class Features(NamedTuple):
     """An HTTP stream may begin with an event that has an id and no data, so that a client can resume early."""
     capability_modes: bool = False
     """The client declares the modes of elicitation and the parts of sampling that it supports."""
+    tool_names: bool = False
+    """The names of tools should have 1 to 128 of certain characters."""
+    ordered_lists: bool = False
+    """A list of tools should have the same order each time."""
     tasks: bool = False
     """Requests may run as tasks. Later revisions have tasks as an extension."""
     error_codes: tuple[tuple[int, str], ...] = ()
@@ -72,11 +76,13 @@ _WITH_TASKS: Final = _WITH_OUTPUTS._replace(
     optional_error_id=True,
     primed_streams=True,
     capability_modes=True,
+    tool_names=True,
     tasks=True,
     error_codes=((-32042, "URLElicitationRequiredError"),),
 )
 _STATELESS: Final = _WITH_TASKS._replace(
     handshake=False,
+    ordered_lists=True,
     tasks=False,
     error_codes=(
         (-32020, "HeaderMismatchError"),

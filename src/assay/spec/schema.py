@@ -317,12 +317,21 @@ _CLEARLY = 0.1
 """How much closer the best name must be than another, so that the other is not suggested."""
 
 
-def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+NEAR: Final = 0.65
+"""
+The ratio from which on a name is suggested: two swapped letters of three have 0.67. With 0.6, the default of `difflib`,
+`echo` was suggested for `search`.
+"""
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = NEAR) -> list[str]:
     """Return the *known* names that *name* may stand for, closest first: at most three, from the ratio *cutoff* on."""
     from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 - only mistakes need it
 
     lowered = {each.lower(): each for each in known}
     close = get_close_matches(name.lower(), lowered, cutoff=cutoff)
+    # The beginning of a longer name is near, too.
+    close = close or [each for each in lowered if len(name) >= 3 and each.startswith(name.lower())][:3]
     ratios = [SequenceMatcher(None, each, name.lower()).ratio() for each in close]
     return [lowered[each] for each, ratio in zip(close, ratios, strict=True) if ratio > ratios[0] - _CLEARLY]
 

@@ -2,7 +2,7 @@
 The extensions that a party declares: their identifiers and settings. No I/O, no clock.
 
 An unknown extension may do anything: its methods and results are forwarded, and only reported. A known one does not
-open the door to methods that it does not have.
+open the door to methods that it does not have, unless it is declared in a revision that is unknown here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.ladder.protocol import Judge
 from assay.rules import violation
-from assay.spec.extensions.official import LONGEST, SKILLS, TASKS, ExtensionSet, is_identifier
+from assay.spec.extensions.official import LONGEST, SKILLS, TASKS, Extension, ExtensionSet, is_identifier
 from assay.spec.revisions import position
 
 EXTENSIONS: Final = "extensions"
@@ -23,6 +23,8 @@ EXPERIMENTAL: Final = "experimental"
 
 _RESERVED: Final = frozenset({"modelcontextprotocol", "mcp"})
 """The second labels of prefixes that belong to the protocol: ``io.modelcontextprotocol/``, ``dev.mcp/``."""
+
+_REVISION: Final = "revision"
 
 _MOST: Final = 64
 """Extensions of one declaration that are judged. Real clients declare fewer than ten."""
@@ -33,8 +35,21 @@ def goes_beyond(capabilities: Mapping[str, Any] | None, known: ExtensionSet) -> 
     if not capabilities:
         return False
     declared = capabilities.get(EXTENSIONS)
-    unknown = isinstance(declared, dict) and not known.identifiers.keys() >= declared.keys()
+    unknown = isinstance(declared, dict) and (
+        not known.identifiers.keys() >= declared.keys()
+        or any(has_revision(capabilities, known.identifiers[each]) for each in declared)
+    )
     return unknown or bool(capabilities.get(EXPERIMENTAL))
+
+
+def has_revision(capabilities: Mapping[str, Any] | None, extension: Extension) -> bool:
+    """
+    Return whether a party declares *extension* in a revision that is unknown here.
+
+    SEP-3392: an extension that makes a breaking change adds a `revision` to its settings, and without one it is the
+    first revision. That is the one which our definitions have; those of an operator are used in any case.
+    """
+    return extension.document is None and _REVISION in settings_of(capabilities, extension.identifier)
 
 
 def declares(capabilities: Mapping[str, Any] | None, identifier: str) -> bool | None:
@@ -84,6 +99,9 @@ def _check_one(
     if not isinstance(settings, dict):
         yield _wrong_settings(at, "an object; {} for no settings", found_words(settings), judge)
         return
+    if extension is not None and extension.document is None and _REVISION in settings:
+        yield _unknown_revision(at, settings[_REVISION], judge)
+        return
     # Before its first revision an extension means nothing, and may be declared in any way.
     defined = extension is not None and position(judge.revision) >= extension.first
     definition = dict(extension.settings).get(party.value) if extension is not None and defined else None
@@ -121,13 +139,24 @@ def _check_legacy(capabilities: Mapping[str, Any], at: str, judge: Judge) -> lis
 
 def _check_resources(capabilities: Mapping[str, Any], at: str, judge: Judge) -> list[Violation]:
     """Return the violation of a server that has skills, and not the resources that their files are."""
-    if not declares(capabilities, SKILLS.identifier) or "resources" in capabilities:
+    judged = declares(capabilities, SKILLS.identifier) and not has_revision(capabilities, SKILLS)
+    if not judged or "resources" in capabilities:
         return []
     return [
         violation(
             "skills/resources", at, expected="the capability resources", found="skills alone", revision=judge.revision
         )
     ]
+
+
+def _unknown_revision(at: str, revision: Any, judge: Judge) -> Violation:
+    return violation(
+        "extension/revision",
+        f"{at}/{_REVISION}",
+        expected="no revision, which means the first one",
+        found=found_words(revision),
+        revision=judge.revision,
+    )
 
 
 def _wrong_settings(at: str, expected: str, found: str, judge: Judge) -> Violation:

@@ -21,7 +21,7 @@ from assay.core.party_state import Side
 from assay.engine.budget import Budget
 from assay.ladder.protocol import Judge
 from assay.rules import violation
-from assay.spec.extensions.official import SKILLS, TASKS, Extension
+from assay.spec.extensions.official import APPS, SKILLS, TASKS, Extension
 
 if TYPE_CHECKING:
     from assay.core.extensions.app_pages import AppPages
@@ -38,7 +38,7 @@ _DIRECTORY: Final = "resources/directory/read"
 _ONCE: Final = frozenset(
     {
         "protocol/extension", "protocol/unheard-extension", "extension/identifier", "extension/reserved",
-        "extension/settings",
+        "extension/settings", "extension/revision",
     }
 )  # fmt: skip
 """Rules that are reported once: a party that uses an extension does so with every message."""
@@ -53,7 +53,7 @@ _MOST_REPORTED: Final = 1000
 class ServerExtensions:
     """What extensions know of one server. All conversations with it share this."""
 
-    __slots__ = ("_limits", "_tasks", "goes_beyond", "known_pages", "known_skills", "reported")
+    __slots__ = ("_limits", "_tasks", "goes_beyond", "known_pages", "known_skills", "left_out", "reported")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -66,6 +66,8 @@ class ServerExtensions:
         """The reports that are not repeated: rule, place, and what was found."""
         self.goes_beyond = False
         """Whether the server declared something unknown to any client: it may declare less to another."""
+        self.left_out: frozenset[str] = frozenset()
+        """The known extensions that the server declared in an unknown revision."""
 
     @property
     def tasks(self) -> "TaskStates":
@@ -98,7 +100,7 @@ class ServerExtensions:
 class ExtensionState:
     """The extensions in one conversation."""
 
-    __slots__ = ("_goes_beyond", "_limits", "_sides", "_tools", "plain")
+    __slots__ = ("_goes_beyond", "_left_out", "_limits", "_sides", "_tools", "plain")
 
     def __init__(self, sides: Mapping[Party, Side], tools: Tools, limits: Limits) -> None:
         self._sides = sides
@@ -106,6 +108,8 @@ class ExtensionState:
         self._limits = limits
         self._goes_beyond = False
         """Whether a request without a handshake declared something unknown, which the server may then use."""
+        self._left_out: frozenset[str] = frozenset()
+        """The known extensions that a request without a handshake declared in an unknown revision."""
         self.plain: Any = None
         """The last extensions that a request declared and that have no violation: the quick look compares them."""
 
@@ -119,15 +123,17 @@ class ExtensionState:
 
     @property
     def _skills(self) -> "SkillStates | None":
-        """The skills of the server; None as long as none were asked for."""
+        """The skills of the server; None as long as none were asked for, or if they are not judged."""
         known: ServerExtensions | None = self._tools.beyond
-        return None if known is None else known.known_skills
+        skills = None if known is None else known.known_skills
+        return None if skills is None or self.leaves_out(SKILLS) else skills
 
     @property
     def _pages(self) -> "AppPages | None":
-        """The pages of the tools of the server; None as long as no tool has one."""
+        """The pages of the tools of the server; None as long as no tool has one, or if they are not judged."""
         known: ServerExtensions | None = self._tools.beyond
-        return None if known is None else known.known_pages
+        pages = None if known is None else known.known_pages
+        return None if pages is None or self.leaves_out(APPS) else pages
 
     def use(self, tools: Tools) -> None:
         """Share what is known with conversations about *tools* from now on."""
@@ -136,6 +142,11 @@ class ExtensionState:
     def renew(self) -> None:
         """Forget what concerned only the server before."""
         self._tools.beyond = None
+
+    def forget_client(self) -> None:
+        """Forget what the requests of a client declared: the next ones come from another."""
+        self._goes_beyond = False
+        self._left_out = frozenset()
 
     def once(self, found: Found) -> Found:
         """Return *found* without reports that were made before. A violation that stops its message is always kept."""
@@ -156,10 +167,15 @@ class ExtensionState:
     def declared(self, party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, budget: Budget) -> Found:
         """Return the violations of what *party* declares; *at* is the pointer to its capabilities."""
         found = declarations.check(party, capabilities, at, judge, budget)
-        if party is Party.SERVER and declarations.goes_beyond(capabilities, judge.extensions):
+        beyond = declarations.goes_beyond(capabilities, judge.extensions)
+        known = judge.extensions.identifiers
+        left_out = {name for name in known if declarations.has_revision(capabilities, known[name])} if beyond else ()
+        if party is Party.SERVER and beyond:
             self.shared.goes_beyond = True
+            self.shared.left_out = self.shared.left_out.union(left_out)
         if not judge.features.handshake and party is Party.CLIENT:
-            self._goes_beyond = self._goes_beyond or declarations.goes_beyond(capabilities, judge.extensions)
+            self._goes_beyond = self._goes_beyond or beyond
+            self._left_out = self._left_out.union(left_out)
             if not found:
                 self.plain = capabilities.get(declarations.EXTENSIONS)
         return found
@@ -172,6 +188,20 @@ class ExtensionState:
             self._goes_beyond
             or (shared is not None and shared.goes_beyond)
             or any(declarations.goes_beyond(each, judge.extensions) for each in (*declared, capabilities))
+        )
+
+    def leaves_out(self, extension: Extension, capabilities: Mapping[str, Any] | None = None) -> bool:
+        """
+        Return whether *extension* is not judged, because its revision is unknown.
+
+        Either party may have declared that, or the *capabilities* of a request.
+        """
+        shared: ServerExtensions | None = self._tools.beyond
+        declared = (side.capabilities for side in self._sides.values())
+        return (
+            extension.identifier in self._left_out
+            or (shared is not None and extension.identifier in shared.left_out)
+            or any(declarations.has_revision(each, extension) for each in (*declared, capabilities))
         )
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +262,7 @@ class ExtensionState:
     ) -> list[Violation]:
         """Return the violations of a notification; *declared* are the capabilities of the request that listens."""
         found: Found = []
-        if judge.features.handshake:
+        if judge.features.handshake or self.leaves_out(TASKS):
             return found
         if method == _TASK_CHANGED:
             self.shared.tasks.check_note(params, judge, declared, found)
@@ -258,6 +288,8 @@ class ExtensionState:
         # Where the operator lets unknown methods pass, a client may send it in a revision that does not have it.
         if judge.features.handshake or not isinstance(wanted, dict) or "taskIds" not in wanted:
             return 0
+        if self.leaves_out(TASKS):
+            return 0
         at = "/params/notifications"
         definition = judge.extension_definition(TASKS, "TaskSubscriptionNotifications")
         faults, more = definition.check("protocol/params", wanted, at, exchange.revision, Budget(b"", 20))
@@ -272,8 +304,11 @@ class ExtensionState:
 
     def _check_call(self, exchange: Exchange, result: dict[str, Any], found: Found, _: Budget) -> int:
         if _starts_task(exchange, result):
-            found += self.shared.tasks.check_handle(result, exchange.revision)
+            if not self.leaves_out(TASKS):
+                found += self.shared.tasks.check_handle(result, exchange.revision)
         elif exchange.contract is not None and exchange.contract.has_page and _is_whole(exchange, result):
+            if self.leaves_out(APPS):
+                return 0
             from assay.core.extensions import app_rules  # noqa: PLC0415 - few tools have pages
 
             found += app_rules.check_content(result, exchange.revision)
@@ -284,15 +319,18 @@ class ExtensionState:
             self.shared.tasks.answered(exchange, result)
 
     def _learn_call(self, exchange: Exchange, result: dict[str, Any]) -> None:
-        if _starts_task(exchange, result):
+        if _starts_task(exchange, result) and not self.leaves_out(TASKS):
             self.shared.tasks.started(exchange, result)
 
     def _noted_task(self, params: dict[str, Any]) -> None:
-        self.shared.tasks.noted(params)
+        if not self.leaves_out(TASKS):
+            self.shared.tasks.noted(params)
 
     # ── skills ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _take_skill(self, exchange: Exchange, params: dict[str, Any], found: Found, _: Budget) -> int:
+        if exchange.entry.extension is not SKILLS:
+            return 0
         self.shared.skills.take_request(exchange, params)
         if exchange.method != _DIRECTORY:
             return 0
@@ -318,7 +356,8 @@ class ExtensionState:
         return _limited(self.shared.skills.check_children(exchange, result), found, budget)
 
     def _learn_skills(self, exchange: Exchange, result: dict[str, Any]) -> None:
-        self.shared.skills.learn(exchange, result)
+        if exchange.entry.extension is SKILLS:
+            self.shared.skills.learn(exchange, result)
 
     def _resources_changed(self, _: dict[str, Any]) -> None:
         if self._skills is not None:
@@ -343,7 +382,7 @@ class ExtensionState:
     def _check_read(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
         more = 0
         pages = pages_in(result.get("contents"))
-        if pages:
+        if pages and not self.leaves_out(APPS):
             from assay.core.extensions import app_rules  # noqa: PLC0415 - few servers have pages
 
             more += _limited(app_rules.check_contents(pages, exchange.entry.judge, budget), found, budget)
@@ -354,7 +393,7 @@ class ExtensionState:
     def _check_resources(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
         more = 0
         pages = pages_in(result.get("resources"))
-        if pages:
+        if pages and not self.leaves_out(APPS):
             from assay.core.extensions import app_rules  # noqa: PLC0415 - few servers have pages
 
             more += _limited(app_rules.check_resources(pages, exchange.entry.judge, budget), found, budget)
@@ -364,7 +403,7 @@ class ExtensionState:
 
     def _check_tools(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
         tools = with_meta(result.get("tools"))
-        if not tools:
+        if not tools or self.leaves_out(APPS):
             return 0
         from assay.core.extensions import app_rules  # noqa: PLC0415 - few tools have a `_meta`
 
@@ -373,7 +412,7 @@ class ExtensionState:
     def _learn_tools(self, exchange: Exchange, result: dict[str, Any]) -> None:
         uris = [page_of(tool) for _, tool in with_meta(result.get("tools"))]
         pages = [uri for uri in uris if uri is not None]
-        if pages or self._pages is not None:
+        if self._pages is not None or (pages and not self.leaves_out(APPS)):
             self.shared.pages.learn(pages, first=exchange.detail is None)
 
     def _tools_changed(self, _: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Exchange, Violation
-from assay.contracts.tool_contracts import MOST_QUARANTINED
+from assay.contracts.tool_lists import MOST_QUARANTINED
 from assay.core.extensions import known_skill, skill_entries
 from assay.core.extensions.known_skill import LONGEST_URI, KnownSkill
 from assay.engine.wording import shown

@@ -82,7 +82,7 @@ class KnownTask:
         asked = input_requests.kept(added)
         if _form_bytes(self.asked) + _form_bytes(asked) > LARGEST:
             # One task must not make all others be forgotten: of its further forms only the kind of answer is judged.
-            asked = {key: each._replace(form=None) for key, each in asked.items()}
+            asked = {key: each._replace(form=None if each.form is None else b"") for key, each in asked.items()}
         self.asked |= asked
 
     def empty(self) -> None:
@@ -130,12 +130,11 @@ class TaskStates:
             found.append(_undeclared(exchange))
         if not isinstance(ident, str):
             return 0
-        if len(ident) > self._id_bytes:
-            # A server may put its state into the id. Such a task is not remembered, and judged by its shape alone.
-            return 0
-        task = self._known.get(ident)
+        task = self._known.get(self._key(ident))
         exchange.beyond = Poll(ident, task, declared)
         if task is None:
+            if exchange.method == "tasks/update" and params.get("inputResponses"):
+                found.append(state_rules.forgotten("a task", "/params/inputResponses", exchange.revision))
             return 0
         last = task.status if task.status in task_rules.LAST else None
         exchange.beyond = Poll(ident, task, declared, last, task.updated, task.is_new)
@@ -153,7 +152,14 @@ class TaskStates:
             ]
         judge: Judge = exchange.entry.judge
         at = "/params/inputResponses"
-        return input_requests.check_responses(task.asked, responses, at, exchange.revision, judge, found, budget)
+        revision = exchange.revision
+        return input_requests.check_responses(
+            task.asked, responses, at, revision, judge, found, budget, whole=task.whole
+        )
+
+    def _key(self, ident: str) -> str:
+        """Return what a task is known by: a server may put its state into the id, of which a digest is kept."""
+        return ident if len(ident) <= self._id_bytes else f"\0{_digest(ident).hex()}"
 
     # ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -165,10 +171,11 @@ class TaskStates:
     def started(self, call: Exchange, result: Mapping[str, Any]) -> None:
         """Note that a call was answered with a task."""
         ident = result.get("taskId")
-        if not isinstance(ident, str) or len(ident) > self._id_bytes:
+        if not isinstance(ident, str):
             return
-        self._forget(ident)
-        self._known[ident] = KnownTask(call, result)
+        key = self._key(ident)
+        self._forget(key)
+        self._known[key] = KnownTask(call, result)
         self._forget_some()
 
     def _forget_some(self) -> None:
@@ -265,7 +272,7 @@ class TaskStates:
         requests = shown.get("inputRequests")
         asked = requests if isinstance(requests, dict) else {}
         new = {key: each for key, each in asked.items() if key not in task.digests}
-        if not new or self._known.get(ident) is not task:
+        if not new or self._known.get(self._key(ident)) is not task:
             return
         self._bytes -= task.size
         task.take_keys(new, self._id_bytes)
@@ -291,14 +298,14 @@ class TaskStates:
         Notifications and answers come on different streams and overtake each other, so no status is compared.
         """
         ident = params.get("taskId")
-        task = self._known.get(ident) if isinstance(ident, str) else None
+        task = self._known.get(self._key(ident)) if isinstance(ident, str) else None
         found += task_rules.check_times(params, "/params", None, judge.revision)
         self._check_task(judge, task, params, "/params", declared, found, Budget(b"", 20))
 
     def noted(self, params: Mapping[str, Any]) -> None:
         """Note that a notification about a task was forwarded."""
         ident = params.get("taskId")
-        task = self._known.get(ident) if isinstance(ident, str) else None
+        task = self._known.get(self._key(ident)) if isinstance(ident, str) else None
         if isinstance(ident, str) and task is not None and params.get("status") == "input_required":
             self._learn(ident, task, params)
 
@@ -322,6 +329,8 @@ def _check_payload(
     faults, more = definition.check("protocol/result", read, f"{at}/result", revision, budget)
     found += faults
     found += task_rules.check_related(payload, f"{at}/result", revision)
+    if task is None and not faults:
+        found.append(state_rules.forgotten("a task", f"{at}/result", revision))
     if faults or task is None or task.contract is None:
         return more
     faults, more = contract.check_output(task.contract, payload, revision, budget)

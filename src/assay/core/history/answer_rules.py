@@ -25,6 +25,14 @@ _MODES: Final = {
 }
 """Modes that are declared one by one from 2025-11-25 on: -32601 may be about an undeclared one."""
 
+_UNPROMISED: Final = frozenset({"resources/templates/list", "resources/unsubscribe", "logging/setLevel"})
+"""
+Methods that need a capability which does not promise them.
+
+No clause asks a server with resources for templates. `resources.subscribe` is about subscribing alone, and a server
+declares `logging` because it sends log messages.
+"""
+
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -96,7 +104,7 @@ def _has_modes(exchange: Exchange, declared: Mapping[str, Any]) -> bool:
 
 def _declared_path(exchange: Exchange, declared: Mapping[str, Any]) -> str | None:
     """Return the declared capability that obliges the receiver to know the method; None without one."""
-    known = methods(exchange.revision).get(exchange.method)
+    known = methods(exchange.revision).get(exchange.method) if exchange.method not in _UNPROMISED else None
     needed = known.needs(exchange.asker.value) if known is not None else None
     if needed is None or needed[0] != exchange.asker.other.value or not has_capability(declared, needed[1]):
         return None

@@ -14,6 +14,9 @@ from assay.rules import violation
 
 METHOD: Final = "server/discover"
 
+UNSUPPORTED: Final = -32022
+"""The error of a server that does not support the revision of a request; its data list those that it supports."""
+
 _TELLING: Final = ("supportedVersions", "resultType")
 """Members that only a server of 2026-07-28 sends: a result with one of them answers the method that was asked."""
 

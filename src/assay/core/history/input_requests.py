@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Violation
+from assay.core import state_rules
 from assay.core.history.answer_rules import check_roots
-from assay.core.history.forms import LARGEST, check_content, form_of
+from assay.core.history.forms import LARGEST, check_content, form_of, has_content, has_form
 from assay.engine.budget import Budget
 from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
@@ -37,7 +38,7 @@ class AskedInput(NamedTuple):
     method: str
     """The method that the server asks for, such as `elicitation/create`."""
     form: bytes | None = None
-    """The text of the form to fill in; None without one, or if it is too large to keep."""
+    """The text of the form to fill in; None without one, empty if it is too large to keep."""
 
 
 def kept(requests: Any) -> Mapping[str, AskedInput]:
@@ -57,9 +58,10 @@ def kept(requests: Any) -> Mapping[str, AskedInput]:
             break
         if not isinstance(method, str) or method not in _ANSWERS:
             continue
-        form = form_of(request.get("params")) if method == "elicitation/create" else None
-        if form is not None and len(form) > left:
-            form = None
+        form = None
+        if method == "elicitation/create" and has_form(request.get("params")):
+            form = form_of(request["params"]) or b""
+            form = form if len(form) <= left else b""
         left -= len(form or b"")
         found[key] = AskedInput(method, form)
     return found
@@ -73,9 +75,13 @@ def check_responses(
     judge: Judge,
     found: list[Violation],
     budget: Budget,
+    *,
+    whole: bool = True,
 ) -> int:
     """
     Judge the *responses* at the place *at* whose keys are in *asked*: their kind, their form and their roots.
+
+    Without *whole*, requests for input are missing in *asked*, and it is reported that a response is not judged.
 
     Return at least how many violations there are beyond those in *found*.
     """
@@ -83,13 +89,18 @@ def check_responses(
     for key, response in responses.items() if isinstance(responses, dict) else ():
         request, place = asked.get(key), f"{at}/{escaped(key)}"
         if request is None:
+            if not whole:
+                found.append(state_rules.forgotten("a request for input", place, revision))
+                return more
             continue
         if not _is_answer(request.method, response, judge, budget):
             found.append(_other_kind(request.method, response, place, judge, budget))
         elif request.method == "roots/list":
             found += check_roots(response, place, revision, budget.violations)
-        elif request.form is not None:
+        elif request.form:
             more += check_content(request.form, response, place, revision, found, budget)
+        elif request.form is not None and has_content(response):
+            found.append(state_rules.forgotten("a form", f"{place}/content", revision))
     return more
 
 

@@ -115,7 +115,10 @@ def _ask(memory: "Memory", side: Side, frame: bytes, value: dict[str, Any], *, a
     exchange = Exchange.of(entry or judge.stranger(side.party, name), ident)
     if "params" in message and not ambiguous:
         memory.take_params(side, exchange, message["params"], [], Budget(b"", 1))
-    if side.irregular.add(exchange) and entry is not None and name == "initialize" and len(frame) <= _OPENING_BYTES:
+    if not side.irregular.add(exchange):
+        # It is only counted, and its token would never be forgotten.
+        side.forget_token(exchange)
+    elif entry is not None and name == "initialize" and len(frame) <= _OPENING_BYTES:
         side.irregular.opening = IrregularOpening(exchange, message)
 
 

@@ -165,7 +165,9 @@ def check_answers(
     asked = _agreed(among)
     if exchange.method in MAY_ASK_BACK:
         found += _check_other_roots(asked, responses, exchange, budget.violations)
-    return check_responses(asked, responses, _AT, exchange.revision, exchange.entry.judge, found, budget)
+    whole = all(each.whole for each in among)
+    judge = exchange.entry.judge
+    return check_responses(asked, responses, _AT, exchange.revision, judge, found, budget, whole=whole)
 
 
 def _agreed(among: Sequence[Round]) -> Mapping[str, AskedInput]:

@@ -9,6 +9,7 @@ the keys of its answers. If several rounds look the same, only that is judged in
 from typing import Any, Final
 
 from assay.base.verdict import Exchange, Violation
+from assay.core import state_rules
 from assay.core.history import retries
 from assay.core.history.retries import DISTINCT, Round, subject_of
 from assay.engine.budget import Budget
@@ -26,7 +27,7 @@ _MOST_STATES: Final = 1000
 class Rounds:
     """The last rounds of one conversation with one client, oldest first."""
 
-    __slots__ = ("_complete", "_rounds", "_states")
+    __slots__ = ("_complete", "_is_cut", "_rounds", "_states")
 
     def __init__(self, *, whole: bool) -> None:
         """*whole* is whether the conversation is judged from its first message on."""
@@ -35,6 +36,8 @@ class Rounds:
         """Digests of all states that the server gave."""
         self._complete = whole
         """Whether every state, and every round that is not repeated yet, is known."""
+        self._is_cut = False
+        """Whether a round or a state was forgotten."""
 
     def clear(self) -> None:
         """Forget all rounds."""
@@ -49,6 +52,7 @@ class Rounds:
             self._complete = False
         if made is None:
             return
+        self._is_cut = self._is_cut or len(self._states) >= _MOST_STATES
         self._rounds.append(made)
         if made.state is not None and len(self._states) < _MOST_STATES:
             self._states.add(made.state)
@@ -59,6 +63,7 @@ class Rounds:
         """Forget the oldest round that was repeated already; without such a round, the oldest one."""
         done = next((each for each in self._rounds if not each.open), None)
         self._complete = self._complete and done is not None
+        self._is_cut = True
         self._rounds.remove(self._rounds[0] if done is None else done)
 
     def ended(self, exchange: Exchange) -> None:
@@ -72,7 +77,10 @@ class Rounds:
 
         Return at least how many violations there are beyond those in *found*.
         """
+        before = len(found)
         among = retries.likely(self._repeated(exchange, params, found), exchange, params)
+        if self._is_cut and not among and len(found) == before:
+            found.append(state_rules.forgotten("a request for input", "/params", exchange.revision))
         if among and all(retries.is_alike(each, among[-1]) for each in among):
             exchange.retries = among[-1]
             found += retries.check_id(among[-1], exchange)

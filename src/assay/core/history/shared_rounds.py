@@ -8,6 +8,7 @@ depends on who sends the request: not its id, not its arguments, and not whether
 from typing import Any, Final
 
 from assay.base.verdict import Exchange, Violation
+from assay.core import state_rules
 from assay.core.history import retries
 from assay.core.history.retries import DISTINCT, Round
 from assay.engine.budget import Budget
@@ -25,12 +26,14 @@ _MOST_BYTES: Final = 4 << 20
 class SharedRounds:
     """The last rounds by their state, least recently given first."""
 
-    __slots__ = ("_by_state", "_bytes")
+    __slots__ = ("_by_state", "_bytes", "_is_cut")
 
     def __init__(self) -> None:
         self._by_state: dict[int, list[Round] | None] = {}
         """None for a state with too many different rounds. It stays known, so that it is never judged by some."""
         self._bytes = 0
+        self._is_cut = False
+        """Whether a state was forgotten."""
 
     def asked_back(self, exchange: Exchange, result: dict[str, Any]) -> None:
         """Note that a request was answered with "input required"."""
@@ -44,6 +47,7 @@ class SharedRounds:
             self._bytes += _size(made)
         self._by_state[made.state] = self._unless_too_many(alike)
         while self._bytes > _MOST_BYTES or len(self._by_state) > _MOST:
+            self._is_cut = True
             self._bytes -= sum(map(_size, self._by_state.pop(next(iter(self._by_state))) or ()))
 
     def _unless_too_many(self, alike: list[Round] | None) -> list[Round] | None:
@@ -59,6 +63,8 @@ class SharedRounds:
         Return at least how many violations there are beyond those in *found*.
         """
         state = params.get("requestState")
+        if self._is_cut and isinstance(state, str) and hash(state) not in self._by_state:
+            found.append(state_rules.forgotten("a requestState", "/params/requestState", exchange.revision))
         given = (self._by_state.get(hash(state)) if isinstance(state, str) else None) or []
         among = [each for each in given if each.is_about(exchange)]
         if given and not among:

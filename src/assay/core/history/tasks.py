@@ -98,6 +98,8 @@ class Tasks:
         more = self._check_promised(exchange, result, found, budget)
         if len(found) == before:
             found += _check_related(exchange, result)
+            if self.request_of(exchange) is None:
+                found.append(state_rules.forgotten("a task", "/result", exchange.revision))
         return more
 
     def _check_promised(
