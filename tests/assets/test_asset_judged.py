@@ -22,6 +22,7 @@ from assay.core.conversation import Conversation
 from assay.engine.compiled import compile_schema
 from assay.spec.methods import methods as methods_of
 from assay.spec.revisions import LATEST, REVISIONS, handshake
+from talk import found
 
 ASSET = json.loads((BUNDLED / "examples" / "synesthetic-asset.quiet.json").read_bytes())
 
@@ -90,7 +91,7 @@ class Heard:
 
     def _judge(self, party: Party, frame: bytes) -> None:
         verdict = self.judge.hear(party, frame)
-        assert verdict.violations == (), (party, frame[:500], verdict.violations)
+        assert found(verdict) == [], (party, frame[:500], verdict.violations)
         assert verdict.onward is frame
         assert verdict.back is None
         assert verdict.kind != "unreadable"

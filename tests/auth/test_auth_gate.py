@@ -64,7 +64,7 @@ def test_a_key_is_good_until_it_expires(expires: str, end: float) -> None:
     found.clock.now = end - 0.1
     assert found.name(bearer(KEY)) == "ci"
     found.clock.now = end
-    assert found.reason(bearer(KEY)) == "the key has expired"
+    assert found.reason(bearer(KEY)) == "the key expired on 2027-01-15"
 
 
 def test_new_keys_differ_and_are_easily_told() -> None:

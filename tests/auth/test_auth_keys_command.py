@@ -79,6 +79,7 @@ def test_what_can_be_guessed_has_no_hash(key: bytes, reason: bytes) -> None:
         (("new", ""), b"argument NAME: expected 1 to 64 printable characters"),
         (("new", "a\nb"), b"argument NAME: expected 1 to 64 printable characters"),
         (("new", "ci", "--expires", "soon"), b"argument --expires: expected a date such as 2027-01-01"),
+        (("new", "ci", "--expires", "2020-01-01"), b"argument --expires: 2020-01-01 is not after today, "),
         (("new", "ci", "--tier", "gold"), b"argument --tier: invalid choice"),
     ],
 )

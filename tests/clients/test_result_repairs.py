@@ -113,6 +113,7 @@ RESULTS: dict[str, tuple[bool, dict[str, Any]]] = {
     "promised, an array": (True, {"structuredContent": [1]}),
     "promised, failed": (True, {"isError": True}),
     "promised, failed with an array": (True, {"isError": True, "structuredContent": [1]}),
+    "promised, failed with wrong content": (True, {"isError": True, "structuredContent": {"hits": "1"}}),
     "plain": (False, {}),
     "plain, an object": (False, {"structuredContent": {}}),
     "plain, an array": (False, {"structuredContent": [1]}),

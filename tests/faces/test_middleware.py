@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from assay.api.exceptions import ValidationError
 from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
@@ -419,6 +420,83 @@ def test_an_override_decides_which_methods_there_are(tmp_path: Any) -> None:
     assert router.heard == [search]
 
 
+REQUEST = {"jsonrpc": "2.0", "id": 1, "method": "acme/search", "params": {"q": 1}, "traceId": "a"}
+SHAPE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "params": {"type": "object", "required": ["q"]},
+        "traceId": {"type": "string"},
+        "id": {"type": "integer", "minimum": 1},
+        "jsonrpc": {"const": "2.0"},
+        "method": {"type": "string", "pattern": "^acme/"},
+    },
+    "required": ["params", "traceId"],
+    "additionalProperties": False,
+}
+
+
+def without(member: str) -> dict[str, Any]:
+    return {key: each for key, each in REQUEST.items() if key != member}
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        pytest.param(REQUEST, None, id="good"),
+        pytest.param(without("traceId"), -32600, id="member-missing"),
+        pytest.param({**REQUEST, "traceId": 5}, -32600, id="member-of-another-type"),
+        pytest.param({**REQUEST, "more": 5}, -32600, id="member-too-many"),
+        pytest.param({**REQUEST, "id": 0}, -32600, id="id"),
+        pytest.param({**REQUEST, "jsonrpc": "1.0"}, -32600, id="version"),
+        pytest.param({**without("traceId"), "params": {}}, -32600, id="structure-and-params"),
+        pytest.param({**REQUEST, "params": {}}, -32602, id="params-wrong"),
+        pytest.param(without("params"), -32602, id="params-missing"),
+        pytest.param({**REQUEST, "params": {"q": 1, "n": 2}}, None, id="params-with-more"),
+    ],
+)
+@pytest.mark.parametrize("name", ["SearchRequest", "JSONRPCRequest"])
+def test_structure_is_refused_with_32600_and_params_with_32602(
+    tmp_path: Any, name: str, message: dict[str, Any], code: int | None
+) -> None:
+    """specs/003, Validation Middleware: -32600 for general structure, -32602 for specific parameter issues."""
+    own = tmp_path / "own.json"
+    shape = SHAPE if name == "JSONRPCRequest" else {
+        **SHAPE, "properties": {**SHAPE["properties"], "method": {"const": "acme/search"}},
+    }  # fmt: skip
+    own.write_bytes(orjson.dumps({"$defs": {name: shape}}))
+    router = Echo()
+    answer = ValidationMiddleware(SchemaValidator(schema_override_uri=own), router)(orjson.dumps(message))
+    assert (None if router.heard else code_of(answer)) == code
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":', -32700),
+        (b"5", -32600),
+        (b'{"jsonrpc":"2.0","id":1}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602),
+    ],
+)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_bundled_schema_gives_the_same_codes(revision: str, data: bytes, code: int) -> None:
+    assert code_of(middleware(Echo(), revision)(data)) == code
+
+
+def test_a_response_that_breaks_the_structure_of_an_override_is_named_so(tmp_path: Any) -> None:
+    own = tmp_path / "own.json"
+    shape = {"type": "object", "required": ["traceId"], "properties": {"result": {"type": "object"}}}
+    own.write_bytes(orjson.dumps({"$defs": {"JSONRPCRequest": {"type": "object"}, "JSONRPCResponse": shape}}))
+    judged = SchemaValidator(schema_override_uri=own)
+    with pytest.raises(ValidationError) as refused:
+        judged.validate("response", b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert [each.rule for each in refused.value.violations] == ["envelope/schema"]
+
+
 def test_an_override_of_generic_messages_lets_every_method_through_that_fits(tmp_path: Any) -> None:
     own = tmp_path / "own.json"
     call = {"type": "object", "properties": {"params": {"required": ["q"]}}}
@@ -437,8 +515,9 @@ def test_an_override_of_generic_messages_lets_every_method_through_that_fits(tmp
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_an_error_with_the_id_null_passes_where_json_rpc_has_no_other_way(revision: str) -> None:
+def test_an_error_with_the_id_null_passes(revision: str) -> None:
+    """JSON-RPC 2.0, 5, requires null where the id of the request is unknown."""
     router = Echo()
     judged = ValidationMiddleware(SchemaValidator(revision=revision), router)
     judged(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}')
-    assert bool(router.heard) is (revision < "2025-11-25")
+    assert len(router.heard) == 1

@@ -8,6 +8,7 @@ the argument names after an @:
     received    a file, or a named pipe, that every line it receives is written to, as it came
     sent        a file that all that it writes to stdout is written to as well
     tools       what it lists in place of its own
+    quiet       whether requests for tools are answered, and neither written nor counted: the guard makes them itself
     start       actions before it reads anything
     on          actions by what comes in: `tools/call:NAME`, a method, `answer` for anything without a method, or the
                 number of the message as `#3`; the most exact one counts. In place of what it would do by itself
@@ -105,6 +106,9 @@ class Server:
 
     def take(self, line: bytes, ending: bytes) -> None:
         """One line."""
+        if self.script.get("quiet") and b'"tools/list"' in line and "tools/list" not in self.on:
+            self.good(loads(line))
+            return
         if self.received >= 0:
             write(self.received, line + ending)
         try:

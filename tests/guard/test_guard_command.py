@@ -104,7 +104,7 @@ def test_the_server_has_our_environment_and_directory(tmp_path: Path) -> None:
 
 def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text('[guard]\nmode = "enforce"\ntimeout = 0.2\nflights = "off"\n')
-    with guarded(tmp_path, on={"initialize": []}) as one:
+    with guarded(tmp_path, "--config", "assay.toml", on={"initialize": []}) as one:
         assert one.ask(initialize())["error"]["code"] == -31012
 
 
@@ -123,7 +123,7 @@ def test_files_are_streams_too(tmp_path: Path) -> None:
     done = shell(tmp_path, "<input >output 2>log")
     assert done.returncode == 0
     assert json.loads((tmp_path / "output").read_bytes().splitlines()[-1]) == result(1, {})
-    assert b"0 stopped" in (tmp_path / "log").read_bytes()
+    assert b"0 blocked" in (tmp_path / "log").read_bytes()
 
 
 @pytest.mark.parametrize("redirected", ["<&-", "<&- 2>&-", "</dev/null", ">&- <&-"])

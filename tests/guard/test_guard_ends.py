@@ -211,7 +211,9 @@ def test_a_signal_ends_guard_and_server_and_what_is_open_gets_an_answer(tmp_path
         one.process.send_signal(sign)
         failed = one.answer()
         assert (failed["id"], failed["error"]["code"]) == (1, -31011)
-        assert failed["error"]["data"]["violations"][0]["found"] == "none: the guard was stopped"
+        assert failed["error"]["message"] == "No answer came: the guard was stopped"
+        assert failed["error"]["data"]["detail"] == "the guard was stopped"
+        assert "violations" not in failed["error"]["data"]
         assert one.out.rest() == []
         assert one.ended() == 0
         assert server.ends()

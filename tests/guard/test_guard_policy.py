@@ -106,7 +106,8 @@ def test_the_day_is_a_date_of_toml_or_text(tmp_path: Path, day: str) -> None:
             '[guard.policy]\n"contract/output" = { repair = true }\n',
             "assay.toml: guard.policy.contract/output.repair: "
             "contract/output: only contract/input, protocol/params, protocol/result-type-missing, "
-            "protocol/cache-hints, protocol/result, protocol/error-code and contract/unknown-dialect can be repaired",
+            "protocol/cache-hints, protocol/result, protocol/error-code, contract/unknown-dialect and "
+            "contract/error-structured can be repaired",
             id="no-repair",
         ),
         pytest.param(

@@ -38,7 +38,7 @@ def test_stderr_and_the_journal_name_each_change(tmp_path: Path) -> None:
         f"changed /result/tools/0/inputSchema/$schema to {DRAFT_7.uri}, "
         f"changed /result/tools/0/outputSchema/$schema to {DRAFT_7.uri}, and 6 more"
     )
-    assert any(line.endswith("0 stopped, 11 repaired") for line in lines)
+    assert any(line.endswith("0 blocked, 11 repaired") for line in lines)
     shown = assay_text("journal", "show", str(tmp_path / "runs"))
     [row] = [line for line in shown.stdout.splitlines() if "repaired: " in line]
     assert row.count("$schema to") == 8

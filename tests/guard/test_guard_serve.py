@@ -108,7 +108,7 @@ def test_the_asset_server_answers_the_same_behind_the_guard(tmp_path: Path, revi
     assert len(lines) == 2, lines
     ready, summary = lines
     assert ready == b"mcp:ready mode=stdio"
-    assert summary.endswith(b" 0 findings, 0 stopped")
+    assert summary.endswith(b" 0 findings, 0 blocked")
 
 
 @pytest.mark.parametrize("revision", REVISIONS[-2:])

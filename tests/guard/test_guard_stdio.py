@@ -240,7 +240,7 @@ def test_a_tool_that_cannot_be_judged_lives_and_is_reported_once(
             assert "result" in one.ask(call(number, "odd"))
         one.close()
         assert one.ended() == 0
-        told = [line for line in one.log.rest() if line.startswith(b"assay: passed: server result of")]
+        told = [line for line in one.log.rest() if line.startswith(b"assay: reported: server result of")]
         assert [rule.encode() in line for line in told] == [True]
 
 

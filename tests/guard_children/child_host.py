@@ -61,7 +61,7 @@ class Host:
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """One request."""
         headers = headers_of(scope)
-        if await self._door.admitted(scope, headers, send) is None:
+        if await self._door.admitted(headers, send) is None:
             return
         method = scope["method"]
         if method not in {"POST", "GET", "DELETE"}:

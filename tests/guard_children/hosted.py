@@ -16,7 +16,8 @@ NEWEST = "2025-11-25"
 
 @contextmanager
 def hosting(directory: Path, *options: str, command: Sequence[str] | None = None, **script: Any) -> Iterator[Service]:
-    """*command*, or a lying server with that *script*, over HTTP."""
+    """*command*, or a lying server with that *script*, over HTTP; it does not show that the guard lists its tools."""
+    script.setdefault("quiet", True)
     with subprocess.Popen(
         [sys.executable, str(HOST), *options, "--", *(command or liar(**script))],
         cwd=directory,

@@ -461,6 +461,39 @@ def test_an_answer_with_a_carriage_return_in_it_is_one_event(tmp_path: Path) -> 
         assert body.count(b"\r") == body.count(b"\r\n")
 
 
+BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""The characters beside CR and LF at which `str.splitlines` splits."""
+
+
+def test_no_character_of_an_answer_ends_a_line_of_its_event(tmp_path: Path) -> None:
+    """httpx-sse before 0.4.2 splits events with `str.splitlines`."""
+    text = "a\x85b\u2028id: 9-9\u2029retry: 1\u2028\u2028c \\"
+    answer = f'{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":{json_text(text)}}}]}}}}\n'
+    with hosting(tmp_path, on={"tools/call": [["raw", as_bytes(answer)]]}, tools=[]) as service:
+        body = service.post(call(1, "any", {}), {**opened(service), "accept": "text/event-stream"}).body
+    lines = [line for line in body.decode().splitlines() if line.startswith("data: {")]
+    assert body.decode().splitlines() == body.decode().split("\r\n")[:-1]
+    assert json.loads(lines[-1].removeprefix("data: "))["result"]["content"][0]["text"] == text
+
+
+def test_under_audit_no_character_of_an_invalid_answer_ends_a_line_of_its_event(tmp_path: Path) -> None:
+    answer = f'{{"jsonrpc":"2.0","id":1,"result":{{"content":"{BREAKS}"}}}}\n'
+    with hosting(tmp_path, "--mode", "audit", on={"tools/call": [["raw", as_bytes(answer)]]}, tools=[]) as service:
+        body = service.post(call(1, "any", {}), {**opened(service), "accept": "text/event-stream"}).body
+    assert body.decode().splitlines() == body.decode().split("\r\n")[:-1]
+    assert b'"id":1,"result"' in body
+
+
+def as_bytes(text: str) -> str:
+    """Return what the lying server writes as the bytes of *text*."""
+    return text.encode().decode("latin-1")
+
+
+def json_text(text: str) -> str:
+    """Return *text* as JSON in which only a backslash is escaped."""
+    return '"' + text.replace("\\", "\\\\") + '"'
+
+
 def test_a_server_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
     with hosting(tmp_path, "--frame-bytes", "200000", "--timeout", "6", on={"tools/call": [["stay"]]}) as service:
         headers = opened(service)
@@ -523,11 +556,15 @@ def test_what_a_session_says_after_its_end_is_told_and_its_child_is_gone(tmp_pat
         assert b"the session was ended" in b"".join(iter(wire.chunk, b""))
 
 
-def test_a_call_that_is_cancelled_ends_without_an_answer(tmp_path: Path) -> None:
-    with hosting(
-        tmp_path, on={"tools/call": [], "notifications/cancelled": [["say", result(1, {"content": []})]]}
-    ) as service:
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "not listed"])
+def test_a_call_that_is_cancelled_ends_without_an_answer(tmp_path: Path, mode: str, *, listed: bool) -> None:
+    """The cancellation is accepted, whether the guard knows the contract of the cancelled call or not."""
+    answered = [["say", result(1, {"content": [], "structuredContent": {"hits": 1}})]]
+    with hosting(tmp_path, "--mode", mode, on={"tools/call": [], "notifications/cancelled": answered}) as service:
         headers = opened(service)
+        if listed:
+            assert "result" in service.post(request(0, "tools/list"), headers).json()
         wire = begun(service, call(1, "search", {"words": "a"}), headers)
         wire.head()
         assert service.post(notification("notifications/cancelled", {"requestId": 1}), headers).status == 202
@@ -554,6 +591,19 @@ def test_many_clients_with_the_same_ids_get_their_own_answers(tmp_path: Path) ->
             each.join(60)
         assert wrong == []
         assert not any(each.is_alive() for each in threads)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream"])
+def test_a_batch_with_a_call_of_an_unlisted_tool_is_judged_by_the_list(tmp_path: Path, accept: str) -> None:
+    """The guard requests the list first; the refused call and the others are answered in one response."""
+    received = tmp_path / "received"
+    with hosting(tmp_path, received=str(received)) as service:
+        headers = {**opened(service, "2025-03-26"), "accept": accept}
+        batch = [call(1, "search", {"words": 5}), call(2, "search", {"words": "sea"}), request(3, "ping")]
+        answer = service.post(batch, headers)
+        assert answer.status == 200
+        assert {each["id"]: "error" in each for each in answer.json()} == {1: True, 2: False, 3: False}
+    assert b'"words":5' not in received.read_bytes()
 
 
 def test_a_batch_is_answered_as_one(tmp_path: Path) -> None:

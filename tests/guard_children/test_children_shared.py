@@ -83,9 +83,10 @@ def test_who_comes_while_the_child_is_being_opened_waits_for_the_same_answer(tmp
 
 def test_news_go_to_everybody_and_a_question_to_the_one_who_has_asked_something(tmp_path: Path) -> None:
     received = tmp_path / "received"
-    on = {"tools/call": [["say", CHANGED], ["say", ASKS]], "answer": [["say", result(2, {"content": []})]]}
+    on = {"tools/call": [["say", CHANGED], ["say", ASKS]], "answer": [["say", result(3, {"content": []})]]}
     with hosting(tmp_path, "--shared", on=on, received=str(received)) as service:
         one, other = opened(service, roots={}), opened(service, roots={})
+        # The second request is that of the guard for the tools.
         listening = begun(service, None, {**other, **LISTENING}, "GET")
         listening.head()
         wire = begun(service, call("mine", "search", {"words": "a"}), one)
@@ -186,7 +187,7 @@ def test_a_client_that_does_not_read_gets_one_error_and_the_child_is_told(tmp_pa
             wire.head()
             last = json.loads(events(b"".join(iter(wire.chunk, b"")))[-1]["data"])
         assert (last["id"], last["error"]["code"]) == ("mine", -31011)
-        assert "did not take what it was sent" in last["error"]["data"]["violations"][0]["found"]
+        assert "did not take what it was sent" in last["error"]["data"]["detail"]
         assert service.post(request(1, "ping"), opened(service)).status == 200
 
 

@@ -84,7 +84,8 @@ def test_an_answer_has_the_id_as_it_was_spelt(tmp_path: Path, ident: bytes) -> N
         answer = asked(service, frame).answer()
         assert b'"id":' + ident + b"," in answer.body
     sent = received.read_bytes().split(b"\n")[0]
-    assert sent == frame.replace(b'"id" :  ' + ident, b'"id" :  1')
+    # The first request was that of the guard for the tools.
+    assert sent == frame.replace(b'"id" :  ' + ident, b'"id" :  2')
 
 
 def test_many_clients_at_once_with_the_same_ids_and_tokens_get_their_own(tmp_path: Path) -> None:
@@ -134,6 +135,7 @@ def test_news_of_a_subscription_go_to_whoever_has_it(tmp_path: Path) -> None:
 def test_who_leaves_cancels_what_it_has_asked_and_nothing_else(tmp_path: Path, method: str) -> None:
     received = tmp_path / "received"
     with hosting(tmp_path, on={"subscriptions/listen": [], "tools/call:mute": []}, received=str(received)) as service:
+        asked(service, request(1, "tools/list", {}, LATEST)).answer()
         mute = call(7, "mute", {}, LATEST)
         other = asked(service, mute)
         wire = asked(service, listen(7) if method == "subscriptions/listen" else mute)
@@ -235,7 +237,7 @@ def test_an_answer_that_never_comes_is_given_up_and_a_late_one_reaches_nobody(tm
     on = {
         "tools/call:mute": [],
         "notifications/cancelled": [
-            ["raw", '{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}\n']
+            ["raw", '{"jsonrpc":"2.0","id":2,"result":{"content":[],"resultType":"complete"}}\n']
         ],
     }
     with hosting(tmp_path, "--timeout", "6", on=on) as service:
@@ -259,7 +261,7 @@ def test_what_is_for_nobody_reaches_nobody(tmp_path: Path) -> None:
 def test_a_broken_answer_fails_the_request_that_it_shows(tmp_path: Path, place: str) -> None:
     """Its number is ours, and what is said of it has the client's own id."""
     text = (
-        '{"jsonrpc":"2.0","id":1,"result":{"content":[' if place == "first" else '{"result":[}],"jsonrpc":"2.0","id":1}'
+        '{"jsonrpc":"2.0","id":2,"result":{"content":[' if place == "first" else '{"result":[}],"jsonrpc":"2.0","id":2}'
     )
     with hosting(tmp_path, on={"tools/call": [["raw", text + "\n"]]}) as service:
         answer = asked(service, call("mine", "search", {"words": "a"}, LATEST)).answer()
@@ -372,7 +374,7 @@ def test_what_an_http_server_refuses_reaches_no_child_in_either_mode(
     """A child settles its era by its first message, and sees no header: nobody behind the guard could refuse these."""
     received, tools = tmp_path / "received", [ANY, MARKED]
     listing, good = request(1, "tools/list", {}, LATEST), call(1, "any", {}, LATEST)
-    with hosting(tmp_path, "--mode", mode, *policy, received=str(received), tools=tools) as service:
+    with hosting(tmp_path, "--mode", mode, *policy, received=str(received), tools=tools, quiet=False) as service:
         for name in [each for each in REFUSED if "argument" not in each]:
             _is_refused(service, name)
         assert not received.exists()
@@ -406,7 +408,7 @@ def test_a_revision_that_the_child_does_not_declare_never_reaches_it(tmp_path: P
     received = tmp_path / "received"
     speaks = {"resultType": "complete", "supportedVersions": [LATEST, "2031-01-01"], "capabilities": {"tools": {}}}
     on = {"server/discover": [["result", {**speaks, "ttlMs": 0, "cacheScope": "private"}]]}
-    with hosting(tmp_path, "--mode", "audit", received=str(received), on=on) as service:
+    with hosting(tmp_path, "--mode", "audit", received=str(received), on=on, quiet=False) as service:
         assert asked(service, request(1, "server/discover", {}, LATEST)).answer().status == 200
         answer = asked(service, request(2, "tools/list", {"_meta": meta(named)})).answer()
         assert answer.status == status
@@ -422,7 +424,7 @@ def test_what_stops_under_audit_is_reported_as_stopped(tmp_path: Path) -> None:
             _is_refused(service, name)
         service.signal(signal.SIGTERM)
         told = service.log.whole()
-    assert len([each for each in told if each.startswith("assay: stopped: client ")]) == 3
+    assert len([each for each in told if each.startswith("assay: blocked: client ")]) == 3
 
 
 def test_the_methods_of_sessions_are_not_allowed(tmp_path: Path) -> None:
@@ -463,15 +465,16 @@ def test_a_second_answer_is_nobody_elses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param('{"jsonrpc":"2.0","id":1,"result":{"content":[', id="cut-off"),
-        pytest.param('{"jsonrpc":"2.0","id":1,"result":' + "[" * 600 + "]" * 600 + "}", id="deep"),
-        pytest.param('{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', id="repeated-key"),
+        pytest.param('{"jsonrpc":"2.0","id":2,"result":{"content":[', id="cut-off"),
+        pytest.param('{"jsonrpc":"2.0","id":2,"result":' + "[" * 600 + "]" * 600 + "}", id="deep"),
+        pytest.param('{"jsonrpc":"2.0","id":2,"result":{},"result":{}}', id="repeated-key"),
     ],
 )
 def test_an_answer_that_cannot_be_read_ends_the_request(tmp_path: Path, mode: str, text: str) -> None:
     with hosting(tmp_path, "--mode", mode, on={"tools/call": [["raw", text + "\n"]]}) as service:
+        asked(service, request(1, "tools/list", {}, LATEST)).answer()
         answer = asked(service, call("mine", "search", {"words": "a"}, LATEST)).answer()
-        expected = text.replace('"id":1', '"id":"mine"').encode() if mode == "audit" else b"-31010"
+        expected = text.replace('"id":2', '"id":"mine"').encode() if mode == "audit" else b"-31010"
         assert expected in answer.body
         assert b'"mine"' in answer.body
 

@@ -138,6 +138,8 @@ class Liar:
     seen: list[Received] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     failures: list[BaseException] = field(default_factory=list)
+    shows_lists: bool = False
+    """Whether requests of the guard for the tools are seen, and answered by the script."""
 
     def next(self, method: str | None = None) -> Received:
         """The next request, or the next that carries *method*."""
@@ -179,6 +181,13 @@ def _served(liar: Liar, sock: socket.socket) -> None:
     with sock, suppress(ConnectionError, BrokenPipeError, ssl.SSLError):
         received = _read(sock.makefile("rb"))
         if received is None:
+            return
+        if b'"assay-list-' in received.body and b'"tools/list"' in received.body and not liar.shows_lists:
+            # The guard lists the tools itself, before a call of one that it does not know.
+            modern = (
+                {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if b"_meta" in received.body else {}
+            )
+            Peer(sock, liar.released).json(result(received.message, {"tools": [TOOL], **modern}))
             return
         liar.seen.append(received)
         liar.received.put(received)

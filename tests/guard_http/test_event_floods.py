@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
-from http_client import SECONDS, call, frame_of, modern
+from http_client import SECONDS, frame_of, modern, request
 
 from assay.base.limits import DEFAULT
 from assay.edges import time_slice
@@ -74,7 +74,7 @@ class Flooding(UpstreamTarget):
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
 def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
     monkeypatch.setattr(time_slice, "SECONDS", 0.0)
-    asked = call(1, "search", {"words": "x"}, LATEST)
+    asked = request(1, "prompts/list", {}, LATEST)
     last = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"LAST"}}'
     pairs = [(name.encode(), _bytes(value)) for name, value in modern(asked).items()]
     head = read_head("POST", pairs)

@@ -57,6 +57,14 @@ def test_it_does_not_matter_how_the_bytes_come(
         assert told(read(stream[:cut], stream[cut:])) == expected
 
 
+def test_an_event_is_the_same_for_readers_that_split_at_more_characters() -> None:
+    for code in range(0x110000):
+        if len(f"a{chr(code)}b".splitlines()) > 1 and chr(code) not in "\r\n":
+            written = event(f'"{chr(code)}"'.encode()).decode()
+            assert written.splitlines() == ["event: message", f'data: "\\u{code:04x}"', ""]
+    assert event('"— “ä” \u2027\u202a\x84"'.encode()).decode().splitlines()[1] == 'data: "— “ä” \u2027\u202a\x84"'
+
+
 @pytest.mark.parametrize("ident", [None, b"3-1"])
 @pytest.mark.parametrize("data", [b'{"jsonrpc":"2.0"}', b"x" * 100_000, "ü".encode()])
 def test_what_is_written_is_read_again(data: bytes, ident: bytes | None) -> None:

@@ -50,7 +50,7 @@ def test_a_card_is_forwarded_byte_for_byte_with_its_headers(guarded: Where) -> N
     [(method, path, headers)] = server.asked
     assert (method, path, headers["accept"]) == ("GET", PATH, MEDIA_TYPE)
     assert "mcp-session-id" not in headers
-    guard.log.line("assay: passed: server card: expected the property `$schema`, found an object")
+    guard.log.line("assay: reported: server card: expected the property `$schema`, found an object")
 
 
 def test_the_head_of_a_card_has_the_length_of_the_server(guarded: Where) -> None:
@@ -113,19 +113,19 @@ def test_what_is_no_card_passes_and_is_reported_once(guarded: Where) -> None:
     first = {**CARD, "version": "~1.4", "description": "x" * 101}
     server.show(first)
     server.headers["Content-Type"] = "application/json"
-    expected = "assay: passed: server card: /description: expected at most 100 characters"
+    expected = "assay: reported: server card: /description: expected at most 100 characters"
     for _ in range(3):
         assert got(guard).status == 200
     line = guard.log.line(expected)
     assert line.endswith("[card/schema] and 2 more; assay card shows them all")
     server.show({**CARD, "version": "~1.5"})
     assert got(guard).status == 200
-    guard.log.line('assay: passed: server card: /version: expected one version, such as 1.4.0, found "~1.5"')
+    guard.log.line('assay: reported: server card: /version: expected one version, such as 1.4.0, found "~1.5"')
     server.show(first)
     assert got(guard).status == 200
     server.show({**CARD, "version": "~1.6"})
     assert got(guard).status == 200
-    guard.log.line('assay: passed: server card: /version: expected one version, such as 1.4.0, found "~1.6"')
+    guard.log.line('assay: reported: server card: /version: expected one version, such as 1.4.0, found "~1.6"')
     assert sum(each.startswith(expected) for each in guard.log.so_far().splitlines()) == 1
 
 
@@ -185,7 +185,7 @@ def test_every_server_of_a_host_has_its_own_card(tmp_path: Path) -> None:
             assert json.loads(got(guard, path="/two/mcp/server-card").body)["version"] == "2.x"
             assert got(guard, path="/child/mcp/server-card").status == 404
             assert got(guard, path="/three/mcp/server-card").status == 404
-            guard.log.line("assay: [two] passed: server card: /version: ")
+            guard.log.line("assay: [two] reported: server card: /version: ")
 
 
 def test_findings_count_for_the_summary_and_the_exit_status(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from http_client import BOTH, Service, call, events, frame_of, initialize, moder
 from lying_http import REVISION, SESSION, TOOL, Liar, Peer, Received, good, guarding, lying, result
 
 from assay.edges.awaited_exchange import SOON
+from assay.edges.url_sessions import REMEMBERED
 from assay.ladder.events import PING, event
 from assay.spec.revisions import LATEST
 
@@ -121,6 +122,23 @@ STREAM = (
     b': between\n\nevent: ping\ndata: "tick"\n\n\n'
     b'data: {"jsonrpc":"2.0",\r\ndata: "id":7,\r\ndata: "result":' + frame_of(ANSWER) + b"}\r\nid: 1-2\r\n\r\n: bye\n\n"
 )
+
+
+BROKEN_LINE = 'data: {"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"a\u2028id: 9\u2029\x85b"}}\n\n'
+
+
+def test_under_enforce_no_character_of_a_message_ends_a_line_of_its_event(enforcing: Where) -> None:
+    guard, liar = enforcing
+    liar.script = answering(lambda _, peer: peer.events(BROKEN_LINE.encode()))
+    body = guard.post(CALL, guard.session(REVISION)).body.decode()
+    assert body.splitlines() == body.split("\r\n")[:-1]
+    assert json.loads(events(body.encode())[0]["data"])["error"]["message"] == "a\u2028id: 9\u2029\x85b"
+
+
+def test_under_audit_an_event_keeps_characters_that_some_readers_split_at(auditing: Where) -> None:
+    guard, liar = auditing
+    liar.script = answering(lambda _, peer: peer.events(BROKEN_LINE.encode()))
+    assert guard.post(CALL, guard.session(REVISION)).body == BROKEN_LINE.encode()
 
 
 def test_under_audit_a_stream_comes_byte_for_byte(auditing: Where) -> None:
@@ -395,6 +413,21 @@ def test_what_was_put_in_place_of_an_event_comes_again_too(enforcing: Where) -> 
     assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).events() == first
 
 
+def test_an_answer_that_comes_again_and_is_not_remembered_is_an_error(enforcing: Where) -> None:
+    """The client may not have got it, and would wait."""
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    answers = b"id: 9-1\ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    notes = b"".join(b"id: 9-%d\ndata: %b\n\n" % (number, frame_of(NOTE)) for number in range(2, REMEMBERED + 3))
+    liar.script = answering(lambda _, peer: peer.events(answers + notes))
+    assert guard.post(CALL, headers).status == 200
+    liar.script = answering(lambda _, peer: peer.events(answers), "GET")
+    [again] = guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).events()
+    answer = json.loads(again["data"])
+    assert (again["id"], answer["id"], answer["error"]["code"]) == ("9-1", 7, -31011)
+    assert "could not be kept until the client resumed" in answer["error"]["message"]
+
+
 # ── whose conversation it is ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -445,13 +478,17 @@ def test_tools_of_one_client_are_not_anothers(enforcing: Where) -> None:
     bad = call(2, "search", {"words": 5}, LATEST)
 
     def lists(received: Received, peer: Peer) -> None:
+        """The tool takes numbers from the second client."""
         complete: dict[str, Any] = {"resultType": "complete"}
-        if received.message["method"] == "tools/list":
-            peer.json(result(listing, {"tools": [TOOL], "ttlMs": 0, "cacheScope": "private", **complete}))
+        asked = received.message
+        if asked["method"] == "tools/list":
+            any_words = {**TOOL, "inputSchema": {"type": "object", "properties": {"words": {}}}}
+            tool = any_words if received.header("authorization") == "Bearer b" else TOOL
+            peer.json(result(asked, {"tools": [tool], "ttlMs": 0, "cacheScope": "private", **complete}))
         else:
             peer.json(result(bad, {**ANSWER, **complete}))
 
-    liar.script = lists
+    liar.script, liar.shows_lists = lists, True
     assert "result" in guard.post(listing, modern(listing, authorization="Bearer a")).json()
     assert guard.post(bad, modern(bad, authorization="Bearer b")).json()["result"].get("isError") is None
     assert guard.post(bad, modern(bad, authorization="Bearer a")).json()["result"]["isError"]
@@ -653,7 +690,7 @@ def test_at_the_end_streams_end_what_is_in_hand_is_finished_and_a_summary_is_tol
         assert guard.process.wait(60) == 0
         log = guard.log.whole()
     name = liar.url.split("/")[2]
-    assert f"assay: [{name}] 3 messages from the client, 3 from the server, 1 finding, 1 stopped" in log
+    assert any(line.startswith(f"assay: [{name}] 3 messages from the client, 3 from the server") for line in log)
     assert any("1 × protocol/result in search" in line for line in log)
 
 
@@ -684,7 +721,8 @@ def test_an_answer_that_took_long_is_on_record_before_it_is_sent(tmp_path: Path,
     with lying(slow) as liar, guarding(tmp_path, liar.url, "--mode", mode, "--journal", str(journal)) as guard:
         assert guard.post(asked, modern(asked)).status == 200
         [run] = journal.glob("*.jsonl")
-        kinds = [json.loads(line)["metadata"]["kind"] for line in run.read_text().splitlines()]
+        records = [json.loads(line) for line in run.read_text().splitlines()]
+    kinds = [each["metadata"]["kind"] for each in records if each["method"] != "tools/list"]
     assert kinds == ["request", "result"]
 
 

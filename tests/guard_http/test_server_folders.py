@@ -15,6 +15,7 @@ from lying_http import REVISION, good, guarding, listening, lying
 from assay.base.server_names import folder_of
 from assay.cli.main import main
 from assay.settings.state_directory import make_folder, server_folder, servers_directory
+from kit.command import assay
 
 UNSET = {"ASSAY_JOURNAL": ""}
 """For processes that have no journal otherwise."""
@@ -64,6 +65,39 @@ def test_a_journal_that_is_named_is_used_as_ever(tmp_path: Path, servers: Path) 
     assert names(tmp_path / "j") == {"lying_server"}
     assert len(list((tmp_path / "f").iterdir())) == 1
     assert not servers.exists()
+
+
+@pytest.mark.parametrize("how", ["option", "variable", "setting"])
+def test_flights_are_below_the_journal_that_is_named(
+    tmp_path: Path, servers: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """All records of a run are in one place, and `assay journal list` finds them there."""
+    where = str(tmp_path / "j")
+    if how == "variable":
+        monkeypatch.setenv("ASSAY_JOURNAL", where)
+    options = {"option": ("--journal", where), "setting": ("--set", f"journal.directory={where}")}.get(how, ())
+    payloads = ("--set", "journal.payloads=true")
+    with guarded(tmp_path, *options, *payloads, on={"tools/call:last": [["exit", 1]]}) as one:
+        one.open()
+        one.say(call(1, "last"))
+        assert one.ended() == 3
+    [flight] = (tmp_path / "j" / "flights").iterdir()
+    assert not servers.exists()
+    listed = assay("journal", "list", where, "--format", "json")
+    assert [each["file"] for each in json.loads(listed.stdout)["flights"]] == [str(flight)]
+    # The journal has the same messages, and each finding counts once.
+    rows = assay("check", "--format", "ndjson", where).stdout.splitlines()
+    rules = [each["rule"] for row in rows for each in json.loads(row)["violations"]]
+    assert rules.count("protocol/unanswered") == 1
+    assert assay("check", str(flight)).returncode == 1
+
+
+def test_without_a_journal_flights_are_in_the_folder_of_the_server(tmp_path: Path, servers: Path) -> None:
+    with guarded(tmp_path, "--journal", "off", on={"tools/call:last": [["exit", 1]]}) as one:
+        one.open()
+        one.say(call(1, "last"))
+        assert one.ended() == 3
+    assert len(list((servers / "lying_server" / "flights").iterdir())) == 1
 
 
 def test_without_a_home_there_is_no_journal_and_the_guard_goes_on(
@@ -173,7 +207,7 @@ def test_a_host_with_one_journal_names_the_server_of_each_record(tmp_path: Path,
     found = [(each["route"], each["metadata"]["server"]) for each in records(tmp_path / "j")]
     assert set(found) == {("/one/mcp", "one"), ("/other/mcp", "other")}
     assert {each["metadata"]["mode"] for each in records(tmp_path / "j")} == {"enforce"}
-    assert all(not list(each.glob("2*.jsonl")) for each in servers.iterdir())
+    assert not servers.exists()
 
 
 # ── replaying ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -46,6 +46,8 @@ class Case(NamedTuple):
     revision: str = "2025-11-25"
     opened: bool = True
     """Whether the handshake, or the first list, comes before the first turn."""
+    lists: bool = True
+    """Whether the tools are listed then."""
     options: tuple[str, ...] = ()
     """Further options of the guard."""
     capabilities: Mapping[str, Any] = {}
@@ -152,8 +154,8 @@ ENVELOPES = [
         [[call(1)]],
         [(None, -32700), (1, "result")],
         on={"tools/call": [["say", error(None, -32700)], ["good"]]},
-        revision="2025-06-18",
     ),
+    Case("envelope/null-id", [[error(None, -32700), call(1)]], [(1, "result")]),
     Case("envelope/null-id", [[error(None, -32700), call(1)]], [(1, "result")], revision="2025-06-18"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "id": "s", "method": 5}], ["good"], gets="result"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "method": ""}], ["good"], gets="result"),
@@ -518,6 +520,8 @@ EXTENSIONS = [
     declared("extension/identifier", {"search": {}}),
     declared("extension/reserved", {"io.modelcontextprotocol/task": {}}),
     declared("extension/settings", {"io.modelcontextprotocol/tasks": {"list": {}}}),
+    declared("extension/revision", {"io.modelcontextprotocol/tasks": {"revision": "2"}}),
+    discovered("extension/revision", extensions={"io.modelcontextprotocol/tasks": {"revision": "2"}}),
     discovered("extension/identifier", extensions={"search": {}}),
     discovered("tasks/legacy", tasks={"cancel": {}}),
     Case(
@@ -649,6 +653,26 @@ DRAFTS = [
 ]
 
 LIFECYCLE = [
+    Case(
+        "protocol/era-fallback",
+        [[modern(1, "server/discover")], [initialize()]],
+        [(1, "result"), ("open", "result")],
+        on=discovered("protocol/era-fallback").on,
+        revision=LATEST,
+        opened=False,
+    ),
+    Case(
+        "protocol/era-fallback",
+        [[modern(1, "server/discover")], [initialize()]],
+        [(1, -32022), ("open", "result")],
+        on={
+            "server/discover": [
+                ["say", error("$id", -32022, data={"supported": ["2027-01-01"], "requested": LATEST})],
+            ]
+        },
+        revision=LATEST,
+        opened=False,
+    ),
     Case("protocol/before-initialize", [[request(1, "tools/list")]], [(1, -32600)], opened=False),
     Case(
         "protocol/before-initialized",
@@ -716,6 +740,8 @@ STRICT = ("--set", "guard.strict=true")
 WIDE = {"anyOf": [{"items": {"maximum": 5}}] * 200}
 """A schema that is cheap to compile, and dear on a long list."""
 
+HINTS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+
 CONTRACTS = [
     Case("contract/look-alike-key", [[call(1, words="sea", Words="land")]], [(1, "isError")]),
     Case("contract/look-alike-key", [[call(1, words="sea", LIMIT=0)]], [(1, -32602)], revision="2025-06-18"),
@@ -723,6 +749,11 @@ CONTRACTS = [
     Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
     answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
     answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
+    answering(
+        "contract/error-structured",
+        ["result", {"content": TEXT, "structuredContent": {"hits": "3"}, "isError": True}],
+        gets="isError",
+    ),
     Case(
         "contract/elicitation",
         [[call(1)], [result("s", {"action": "accept", "content": {"age": "ten"}})]],
@@ -738,6 +769,60 @@ CONTRACTS = [
         tools=[tool(execution={"taskSupport": "required"})],
     ),
     Case("contract/unknown-tool", [[call(1, "serach")]], [(1, "result")]),
+    Case("contract/unknown-argument", [[call(1, words="sea", limits=3)]], [(1, "result")]),
+    Case(
+        "contract/unknown-argument", [[call(1, words="sea", limits=3)]], [(1, "isError")], fate="refuse", options=STRICT
+    ),
+    # The guard lists the tools itself, and judges by that; under audit it adds nothing.
+    Case("contract/input", [[call(1, words=5)]], [(1, "isError")], lists=False, audited=False),
+    Case(
+        "contract/input",
+        [[modern(1, "tools/call", name="search", arguments={"words": 5})]],
+        [(1, "isError")],
+        lists=False,
+        audited=False,
+        revision=LATEST,
+    ),
+    answering(
+        "contract/output",
+        ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}],
+        gets="isError",
+        lists=False,
+        audited=False,
+    ),
+    Case(
+        "contract/set-aside",
+        [[call(2, "odd")]],
+        [(2, -32602)],
+        tools=[tool(), taking({"type": "strnig"})],
+        lists=False,
+        audited=False,
+    ),
+    Case(
+        "contract/not-judged",
+        [[call(1, words=5)]],
+        [(1, "result")],
+        on={"tools/list": [["say", error("$id", -32603)]]},
+        lists=False,
+    ),
+    Case(
+        "contract/not-judged",
+        [[call(1)]],
+        [(1, -32602)],
+        on={"tools/list": [["say", error("$id", -32603)]]},
+        lists=False,
+        fate="refuse",
+        options=STRICT,
+    ),
+    reporting("protocol/tool-name", tool("list files")),
+    Case(
+        "protocol/list-order",
+        [[modern(1, "tools/list")]],
+        [(1, "result")],
+        on={"#2": [["result", {"tools": [tool("b"), tool("a")], **HINTS}]]},
+        tools=[tool("a"), tool("b")],
+        revision=LATEST,
+    ),
     setting_aside("contract/duplicate-tool", tool(), listed=2),
     setting_aside("contract/schema", taking({"type": "strnig"})),
     setting_aside("contract/schema", taking({"$ref": "#/$defs/nowhere"})),
@@ -806,9 +891,6 @@ def changing(rule: str, tools: list[dict[str, Any]], listed: int) -> Case:
     return Case(
         rule, [[request(1, "tools/list")]], [(1, "result")], tools=tools, listed=listed, locked={"tools": BOTH_TOOLS}
     )
-
-
-HINTS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
 
 
 def tagging(rule: str, tools: list[dict[str, Any]], tag: str) -> Case:
@@ -985,6 +1067,7 @@ _OF_CARDS = (
 )
 _DOCUMENTS = "a card is a document, which no message breaks: tests/extensions/test_card_rules.py"
 ELSEWHERE = {
+    "envelope/schema": "only an operator's own schema for SchemaValidator has it: tests/faces/test_middleware.py",
     "protocol/header-missing": _HTTP_ONLY,
     "protocol/header-mismatch": _HTTP_ONLY,
     "protocol/header-encoding": _HTTP_ONLY,
@@ -996,6 +1079,8 @@ ELSEWHERE = {
 
 
 UNTOLD = {
+    "protocol/era-fallback-0": "Over HTTP each request may be that of another client.",
+    "protocol/era-fallback-1": "The same.",
     "protocol/cache-scope-0": "Without a session each request is a conversation of its own.",
     "framing/carriage-return-0": "Over HTTP a message is no line: a carriage return in it is white space.",
     "framing/carriage-return-1": "The same.",

@@ -143,7 +143,8 @@ class Telling:
         if self.case.revision != LATEST:
             self.ask(initialize(self.case.revision, **self.case.capabilities))
             self.say(frame(INITIALIZED))
-        self.ask(modern("list", "tools/list") if self.case.revision == LATEST else request("list", "tools/list"))
+        if self.case.lists:
+            self.ask(modern("list", "tools/list") if self.case.revision == LATEST else request("list", "tools/list"))
 
     def go_on(self, ident: str) -> None:
         """One good request more."""

@@ -259,8 +259,15 @@ def check_scattered(run: Run, received: list[bytes]) -> None:
 
 
 def bare(line: bytes) -> bytes:
-    """Without the end of the line, which is no part of a message where it is a body or an event."""
-    return line.removesuffix(b"\n").removesuffix(b"\r")
+    """
+    Without the end of the line, which is no part of a message where it is a body or an event.
+
+    In an event some characters are escaped, because readers of events split lines at them.
+    """
+    text = line.removesuffix(b"\n").removesuffix(b"\r")
+    for each in "\x85\u2028\u2029":
+        text = text.replace(each.encode(), b"\\u%04x" % ord(each))
+    return text
 
 
 def is_answer(line: bytes, step: Step) -> bool:

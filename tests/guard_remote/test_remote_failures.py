@@ -13,7 +13,7 @@ import pytest
 from elsewhere import OPENED, SECONDS, Line, Said, closed_port, elsewhere, result
 from remotely import INITIALIZE, INITIALIZED, call, enforcing, modern, remotely, request
 
-from assay.edges.stdio_url import MOST_REFUSED
+from assay.edges.stdio_url import REFUSED_AT_ONCE
 
 LOST, INVALID, LATE = -31011, -31010, -31012
 LIMIT = 65536
@@ -539,10 +539,10 @@ def test_a_server_that_takes_no_refusal_of_what_it_asks_is_not_sent_ever_more(tm
     with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
         guard.open()
         assert guard.ask(request(1, "tools/list"))["result"] == {"tools": []}
-        server.heard("answer", MOST_REFUSED)
+        server.heard("answer", REFUSED_AT_ONCE)
         for number in range(2, 12):
             assert guard.ask(request(number, "ping"))["id"] == number
-        assert server.order().count("answer") == MOST_REFUSED
+        assert server.order().count("answer") == REFUSED_AT_ONCE
 
 
 # ── what people see ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -65,6 +65,7 @@ ENDINGS = [
         timeout=6.0,
         unlike=(
             ("stdio-child", LOST._replace(status=3), GUARD_ENDS),
+            ("http-child", LOST._replace(journal=()), "The client ended the session: the server is not to blame."),
             (
                 "stdio-http",
                 Ends((-31012,), None, UNANSWERED, 0),

@@ -98,7 +98,8 @@ def test_the_length_of_a_filter_is_bounded() -> None:
     [
         ("tol:x", "tol: unknown word; did you mean tool?"),
         ("-verdct:ok", "did you mean verdict"),
-        ("verdict:refusd", "did you mean refused"),
+        ("verdict:blockd", "did you mean blocked"),
+        ("verdict:refused", "use ok, reported, repaired, blocked, failed"),
         ("verdict:zzz", "use ok, reported"),
         ("status:bad", "use ok, error, open"),
     ],

@@ -125,12 +125,12 @@ def test_figures_are_counted_by_server() -> None:
     totals.take(source, FeedItem("record", record(party="server", kind="result")), now)
     totals.take(source, FeedItem("dropped", {"count": 7}), now)
     [row] = totals.rows(now)
-    assert (row.messages, row.findings, row.stopped, row.state) == (3, 3, 1, "running")
+    assert (row.messages, row.findings, row.blocked, row.state) == (3, 3, 1, "running")
     assert row.calls.per_minute(now) == 2
     assert row.durations.total == 1
     assert totals.dropped == 7
     assert totals.groups["contract/input", "search", "/params/arguments/limit"].count == 2
-    assert [each.status for each in totals.recent] == ["passed", "refused", "refused"]
+    assert [each.status for each in totals.recent] == ["would block", "blocked", "blocked"]
     totals.take(source, FeedItem("bye", {}), now)
     assert [each.state for each in totals.rows(now)] == ["ended"]
     assert list(totals.rows(now + live_totals.GONE_SECONDS)) == []

@@ -74,7 +74,7 @@ def test_one_table_has_servers_and_findings(state: Path) -> None:
     assert head.split()[:4] == ["server", "via", "mode", "state"]
     assert row.split()[:5] == ["books", "stdio", "enforce", "running", "2"]
     assert row.split()[-2:] == ["1", "1"]
-    assert "tools/call search  refused: contract/input /params/arguments/limit" in finding
+    assert "tools/call search  blocked: contract/input /params/arguments/limit" in finding
 
 
 def test_programs_get_json(state: Path) -> None:
@@ -82,7 +82,7 @@ def test_programs_get_json(state: Path) -> None:
         found = json.loads(top(state, "--once", "--format", "json").stdout)
     [server] = found["servers"]
     [finding] = found["findings"]
-    assert (server["name"], server["callsPerMinute"], server["stopped"]) == ("books", 2, 1)
+    assert (server["name"], server["callsPerMinute"], server["blocked"]) == ("books", 2, 1)
     assert (finding["rule"], finding["at"]) == ("contract/input", "/params/arguments/limit")
     assert found["dropped"] == 0
 

@@ -232,7 +232,7 @@ def same_but_misuse(talk: Talk, alone: Any, enforced: Any) -> None:
     for step, one, other in zip(talk.steps, alone["steps"], enforced["steps"], strict=True):
         assert other == one, step
     assert enforced == alone
-    assert talk.log("enforce").count("assay: stopped") == sum(verb == "misuse" for verb, *_ in talk.steps)
+    assert talk.log("enforce").count("assay: blocked") == sum(verb == "misuse" for verb, *_ in talk.steps)
 
 
 @pytest.mark.parametrize(

@@ -63,4 +63,4 @@ def test_tasks_pass_in_both_directions_and_nothing_is_found_wrong(tmp_path: Path
         one.close()
         log = one.log.rest()
         assert one.ended() == 0
-    assert any(line.endswith(b" 0 findings, 0 stopped") for line in log), log
+    assert any(line.endswith(b" 0 findings, 0 blocked") for line in log), log

@@ -248,7 +248,7 @@ def test_a_refused_request_says_which_rules_and_nothing_of_what_it_held(
     assert span.status.message == "Invalid tool input"
     found = values(span.attributes)
     assert found["error.type"] == "INVALID_TOOL_INPUT"
-    assert found["assay.rules"] == ["contract/input"]
+    assert found["assay.rules"] == ["contract/input", "contract/unknown-argument"]
     assert {name: found[name] for name in found if name.startswith("rpc.")} == status
     assert not any(b"PRIVATE" in body for body in collector.bodies)
 

@@ -18,7 +18,7 @@ from assay.assets.mcp_methods import MethodError, Methods, capabilities
 from assay.base.limits import REQUESTS, Limits
 from assay.base.meta import REVISION_KEY
 from assay.base.verdict import Findings, Kind, Party, Verdict, Violation, verdict
-from assay.contracts.tool_contracts import Contract
+from assay.contracts.tool_contract import Contract
 from assay.core import render
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.engine.budget import Budget
@@ -41,7 +41,7 @@ _SHORT: Final = 4096
 """Bytes of a frame that is judged and answered in well under a millisecond, whatever its content."""
 
 _DECLARED: Final = capabilities()
-_CONTRACTS: Final = {name: Contract.of_input(name, tool.input) for name, tool in TOOLS.items()}
+_CONTRACTS: Final = {name: Contract(name, tool.input) for name, tool in TOOLS.items()}
 """The contracts of our tools, the same in every revision and connection. Compiled on first use."""
 
 # specs/001 accepts any number as an id; the rest of the envelope is that of MCP.
@@ -295,9 +295,9 @@ class AssetServer:
     def _bare_request(self, frame: bytes, message: dict[str, Any]) -> AssetTurn:
         method, params = message["method"], message.get("params", {})
         known = _CONTRACTS.get(method)
-        if known is not None and (not known.valid_input(params) or known.has_look_alikes(params)):
+        if known is not None and (not known.valid_input(params) or known.is_odd(params)):
             wrong, more = contract.check_bare_input(known, params, Budget(frame, self._limits.violations))
-            if wrong:
+            if any(each.stops for each in wrong):
                 return _refused(frame, "request", message, tuple(wrong), more=more)
         heard = verdict(Party.CLIENT, frame, "request", message, None, None)
         return AssetTurn(heard, (), (heard,))

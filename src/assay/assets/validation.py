@@ -119,9 +119,9 @@ def _no_judge(catalogue: Catalogue, schema: str, refusal: SchemaRefusal | None) 
     names = sorted({one.name for one in catalogue.schemas} | {one for one in ALIASES if catalogue.schema(one)})
     if not names:
         return f"unknown schema {quoted(schema)}: there are no schemas here"
-    import difflib  # noqa: PLC0415 - four milliseconds that only a slip costs
+    from assay.spec.schema import closest  # noqa: PLC0415 - only a slip costs it
 
-    near = difflib.get_close_matches(schema[:80], names, n=1)
+    near = closest(schema[:80], names)
     return f"unknown schema {quoted(schema)}" + (f": did you mean {quoted(near[0])}?" if near else "; see list_schemas")
 
 

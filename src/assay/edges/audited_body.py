@@ -44,11 +44,16 @@ class AuditedBody:
         try:
             self._hold(len(self._held))
         except NoAnswerError as error:
-            self._close()
-            self._unjudged(str(error))
+            self.give_up(str(error))
             return
         if len(self._held) > self._limit:
             self.end()
+
+    def give_up(self, why: str) -> None:
+        """Keep no more of it, and do not judge it."""
+        if not self._done:
+            self._close()
+            self._unjudged(why)
 
     def end(self) -> None:
         """Judge what there is, since nothing more comes or it is too long already."""

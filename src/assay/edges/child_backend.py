@@ -24,10 +24,11 @@ from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
 from assay.edges.child_room import ChildRoom, Tenant
 from assay.edges.client_http import BROKEN, AwaitedResponse, HttpClient, HttpPort, SessionAnswer, WholeResponse
+from assay.edges.compile_turns import TURNS
 from assay.edges.http.quotas import Full, Idleness, Quota
 from assay.edges.http.replies import CLOSE, HttpReply, Receive, Send, is_patient, not_allowed, refuse, reply, shared
 from assay.edges.http.request_headers import UNNAMED, names_revision, peeked
-from assay.edges.http.sessions import HttpSession, Sessions
+from assay.edges.http.sessions import DROPPED, HttpSession, Sessions
 from assay.edges.response_stream import ResponseStream
 from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild, SharedLink, shared_sessions
 from assay.edges.stateless_requests import StatelessRequests
@@ -111,7 +112,8 @@ class ChildBackend:
         self._pipes: set[ChildPipe] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        """Wakes us at the first deadline of a request. All have the same timeout, so no later request is due before."""
+        self._alarm_due = inf
+        """The time of the alarm, which is at or before the first deadline of a request."""
         self._stopping = False
         self.trouble = ""
         """Why the last child could not be started, or ended by itself; empty once another one was started."""
@@ -140,8 +142,13 @@ class ChildBackend:
             session = self._sessions.find(head.session, request.principal)
             if session is None or session.server.ended or (head.revision is not None and not is_known(head.revision)):
                 return None
+            guarded = session.server.session
+            if guarded.may_wait and guarded.late_contracts(request.frame):
+                return None
             return self._ask(session.server, request)
-        return self._ask_stateless(request) if head.is_stateless else None
+        if not head.is_stateless or (self._stateless.tools.is_late and self._stateless.late_contracts(request)):
+            return None
+        return self._ask_stateless(request)
 
     async def answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Answer *request*, whole or as a stream."""
@@ -172,6 +179,7 @@ class ChildBackend:
         # It may be large, and the answer may take long.
         del message
         if stateless:
+            await TURNS.compile(self._stateless.late_contracts(request), request.principal)
             await self._carry_on(self._ask_stateless(request), receive, send)
         elif opens:
             # Under audit also with an unknown revision in the header: the child of a session may know it.
@@ -197,6 +205,7 @@ class ChildBackend:
             self._commit()
             await reply(send, 200, headers=headers)
         else:
+            await TURNS.compile(session.server.session.late_contracts(request.frame), request.principal)
             await self._carry_on(self._ask(session.server, request), receive, send)
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,6 +235,7 @@ class ChildBackend:
     ) -> None:
         """Answer the request that opens *session*, which is dropped if the server does not accept it."""
         client.http_session = session
+        session.unclaimed = lambda asked: client.unclaimed([asked])
         client.session.rename(session.ident)
         session.note_streams = client.session.note_streams
         try:
@@ -255,7 +265,7 @@ class ChildBackend:
     def _ask(self, client: HttpClient, request: HttpRequest, *, opens: bool = False) -> AwaitedResponse | HttpReply:
         """Return the response to a message in a session, or to the one that *opens* it."""
         head = request.head
-        if not client.server.has_room(len(request.frame)):
+        if not client.server.has_room(len(request.frame) + client.session.held_bytes):
             return _overloaded(request)
         patient = not opens or is_patient(head.revision, in_session=False)
         if self._factory.http is None:
@@ -264,8 +274,8 @@ class ChildBackend:
             found = self._ask_noted(client, request, self._factory.http, patient=patient)
         if isinstance(found, WholeResponse):
             return _whole(request, found)
-        if self._alarm is None:
-            self._arm()
+        if client.session.deadline < self._alarm_due:
+            self._arm(client.session.deadline)
         return SessionAnswer(self._port, head, found, client, self._sessions.touch, opens=opens)
 
     def _ask_noted(
@@ -299,6 +309,9 @@ class ChildBackend:
                 await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID does not belong to this session", headers)
                 return
             stream = client.resume(int(last.partition(b"-")[0]))
+            if stream is None and session.has_lost(last):
+                await refuse(send, "UPSTREAM_FAILURE", DROPPED, headers, status=410)
+                return
         if stream is None:
             stream = ResponseStream()
             stream.end()
@@ -315,7 +328,7 @@ class ChildBackend:
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _ask_stateless(self, request: HttpRequest) -> AwaitedResponse | HttpReply:
-        if not self._stateless.child.has_room(len(request.frame)):
+        if not self._stateless.has_room(len(request.frame)):
             return _overloaded(request)
         notes = self._factory.http
         found = self._stateless.ask(request) if notes is None else self._stateless.ask_noted(request, notes)
@@ -438,18 +451,18 @@ class ChildBackend:
 
     # ── time, and the end ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _arm(self) -> None:
-        """See that requests are failed at their deadlines."""
-        if self._alarm is not None or self._factory.timeout is None:
+    def _arm(self, due: float) -> None:
+        """See that what is *due* then is looked at."""
+        if due >= self._alarm_due:
             return
-        waiting = (each.server.session.deadline for each in self._sessions)
-        due = min(min(waiting, default=inf), min((each.session.deadline for each in self._stateless.open), default=inf))
-        if due < inf:
-            wait = max(0.0, due - self._factory.now())
-            self._alarm = asyncio.get_running_loop().call_later(wait, self._tick)
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_due = due
+        wait = max(0.0, due - self._factory.now())
+        self._alarm = asyncio.get_running_loop().call_later(wait, self._tick)
 
     def _tick(self) -> None:
-        self._alarm = None
+        self._alarm, self._alarm_due = None, inf
         for session in list(self._sessions):
             try:
                 session.server.tick()
@@ -460,7 +473,10 @@ class ChildBackend:
             if session.server.ended:
                 self._sessions.drop(session)
         self._stateless.tick()
-        self._arm()
+        for each in self._sessions:
+            self._arm(each.server.session.deadline)
+        for asking in self._stateless.open:
+            self._arm(asking.session.deadline)
 
     def sweep(self) -> None:
         """Drop the sessions that no client uses, and end the children that none needs."""

@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from assay.base.message import params_of
 from assay.base.verdict import Exchange, Party, Verdict
+from assay.contracts.tool_contract import Contract
 from assay.core import render
 from assay.core.conversation import Facts
+from assay.edges.compile_turns import TURNS
 from assay.edges.http.heads import SESSION, RequestHead
 from assay.edges.http.quotas import Idleness
 from assay.edges.http.replies import HttpReply, Receive, Send, refusal, reply, shared
@@ -99,6 +101,10 @@ class HttpClient:
         self._streams: OrderedDict[int, ResponseStream] = OrderedDict()
         self._kept: deque[tuple[bytes, Exchange | None]] = deque()
         self._kept_bytes = 0
+        self._compiling: set[asyncio.Task[None]] = set()
+        self._held_keys: set[Key] = set()
+        """The requests that wait for the list of tools, and are not judged yet."""
+        session.compile_first = self._compile_first
 
     @property
     def primed(self) -> bool:
@@ -143,29 +149,80 @@ class HttpClient:
         if session.calm:
             judged = session.judge(_CLIENT, frame, _IN_SESSION)
             exchange = judged.exchange
-            if judged.findings is None and exchange is not None and exchange.contract is not None:
+            # A cancellation has the exchange of the call that it cancels: the kind says what the message is.
+            if judged.kind == "request" and judged.findings is None and exchange is not None and exchange.contract:
                 # The call of a tool, as nearly all are: it goes on as it came.
                 return self._forward(judged, exchange, as_json=as_json, as_stream=as_stream)
             verdict: Verdict | None = judged
             made = session.outcome(judged, b"")
         else:
+            if self._held_keys and (used := self._used_again(frame)) is not None:
+                return used
             made = session.from_client(frame, _IN_SESSION)
             verdict = made.verdict
+            if made.held is not None:
+                return self._held(made, made.held, as_json=as_json, as_stream=as_stream)
         if verdict is None:
             return WholeResponse(404)
         refused = refusal_of(made, verdict, patient=patient)
         if refused is not None:
             return refused
         response = self._opened(made, verdict, as_json=as_json, as_stream=as_stream)
+        self._send(made, verdict.value)
+        return response or ACCEPTED
+
+    def _held(self, made: Outcome, message: Any, *, as_json: bool, as_stream: bool) -> ResponseStream | WholeResponse:
+        """Return the response to a call or a batch that waits for the list of tools, or to a cancellation."""
+        response: ResponseStream | None = None
+        is_batch = isinstance(message, list)
+        asked = [each for each in (message if is_batch else [message]) if isinstance(each, dict) and "id" in each]
+        due = [(key_of(each["id"]), each) for each in asked if isinstance(each["id"], str | int | float)]
+        if due:
+            session, keys = self.http_session, [key for key, _ in due]
+            self._held_keys.update(keys)
+            response = ResponseStream(
+                session, primed=self.primed, as_json=as_json, as_stream=as_stream, batch=is_batch, due=keys
+            )
+            for key, each in due:
+                meta = params_of(each).get("_meta")
+                token = meta.get("progressToken") if isinstance(meta, dict) else None
+                self._wait(response, key, token if isinstance(token, str | int) else None)
+            if as_stream:
+                self._streaming[response] = len(due)
+            if session is not None:
+                session.open_streams.add(response.end)
+        self._send(made)
+        return response or ACCEPTED
+
+    def _used_again(self, frame: bytes) -> WholeResponse | None:
+        """Return the refusal of a request whose id another one has that is not judged yet; None for any other."""
+        if not self.session.has_held_calls:
+            self._held_keys.clear()
+            return None
+        message = syntax.read(frame)
+        for each in message if isinstance(message, list) else [message]:
+            ident = each.get("id") if isinstance(each, dict) and "method" in each else None
+            if isinstance(ident, str | int | float) and key_of(ident) in self._held_keys:
+                error = render.plain_error(syntax.write(ident), "INVALID_ENVELOPE", "another open request has this id")
+                return WholeResponse(400, error)
+        return None
+
+    def _send(self, made: Outcome, value: Any = None) -> None:
+        """Send the server what an outcome has for it; *value* is the message, if it was read before."""
         try:
             for each in made.to_server:
-                self.server.send(each.frame, verdict.value if each.author == "peer" else None)
+                self.server.send(each.frame, value if each.author == "peer" else None)
         except Exception as error:
             self._unsent(error)
-        for part in verdict.parts or (verdict,):
-            if part.method == "notifications/cancelled" and part.exchange is not None:
-                self._end_soon(key_of(part.exchange.id))
-        return response or ACCEPTED
+        self._end_cancelled(made)
+
+    def _end_cancelled(self, made: Outcome) -> None:
+        """See that the responses to requests end which the client cancels."""
+        for each in made.to_server:
+            verdict = each.verdict if each.author == "peer" else None
+            for part in () if verdict is None else verdict.parts or (verdict,):
+                if part.kind == "notification" and part.method == "notifications/cancelled" and part.exchange:
+                    self._end_soon(key_of(part.exchange.id))
 
     def _unsent(self, error: Exception) -> None:
         """End the session after an internal error: whether the server got the message is not known."""
@@ -178,7 +235,7 @@ class HttpClient:
         session = self.http_session
         primed = features_of(exchange.revision).primed_streams
         response = ResponseStream(session, primed=primed, as_json=as_json, as_stream=as_stream, due=(key,))
-        self._wait(response, key, exchange)
+        self._wait(response, key, exchange.token)
         if as_stream:
             self._streaming[response] = 1
         if session is not None:
@@ -189,16 +246,16 @@ class HttpClient:
             self._unsent(error)
         return response
 
-    def _wait(self, response: ResponseStream, key: Key, exchange: Exchange | None) -> None:
+    def _wait(self, response: ResponseStream, key: Key, token: str | int | None) -> None:
         waiting = self._waiting.get(key)
         if waiting is None:
             self._waiting[key] = deque((response,))
         else:
             waiting.append(response)
-        if exchange is not None and exchange.token is not None:
-            token = key_of(exchange.token)
-            self._tokens[token] = response
-            response.tokens.append(token)
+        if token is not None:
+            known = key_of(token)
+            self._tokens[known] = response
+            response.tokens.append(known)
 
     def _opened(self, made: Outcome, verdict: Verdict, *, as_json: bool, as_stream: bool) -> ResponseStream | None:
         """Return the response that waits for the answers to a message; None if none are due."""
@@ -219,11 +276,11 @@ class HttpClient:
         for each in made.to_client:
             # The refused entries of a batch.
             for entry in render.entries(each.frame):
-                response.answer(entry)
+                response.answer(entry, *_keys_in(entry))
         if response.as_stream and due:
             self._streaming[response] = len(due)
         for part, key in due:
-            self._wait(response, key, part.exchange)
+            self._wait(response, key, part.exchange.token if part.exchange is not None else None)
         if self.http_session is not None and due:
             self.http_session.open_streams.add(response.end)
         return response
@@ -321,10 +378,25 @@ class HttpClient:
         if not asked:
             self._answer(lost_answer(ident, BROKEN), key_of(ident))
 
+    def _compile_first(self, contracts: list[Contract]) -> None:
+        """Compile what calls need that have waited for the list of tools, and go on with them then."""
+        task = asyncio.ensure_future(TURNS.compile(contracts, self.owner))
+        self._compiling.add(task)
+
+        def compiled(_: object) -> None:
+            self._compiling.discard(task)
+            try:
+                self.act(self.session.release())
+            except Exception as error:
+                self._unsent(error)
+
+        task.add_done_callback(compiled)
+
     def act(self, made: Outcome) -> None:
         """Send each frame of an outcome where it belongs."""
         for each in made.to_server:
             self.server.send(each.frame)
+        self._end_cancelled(made)
         for each in made.to_client:
             self._deliver(each)
         if made.closed is not None:
@@ -332,6 +404,12 @@ class HttpClient:
 
     def _deliver(self, delivery: Delivery) -> None:
         verdict = delivery.verdict
+        if verdict is not None and verdict.kind == "batch" and verdict.party is _CLIENT:
+            # The refused entries of a batch that waited for the list of tools.
+            for entry in render.entries(delivery.frame):
+                for key in _keys_in(entry):
+                    self._answer(entry, key)
+            return
         if verdict is not None and verdict.kind == "batch" and verdict.parts:
             self._deliver_batch(verdict, delivery.frame)
             return
@@ -370,7 +448,7 @@ class HttpClient:
     def _hand(self, stream: ResponseStream | None, frame: bytes, asked: Exchange | None) -> None:
         """Put a message on *stream*, or keep it until a client listens; *asked* is a request of the server."""
         if stream is not None:
-            stream.say(frame)
+            stream.say(frame, asked)
             self._check_pace(stream)
         else:
             self._keep(frame, asked)
@@ -392,8 +470,12 @@ class HttpClient:
         while len(self._kept) > KEPT or self._kept_bytes > SLOW_BYTES:
             dropped, exchange = self._kept.popleft()
             self._kept_bytes -= len(dropped)
-            if exchange is not None:
-                self.act(self.session.unclaimed(exchange))
+            self.unclaimed([exchange] if exchange is not None else [])
+
+    def unclaimed(self, asked: list[Exchange]) -> None:
+        """Answer requests of the server that no client gets, unless they are answered already."""
+        for each in asked:
+            self.act(self.session.unclaimed(each))
 
     def _check_pace(self, stream: ResponseStream) -> None:
         if stream.waiting > SLOW_BYTES:
@@ -401,7 +483,7 @@ class HttpClient:
 
     def cut(self, stream: ResponseStream) -> None:
         """End a stream whose client is too slow; its requests fail, and their server gets to know."""
-        stream.cut()
+        self.unclaimed(stream.cut())
         if stream.listens:
             return
         asked = [
@@ -426,7 +508,7 @@ class HttpClient:
         if self.http_session is not None:
             self.http_session.open_streams.add(stream.end)
         while self._kept:
-            stream.say(self._kept.popleft()[0])
+            stream.say(*self._kept.popleft())
         self._kept_bytes = 0
 
     def resume(self, number: int) -> ResponseStream | None:
@@ -449,8 +531,17 @@ class HttpClient:
                 self.http_session.open_streams.discard(stream.end)
             if stream.number is not None and not stream.ended:
                 self._streams[stream.number] = stream
-                while len(self._streams) > _STREAMS + len(self._waiting):
-                    self._streams.popitem(last=False)
+                idle = [number for number, each in self._streams.items() if not each.due]
+                for number in idle[:-_STREAMS]:
+                    del self._streams[number]
+
+    def deserted(self, response: ResponseStream) -> None:
+        """The client has gone before its response began: what the server asks goes to another stream."""
+        dropped = response.leave()
+        if not response.begun:
+            self._streaming.pop(response, None)
+        for each in dropped:
+            self._hand(self.stream_for(None), each.frame, each.asked)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -602,7 +693,7 @@ class SessionAnswer(AwaitedResponse):
         """The response was written, or the client has gone: a server that had to wait for the client goes on."""
         response, session = self.response, self._client.http_session
         if response.taken is not None or not response.ended or response.waiting > SLOW_BYTES:
-            response.leave()
+            self._client.deserted(response)
         if response.begun:
             self._client.left(response)
         if session is not None:
@@ -623,6 +714,13 @@ def refusal_of(made: Outcome, verdict: Verdict, *, patient: bool) -> WholeRespon
     # Also under audit: what is not JSON may not be one line.
     answer = made.to_client[0].frame if made.to_client else None
     return WholeResponse(*refusal(verdict, answer, render.code_of(verdict), patient=patient))
+
+
+def _keys_in(answer: bytes) -> list[Key]:
+    """Return the key of the request that *answer* answers, if it has an id."""
+    value = syntax.read(answer)
+    ident = value.get("id") if isinstance(value, dict) else None
+    return [key_of(ident)] if ident is not None else []
 
 
 def _requests(verdict: Verdict) -> Iterator[tuple[Verdict, Key]]:

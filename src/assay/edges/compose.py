@@ -363,7 +363,7 @@ def run(
         for line in place.notes(endpoint):
             say(f"assay: {line}")
 
-    serve(front, place.sock, settings.http, begun)
+    serve(front, place.sock, settings.http, begun, owner_of=door.owner_of)
     for line in watch.summary():
         log(line)
     return status(watch)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
+from assay.contracts.shares import Shares
 from assay.edges.auth import Principal
 from assay.edges.backend import Backend, HttpRequest, PromptBackend, failure
 from assay.edges.http import body
@@ -55,6 +56,13 @@ class PageBeside(Protocol):
         """End everything that is running."""
 
 
+LONG_BODY: Final = 64 << 10
+"""Bytes from which on a body is counted. Shorter ones of all requests in hand take 64 MB together."""
+
+BODIES: Final = 256 << 20
+"""Bytes of all longer bodies of requests in hand. Their number times the longest message would be 16 GiB."""
+
+
 class Front:
     """Backends over HTTP, each at a path of its own. One event loop."""
 
@@ -95,6 +103,8 @@ class Front:
             each=http.streams_each if gated else None,
             per_server=http.streams_per_server if shared_by_many else None,
         )
+        self._bodies = Shares(BODIES)
+        """The bytes of long bodies, which are kept until their requests are answered."""
         self._heads: dict[tuple[tuple[bytes, bytes], ...], tuple[RequestHead, Principal]] = {}
         self._begins = {path: each.begin for path, each in self._backends.items() if isinstance(each, PromptBackend)}
         self._flushes = [each.flush for each in self._backends.values() if isinstance(each, PromptBackend)]
@@ -151,6 +161,9 @@ class Front:
             # A token may have expired meanwhile.
             principal = self._door.known(head.headers)
         if head is None or principal is None or self._requests.full(principal.name, ENDPOINT) is not None:
+            return None
+        if len(frame) > LONG_BODY:
+            # Counted with the others, which are read first.
             return None
         request = HttpRequest(head, b"", frame, principal.name)
         try:
@@ -233,7 +246,7 @@ class Front:
         head = await self._door.head(scope, send)
         if head is None:
             return
-        principal = await self._door.admitted(scope, head.headers, send, path)
+        principal = await self._door.admitted(head.headers, send, path)
         if principal is None:
             return
         unacceptable = check_accept(head)
@@ -275,6 +288,11 @@ class Front:
                 except body.Gone:
                     return
             request = request._replace(frame=frame)
+        counted = len(request.frame) if len(request.frame) > LONG_BODY and request.frame is not self._zeros else 0
+        if not self._bodies.take(request.principal, counted):
+            full = Full(503, "too many long requests at once")
+            await full.refuse(send, [CLOSE, *shared(request.headers)])
+            return
         try:
             await backend.answer(request, receive, send)
         except Exception as error:  # a mistake of ours: the request gets its answer, and only the log says why
@@ -282,3 +300,5 @@ class Front:
             status, content = failure(request, "INTERNAL_ERROR", "the guard failed; its log says why")
             # Where the answer has begun already this raises, and the connection ends.
             await reply(send, status, content, [CLOSE, *shared(request.headers)])
+        finally:
+            self._bodies.give_back(request.principal, counted)

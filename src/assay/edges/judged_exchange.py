@@ -16,14 +16,20 @@ from assay.core.conversation import Facts
 from assay.core.party_state import Id
 from assay.edges.http.heads import RequestHead, visible
 from assay.edges.http.replies import error_body, refusal, status_of
+from assay.edges.http.sessions import DROPPED
 from assay.edges.upstream_errors import addressed, explained
 from assay.edges.url_sessions import LONGEST_ID, REMEMBERED, Stream, UrlSession
-from assay.guard.deliveries import Loss
+from assay.guard.deadlines import limit_of
+from assay.guard.deliveries import Loss, LossReason
 from assay.ladder import syntax
 from assay.ladder.events import PING, Event, event
 from assay.records.journal.http_notes import HttpNote, HttpNotes
 
 _FIRST: Final = frozenset({"initialize", "server/discover"})
+
+_ANSWERS: Final = frozenset({"result", "error"})
+_FORGOTTEN: Final = frozenset({"protocol/answered-twice", "protocol/unsolicited"})
+"""Rules that an answer breaks which comes once more, and is not remembered."""
 
 _RETRY_DIGITS: Final = 9
 """Maximal digits of milliseconds: eleven days."""
@@ -54,6 +60,7 @@ class JudgedExchange:
         "_beside",
         "_came",
         "_enforcing",
+        "_last",
         "asked",
         "back",
         "note",
@@ -92,6 +99,8 @@ class JudgedExchange:
         self._came: dict[tuple[bytes | None, int], None] = {}
         """The last events of this stream with an id."""
         self._enforcing = enforcing
+        self._last: Verdict | None = None
+        """The verdict on the last message of the server."""
 
     def hear(self, frame: bytes, facts: Facts) -> None:
         """Judge the client's message."""
@@ -151,6 +160,10 @@ class JudgedExchange:
         """Seconds until the first of them times out; None without a limit."""
         due = min(map(self.talk.session.due_of, self.due), default=inf)
         return max(0.0, due - perf_counter()) if due < inf else None
+
+    def limit(self, timeout: float) -> float:
+        """Return the seconds that the server has for the first answer, where it has *timeout* for most."""
+        return min((limit_of(each.method, timeout) for each in self.due), default=timeout)
 
     def _refused(self, verdict: Verdict, answer: bytes | None) -> GuardResponse:
         return GuardResponse(*refusal(verdict, answer, render.code_of(verdict), patient=self.patient))
@@ -213,9 +226,9 @@ class JudgedExchange:
             return GuardResponse(status, render.array(inner) or error_body(code, "no answer came"))
         return GuardResponse(status, frames[0] if frames else error_body(code, "no answer came"))
 
-    def failures(self, code: str, why: str) -> list[bytes]:
+    def failures(self, code: str, why: str, reason: LossReason = "broken") -> list[bytes]:
         """Return the errors for the requests that are still open, once."""
-        failed = self.talk.session.exchange_lost(self.due, Loss("broken", why, code=code)).failed
+        failed = self.talk.session.exchange_lost(self.due, Loss(reason, why, code=code)).failed
         return [each.answer for each in failed]
 
     def record(self, code: str, why: str) -> None:
@@ -247,7 +260,8 @@ class JudgedExchange:
         known = self.talk.known(one.ident, one.data) if self.resumed else None
         if known is not None and self._comes_first(one.ident, one.data):
             return self._as_judged(one, one.data) if known.sent is None else known.sent
-        sent = self._judged(one, one.data)
+        forgotten = self.resumed and self._enforcing and self.talk.stream_of(one.ident) is None
+        sent = self._judged_again(one, one.data) if forgotten else self._judged(one, one.data)
         self._comes_first(one.ident, one.data)
         self.talk.remember(one.ident, one.data, sent, self.stream)
         return self._as_judged(one, one.data) if sent is None else sent
@@ -287,10 +301,27 @@ class JudgedExchange:
         frames = heard.answers if heard.frame is None else [heard.frame, *heard.answers]
         return b"".join(event(frame, one.ident or None) for frame in frames)
 
+    def _judged_again(self, one: Event, data: bytes) -> bytes | None:
+        """
+        Return what to send in place of an event of a resumed stream that is not remembered.
+
+        If it is an answer that came before, the client may not have got it: so it gets an error, and does not wait.
+        """
+        sent = self._judged(one, data)
+        verdict = self._last
+        if sent != b"" or verdict is None or verdict.kind not in _ANSWERS:
+            return sent
+        ident = render.usable_id(data, verdict.value)
+        if ident is None or not any(each.rule in _FORGOTTEN for each in verdict.violations):
+            return sent
+        return event(
+            render.plain_error(syntax.write(ident), "UPSTREAM_FAILURE", DROPPED, why=DROPPED), one.ident or None
+        )
+
     def _heard(self, frame: bytes) -> Heard:
         """Judge a message of the server."""
         outcome = self.talk.session.from_server(frame)
-        verdict = outcome.verdict
+        verdict = self._last = outcome.verdict
         if verdict is None:
             return Heard(None, [])
         if verdict.findings is not None:

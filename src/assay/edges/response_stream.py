@@ -7,8 +7,9 @@ Nothing here judges; every message that is put in is in the records.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from assay.base.verdict import Exchange
 from assay.core import render
 from assay.edges.http.replies import STREAM, Pairs, Receive, Send
 from assay.edges.http.sessions import HttpSession
@@ -17,6 +18,18 @@ from assay.settings.http_section import Http
 
 SLOW_BYTES: Final = 1 << 20
 """Bytes that may wait for a client to read them, until something is done about it."""
+
+
+class QueuedMessage(NamedTuple):
+    """A message that waits for the client to read it."""
+
+    ident: bytes | None
+    """The id of its event; None without one."""
+    frame: bytes
+    answers: tuple[Any, ...] | None = None
+    """The keys of the requests that it answers; None if it is not an answer."""
+    asked: Exchange | None = None
+    """The request of the server that it is."""
 
 
 class ResponseStream:
@@ -65,7 +78,7 @@ class ResponseStream:
         """Called when there is something to write, or the response has ended."""
         self._answers: list[bytes] = []
         self._only_answers = True
-        self._queue: deque[tuple[bytes | None, bytes]] = deque()
+        self._queue: deque[QueuedMessage] = deque()
         self._count = self._writer = self._writers = self._last = 0
         self._read = True
         self._news: asyncio.Event | None = None
@@ -82,16 +95,17 @@ class ResponseStream:
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def say(self, frame: bytes) -> None:
-        """Add a message that is not an answer."""
+    def say(self, frame: bytes, asked: Exchange | None = None) -> None:
+        """Add a message that is not an answer; *asked* if it is a request of the server."""
         self._only_answers = False
-        self._put(frame)
+        self._put(QueuedMessage(None, frame, asked=asked))
         self.wake()
 
     def answer(self, frame: bytes, *keys: Hashable) -> None:
         """Add the answer to the requests *keys*."""
-        self._answers.append(frame)
-        self._put(frame)
+        if not self.begun:
+            self._answers.append(frame)
+        self._put(QueuedMessage(None, frame, keys))
         self.due.difference_update(keys)
         if not self.due:
             self.ended = True
@@ -109,20 +123,32 @@ class ResponseStream:
         self.ended = True
         self.wake()
 
-    def cut(self) -> None:
-        """Drop what a slow client has not read, except answers. It ends with the answers that are still due."""
-        kept = [each for each in self._queue if any(each[1] is answer for answer in self._answers)]
-        self._queue = deque(kept)
-        self.waiting = self._last = sum(len(frame) for _, frame in kept)
+    def cut(self) -> list[Exchange]:
+        """
+        Drop what a slow client has not read, except answers. It ends with the answers that are still due.
+
+        Return the dropped requests of the server.
+        """
+        dropped = [each.asked for each in self._queue if each.asked is not None]
+        self._queue = deque(each for each in self._queue if each.answers is not None)
+        self.waiting = self._last = sum(len(each.frame) for each in self._queue)
         if self.listens:
             self.end()
+        return dropped
 
-    def leave(self) -> None:
-        """Drop what waits for a client that has gone, if it cannot resume because the stream has not begun."""
-        if not self.begun:
-            self._read = False
-            self._queue.clear()
-            self._emptied()
+    def leave(self) -> list[QueuedMessage]:
+        """
+        Drop what waits for a client that has gone, if it cannot resume because the stream has not begun.
+
+        Return the requests of the server among it.
+        """
+        if self.begun:
+            return []
+        dropped = [each for each in self._queue if each.asked is not None]
+        self._read = False
+        self._queue.clear()
+        self._emptied()
+        return dropped
 
     def wake(self) -> None:
         """Have the writer look again."""
@@ -131,20 +157,25 @@ class ResponseStream:
         if self.changed is not None:
             self.changed()
 
-    def _put(self, frame: bytes) -> None:
-        ident = None
+    def _put(self, message: QueuedMessage) -> None:
         if self.begun:
-            ident = self._keep(frame)
+            message = self._keep(message)
         if self._read:
-            self._queue.append((ident, frame))
-            self._last = len(frame)
+            self._queue.append(message)
+            self._last = len(message.frame)
             self.waiting += self._last
 
-    def _keep(self, frame: bytes) -> bytes | None:
+    def _keep(self, message: QueuedMessage) -> QueuedMessage:
+        """Return *message* with the id of its event, which is kept for a client that resumes."""
         if self._session is None or self.number is None:
-            return None
+            return message
         self._count += 1
-        return self._session.keep(self.number, self._count, frame)
+        answers = tuple(key[1] for key in message.answers or ())
+        unread = not self._read
+        ident = self._session.keep(
+            self.number, self._count, message.frame, answers=answers, asked=message.asked, unread=unread
+        )
+        return message._replace(ident=ident)
 
     @property
     def whole(self) -> bytes | None:
@@ -253,16 +284,18 @@ class ResponseStream:
     def _begin(self) -> bytes:
         """Become a stream of events; return the first of them, if there is one before all messages."""
         self.begun = True
+        # It is never one whole answer any more, and an answer may have megabytes.
+        self._answers.clear()
         if self._session is None:
             return b""
         self.number = self._session.new_stream()
         first = primer(self._session.keep(self.number, 0, b"")) if self.primed else b""
-        self._queue = deque((self._keep(frame), frame) for _, frame in self._queue)
+        self._queue = deque(map(self._keep, self._queue))
         return first
 
     def take(self) -> bytes:
         """Return what waits, as events."""
-        data = b"".join(event(frame, ident) for ident, frame in self._queue)
+        data = b"".join(event(each.frame, each.ident) for each in self._queue)
         self._queue.clear()
         self._emptied()
         return data

@@ -222,7 +222,7 @@ class SharedChild:
             self._send(each)
         if self.server.is_stuck:
             # No session has got an answer, and none would: the next tries another child.
-            self._end_soon(Loss("stopped", "it did not answer initialize"))
+            self._end_soon(Loss("timeout", "it did not answer initialize"))
 
     def _send(self, frame: bytes) -> None:
         self.used = self._clock()

@@ -77,7 +77,7 @@ def index(rows: Callable[[], Sequence[Row]], door: Door) -> Route:
         there = ", ".join(each["path"] for each in rows()[:10])
         if not await reads(scope, send, remedy=f"; MCP is at {there}"):
             return
-        if await door.admitted(scope, headers, send) is None:
+        if await door.admitted(headers, send) is None:
             return
         wanted = headers.get(b"accept", b"").lower()
         if b"application/json" in wanted:

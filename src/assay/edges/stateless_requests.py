@@ -4,6 +4,7 @@ Requests without a session: each borrows a guarded session with the one child th
 Nothing here waits.
 """
 
+import asyncio
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import lru_cache
@@ -11,7 +12,8 @@ from typing import Any, Final
 
 from assay.base.message import params_of, versions_of
 from assay.base.meta import LEVEL_KEY
-from assay.base.verdict import Party, Verdict
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.contracts.tool_contract import Contract
 from assay.core.conversation import Facts
 from assay.edges.backend import HttpRequest
 from assay.edges.client_http import (
@@ -24,6 +26,7 @@ from assay.edges.client_http import (
     lost_answer,
     refusal_of,
 )
+from assay.edges.compile_turns import TURNS
 from assay.edges.http.replies import HttpReply, status_in
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.edges.server_child import SharedChild, UnavailableError
@@ -34,7 +37,7 @@ from assay.guard.factory import ContractScope, SessionFactory
 from assay.guard.id_map import key_of
 from assay.guard.internal_errors import contained, log_once
 from assay.guard.outgoing import is_answer
-from assay.guard.session import GuardedSession
+from assay.guard.session import GuardedSession, late_contracts
 from assay.records.journal.http_notes import HttpNotes
 from assay.spec.revisions import LATEST
 
@@ -52,7 +55,7 @@ def _name_of(principal: str) -> ConnectionName:
 class NoResponse(ResponseStream):
     """The response of a request that is over. It keeps nothing, because all such requests share it."""
 
-    def say(self, frame: bytes) -> None:
+    def say(self, frame: bytes, asked: Exchange | None = None) -> None:
         """Drop a message."""
 
     def answer(self, frame: bytes, *keys: Hashable) -> None:
@@ -80,14 +83,19 @@ class StatelessRequest(AwaitedResponse):
         self.ident: Any = None
         self._requests = requests
 
-    def opened(self, verdict: Verdict, *, as_json: bool, as_stream: bool) -> None:
+    def opened(self, verdict: Verdict) -> None:
         """Prepare the response to a request that goes on to the child."""
         exchange = verdict.exchange
-        self.ident = exchange.id if exchange is not None else verdict.value.get("id")
-        self.response = ResponseStream(as_json=as_json, as_stream=as_stream, due=(key_of(self.ident),))
+        self.wait(verdict.value, exchange.id if exchange is not None else verdict.value.get("id"))
         self.is_clean = verdict.findings is None
-        self.listens = (exchange is None or exchange.contract is None) and verdict.method == ENDLESS
-        meta = params_of(verdict.value).get("_meta")
+
+    def wait(self, message: dict[str, Any], ident: Any) -> None:
+        """Prepare the response to a request with this id."""
+        self.ident = ident
+        as_json, as_stream = self.head.as_json, self.head.as_stream
+        self.response = ResponseStream(as_json=as_json, as_stream=as_stream, due=(key_of(ident),))
+        self.listens = message.get("method") == ENDLESS
+        meta = params_of(message).get("_meta")
         # Log messages are never sent on a subscription.
         self.wants_logs = isinstance(meta, dict) and LEVEL_KEY in meta and not self.listens
 
@@ -185,6 +193,20 @@ class StatelessRequest(AwaitedResponse):
         """Fail the request if it has waited too long."""
         self._act(self.session.tick())
 
+    def listed(self) -> None:
+        """Go on after another request has listed the tools, or after contracts were compiled."""
+        if self.is_retired:
+            return
+        try:
+            self._act(self.session.release())
+        except Exception as error:
+            log_once(error, "a call that waited could not be forwarded")
+            self.failed(self.ident)
+
+    def compile(self, contracts: list[Contract]) -> None:
+        """Compile what the call needs that has waited, in turn with other work."""
+        self._requests.compile(contracts, self)
+
     # ── to the client ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def reply(self) -> HttpReply | None:
@@ -226,14 +248,17 @@ class StatelessRequests:
         factory: SessionFactory,
         port: HttpPort,
         child: Callable[[Callable[[], GuardedSession]], SharedChild],
-        arm: Callable[[], None],
+        arm: Callable[[float], None],
     ) -> None:
-        """*child* makes the shared child, given what makes a session; *arm* has deadlines looked at."""
+        """*child* makes the shared child, given what makes a session; *arm* has a deadline looked at."""
         self.port = port
         self._factory = factory
         self._arm = arm
         self._scope: ContractScope = factory.scope()
+        self.tools = self._scope.tools
+        """The tools that the child has listed."""
         self.open: dict[StatelessRequest, None] = {}
+        self._compiling: set[asyncio.Task[None]] = set()
         self.child = child(self.begin)
         self.is_useful = False
         """Whether the child has given a result: one that only refuses needs a session first."""
@@ -246,8 +271,19 @@ class StatelessRequests:
         """The child is lost. Until the next one lists its tools, calls are checked against those of this one."""
         known = self._scope.known
         self._scope = self._factory.scope(self._scope)
+        self.tools = self._scope.tools
         self._scope.known = known
         self.is_useful = False
+
+    def late_contracts(self, request: HttpRequest) -> list[Contract]:
+        """Return the contract of the tool that *request* calls, if it has to be compiled first."""
+        return late_contracts(self.tools, self._factory.limits, request.frame)
+
+    def has_room(self, size: int) -> bool:
+        """Whether the child can take *size* more bytes, after the calls that wait for the list of tools."""
+        if not self.tools.complete:
+            size += sum(each.session.held_bytes for each in self.open)
+        return self.child.has_room(size)
 
     def ask(self, request: HttpRequest) -> StatelessRequest | WholeResponse:
         """Return the response to one message, or the request that waits for the child."""
@@ -258,11 +294,25 @@ class StatelessRequests:
             session.name = _name_of(request.principal)
         asking = StatelessRequest(session, self, request)
         facts = Facts("http", head.revision, head.headers, served=True, spoken=self._scope.known)
+        if not session.calm:
+            session.on_listed, session.compile_first = asking.listed, asking.compile
+            made = session.from_client(request.frame, facts)
+            if made.held is not None:
+                asking.is_clean = False
+                asking.wait(made.held, made.held["id"])
+                return self._sent(asking, made.to_server[0].frame if made.to_server else None)
+            if made.verdict is None:
+                return WholeResponse(500)
+            return self._asked(asking, made, made.verdict)
         verdict = session.judge(_FROM_CLIENT, request.frame, facts)
-        if verdict.findings is None and verdict.exchange is not None and verdict.exchange.contract is not None:
+        exchange = verdict.exchange
+        if verdict.kind == "request" and verdict.findings is None and exchange is not None and exchange.contract:
             # The call of a tool, as nearly all are: it goes on as it came.
             return self._forward(asking, verdict, verdict.frame)
-        made = session.outcome(verdict, b"")
+        return self._asked(asking, session.outcome(verdict, b""), verdict)
+
+    def _asked(self, asking: StatelessRequest, made: Outcome, verdict: Verdict) -> StatelessRequest | WholeResponse:
+        """Return the response to a judged message, or the request that waits for the child."""
         refused = refusal_of(made, verdict, patient=False)
         if refused is not None:
             return refused
@@ -290,12 +340,17 @@ class StatelessRequests:
 
     def _forward(self, asking: StatelessRequest, verdict: Verdict, frame: bytes) -> StatelessRequest:
         """Send a request to the child."""
-        asking.opened(verdict, as_json=asking.head.as_json, as_stream=asking.head.as_stream)
+        asking.opened(verdict)
+        return self._sent(asking, frame, verdict.value if frame is verdict.frame else None)
+
+    def _sent(self, asking: StatelessRequest, frame: bytes | None, value: Any = None) -> StatelessRequest:
+        """Send the child the first message for a request, if there is one; *value* is it, if it was read before."""
         self.open[asking] = None
         try:
             if self.child.pipe is None:
                 self.child.start()
-            self.child.send(asking, frame, verdict.value if frame is verdict.frame else None)
+            if frame is not None:
+                self.child.send(asking, frame, value)
         except UnavailableError as error:
             asking.lost(Loss("unstartable", str(error)))
         except Exception as error:  # an internal error: whether the child got the message is not known
@@ -303,7 +358,7 @@ class StatelessRequests:
             asking.failed(asking.ident)
             with contained("a request could not be cancelled"):
                 self.child.leave(asking)
-        self._arm()
+        self._arm(asking.session.deadline)
         return asking
 
     def note_result(self, verdict: Verdict) -> None:
@@ -337,11 +392,26 @@ class StatelessRequests:
     def done(self, asking: StatelessRequest) -> None:
         """Keep the session of an answered request for the next one, if nothing was wrong with it."""
         self.open.pop(asking, None)
+        asking.session.on_listed = asking.session.compile_first = None
+        if self.tools.lister is asking.session:
+            with contained("a list of tools could not be given up"):
+                asking.session.abandon()
         spare = len(self._scope.spare)
         self._factory.give_back(self._scope, asking.session, clean=asking.is_clean)
         asking.is_retired = len(self._scope.spare) > spare
         # A late answer may still come: nothing of the response is kept for it.
         asking.response = _NO_RESPONSE
+
+    def compile(self, contracts: list[Contract], asking: StatelessRequest) -> None:
+        """Compile what a call needs, and go on with it then."""
+        task = asyncio.ensure_future(TURNS.compile(contracts, asking.owner))
+        self._compiling.add(task)
+
+        def compiled(_: object) -> None:
+            self._compiling.discard(task)
+            asking.listed()
+
+        task.add_done_callback(compiled)
 
     def tick(self) -> None:
         """Fail what has waited too long."""

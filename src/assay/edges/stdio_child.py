@@ -14,6 +14,7 @@ from assay.edges.child import CLOSED, Child
 from assay.edges.child_supervisor import ChildSupervisor, RestartPolicy
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.guard.deliveries import Delivery, End, Loss, Outcome, State
+from assay.guard.judged_session import LEFT
 from assay.guard.line_feed import LineFeed
 from assay.guard.session import GuardedSession
 from assay.records.live.live_state import RUNNING, FlushTime, LiveState
@@ -226,7 +227,7 @@ class StdioChild:
         now = perf_counter()
         run, stopping = self._supervisor.run, self._signals.stopping
         gone = stopping or self._client_out.broken
-        if gone or (self._client.ended and not run.input.waiting):
+        if gone or (self._client.ended and not run.input.waiting and not self.session.has_held_calls):
             run.hang_up()
         if not run.ending and not gone and self._is_owed(now):
             return
@@ -246,8 +247,12 @@ class StdioChild:
         run, stopping = self._supervisor.run, self._signals.stopping
         left = stopping or self._client_out.broken or (self._client.ended and not self.session.owed)
         self._drain_client()
-        detail = "the guard was stopped" if stopping else self.reason
-        self._carry_out(self.session.close(Loss("stopped" if stopping else "exited", detail, self._last_words())))
+        why = Loss("exited", self.reason)
+        if stopping:
+            why = Loss("stopped", "the guard was stopped")
+        elif self._client_out.broken:
+            why = LEFT
+        self._carry_out(self.session.close(why._replace(stderr=self._last_words())))
         run.hang_up()
         self._hand_over()
         if not self._supervisor.down and not stopping:
@@ -264,7 +269,8 @@ class StdioChild:
     def _last_words(self) -> tuple[str, ...]:
         """Return the last lines of stderr for the requests that are open, without secrets."""
         lines = self._supervisor.last_lines()
-        if not lines or not self.session.conversation.open_requests(Party.CLIENT):
+        waits = self.session.conversation.open_requests(Party.CLIENT) or self.session.has_held_calls
+        if not lines or not waits:
             return ()
         from assay.core.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 

@@ -33,6 +33,7 @@ from assay.guard.internal_errors import log_once
 from assay.guard.outgoing import requests
 from assay.guard.own_frames import CANCELLED, line
 from assay.guard.session import GuardedSession
+from assay.guard.tool_listing import MARK
 from assay.ladder import syntax
 from assay.ladder.headers import is_stateless, stateless_headers
 from assay.ladder.partial_frame import outline
@@ -49,8 +50,11 @@ SERVER_LOST: Final = 3
 MOST_ASKED: Final = 200
 """Requests at once. Each has a connection of its own, and some systems let a process have 256 files."""
 
-MOST_REFUSED: Final = 20
+MOST_REFUSED: Final = 1000
 """Refusals of the server's requests that it has not accepted yet; a server that accepts none gets no more."""
+
+REFUSED_AT_ONCE: Final = 20
+"""How many of them are sent at once."""
 
 ON_ITS_WAY: Final = 2.0
 """Seconds that the next message waits for a request to be sent. Then the order is given up, not the message."""
@@ -154,6 +158,8 @@ class StdioUrl:
         self._sent.set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusals: set[asyncio.Task[None]] = set()
+        self._refusing = asyncio.Semaphore(REFUSED_AT_ONCE)
+        self._is_crowded = False
         """Refusals of the server's requests that it has not accepted yet."""
         self._listening: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -291,10 +297,18 @@ class StdioUrl:
         self._push_errors()
 
     def _refuse_server(self, delivery: Delivery) -> None:
-        if len(self._refusals) < MOST_REFUSED:
-            refusal = self._begin(self._tell(delivery.frame, None, "our refusal of its request"))
-            self._refusals.add(refusal)
-            refusal.add_done_callback(self._refusals.discard)
+        if len(self._refusals) >= MOST_REFUSED:
+            if not self._is_crowded:
+                self._is_crowded = True
+                self._log("assay: the server does not take the guard's refusals of its requests; some were dropped")
+            return
+        refusal = self._begin(self._refuse(delivery.frame))
+        self._refusals.add(refusal)
+        refusal.add_done_callback(self._refusals.discard)
+
+    async def _refuse(self, frame: bytes) -> None:
+        async with self._refusing:
+            await self._tell(frame, None, "our refusal of its request")
 
     def _cancel(self, delivery: Delivery) -> None:
         """Cancel a request at the server; without a session, by closing its response."""
@@ -382,7 +396,8 @@ class StdioUrl:
         try:
             await self._server.ask(asked)
         except SessionGone as gone:
-            self._session_gone(gone, again=asked.again)
+            # The guard's own request for the tools is not part of the handshake that it repeats.
+            self._session_gone(gone, again=asked.again and MARK not in asked.frame)
         except Lost as lost:
             self._fail(asked, lost)
         except Exception as error:

@@ -5,17 +5,21 @@ Every request is answered: if the server is down, late, or disconnects, the clie
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing, suppress
 from hashlib import sha256
 from time import monotonic
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
+from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Facts
 from assay.edges.awaited_exchange import SOON, AwaitedExchange
 from assay.edges.backend import HttpRequest
+from assay.edges.compile_turns import TURNS
 from assay.edges.http.forwarding import Forwarding, is_credential
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
+from assay.edges.http.held_bytes import HeldBytes
 from assay.edges.http.open_streams import close, until_gone
 from assay.edges.http.replies import (
     CLOSE,
@@ -34,15 +38,21 @@ from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, 
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
 from assay.edges.upstream_client import Headed, headed_by
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
-from assay.edges.upstream_target import UpstreamTarget
+from assay.edges.upstream_target import Answered, UpstreamTarget
 from assay.edges.url_exchange import UrlExchange
 from assay.edges.url_sessions import Stream, UrlSession, UrlSessions, Who
 from assay.guard.deliveries import End
 from assay.guard.factory import SessionFactory
+from assay.guard.internal_errors import log_once
+from assay.guard.own_frames import CANCELLED
+from assay.guard.tool_listing import LISTING_SECONDS
+from assay.ladder import syntax
+from assay.ladder.events import Reader
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake, is_known
 
 _JSON: Final = b"application/json"
+_EVENTS: Final = b"text/event-stream"
 
 _IN_SESSION: Final = Facts("http")
 
@@ -66,6 +76,32 @@ _GONE: Final = "there is no such session; begin with initialize"
 
 HELD_BYTES: Final = 256 << 20
 """Maximal bytes of all incomplete responses. One may have 16 MiB; nearly all have some kilobytes."""
+
+
+MOST_BESIDE: Final = 2000
+"""Messages of the guard itself that wait to be sent: as many as requests of servers wait for clients."""
+
+AT_ONCE: Final = 100
+"""How many of them are sent at once, each on a connection of its own."""
+
+
+class ListBody:
+    """The response to the guard's own request for the tools."""
+
+    def __init__(self, answered: Answered) -> None:
+        self._answered = answered
+
+    def crowd_out(self) -> None:
+        """Give up the response, because it takes more memory than others."""
+        self._answered.close()
+
+
+def _cancels(frame: bytes) -> bool:
+    """Whether *frame* is the cancellation of a request."""
+    if CANCELLED.encode() not in frame and b"\\" not in frame:
+        return False
+    message = syntax.read(frame)
+    return isinstance(message, dict) and message.get("method") == CANCELLED
 
 
 class UrlBackend:
@@ -103,17 +139,23 @@ class UrlBackend:
         )
         self.endpoint = endpoint
         """Its path at the guard."""
+        self.public_url = http.public_url
         self._log = log
         self._flights, self._redact = flights, tuple(redact)
         self.talks = UrlSessions(factory, http, clock, gated=gated)
         self.spoken: frozenset[str] | None = None
         """The revisions that the server lists, with or without a handshake."""
-        self._held = 0
+        self._held: HeldBytes[UrlExchange | ListBody] = HeldBytes(HELD_BYTES)
         self._stopping = False
         self._endless: set[asyncio.Future[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
+        self._saying = asyncio.Semaphore(AT_ONCE)
+        self._is_crowded = False
+        """Whether messages of the guard were dropped."""
         self._redirects: set[str] = set()
         self._unforwarded: set[bytes] = set()
+        self._listings: WeakKeyDictionary[Tools, asyncio.Future[None]] = WeakKeyDictionary()
+        """The requests of the guard for the tools that a client called without having listed them."""
         self._known: dict[int, tuple[RequestHead, str, Headed, Who]] = {}
         """Heads that were looked at already, by their identity, with what follows from them."""
         self._told_no_post = False
@@ -134,7 +176,11 @@ class UrlBackend:
         if self._stopping or not (head.is_stateless or head.session is not None) or self._refusal(request):
             return None
         pairs, who = self._prepared(request)
-        turn, talk = self._turn(request, who)
+        talk = self._talk(request, who)
+        if talk.session.may_wait and self._takes_time(request, talk):
+            self.talks.done(talk)
+            return None
+        turn = self._turn(request, talk)
         held = talk.origin or talk
         if turn.response is not None:
             self.talks.done(talk)
@@ -182,10 +228,14 @@ class UrlBackend:
         if await self._refused(request, send):
             return
         pairs, who = self._prepared(request)
-        turn, talk = self._turn(request, who)
+        talk = self._talk(request, who)
         held = talk.origin or talk
         held.hands += 1
+        turn: JudgedExchange | None = None
         try:
+            if self._takes_time(request, talk) and not await self._prepared_first(request, talk, receive):
+                return
+            turn = self._turn(request, talk)
             if turn.response is not None:
                 await self.tell(request, turn.response, send)
             else:
@@ -193,7 +243,8 @@ class UrlBackend:
                 await (self._watched if errand.endless else self._carry_out)(errand, receive)
         except Exception:
             # A bug of ours, which the front answers: the request must not stay open in the session.
-            turn.forget()
+            if turn is not None:
+                turn.forget()
             raise
         finally:
             held.hands -= 1
@@ -271,13 +322,12 @@ class UrlBackend:
 
     # ── who asks, and what becomes of it ─────────────────────────────────────────────────────────────────────────────
 
-    def _turn(self, request: HttpRequest, who: Who) -> tuple[JudgedExchange, UrlSession]:
+    def _turn(self, request: HttpRequest, talk: UrlSession) -> JudgedExchange:
         head = request.head
-        talk = self._talk(request, who)
         patient = is_patient(head.revision, in_session=head.session is not None)
         turn = JudgedExchange(talk, patient=patient, enforcing=self.factory.enforcing)
         if request.method == "POST":
-            facts = _IN_SESSION if head.session else Facts("http", head.revision, request.headers)
+            facts = self._facts(request)
             if self.factory.http is None:
                 turn.hear(request.frame, facts)
             else:
@@ -287,7 +337,101 @@ class UrlBackend:
         elif request.method == "GET":
             turn.resumed = head.last_event is not None
             turn.stream = talk.stream_of(head.last_event) or Stream()
-        return turn, talk
+        return turn
+
+    def _facts(self, request: HttpRequest) -> Facts:
+        head = request.head
+        return _IN_SESSION if head.session else Facts("http", head.revision, request.headers)
+
+    # ── the list of tools ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _takes_time(self, request: HttpRequest, talk: UrlSession) -> bool:
+        """Whether a call has to wait for the list of tools, or for the schemas of its tool to be compiled."""
+        session, frame = talk.session, request.frame
+        if request.method != "POST":
+            return False
+        if session.lists_first(frame, self._facts(request)) is not None or session.late_contracts(frame):
+            return True
+        # A cancellation must not overtake a call that waits.
+        return session.conversation.tools in self._listings and _cancels(frame)
+
+    async def _prepared_first(self, request: HttpRequest, talk: UrlSession, receive: Receive) -> bool:
+        """Do what a call has to wait for; return False if its client has gone meanwhile."""
+        work = asyncio.ensure_future(self._prepare(request, talk))
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        watch = asyncio.ensure_future(until_gone(receive, gone))
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            return not gone.done()
+        finally:
+            work.cancel()
+            watch.cancel()
+
+    async def _prepare(self, request: HttpRequest, talk: UrlSession) -> None:
+        await self._list_first(request, talk)
+        await TURNS.compile(talk.session.late_contracts(request.frame), request.principal)
+
+    async def _list_first(self, request: HttpRequest, talk: UrlSession) -> None:
+        """Wait for the list of tools if *request* calls a tool that is not known; several calls wait for one list."""
+        tools = talk.session.conversation.tools
+        task = self._listings.get(tools)
+        if task is None and talk.session.lists_first(request.frame, self._facts(request)) is None:
+            return
+        if task is None:
+            # A task of its own: others may wait for it when this client has gone.
+            task = self._listings[tools] = asyncio.ensure_future(self._list(request, talk))
+            task.add_done_callback(lambda _: self._listings.pop(tools, None))
+        await asyncio.wait((task,), timeout=LISTING_SECONDS)
+
+    async def _list(self, request: HttpRequest, talk: UrlSession) -> None:
+        """Request the tools of the server, in the name of *request*."""
+        session, found = talk.session, talk.session.lists_first(request.frame, self._facts(request))
+        if found is None:
+            return
+        try:
+            async with asyncio.timeout(LISTING_SECONDS):
+                listing = session.listing(found, _IN_SESSION)
+                while (asked := listing.request) is not None:
+                    async with aclosing(self._answers(request, talk, asked.frame)) as frames:
+                        async for frame in frames:
+                            if session.listed(listing, frame):
+                                break
+                    if listing.request is asked:
+                        return
+        except (NoAnswerError, TimeoutError):
+            return
+        except Exception as error:
+            log_once(error, "the tools of a server could not be requested")
+        finally:
+            session.listing_over()
+
+    async def _answers(self, request: HttpRequest, talk: UrlSession, frame: bytes) -> AsyncGenerator[bytes, None]:
+        """Yield the messages with which the server responds to the guard's own request."""
+        pairs = self._beside_headers(request, talk)
+        if talk.ident is None:
+            pairs.append((b"mcp-method", b"tools/list"))
+        answered = await self.target.ask("POST", self.target.with_own(pairs), request.query, frame)
+        body = ListBody(answered)
+        try:
+            limit = talk.session.conversation.limits.frame_bytes
+            if answered.head.trouble or answered.head.status >= 300:
+                return
+            reader = Reader(limit) if answered.head.kind == _EVENTS else None
+            held = bytearray()
+            while piece := await answered.piece():
+                if reader is None:
+                    held += piece
+                else:
+                    for each in reader.feed(piece):
+                        if each.is_message and each.whole and each.data:
+                            yield each.data
+                if len(held) > limit or self.hold(body, talk.who, len(held) if reader is None else reader.held):
+                    return
+            if held:
+                yield bytes(held)
+        finally:
+            self._held.release(body)
+            answered.close()
 
     def _talk(self, request: HttpRequest, who: Who) -> UrlSession:
         ident, version = request.head.session, request.head.revision
@@ -396,24 +540,39 @@ class UrlBackend:
 
     def say(self, request: HttpRequest, talk: UrlSession, frame: bytes) -> None:
         """Send the server a message without a response, in the name of *request*."""
-        if len(self._beside) < 100:
-            task = asyncio.ensure_future(self._say(request, talk, frame))
-            self._beside.add(task)
-            task.add_done_callback(self._beside.discard)
+        if len(self._beside) >= MOST_BESIDE:
+            if not self._is_crowded:
+                self._is_crowded = True
+                self._log("assay: the server does not take the guard's refusals and cancellations; some were dropped")
+            return
+        task = asyncio.ensure_future(self._say(request, talk, frame))
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def _say(self, request: HttpRequest, talk: UrlSession, frame: bytes) -> None:
-        every = self.forwarding.headers(request.head, session=talk.ident)
-        pairs = [pair for pair in every if pair[0] not in _OF_ONE_MESSAGE and not pair[0].startswith(b"mcp-param-")]
-        pairs += [(b"content-type", _JSON), (b"accept", b"application/json, text/event-stream")]
+        pairs = self._beside_headers(request, talk)
         with suppress(NoAnswerError, TimeoutError):
-            async with asyncio.timeout(BACK_SECONDS):
+            async with self._saying, asyncio.timeout(BACK_SECONDS):
                 (await self.target.ask("POST", self.target.with_own(pairs), request.query, frame)).close()
 
-    def hold(self, more: int) -> None:
-        """Change the number of held bytes of responses. Raises `NoAnswerError` beyond the limit."""
-        self._held += more
-        if more > 0 and self._held > HELD_BYTES:
-            raise NoAnswerError("too many long answers come at once")
+    def _beside_headers(self, request: HttpRequest, talk: UrlSession) -> list[tuple[bytes, bytes]]:
+        """Return the headers of another message in the name of *request*."""
+        every = self.forwarding.headers(request.head, session=talk.ident)
+        pairs = [pair for pair in every if pair[0] not in _OF_ONE_MESSAGE and not pair[0].startswith(b"mcp-param-")]
+        return [*pairs, (b"content-type", _JSON), (b"accept", b"application/json, text/event-stream")]
+
+    def hold(self, exchange: "UrlExchange | ListBody", who: Who, count: int) -> bool:
+        """
+        Set the number of held bytes of the response of *exchange*.
+
+        Beyond the limit the client that has most of them loses its longest response; return whether it is this one.
+        """
+        # Without authentication of our own, a client is known by its credentials for the server.
+        losing = self._held.hold(exchange, who.principal if self.gated else who, count)
+        for each in losing:
+            if each is not exchange:
+                each.crowd_out()
+        return exchange in losing
 
     def reached(self) -> None:
         """Note that the server responded."""

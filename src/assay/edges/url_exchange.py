@@ -17,12 +17,14 @@ from assay.edges.backend import HttpRequest
 from assay.edges.http.access import METADATA
 from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared, status_of
+from assay.edges.http.request_headers import address_of
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
 from assay.edges.oauth_discovery import challenges_for
 from assay.edges.time_slice import Stint
 from assay.edges.upstream_client import Headed
 from assay.edges.upstream_errors import MOST_BYTES, SECONDS, BrokenError, NoAnswerError
 from assay.edges.upstream_target import Answered
+from assay.guard.deliveries import LossReason
 from assay.guard.own_frames import cancelled, may_be_cancelled
 from assay.ladder.events import Reader, event
 
@@ -32,14 +34,15 @@ if TYPE_CHECKING:
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
 _LISTENS: Final = "subscriptions/listen"
+_CROWDED: Final = "too many long answers come at once"
 
 
 class UrlExchange:
     """One request to the server, and its answer."""
 
     __slots__ = (
-        "_begun", "_buffered", "_factory", "_held", "_limit", "_pairs", "_proxy", "_request", "_send", "_timed",
-        "_turn", "_waits", "endless",
+        "_answered", "_begun", "_buffered", "_crowded", "_factory", "_hearing", "_held", "_limit", "_pairs", "_proxy",
+        "_request", "_send", "_timed", "_turn", "_waits", "endless",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +65,12 @@ class UrlExchange:
         self._send = send
         self._begun = False
         self._held = 0
+        self._answered: Answered | None = None
+        """The response, while it comes."""
+        self._crowded = False
+        """Whether its response takes too much memory, and is given up."""
+        self._hearing: AuditedBody | None = None
+        """The response that is kept to be judged, under audit."""
         self._limit: asyncio.Timeout | None = None
         self._timed = False
         """Whether it has a time limit already: most responses come within a millisecond."""
@@ -75,10 +84,10 @@ class UrlExchange:
         try:
             await self._carry_out()
         except TimeoutError:
-            await self._failed("TIMEOUT", within(self._factory.timeout or 0.0))
+            await self._failed("TIMEOUT", within(self._turn.limit(self._factory.timeout or 0.0)))
         except NoAnswerError as error:
             self._note_break(error)
-            await self._failed("UPSTREAM_FAILURE", str(error))
+            await self._failed("UPSTREAM_FAILURE", self._why(error))
         finally:
             self._hold(0)
 
@@ -89,9 +98,11 @@ class UrlExchange:
                 request = self._request
                 body = self._turn.to_server if request.method == "POST" else None
                 answered = await self._proxy.target.ask(request.method, self._pairs, request.query, body)
+                self._answered = answered
                 try:
                     await self._respond(answered)
                 finally:
+                    self._answered = None
                     answered.close()
         finally:
             # Its time cannot be set any more.
@@ -99,9 +110,31 @@ class UrlExchange:
 
     def _hold(self, count: int) -> None:
         """Set the number of held bytes of the response."""
-        more, self._held = count - self._held, count
-        if more:
-            self._proxy.hold(more)
+        if count == self._held:
+            return
+        if count and self._crowded:
+            raise NoAnswerError(_CROWDED)
+        self._held = count
+        if self._proxy.hold(self, self._turn.talk.who, count):
+            # Under audit the response goes on without being kept.
+            self._crowded = self._hearing is None
+            raise NoAnswerError(_CROWDED)
+
+    def crowd_out(self) -> None:
+        """Give up the response, because it takes more memory than others; under audit it is only not judged."""
+        if self._hearing is not None:
+            self._hearing.give_up(_CROWDED)
+        elif self._answered is not None:
+            self._crowded = True
+            self._answered.close()
+
+    def _why(self, error: NoAnswerError) -> str:
+        """Return why there is no response."""
+        return _CROWDED if self._crowded else str(error)
+
+    @property
+    def _reason(self) -> LossReason:
+        return "crowded" if self._crowded else "broken"
 
     def keep_time(self) -> None:
         """Apply the time limit from now on."""
@@ -207,7 +240,7 @@ class UrlExchange:
         if self._proxy.gated:
             # The guard has authenticated the client: the server's challenge is not for the client.
             status = 0
-        address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
+        address = address_of(self._request.headers, self._proxy.public_url)
         ours = f"{address}{METADATA}{self._proxy.endpoint}"
         return challenges_for(values, status, self._proxy.target, ours)
 
@@ -237,7 +270,7 @@ class UrlExchange:
                 talks.keep(talk, talk.ident)
 
     def _note_break(self, error: NoAnswerError) -> None:
-        if not isinstance(error, BrokenError):
+        if self._crowded or not isinstance(error, BrokenError):
             return
         self._proxy.unreachable(str(error))
         if self._turn.due:
@@ -275,7 +308,7 @@ class UrlExchange:
 
     async def _overheard(self, answered: Answered) -> None:
         """Forward one JSON value under audit as it comes, and judge it before its end is sent."""
-        hearing = AuditedBody(
+        hearing = self._hearing = AuditedBody(
             self._factory.frame_bytes,
             hold=self._hold,
             judge=partial(self._judge_whole, answered.head.status),
@@ -310,7 +343,7 @@ class UrlExchange:
                 await self._more(piece)
         except NoAnswerError as error:
             self._note_break(error)
-            self._break_off(str(error))
+            self._break_off(self._why(error))
             return
         if hearing is not None:
             hearing.end()
@@ -324,7 +357,7 @@ class UrlExchange:
         Nothing more is sent, not even its end: the HTTP server then closes the connection, so that no client treats a
         partial response as complete.
         """
-        self._turn.record("UPSTREAM_FAILURE", why)
+        self._turn.failures("UPSTREAM_FAILURE", why, self._reason)
         self._proxy.broke_off(why)
         self._factory.records.commit()
 
@@ -352,10 +385,10 @@ class UrlExchange:
                 await self._judge(reader, piece)
         except NoAnswerError as error:
             self._note_break(error)
-            broken = str(error)
+            broken = self._why(error)
         rest = b"" if self._factory.enforcing else reader.rest()
         if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):
-            failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it")
+            failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it", self._reason)
             rest += b"".join(map(event, failed)) if self._factory.enforcing else b""
         await self._more(rest)
         if broken and not self._factory.enforcing:
@@ -449,7 +482,7 @@ class UrlExchange:
         """Send the errors for a server that gave no response."""
         turn = self._turn
         late = [each for each in turn.due if may_be_cancelled(each)] if code == "TIMEOUT" else []
-        frames = turn.failures(code, why)
+        frames = turn.failures(code, why, self._reason)
         if turn.talk.ident is not None:
             for exchange in late:
                 self._proxy.say(self._request, turn.talk, cancelled(exchange))
@@ -471,7 +504,7 @@ class UrlExchange:
 
     async def ended(self) -> None:
         """End a stream because the guard stops."""
-        frames = self._turn.failures("UPSTREAM_FAILURE", "the guard ends")
+        frames = self._turn.failures("UPSTREAM_FAILURE", "the guard was stopped", "stopped")
         if not self._begun:
             headers = [(b"retry-after", b"1"), CLOSE, *shared(self._request.headers)]
             await refuse(self._send, "OVERLOADED", "the guard ends", headers)

@@ -7,7 +7,7 @@ server has accepted since. Without a session each request is one, because the id
 requests of one client share the tools that the server has listed.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from assay.base.verdict import Exchange, Party
 from assay.core.party_state import Id
+from assay.edges.http.held_bytes import HeldBytes
 from assay.edges.http.quotas import Idleness, to_end
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.factory import ContractScope, SessionFactory
@@ -31,7 +32,7 @@ REMEMBERED_BYTES: Final = 64 << 10
 """Maximal bytes of a remembered replacement of an event; nearly all are errors of a kilobyte."""
 
 REMEMBERED_BY_ALL: Final = 64 << 20
-"""Maximal bytes of remembered events of all sessions: the least recently used are dropped first."""
+"""Maximal bytes of remembered events of all sessions: the client that has most of them loses those of a session."""
 
 CLIENTS: Final = 1000
 """Maximal clients without sessions, by their authorization, whose tools are remembered; the most recent ones."""
@@ -85,9 +86,14 @@ class UrlSession:
     )  # fmt: skip
 
     def __init__(
-        self, session: GuardedSession, who: Who, ident: bytes | None, now: float, count: Callable[[int], None]
+        self,
+        session: GuardedSession,
+        who: Who,
+        ident: bytes | None,
+        now: float,
+        count: "Callable[[UrlSession], None]",
     ) -> None:
-        """*count* gets the change of the bytes of remembered events."""
+        """*count* is called when the bytes of remembered events have changed."""
         self.session = session
         self.who = who
         self.ident = ident
@@ -169,13 +175,13 @@ class UrlSession:
         if len(self._known) > REMEMBERED:
             more -= _weight(*self._known.popitem(last=False))
         self.remembered += more
-        self._count(more)
+        self._count(self)
 
     def forget_events(self) -> None:
         """Forget its events."""
         self._known.clear()
-        freed, self.remembered = self.remembered, 0
-        self._count(-freed)
+        self.remembered = 0
+        self._count(self)
 
 
 def _weight(ident: bytes, known: Known) -> int:
@@ -215,7 +221,7 @@ class UrlSessions:
         self._unproved: WeakValueDictionary[tuple[Who, str], ContractScope] = WeakValueDictionary()
         """Clients whose token the server has not accepted yet: anyone can invent a token."""
         self._asked: OrderedDict[tuple[str, bytes, Id], UrlSession] = OrderedDict()
-        self._remembered = 0
+        self._remembered: HeldBytes[UrlSession] = HeldBytes(REMEMBERED_BY_ALL)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -386,17 +392,13 @@ class UrlSessions:
             return scope
         scope = self._unproved.get(key)
         if scope is None:
-            scope = self._unproved[key] = self._factory.scope()
+            scope = self._unproved[key] = self._factory.scope(owner=key[0].principal)
         return scope
 
-    def _count(self, more: int) -> None:
+    def _count(self, talk: UrlSession) -> None:
         """Limit the remembered events of all sessions."""
-        self._remembered += more
-        if more > 0 and self._remembered > REMEMBERED_BY_ALL:
-            for talk in list(self._sessions.values()):
-                talk.forget_events()
-                if self._remembered <= REMEMBERED_BY_ALL // 2:
-                    return
+        for each in self._remembered.hold(talk, talk.who, talk.remembered):
+            each.forget_events()
 
     # ── what servers ask ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -404,7 +406,9 @@ class UrlSessions:
         """Remember a request of the server in *talk*. Its response comes separately, perhaps with a new token."""
         self._asked[_scope(talk.who, talk.ident, ident)] = talk
         if len(self._asked) > ASKED:
-            self._asked.popitem(last=False)
+            # The principal with the most loses its oldest.
+            most = Counter(key[0] for key in self._asked).most_common(1)[0][0]
+            del self._asked[next(key for key in self._asked if key[0] == most)]
 
     @property
     def awaits(self) -> bool:

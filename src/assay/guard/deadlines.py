@@ -11,40 +11,60 @@ from assay.core.party_state import Id
 ENDLESS: Final = "subscriptions/listen"
 """The one request without a deadline: its answer comes when the client ends the subscription."""
 
+DISCOVER: Final = "server/discover"
+"""The request that asks a server for its revisions; a server of an older revision may ignore it."""
+
+DISCOVER_SECONDS: Final = 10.0
+"""Seconds for its answer: it needs no work, and a client without one goes on with `initialize`."""
+
 _CLIENT: Final = Party.CLIENT
+
+
+def limit_of(method: str, timeout: float) -> float:
+    """Return how many seconds a server has for the answer to *method*, where it has *timeout* for others."""
+    return min(timeout, DISCOVER_SECONDS) if method == DISCOVER else timeout
 
 
 class Deadlines:
     """The open requests of one client, ordered by their last sign of life."""
 
-    __slots__ = ("_tokens", "since", "timeout")
+    __slots__ = ("_discovering", "_tokens", "since", "timeout")
 
     def __init__(self, timeout: float) -> None:
         """*timeout* is how many seconds a server has for an answer, counted anew with each progress; 0 for no limit."""
         self.timeout = timeout
         self.since: dict[Id, float] = {}
         """When each request last showed a sign of life, the oldest first. The session writes it for tool calls."""
+        self._discovering: dict[Id, float] = {}
+        """The same for requests with the shorter limit. Within each table all have one limit, so the oldest is due."""
         self._tokens: dict[Id, Id] = {}
         """The requests among them that have a progress token, by the token."""
+
+    def _tables(self) -> tuple[tuple[dict[Id, float], float], ...]:
+        """Return the two tables, each with the limit of its requests."""
+        return (self.since, self.timeout), (self._discovering, limit_of(DISCOVER, self.timeout))
 
     @property
     def due(self) -> float:
         """When the next request is overdue; infinity if none ever is."""
-        return next(iter(self.since.values())) + self.timeout if self.since else inf
+        due = next(iter(self.since.values())) + self.timeout if self.since else inf
+        if not self._discovering:
+            return due
+        return min(due, next(iter(self._discovering.values())) + limit_of(DISCOVER, self.timeout))
 
     def due_of(self, ident: Id) -> float:
         """When that request is overdue; infinity if it never is."""
-        since = self.since.get(ident)
-        return inf if since is None else since + self.timeout
+        return next((since[ident] + limit for since, limit in self._tables() if ident in since), inf)
 
-    def overdue(self, now: float) -> Iterator[Id]:
-        """Yield and forget the requests that have waited too long."""
-        while self.since:
-            ident, since = next(iter(self.since.items()))
-            if since + self.timeout > now:
-                return
-            del self.since[ident]
-            yield ident
+    def overdue(self, now: float) -> Iterator[tuple[Id, float]]:
+        """Yield and forget the requests that have waited too long, each with its limit in seconds."""
+        for every, limit in self._tables():
+            while every:
+                ident, since = next(iter(every.items()))
+                if since + limit > now:
+                    break
+                del every[ident]
+                yield ident, limit
 
     def note(self, verdict: Verdict, now: float) -> None:
         """Remember when a request was made, and when there was progress."""
@@ -59,7 +79,9 @@ class Deadlines:
         elif exchange.state != "open":
             self.forget(exchange)
         elif verdict.kind == "request" and (verdict.findings is None or verdict.accepted):
-            if exchange.method != ENDLESS:
+            if exchange.method == DISCOVER:
+                self._discovering[exchange.id] = now
+            elif exchange.method != ENDLESS:
                 self.since[exchange.id] = now
             if exchange.token is not None:
                 self._tokens[exchange.token] = exchange.id
@@ -73,21 +95,25 @@ class Deadlines:
             return
         # A notification with findings may have passed all the same, so its members can have any type.
         ident = self.request_of(params_of(verdict.value).get("progressToken"))
-        if ident is not None and self.since.pop(ident, None) is not None:
-            self.since[ident] = now
+        for since, _ in self._tables():
+            if ident is not None and since.pop(ident, None) is not None:
+                since[ident] = now
 
     def forget(self, exchange: Exchange) -> None:
         """Forget a request that is answered or given up."""
         self.since.pop(exchange.id, None)
+        self._discovering.pop(exchange.id, None)
         if exchange.token is not None:
             self._tokens.pop(exchange.token, None)
 
     def clear(self) -> None:
         """Forget every request."""
         self.since.clear()
+        self._discovering.clear()
         self._tokens.clear()
 
     def shift(self, seconds: float) -> None:
         """Give every request *seconds* more."""
-        for ident in self.since:
-            self.since[ident] += seconds
+        for since, _ in self._tables():
+            for ident in since:
+                since[ident] += seconds

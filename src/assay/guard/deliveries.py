@@ -11,8 +11,10 @@ Pairs = Sequence[tuple[bytes, bytes]]
 
 
 LossReason = Literal[
-    "unstartable", "exited", "closed", "broken", "session_gone", "timeout", "slow_client", "internal", "stopped"
-]
+    "unstartable", "exited", "closed", "broken", "session_gone", "timeout",
+    "slow_client", "internal", "stopped", "crowded",
+]  # fmt: skip
+_NOT_THE_SERVER: Final = frozenset({"closed", "slow_client", "internal", "stopped", "crowded"})
 Author = Literal["peer", "guard"]
 
 
@@ -70,6 +72,11 @@ class Loss(NamedTuple):
     """The canonical error of the requests that fail for this."""
     data: Mapping[str, Any] | None = None
     """Further members of the error's `data`, such as the HTTP status."""
+
+    @property
+    def excuses(self) -> bool:
+        """Whether the server is not to blame for missing answers: the client or the guard ended first, or failed."""
+        return self.reason in _NOT_THE_SERVER
 
 
 class End(NamedTuple):
@@ -137,6 +144,8 @@ class Outcome(NamedTuple):
     """Nothing more is to be expected: close the ports."""
     verdict: Verdict | None = None
     """The verdict on the frame, if the event was a frame."""
+    held: Any = None
+    """The message of the client, or the batch, that waits, not judged yet, until the guard has the list of tools."""
 
 
 EMPTY: Final = Outcome()
@@ -158,4 +167,5 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
         second.restart_in if first.restart_in is None else first.restart_in,
         first.closed or second.closed,
         first.verdict or second.verdict,
+        first.held or second.held,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
+from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation, Facts
@@ -88,6 +89,11 @@ class SessionFactory:
         return self._clock()
 
     @property
+    def limits(self) -> Limits:
+        """The limits of each conversation."""
+        return self._terms.limits
+
+    @property
     def frame_bytes(self) -> int:
         """How long a message may be."""
         return self._terms.limits.frame_bytes
@@ -117,6 +123,7 @@ class SessionFactory:
             tools, lock, watch = scope.tools, scope.lock, scope.watch if watch is None else watch
         else:
             lock = self.inspection()
+            tools = self._tools(client.owner) if tools is None else tools
         watch = self._watch.another(of) if watch is None else watch
         conversation = self._judge(
             mode=self._terms.mode,
@@ -139,17 +146,35 @@ class SessionFactory:
             self._opened(made)
         return made
 
-    def scope(self, before: ContractScope | None = None) -> ContractScope:
-        """Return a new scope; after the scope *before* of a server that was lost, it begins with the same tools."""
-        tools = Tools(self._terms.limits.tools, self._terms.limits.contract_bytes)
-        if before is not None:
+    def scope(self, before: ContractScope | None = None, owner: str = "") -> ContractScope:
+        """
+        Return a new scope, of *owner* if it is that of one principal.
+
+        After the scope *before* of a server that was lost, it begins with the same tools.
+        """
+        if before is None:
+            tools = self._tools(owner)
+        else:
             known = before.tools
             tools = known.handed_down() if self._recording is None else self._recording.hand_down(known)
         return ContractScope(tools, self.inspection(), self._watch.another())
 
+    def _tools(self, owner: str) -> Tools:
+        """Return the tools of a server that has not listed any: those that were locked."""
+        made = Tools(self._terms.limits.tools, self._terms.limits.contract_bytes, owner)
+        if self._locked is not None:
+            made.expect(self._locked.contracts)
+        return made
+
     def borrow(self, scope: ContractScope, client: ClientTraits, server: ServerTraits, revision: str) -> GuardedSession:
         """Return a session of *scope* for one request: a spare one, or a new one."""
-        return scope.spare.pop() if scope.spare else self.open(client, server, scope=scope, revision=revision)
+        if not scope.spare:
+            return self.open(client, server, scope=scope, revision=revision)
+        made, tools = scope.spare.pop(), scope.tools
+        # Another session may have learned the tools meanwhile.
+        if made.seen_tools is not tools.known or made.seen_whole is not tools.complete:
+            made.refresh()
+        return made
 
     def give_back(self, scope: ContractScope, session: GuardedSession, *, clean: bool) -> None:
         """Keep a session for the next request if it is *clean*, without findings, and without open requests."""

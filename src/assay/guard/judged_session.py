@@ -7,9 +7,10 @@ No I/O; the clock is given. `GuardedSession` adds what else can happen: servers 
 from collections.abc import Callable, Iterable
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from assay.base.verdict import Exchange, Party, Verdict
+from assay.contracts.tool_contract import Contract
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.backlog import Backlog
 from assay.guard.client_identity import ClientIdentity, identity_of
@@ -21,6 +22,7 @@ from assay.guard.outgoing import answered, deliveries, is_message, requests, sen
 from assay.guard.restore import LASTING, SessionRestore, SessionState
 from assay.guard.routing import Move, Router
 from assay.guard.sinks import Sinks
+from assay.guard.tool_listing import LISTED_AGAIN, ToolListing
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
@@ -43,6 +45,19 @@ CALM: Final = frozenset({State.NEW, State.OPENING, State.OPEN})
 HOLDING: Final = frozenset({State.AWAY, State.RESTORING})
 
 
+class HeldCall(NamedTuple):
+    """A message of the client that waits for the list of tools: a call, a batch with one, or a cancellation."""
+
+    frame: bytes
+    facts: Facts
+    message: Any
+
+    @property
+    def messages(self) -> list[Any]:
+        """The message, or the entries of the batch."""
+        return self.message if isinstance(self.message, list) else [self.message]
+
+
 class Timing(NamedTuple):
     """How long a session waits, in seconds."""
 
@@ -60,9 +75,10 @@ class JudgedSession:
 
     __slots__ = (
         "__weakref__", "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_handshake", "_hear",
-        "_phase_due", "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm",
-        "client", "conversation", "deadline", "enforcing", "identity", "lost", "memory", "name", "now", "records",
-        "restarts", "server", "streams", "watch",
+        "_held_bytes", "_held_calls", "_holds", "_is_compiled", "_listing", "_listing_due", "_lost_listings",
+        "_phase_due", "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm", "client",
+        "compile_first", "conversation", "deadline", "enforcing", "identity", "lost", "may_wait", "memory", "name",
+        "now", "on_listed", "records", "restarts", "seen_tools", "seen_whole", "server", "streams", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -114,6 +130,18 @@ class JudgedSession:
         self._blocked_at: float | None = None
         self._restore: SessionRestore | None = None
         self._suspended = False
+        self._holds = self.enforcing and not (client.transport == "http" and server.transport == "url")
+        """Whether calls of unknown tools wait here for the list. A port to a URL requests the list itself."""
+        self._listing: ToolListing | None = None
+        self._listing_due = inf
+        self._is_compiled = False
+        self._lost_listings = 0
+        self.compile_first: Callable[[list[Contract]], None] | None = None
+        """Gets contracts that calls which have waited need, and is followed by `release`; None to compile them here."""
+        self.on_listed: Callable[[], None] | None = None
+        """Called when another session has listed the tools that this one waits for, and is followed by `release`."""
+        self._held_calls: list[HeldCall] = []
+        self._held_bytes = 0
         self._enter(State.OPEN if conversation.revision is not None else State.NEW)
 
     def rename(self, session: str) -> None:
@@ -133,7 +161,18 @@ class JudgedSession:
     @property
     def owed(self) -> bool:
         """Whether the client waits for an answer that can be expected to come."""
-        return any(each.method != ENDLESS for each in self.conversation.open_requests(_CLIENT))
+        waits = any(each.method != ENDLESS for each in self.conversation.open_requests(_CLIENT))
+        return waits or bool(self._held_calls)
+
+    @property
+    def has_held_calls(self) -> bool:
+        """Whether calls wait for the list of tools, so that the server still has to be sent something."""
+        return bool(self._held_calls)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of these calls."""
+        return self._held_bytes
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -192,6 +231,8 @@ class JudgedSession:
             return self._drained(deliveries(verdict, move))
         if self._state in HOLDING and self.backlog.crowded and any(requests(verdict)):
             return self._turn_away(verdict)
+        if verdict.party is _CLIENT and verdict.method == "tools/call":
+            self.refresh()
         self._record(verdict, sent_bytes(move))
         made = deliveries(verdict, move, None if self.client.carries_raw else raw)
         for each in made.stray:
@@ -254,7 +295,9 @@ class JudgedSession:
             return None
         self.backlog.drop(exchange)
         unstarted = why.reason == "unstartable"
-        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data, unstarted=unstarted)
+        missing = self.conversation.give_up(
+            _CLIENT, exchange.id, why.code, why.detail, why.data, unstarted=unstarted, excused=why.excuses
+        )
         if missing is None:
             return None
         return Failed(missing, b"" if self._is_seen else missing.onward or b"", why.code)
@@ -275,8 +318,10 @@ class JudgedSession:
                 self._note_opening(verdict)
             elif verdict.kind == "notification" and verdict.method == TOOLS_CHANGED:
                 self.records.event("changed", b"", self.name)
+                self.refresh()
         elif verdict.kind == "result" and exchange.entry.name == TOOLS_LIST:
             self.records.event("listed", verdict.frame, self.name)
+            self.refresh()
 
     def _note_opening(self, verdict: Verdict) -> None:
         if verdict.kind == "request" and verdict.method == "initialize":
@@ -296,8 +341,25 @@ class JudgedSession:
         self._state = state
         self._phase_due = due
         self.deadline = min(self.deadline, due)
-        self.calm = state in CALM and self._restore is None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Decide anew how much is to be looked at. To be called when the tools may have changed elsewhere."""
+        tools = self.conversation.tools
+        self.seen_tools, self.seen_whole = tools.known, tools.complete
+        """What was known of the tools then."""
+        self.may_wait = tools.is_late or (self.enforcing and not tools.complete)
+        """Whether a call may have to wait for the list of tools, or for its contract to be compiled."""
+        self.calm = self._state in CALM and self._restore is None and not self._looks_at_calls
         """Whether messages without findings are forwarded as they came, with nothing else to be looked at."""
+
+    @property
+    def _looks_at_calls(self) -> bool:
+        """Whether the next call may be one of an unknown tool, and have to wait for the list of tools."""
+        tools = self.conversation.tools
+        if not self._holds or (tools.complete and self._listing is None):
+            return False
+        return tools.listed_at is None or bool(self._held_calls) or self.now - tools.listed_at >= LISTED_AGAIN
 
     def _unjudged(self, party: Party, frame: bytes, error: Exception, heard: Verdict | None) -> Verdict:
         """Return the verdict on a frame after an internal error, so that every request in it gets one answer."""

@@ -4,26 +4,64 @@ One guarded conversation between a client and a server: every event in, what goe
 No I/O; the clock is given. The session never waits and never raises.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from assay.base.limits import Limits
+from assay.base.message import params_of
 from assay.base.no_answer import within
 from assay.base.verdict import Exchange, Party, Verdict
+from assay.contracts.tool_contract import Contract
+from assay.contracts.tool_contracts import Tools
+from assay.core import render
 from assay.core.conversation import NO_FACTS, Facts
 from assay.guard.deliveries import EMPTY, UNKNOWN, Delivery, End, Failed, Loss, Outcome, State, joined
 from assay.guard.internal_errors import log_once
-from assay.guard.judged_session import CALM, CROWD, HANDSHAKE, HOLDING, LEFT, JudgedSession, Timing
+from assay.guard.judged_session import CALM, CROWD, HANDSHAKE, HOLDING, LEFT, HeldCall, JudgedSession, Timing
 from assay.guard.outgoing import at_the_end, guard_notification
-from assay.guard.own_frames import cancelled, may_be_cancelled
+from assay.guard.own_frames import CANCELLED, cancelled, may_be_cancelled
 from assay.guard.restore import SessionRestore
 from assay.guard.routing import NO_MOVE
+from assay.guard.tool_listing import LISTED_AGAIN, LISTING_SECONDS, ToolListing
+from assay.ladder import syntax
 from assay.ladder.framing import Rest
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
 
+MOST_HELD: Final = 1000
+HELD_BYTES: Final = 16 << 20
+"""Calls that wait for a list of tools at once, and their bytes. Any more are forwarded, and reported as not judged."""
+
 __all__ = ("CROWD", "HANDSHAKE", "GuardedSession", "Timing")
+
+
+def _may_call(frame: bytes) -> bool:
+    """Whether *frame* may call a tool: the method may be written with escapes."""
+    return b"tools/call" in frame or b"\\" in frame
+
+
+def late_contracts(tools: Tools, limits: Limits, frame: bytes) -> list[Contract]:
+    """Return the contracts of *tools* that *frame* calls, and that are not compiled yet."""
+    if not tools.is_late or not _may_call(frame) or len(frame) > limits.frame_bytes:
+        return []
+    message: Any = syntax.read(frame, limits.depth, limits.values)
+    return _late(tools, message if isinstance(message, list) else [message])
+
+
+def _late(tools: Tools, messages: Iterable[Any]) -> list[Contract]:
+    names = (params_of(each).get("name") for each in messages if isinstance(each, dict))
+    return [each for each in map(tools.late, names) if each is not None]
+
+
+class UnlistedCall(NamedTuple):
+    """A message with a call of a tool whose contract is not known."""
+
+    message: Any
+    """The message, or the batch, that has the call."""
+    call: dict[str, Any]
+    revision: str
 
 
 class GuardedSession(JudgedSession):
@@ -37,6 +75,10 @@ class GuardedSession(JudgedSession):
         """Return what goes where for a whole message of the client; *rest* is the end of an over-long one."""
         if self._state in (State.DRAINING, State.CLOSED):
             return self._unexpected("a message of the client")
+        if self._holds and not self.calm:
+            held = self._hold_call(frame, facts)
+            if held is not None:
+                return held
         return self.outcome(self.judge(_CLIENT, frame, facts), rest)
 
     def from_server(self, frame: bytes, rest: bytes | None = b"", *, facts: Facts = NO_FACTS) -> Outcome:
@@ -48,6 +90,10 @@ class GuardedSession(JudgedSession):
             again = self._from_restored(self._restore, frame)
             if again is not None:
                 return again
+        if self._listing is not None:
+            listed = self._from_listing(self._listing, frame)
+            if listed is not None:
+                return listed
         return self.outcome(self.judge(_SERVER, frame, facts), rest)
 
     def more(self, party: Party, data: bytes) -> Outcome:
@@ -67,6 +113,181 @@ class GuardedSession(JudgedSession):
             log_once(error)
             return EMPTY
 
+    # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lists_first(self, frame: bytes, facts: Facts = NO_FACTS) -> UnlistedCall | None:
+        """
+        Return the call in *frame* before which the guard has to request the tools.
+
+        None for any other message, and if the tools were requested a moment ago.
+        """
+        conversation = self.conversation
+        tools, limits = conversation.tools, conversation.limits
+        if not self.enforcing or tools.complete or not _may_call(frame) or len(frame) > limits.frame_bytes:
+            return None
+        if tools.listed_at is not None and self._listing is None and self._clock() - tools.listed_at < LISTED_AGAIN:
+            return None
+        message: Any = syntax.read(frame, limits.depth, limits.values)
+        found = conversation.unlisted(message)
+        if found is None:
+            return None
+        if isinstance(message, dict):
+            # What is refused anyway must not cost the server a list.
+            if conversation.refuses(frame, found[1], facts):
+                return None
+            if isinstance(message["id"], float):
+                # As the conversation knows it.
+                message["id"] = render.exact_id(frame)
+        return UnlistedCall(message, *found)
+
+    def late_contracts(self, frame: bytes) -> list[Contract]:
+        """Return the contracts of tools that *frame* calls, and that have to be compiled first, which may take long."""
+        return late_contracts(self.conversation.tools, self.conversation.limits, frame)
+
+    def listing(self, found: UnlistedCall, facts: Facts) -> ToolListing:
+        """Return a new request for the tools, because of a call; its first page is recorded as sent."""
+        self.now = self._clock()
+        made = ToolListing(self.conversation, found.call, found.revision, facts)
+        if made.request is not None:
+            self.records.guard_frame(made.request, self.now, self.name)
+        return made
+
+    def listed(self, listing: ToolListing, frame: bytes) -> bool:
+        """Take a page of the guard's own *listing*, and record it; return False for any other message."""
+        verdict = listing.hear(frame)
+        if verdict is None:
+            return False
+        self.now = self._clock()
+        if verdict.findings is None:
+            self.records.guard_frame(verdict, self.now, self.name)
+        else:
+            self.records.found(verdict, self.now, self.name, 0)
+        if verdict.kind == "result":
+            self.records.event("listed", frame, self.name)
+        if listing.request is not None:
+            self.records.guard_frame(listing.request, self.now, self.name)
+        return True
+
+    def listing_over(self) -> None:
+        """Note that the guard's own list has come, or does not: until then every call of an unknown tool waits."""
+        self.now = self._clock()
+        self.conversation.tools.listed_at = self.now
+        self.abandon()
+
+    def abandon(self) -> None:
+        """End the guard's own listing here. Another session that waits for it goes on, or lists by itself."""
+        tools = self.conversation.tools
+        if tools.lister is not self:
+            return
+        tools.lister = None
+        waiting, tools.waiting = tools.waiting, []
+        for each in waiting:
+            if each.on_listed is not None:
+                each.on_listed()
+
+    def release(self) -> Outcome:
+        """Return what goes where after another session has listed the tools, or after contracts were compiled."""
+        if not self._held_calls or self._listing is not None:
+            return EMPTY
+        tools = self.conversation.tools
+        if tools.complete or self._is_compiled or tools.listed_at is not None:
+            return self._release_calls()
+        return self._list_again()
+
+    def _hold_call(self, frame: bytes, facts: Facts) -> Outcome | None:
+        """Have a call of an unknown tool wait for the list of tools; None for any other message."""
+        try:
+            found = self.lists_first(frame, facts)
+            message = self._cancels_held(frame) if found is None else found.message
+            if message is None:
+                return None
+            if len(self._held_calls) >= MOST_HELD or self._held_bytes + len(frame) > HELD_BYTES:
+                return None
+            if found is not None and self._listing is None and self._state in CALM and not self._held_calls:
+                if not self._is_listed_elsewhere():
+                    listing = self.listing(found, facts)
+                    if listing.request is None:
+                        return None
+                    self._listing, self.conversation.tools.lister = listing, self
+                self._listing_due = self._clock() + LISTING_SECONDS
+                self.deadline = min(self.deadline, self._listing_due)
+        except Exception as error:
+            log_once(error, "the tools of a server could not be requested")
+            return None
+        first = not self._held_calls
+        self._held_calls.append(HeldCall(frame, facts, message))
+        self._held_bytes += len(frame)
+        self.refresh()
+        return Outcome(to_server=self._next_page() if first else (), held=message)
+
+    def _is_listed_elsewhere(self) -> bool:
+        """Whether another session requests the list for all that share it, and wakes this one then."""
+        tools = self.conversation.tools
+        if tools.lister is None or tools.lister is self or self.on_listed is None:
+            return False
+        tools.waiting.append(self)
+        return True
+
+    def _cancels_held(self, frame: bytes) -> dict[str, Any] | None:
+        """Return the message in *frame* if it cancels a call that waits: it must not get to the server before that."""
+        if not self._held_calls or (CANCELLED.encode() not in frame and b"\\" not in frame):
+            return None
+        message = syntax.read(frame)
+        if not isinstance(message, dict) or message.get("method") != CANCELLED:
+            return None
+        ident = params_of(message).get("requestId")
+        return message if any(ident == each.get("id", NO_FACTS) for each in self._held_messages()) else None
+
+    def _held_messages(self) -> Iterator[dict[str, Any]]:
+        for each in self._held_calls:
+            yield from (one for one in each.messages if isinstance(one, dict))
+
+    def _next_page(self) -> tuple[Delivery, ...]:
+        request = self._listing.request if self._listing is not None else None
+        return () if request is None else (Delivery(request.frame, "guard", verdict=request),)
+
+    def _from_listing(self, listing: ToolListing, frame: bytes) -> Outcome | None:
+        """Return what goes where for a page of the guard's own listing; None for any other message."""
+        try:
+            if not self.listed(listing, frame):
+                return None
+        except Exception as error:
+            log_once(error, "the tools of a server could not be taken")
+            return self._release_calls()
+        return Outcome(to_server=self._next_page()) if listing.request is not None else self._release_calls()
+
+    def _release_calls(self) -> Outcome:
+        """Judge the calls that have waited, by the list if it has come."""
+        listing, self._listing = self._listing, None
+        if listing is not None:
+            self.listing_over()
+        late = [] if self._is_compiled else _late(self.conversation.tools, self._held_messages())
+        if late and self.compile_first is not None:
+            # Not here, where every other client would wait.
+            self._is_compiled, self._listing_due = True, self._clock() + LISTING_SECONDS
+            self.deadline = min(self.deadline, self._listing_due)
+            self.compile_first(late)
+            return EMPTY
+        calls, self._held_calls, self._held_bytes = self._held_calls, [], 0
+        self._is_compiled, self._listing_due, self._lost_listings = False, inf, 0
+        self.refresh()
+        made = EMPTY
+        for each in calls:
+            made = joined(made, self.outcome(self.judge(_CLIENT, each.frame, each.facts), b""))
+        return made
+
+    def _list_again(self) -> Outcome:
+        """Request the tools of the next server for the calls that wait, unless two servers were lost meanwhile."""
+        calls, self._held_calls, self._held_bytes = self._held_calls, [], 0
+        if self._lost_listings > 1:
+            self._lost_listings = 0
+            self.listing_over()
+        self.refresh()
+        made = EMPTY
+        for each in calls:
+            made = joined(made, self.from_client(each.frame, each.facts)._replace(held=None))
+        return made
+
     # ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def server_ready(self) -> Outcome:
@@ -76,7 +297,7 @@ class GuardedSession(JudgedSession):
         now = self._began = self.now = self._clock()
         if self._restore is None:
             self._enter(self._phase())
-            return Outcome(to_server=self.backlog.take())
+            return joined(Outcome(to_server=self.backlog.take()), self._list_again())
         self._enter(State.RESTORING, now + self._handshake)
         return self._repeated((self._restore.initialize,))
 
@@ -108,6 +329,10 @@ class GuardedSession(JudgedSession):
             self.backlog.take()
         self._suspended = False
         left = self._fail_open(why)
+        # The calls that wait for the list wait for the next server.
+        self._lost_listings += self._listing is not None
+        self._listing, self._listing_due = None, inf
+        self.abandon()
         self.conversation.renew()
         self._restore = self.memory.restore(self.conversation.limits) if self.memory is not None else None
         self._enter(State.AWAY)
@@ -148,7 +373,7 @@ class GuardedSession(JudgedSession):
         made = joined(made, Outcome(to_server=self.backlog.take()))
         for frame in restore.lists_changed:
             made = joined(made, self.outcome(self.judge(_SERVER, frame)))
-        return joined(made, self._settings_taken(restore))
+        return joined(joined(made, self._settings_taken(restore)), self._list_again())
 
     def _settings_taken(self, restore: SessionRestore) -> Outcome:
         if restore.over:
@@ -227,7 +452,7 @@ class GuardedSession(JudgedSession):
             self._deadlines.shift(now - self._blocked_at)
             self._phase_due += now - self._blocked_at
             self._blocked_at = None
-            self.deadline = min(self._deadlines.due, self._phase_due)
+            self.deadline = min(self._deadlines.due, self._phase_due, self._listing_due)
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -239,22 +464,24 @@ class GuardedSession(JudgedSession):
             self.deadline = inf
             return made
         try:
-            for ident in self._deadlines.overdue(now):
-                made = joined(made, self._timed_out(ident))
+            for ident, limit in self._deadlines.overdue(now):
+                made = joined(made, self._timed_out(ident, limit))
+            if now >= self._listing_due:
+                made = joined(made, self._release_calls())
             if now >= self._phase_due:
                 made = joined(made, self.close(self._phase_over()))
         except Exception as error:
             # Each request is taken off the list before it is failed, so the next tick goes on with the others.
             log_once(error, "a late request could not be answered")
-        self.deadline = min(self._deadlines.due, self._phase_due)
+        self.deadline = min(self._deadlines.due, self._phase_due, self._listing_due)
         return self._drained(made)
 
     def due_of(self, exchange: Exchange) -> float:
         """Return when a request of the client is overdue; infinity if it never is."""
         return self._deadlines.due_of(exchange.id)
 
-    def _timed_out(self, ident: str | int) -> Outcome:
-        missing = self.conversation.give_up(_CLIENT, ident, "TIMEOUT", within(self._timeout))
+    def _timed_out(self, ident: str | int, limit: float) -> Outcome:
+        missing = self.conversation.give_up(_CLIENT, ident, "TIMEOUT", within(limit))
         exchange = missing.exchange if missing is not None else None
         if missing is None or exchange is None or missing.onward is None:
             return EMPTY
@@ -288,8 +515,12 @@ class GuardedSession(JudgedSession):
         if self._state is State.CLOSED:
             return EMPTY
         self.now = self._clock()
+        # Calls that wait for the list have to be answered as all open requests are.
+        self._is_compiled = True
+        made = self._release_calls()._replace(to_server=()) if self._held_calls else EMPTY
+        self.abandon()
         self.backlog.take()
-        made = self._fail_open(why)
+        made = joined(made, self._fail_open(why))
         self._enter(State.CLOSED)
         self.deadline = inf
         self.records.event("closed", why.detail.encode(errors="replace"), self.name)
@@ -314,7 +545,8 @@ class GuardedSession(JudgedSession):
         if kept or why.code != "UPSTREAM_FAILURE":
             return self.exchange_lost(left, why._replace(data=data))
         self._deadlines.clear()
-        missing = self.conversation.end(_SERVER, why.detail, data, unstarted=why.reason == "unstartable")
+        unstarted = why.reason == "unstartable"
+        missing = self.conversation.end(_SERVER, why.detail, data, unstarted=unstarted, excused=why.excuses)
         return self._answers(Failed(each, b"" if self._is_seen else each.onward or b"", why.code) for each in missing)
 
     def _cancel(self, exchange: Exchange, why: str) -> Delivery | None:

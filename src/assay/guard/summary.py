@@ -38,8 +38,6 @@ _MOST_COUNTED: Final = 1000
 _MOST_ASIDE: Final = 1000
 """Maximal bytes to show of server output that is not a message."""
 
-_ASIDE: Final = "quarantined "
-
 _WHOLE: Final = "the message"
 """The place of a violation of the whole; a document is not a message."""
 
@@ -107,8 +105,8 @@ class _Tally:
     """The counts of all conversations of one guard."""
 
     __slots__ = (
-        "asides", "client", "excused", "known", "log", "printed", "quarantined", "refused", "repaired", "repeated",
-        "rules", "secrets", "server", "shelf", "shown", "slowest", "stopped",
+        "asides", "blocked", "client", "excused", "known", "log", "printed", "quarantined", "refused", "repaired",
+        "repeated", "rules", "secrets", "server", "shelf", "shown", "slowest",
     )  # fmt: skip
 
     def __init__(self, log: Log, aside: Log, secrets: _Secrets, shelf: Shelf) -> None:
@@ -119,9 +117,9 @@ class _Tally:
         self.client = self.server = 0
         self.rules: Counter[tuple[str, str]] = Counter()
         self.excused: Counter[tuple[str, str]] = Counter()
-        self.stopped = self.repaired = 0
+        self.blocked = self.repaired = 0
         self.refused = 0
-        """Messages that were refused or had a quarantined entry, or would be under enforce."""
+        """Messages that a rule refuses, or with an entry that it quarantines, in either mode."""
         self.shown = 0
         self.known: set[object] = set()
         """The findings shown so far, by conversation; bounded by `MOST_SHOWN`."""
@@ -258,6 +256,8 @@ class GuardSummary(Sink):
 
     def heard(self, verdict: Verdict, now: float) -> None:
         """Record a message that has findings, which came *now*."""
+        from assay.records.outcomes import outcome_of  # noqa: PLC0415 - most conversations never need it
+
         if verdict.kind != "missing":
             self.passed(verdict, now)
         tally = self._tally
@@ -280,7 +280,7 @@ class GuardSummary(Sink):
         if verdict.quarantined:
             tally.add_quarantined(verdict)
         tally.refused += not verdict.accepted or any(each.action == "quarantine" for each in verdict.violations)
-        tally.stopped += _is_stopped(verdict, enforcing=self._enforcing)
+        tally.blocked += outcome_of(verdict).shown == "blocked"
         first = (verdict.violations[0].rule, where)
         like = _likeness(verdict)
         if like is not None and (self._of, like) in tally.known:
@@ -313,7 +313,7 @@ class GuardSummary(Sink):
             rest = len(violations) - 1 + more
             further = f" and {rest} more; {remedy}" if rest else ""
             first = str(_discreet(violations[0], tally.secrets.redactor)).removeprefix(f"{_WHOLE}: ")
-            tally.log.say(plain(f"assay: passed: {what}: {first}{further}"))
+            tally.log.say(plain(f"assay: reported: {what}: {first}{further}"))
 
     def aside(self, data: bytes) -> None:
         """Send server output that is not a message to stderr, as one line."""
@@ -345,10 +345,10 @@ class GuardSummary(Sink):
         tally = self._tally
         tally.asides.end()
         tally.log.end()
-        stopped = f", {tally.stopped} stopped" if self._enforcing or tally.stopped else ""
-        stopped += f", {tally.repaired} repaired" if tally.repaired else ""
+        done = f", {tally.blocked} blocked" if self._enforcing or tally.blocked else ""
+        done += f", {tally.repaired} repaired" if tally.repaired else ""
         said = f"{_counted(tally.client, 'message')} from the client, {tally.server:,} from the server"
-        yield f"{said}, {_counted(self.findings, 'finding')}{stopped}"
+        yield f"{said}, {_counted(self.findings, 'finding')}{done}"
         most = sorted(tally.rules.items(), key=lambda item: (-item[1], item[0]))
         for (rule, where), count in most[:MOST_RULES]:
             times = tally.repeated[rule, where]
@@ -358,9 +358,9 @@ class GuardSummary(Sink):
         if len(most) > MOST_RULES:
             rest = sum(count for _, count in most[MOST_RULES:])
             yield f"{rest:>6,} others"
-        done = "quarantined" if self._enforcing else "would be quarantined"
+        word = "quarantined" if self._enforcing else "would be quarantined"
         for line in tally.quarantined.lines(tally.secrets.hidden) if tally.quarantined is not None else ():
-            yield plain(f"{done}: {line}")
+            yield plain(f"{word}: {line}")
         for (rule, reason), count in sorted(tally.excused.items()):
             yield plain(f"{count:>6,} × {rule} by an exception: {reason}")
         if tally.printed:
@@ -391,11 +391,6 @@ class GuardSummary(Sink):
         self._tally.slowest = sorted([*self._tally.slowest, (seconds, what)], reverse=True)[:SLOWEST]
 
 
-def _is_stopped(verdict: Verdict, *, enforcing: bool) -> bool:
-    """Whether a message was stopped; under audit, too, if the guard is the HTTP server."""
-    return not verdict.accepted and (enforcing or verdict.onward is None)
-
-
 def _likeness(verdict: Verdict) -> object:
     """Return the key of messages with the same findings; None for one that is always shown."""
     if verdict.kind == "missing":
@@ -406,16 +401,10 @@ def _likeness(verdict: Verdict) -> object:
     return hash((verdict.party, verdict.kind, verdict.method, verdict.tool, wrong))
 
 
-def _fate(verdict: Verdict, *, enforcing: bool) -> str:
-    """Return the outcome of a message as one or two words; empty for one that never came."""
-    if verdict.kind == "missing":
-        return ""
-    if _is_stopped(verdict, enforcing=enforcing):
-        return "stopped: "
+def _has_lost(verdict: Verdict, *, enforcing: bool) -> bool:
+    """Whether entries of a list were quarantined, and the rest of it was forwarded."""
     # The schema of a tool may be found unusable only by a call: the call is forwarded, and nothing is quarantined.
-    if enforcing and verdict.kind == "result" and verdict.quarantined:
-        return _ASIDE
-    return "repaired: " if enforcing and verdict.repairs else "passed: "
+    return enforcing and verdict.accepted and verdict.kind == "result" and bool(verdict.quarantined)
 
 
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
@@ -423,14 +412,17 @@ def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     from assay.base.printable import plain  # noqa: PLC0415 - as above
     from assay.cli.terminal.verdicts import title  # noqa: PLC0415 - as above
     from assay.core.quarantined_names import summed  # noqa: PLC0415 - most conversations never need it
+    from assay.records.outcomes import outcome_of  # noqa: PLC0415 - as above
 
     what = redactor.text(title(verdict))
-    fate = _fate(verdict, enforcing=enforcing)
-    if fate == _ASIDE:
-        return plain(f"assay: {fate}{summed(verdict.quarantined, what.removeprefix('result of '), redactor.text)}")
+    if _has_lost(verdict, enforcing=enforcing):
+        entries = summed(verdict.quarantined, what.removeprefix("result of "), redactor.text)
+        return plain(f"assay: quarantined {entries}")
+    # The title of a missing response says what happened.
+    word = "" if verdict.kind == "missing" else f"{outcome_of(verdict).shown}: "
     more = len(verdict.violations) - 1 + verdict.more
     first = f"{_discreet(verdict.violations[0], redactor)}{f' and {more} more' if more else ''}"
-    return plain(f"assay: {fate}{verdict.party} {what}: {first}")
+    return plain(f"assay: {word}{verdict.party} {what}: {first}")
 
 
 def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iterator[str]:
@@ -438,7 +430,7 @@ def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iter
     from assay.base.printable import plain  # noqa: PLC0415 - as above
 
     # With quarantined entries the first line has only their names.
-    first = 0 if _fate(verdict, enforcing=enforcing) == _ASIDE else 1
+    first = 0 if _has_lost(verdict, enforcing=enforcing) else 1
     listed = {None, *(each.entry for each in verdict.violations[:first])}
     further = []
     for each in verdict.violations[first:]:

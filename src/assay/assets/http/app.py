@@ -117,6 +117,7 @@ class App:
         self._limits = limits
         self._http = http or Http()
         self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier), log)
+        self.owner_of = self._door.owner_of
         self.sessions: Sessions[AssetServer] = Sessions(self._http, clock, idleness=_idleness)
         self.streams = Streams(self._http, gated=gate is not None)
         each = self._http.requests_each if gate is not None else None
@@ -177,7 +178,7 @@ class App:
         head = await self._door.head(scope, send)
         if head is None:
             return
-        principal = await self._door.admitted(scope, head.headers, send)
+        principal = await self._door.admitted(head.headers, send)
         if principal is None:
             return
         if method == "POST":

@@ -70,5 +70,5 @@ def run(
             for line in place.notes(ENDPOINT):
                 log(f"assay: {line}")
 
-        serve(app, place.sock, settings.http, tell)
+        serve(app, place.sock, settings.http, tell, owner_of=app.owner_of)
     return 0

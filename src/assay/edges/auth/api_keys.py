@@ -14,7 +14,7 @@ from math import inf
 from secrets import token_bytes
 from typing import Final, NamedTuple
 
-from assay.edges.auth.challenges import EXPIRED_KEY, AuthRefusal, Principal
+from assay.edges.auth.challenges import AuthRefusal, Principal, expired_key
 from assay.settings import ApiKey
 
 PREFIX: Final = "assay_"
@@ -76,7 +76,9 @@ class Keyring:
         holder = self._holders.get(digest)
         if holder is None:
             return None
-        return holder.principal if now < holder.until else EXPIRED_KEY
+        if now < holder.until:
+            return holder.principal
+        return expired_key(datetime.fromtimestamp(holder.until, UTC).date().isoformat())
 
 
 def _until(key: ApiKey) -> float:

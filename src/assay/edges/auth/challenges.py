@@ -1,7 +1,7 @@
 """
 Principals, and the responses to clients that are rejected. No I/O, no clock, no secrets.
 
-The messages go to unknown clients, also in headers: each is fixed, contains nothing of the request, and uses only the
+The messages go to unknown clients, also in headers: each contains nothing of the request, and uses only the
 characters that RFC 6750 §3 allows.
 """
 
@@ -48,7 +48,6 @@ NO_BEARER: Final = AuthRefusal("the Authorization header has no bearer token", "
 TOO_LONG: Final = AuthRefusal("the Authorization header is too long")
 MALFORMED: Final = AuthRefusal("the bearer token is malformed")
 UNKNOWN_KEY: Final = AuthRefusal("the key is unknown")
-EXPIRED_KEY: Final = AuthRefusal("the key has expired")
 NO_JWT: Final = AuthRefusal("the token is not a JWT")
 ALGORITHM: Final = AuthRefusal("the token is signed with an algorithm that is not accepted")
 EXTENSION: Final = AuthRefusal("the token needs an extension that is not supported")
@@ -64,6 +63,11 @@ AUDIENCE: Final = AuthRefusal("the token is for another audience")
 NAMELESS: Final = AuthRefusal("the token has no usable principal")
 NAMESAKE: Final = AuthRefusal("the principal of the token has the name of an API key")
 SCOPE: Final = AuthRefusal("the token lacks required scopes", "insufficient_scope", 403)
+
+
+def expired_key(day: str) -> AuthRefusal:
+    """Return the refusal of a key that expired on *day*. Only the holder of the key gets it."""
+    return AuthRefusal(f"the key expired on {day}")
 
 
 def denied(refusal: AuthRefusal, scopes: Sequence[str] = ()) -> Denied:

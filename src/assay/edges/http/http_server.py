@@ -8,7 +8,7 @@ no timers: all connections are checked once a second.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final, Protocol
@@ -17,6 +17,8 @@ import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from assay.edges.http.acceptor import Acceptor
+from assay.edges.http.held_bytes import HeldBytes, network_of
 from assay.edges.http.malloc import give_back
 from assay.edges.http.replies import SMALL, AwaitedReply, HttpReply, Pairs, Receive, Send, error_body
 from assay.edges.http.request_headers import ENDPOINT
@@ -73,30 +75,6 @@ class Served(Protocol):
         """End everything that is running; the last call."""
 
 
-class HeldConnection:
-    """The bytes held for slow clients. Beyond the limit the connection that is slow for longest is closed."""
-
-    __slots__ = ("_by_connection", "_limit", "_total")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._total = 0
-        self._by_connection: dict[Connection, int] = {}
-
-    def hold(self, connection: "Connection", count: int) -> None:
-        """Set the number of bytes held for *connection*."""
-        self._total += count - self._by_connection.get(connection, 0)
-        self._by_connection[connection] = count
-        while self._total > self._limit and len(self._by_connection) > 1:
-            first = next(iter(self._by_connection))
-            self.release(first)
-            first.transport.abort()
-
-    def release(self, connection: "Connection") -> None:
-        """Forget *connection*."""
-        self._total -= self._by_connection.pop(connection, 0)
-
-
 class Outbox:
     """The responses of one turn of the event loop: recorded in one write, before the first is sent."""
 
@@ -130,8 +108,10 @@ class Outbox:
 class Connection(HttpToolsProtocol):
     """One connection, with the times since which it waits for the client."""
 
-    bodies: ClassVar = HeldConnection(BODY_BYTES)
-    answers: ClassVar = HeldConnection(ANSWER_BYTES)
+    bodies: "ClassVar[HeldBytes[Connection]]" = HeldBytes(BODY_BYTES)
+    answers: "ClassVar[HeldBytes[Connection]]" = HeldBytes(ANSWER_BYTES)
+    owner_of: ClassVar[Callable[[Pairs], str]] = staticmethod(lambda _: "")
+    """Returns the principal of a request by its headers; empty if that is not known."""
     outbox: ClassVar = Outbox()
     good_head: ClassVar[tuple[list[tuple[bytes, bytes]], bytes]] = ([], b"")
     """The cached head of most responses, and its input."""
@@ -160,6 +140,8 @@ class Connection(HttpToolsProtocol):
     """What makes its response a stream."""
     in_hand: RequestResponseCycle | None = None
     """The request in progress. uvicorn keeps only the last one received."""
+    owner: Hashable = ""
+    """The principal, or the network, that its bytes are counted for."""
     stuck_since: float | None = None
     """The time since which the client does not read."""
     stuck_bytes = 0
@@ -196,9 +178,17 @@ class Connection(HttpToolsProtocol):
             self._refuse_head()
         elif self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
             self.body_bytes += len(data)
-            self.bodies.hold(self, self.body_bytes)
+            self._hold(self.bodies, self.body_bytes)
         else:
             self.bodies.release(self)
+
+    def _hold(self, held: HeldBytes["Connection"], count: int) -> None:
+        """Count bytes for the owner of this connection, and close the connections that exceed the limit."""
+        if self not in held:
+            known = Connection.owner_of(list(self.scope["headers"])) if self.scope is not None else ""
+            self.owner = known or network_of(self.client[0] if self.client is not None else "")
+        for each in held.hold(self, self.owner, count):
+            each.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP. A response to an earlier request is sent first, and a 400 never stands for it."""
@@ -464,7 +454,7 @@ class Connection(HttpToolsProtocol):
     def _hold_answer(self) -> None:
         waiting = self.transport.get_write_buffer_size()
         if waiting:
-            self.answers.hold(self, max(waiting, self.sent_bytes))
+            self._hold(self.answers, max(waiting, self.sent_bytes))
         else:
             self.answers.release(self)
 
@@ -511,9 +501,13 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and announce it."""
-        await super().startup(sockets)
-        if self.started:
-            self._ready()
+        # Not by uvicorn, which lets the event loop accept.
+        self.servers = [Acceptor(each, self._connection) for each in sockets or ()]  # type: ignore[misc]
+        self.started = True
+        self._ready()
+
+    def _connection(self) -> Connection:
+        return Connection(config=self.config, server_state=self.server_state, app_state={})
 
     async def on_tick(self, counter: int) -> bool:
         """Check time limits; called every tenth of a second."""
@@ -557,8 +551,15 @@ def listening(host: str, port: int) -> socket.socket:
     return found
 
 
-def serve(app: Served, sock: socket.socket, http: Http, ready: Callable[[], None]) -> None:
-    """Serve until a signal comes."""
+def serve(
+    app: Served,
+    sock: socket.socket,
+    http: Http,
+    ready: Callable[[], None],
+    *,
+    owner_of: Callable[[Pairs], str] = lambda _: "",
+) -> None:
+    """Serve until a signal comes; *owner_of* returns the principal of a request by its headers, if it is known."""
     # The application logs its own errors; uvicorn's log lines are only about disconnected clients.
     for name in ("uvicorn.error", "uvicorn.access", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -576,5 +577,6 @@ def serve(app: Served, sock: socket.socket, http: Http, ready: Callable[[], None
         backlog=1024,
     )
     Connection.outbox.flush = app.flush
+    Connection.owner_of = staticmethod(owner_of)
     give_back()
     HttpServer(config, app, http, ready).run(sockets=[sock])

@@ -2,14 +2,21 @@
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
 from assay.contracts.header_arguments import ParamHeaders
 from assay.edges.child import CLOSED, Child, StartError, why
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
-from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError, UnreachableError
+from assay.edges.probe.server_probe import (
+    InquiryError,
+    InterruptedInquiryError,
+    LateError,
+    LineError,
+    UnreachableError,
+)
 from assay.ladder.framing import Splitter, is_blank
 
 _MOST_HELD: Final = 10_000
@@ -48,6 +55,8 @@ class ChildLine:
         self._errors = Inlet(self._child.stderr, self._child.tail.add)
         interrupts = (signals.inlet(),) if signals is not None else ()
         self._loop = Loop((self._source, self._errors, *interrupts), (self._sink,))
+        self._closed: float | None = None
+        """When our side was closed, by `time.monotonic`."""
 
     def __enter__(self) -> Self:
         return self
@@ -56,8 +65,13 @@ class ChildLine:
         self._sink.close()
         # After the last response the server may exit by itself; a server that does not respond is ended at once.
         if error is None:
-            self._child.wait(CLOSED)
+            self._child.wait(self._closing() - time.monotonic())
         self._child.end()
+
+    def _closing(self) -> float:
+        """Return when a server that has not ended by itself is ended."""
+        self._closed = time.monotonic() if self._closed is None else self._closed
+        return self._closed + CLOSED
 
     def say(self, frame: bytes, _: dict[str, Any], __: str, ___: float, ____: ParamHeaders = ()) -> None:
         """Send a message, as soon as the server reads."""
@@ -72,13 +86,26 @@ class ChildLine:
                 raise InterruptedInquiryError("interrupted")
             # Checked first: a server that sends without end must not be read for ever.
             if left <= 0:
-                raise LineError("no response in time", self._child.tail.lines())
+                raise LateError("no response in time", self._child.tail.lines())
             if self._frames:
                 return self._frames.popleft()
             if self._source.ended:
                 raise LineError(f"the server ended: {self._reason()}", self._child.tail.lines())
             self._loop.wait(left)
             self._loop.push()
+
+    def close(self) -> Iterator[bytes]:
+        """Close the server's input; yield what it sends until it ends."""
+        self._loop.drop(self._sink)
+        self._sink.close()
+        with suppress(LineError):
+            while True:
+                yield self.hear(self._closing())
+
+    @property
+    def status(self) -> int | None:
+        """The exit status of the server; None while it runs."""
+        return self._child.status
 
     def _reason(self) -> str:
         status = self._child.wait(_LAST_WORDS)

@@ -5,15 +5,17 @@ It blocks: each call runs the event loop until the response is complete, or late
 """
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 
+from assay.base.printable import plain
 from assay.contracts.header_arguments import ParamHeaders
 from assay.edges.probe.probe_client import probe_client
-from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
+from assay.edges.probe.server_probe import CLIENT, REJECTED, InquiryError, LateError, LineError, UnreachableError
 from assay.edges.upstream_client import DIRECTLY, HttpAnswer, url_of
 from assay.edges.upstream_errors import BrokenError, as_answer
 from assay.ladder import syntax
@@ -26,6 +28,8 @@ _GOODBYE: Final = 2.0
 """Seconds for the DELETE of our session."""
 
 _STRANGERS: Final = frozenset({401, 403})
+
+_DESCRIPTION: Final = re.compile(r'\berror_description="([^"]{1,200})"')
 
 _LATE: Final = "no response in time"
 
@@ -62,6 +66,8 @@ class HttpLine:
         self._revision = ""
         self._frames: deque[bytes] = deque()
         self._streams: list[_Stream] = []
+        self._answered: _Stream | None = None
+        """The stream of the last response, which the server may not have ended yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -82,13 +88,21 @@ class HttpLine:
 
     def hear(self, deadline: float) -> bytes:
         """Return the next frame of the server, from the responses."""
-        while not self._frames and self._streams:
-            self._run(self._read(self._streams[-1]), deadline)
+        while not self._frames and (stream := self._streams[-1] if self._streams else self._answered) is not None:
+            self._run(self._read(stream), deadline)
         if time.monotonic() >= deadline:
-            raise LineError(_LATE)
+            raise LateError(_LATE)
         if not self._frames:
             raise LineError("no answer came")
         return self._frames.popleft()
+
+    def close(self) -> Sequence[bytes]:
+        """Nothing: a server over HTTP does not end with its client."""
+        return ()
+
+    @property
+    def status(self) -> None:
+        """The server runs elsewhere."""
 
     def _run(self, work: Coroutine[Any, Any, _Made], deadline: float) -> _Made:
         """Wait for *work* until *deadline*; HTTP errors become `LineError`."""
@@ -100,14 +114,14 @@ class HttpLine:
         try:
             return self._loop.run_until_complete(bounded())
         except TimeoutError:
-            raise LineError(_LATE) from None
+            raise LateError(_LATE) from None
         except BrokenError as error:
             raise (UnreachableError if error.kind == "unreached" else LineError)(str(error)) from None
 
     async def _end(self) -> None:
         """End the session, and close the connections."""
-        while self._streams:
-            await self._streams.pop().close()
+        for stream in (*self._streams, *filter(None, (self._answered,))):
+            await stream.close()
         if self._session is not None:
             with suppress(BrokenError, TimeoutError):
                 async with asyncio.timeout(_GOODBYE):
@@ -126,13 +140,24 @@ class HttpLine:
             answer.close()
 
     async def _read(self, stream: "_Stream") -> None:
-        """Read the next event of *stream*, which ends with the response to its request."""
+        """Read the next event of *stream*, which should end with the response to its request."""
         frame = await anext(stream.events, None)
         if frame is not None:
             self._frames.append(frame)
-        if frame is None or _answers(frame, stream.ident):
+        if frame is None:
+            await self._leave(stream)
+        elif stream is not self._answered and _answers(frame, stream.ident):
+            if self._answered is not None:
+                await self._leave(self._answered)
             self._streams.remove(stream)
-            await stream.close()
+            self._answered = stream
+
+    async def _leave(self, stream: "_Stream") -> None:
+        if stream is self._answered:
+            self._answered = None
+        else:
+            self._streams.remove(stream)
+        await stream.close()
 
     def _headers(self, message: dict[str, Any], revision: str, params: ParamHeaders = ()) -> dict[bytes, bytes]:
         headers = {
@@ -153,7 +178,7 @@ class HttpLine:
         kind = (answer.header(b"content-type") or b"").partition(b";")[0].strip().lower()
         status = f"HTTP {answer.status}"
         if answer.status in _STRANGERS:
-            raise UnreachableError(f"{status}: the server rejects this client")
+            raise UnreachableError(f"{status}: {_refusal(answer) or REJECTED}")
         if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
             raise LineError(f"{status}, with an encoding that was not requested")
         if answer.status < 400:
@@ -191,6 +216,12 @@ class _Stream:
     async def close(self) -> None:
         """End the stream."""
         self._answer.close()
+
+
+def _refusal(answer: HttpAnswer) -> str:
+    """Return the reason that a server gives for rejecting our token (RFC 6750 §3); empty without one."""
+    found = _DESCRIPTION.search((answer.header(b"www-authenticate") or b"").decode("latin-1"))
+    return plain(found[1]) if found is not None else ""
 
 
 async def _bounded(answer: HttpAnswer, limit: int) -> AsyncIterator[bytes]:

@@ -5,8 +5,8 @@ A line sends and receives the frames; this module knows neither pipes nor HTTP.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
@@ -39,10 +39,19 @@ _CHANGED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The lists that are out of date after a notification."""
 
+_QUIET: Final = 0.25
+"""Seconds without a message after which a server has nothing more to say about its last response."""
+
+_MOST_QUIET: Final = 2.0
+"""Seconds to wait for that; some servers send logs without end."""
+
 _OLDER: Final = LATEST_HANDSHAKE
 """The revision to request in a handshake."""
 
 _NO_SUCH_METHOD: Final = -32601
+
+REJECTED: Final = "the server rejects this client"
+"""The reason of a server that gives none for a status 401 or 403."""
 
 CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
 
@@ -73,6 +82,10 @@ class LineError(InquiryError):
         """Its last lines on stderr."""
 
 
+class LateError(LineError):
+    """The server does not respond in time."""
+
+
 class ServerLine(Protocol):
     """A connection to a server."""
 
@@ -83,6 +96,13 @@ class ServerLine(Protocol):
 
     def hear(self, deadline: float) -> bytes:
         """Return the next frame of the server, before *deadline* by `time.monotonic`. Raises `LineError`."""
+
+    def close(self) -> Iterable[bytes]:
+        """Send nothing more; return what the server sends until it ends, for a short time."""
+
+    @property
+    def status(self) -> int | None:
+        """The exit status of a server that ended by itself; None if it has not, or is elsewhere."""
 
 
 class Inquiry:
@@ -99,12 +119,13 @@ class Inquiry:
         *,
         heard: Callable[[Verdict], None] | None = None,
         preview: bool = False,
+        judge: Callable[..., Conversation] = Conversation,
     ) -> None:
         """
         *client* and *capabilities* are declared to the server; capabilities only if the revision has them.
 
         *heard* gets the verdict on every message of either side; nothing is stopped. Without it, findings go to *log*.
-        With *preview* drafts are judged, too.
+        With *preview* drafts are judged, too. *judge* makes the conversation, such as a recorded one.
         """
         self._line = line
         self._heard = heard
@@ -112,7 +133,7 @@ class Inquiry:
         self._capabilities = capabilities
         self._log = log
         mode: Literal["enforce", "audit"] = "enforce" if heard is None else "audit"
-        self._conversation = Conversation(limits=limits, mode=mode, preview=preview)
+        self._conversation = judge(limits=limits, mode=mode, preview=preview)
         self._deadline = deadline
         self._asked = 0
         self._outdated: set[str] = set()
@@ -224,13 +245,41 @@ class Inquiry:
             meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: capabilities}
             params = {**params, "_meta": {**params.get("_meta", {}), **meta}}
         message = {"jsonrpc": "2.0", "id": ident, "method": method} | ({"params": params} if params else {})
-        self._say(message, limit)
-        while True:
-            verdict = self._hear(self._line.hear(limit))
-            exchange = verdict.exchange
-            ours = exchange is not None and exchange.asker is Party.CLIENT and exchange.id == ident
-            if ours and verdict.kind in {"result", "error"}:
-                return verdict
+        try:
+            self._say(message, limit)
+            while True:
+                verdict = self._hear(self._line.hear(limit))
+                exchange = verdict.exchange
+                ours = exchange is not None and exchange.asker is Party.CLIENT and exchange.id == ident
+                if ours and verdict.kind in {"result", "error"}:
+                    return verdict
+        except LateError as error:
+            about = f" {params['name']}" if method == "tools/call" else ""
+            raise LateError(f"no response to {method}{about}", error.last_words) from None
+        except LineError as error:
+            if method != "server/discover":
+                self._lose(str(error))
+            raise
+
+    def _lose(self, why: str) -> None:
+        """Judge the end of a server that has not responded."""
+        for verdict in self._conversation.end(Party.SERVER, why):
+            if self._heard is not None:
+                self._heard(verdict)
+
+    def finish(self) -> int | None:
+        """
+        Judge what the server still sends, until it is quiet for a moment, and until it ends; return its exit status.
+
+        A second response, or a line that is not JSON, often comes right after the response.
+        """
+        until = min(self._deadline, time.monotonic() + _MOST_QUIET)
+        with suppress(LineError):
+            while True:
+                self._hear(self._line.hear(min(until, time.monotonic() + _QUIET)))
+        for frame in self._line.close():
+            self._judge(frame)
+        return self._line.status
 
     def _say(self, message: dict[str, Any], limit: float) -> None:
         frame = syntax.write(message)
@@ -242,17 +291,22 @@ class Inquiry:
 
     def _hear(self, frame: bytes) -> Verdict:
         """Read a frame of the server: report its findings, and answer its request."""
+        verdict = self._judge(frame)
+        for part in verdict.parts or (verdict,):
+            if part.kind == "request":
+                self._reply(part)
+            elif part.kind == "notification" and part.method is not None:
+                self._outdated.update(_CHANGED.get(part.method, ()))
+        return verdict
+
+    def _judge(self, frame: bytes) -> Verdict:
+        """Judge a frame of the server, and report its findings."""
         verdict = self._conversation.hear(Party.SERVER, frame)
         if self._heard is not None:
             self._heard(verdict)
         elif verdict.method != "server/discover":
             for each in verdict.violations:
                 self._log(str(self._discreet(each)))
-        for part in verdict.parts or (verdict,):
-            if part.kind == "request":
-                self._reply(part)
-            elif part.kind == "notification" and part.method is not None:
-                self._outdated.update(_CHANGED.get(part.method, ()))
         return verdict
 
     def _discreet(self, violation: Violation) -> Violation:
@@ -342,18 +396,23 @@ def conversing(
     heard: Callable[[Verdict], None] | None = None,
     discovers: bool = True,
     preview: bool = False,
+    judge: Callable[..., Conversation] = Conversation,
 ) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
     """
     Open a conversation in the newest revision of the server; yield it, and the server's description of itself.
 
     With *discovers* false, server/discover is not sent: the server is known to need a handshake. Some servers exit, or
-    stop responding, after any request before a handshake: those are opened again. *preview* is as for `Inquiry`.
-    Raises `InquiryError`.
+    stop responding, after any request before a handshake: those are opened again. *preview* and *judge* are as for
+    `Inquiry`. Raises `InquiryError`.
     """
     deadline = time.monotonic() + timeout
+
+    def inquiring(line: ServerLine) -> Inquiry:
+        return Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, preview=preview, judge=judge)
+
     if discovers:
         with opened() as line:
-            inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, preview=preview)
+            inquiry = inquiring(line)
             answers = True
             try:
                 opening = inquiry.discover(timeout / 3)
@@ -363,5 +422,5 @@ def conversing(
                 yield inquiry, opening or inquiry.initialize()
                 return
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, preview=preview)
+        inquiry = inquiring(line)
         yield inquiry, inquiry.initialize()

@@ -88,4 +88,4 @@ def _both_failed(bare: InquiryError, capable: InquiryError) -> InquiryError:
     if str(bare) == str(capable):
         return bare
     reason = f"{bare}; for a client {CAPABLE}: {capable}"
-    return LineError(reason, bare.last_words) if isinstance(bare, LineError) else InquiryError(reason)
+    return type(bare)(reason, bare.last_words) if isinstance(bare, LineError) else InquiryError(reason)
