@@ -10,6 +10,7 @@ runs from then on.
 """
 
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from random import Random
 HERE = Path(__file__).parent
 KEPT = HERE.parents[1] / ".cache" / "fuzz"
 
-from mutations import frame, seeds  # noqa: E402 - beside this file
+from mutations import changed, frame, seeds  # noqa: E402 - beside this file
 from targets import Target, targets  # noqa: E402 - as above
 
 
@@ -41,8 +42,25 @@ def inputs(name: str, random: Random) -> Iterator[bytes]:
         if name in {"syntax", "conversation"} and random.random() < 0.7:
             lines = [frame(random, messages, f"r-{number}-{each}") for each in range(random.randint(1, 4))]
             yield lines[0] if name == "syntax" else b"\n".join(random.choice([b"", b"<"]) + each for each in lines)
+        elif name == "importers" and random.random() < 0.7:
+            yield changed_lines(random, random.choice(kept))
         else:
             yield changed_bytes(random, random.choice(kept), kept)
+
+
+def changed_lines(random: Random, data: bytes) -> bytes:
+    """*data* with values changed in one of its lines of JSON, or in all of it if that is one document."""
+    first, _, file = data.partition(b"\n")
+    lines = [file] if first in {b"har", b"inspector", b"inspector-network"} else file.splitlines()
+    at = random.randrange(len(lines))
+    # A log has a text before the message.
+    head, mark, text = lines[at].partition(b"{")
+    try:
+        value = json.loads(mark + text)
+    except ValueError:
+        return data
+    lines[at] = head + json.dumps(changed(random, value, 1)).encode()
+    return b"\n".join([first, *lines, b""])
 
 
 def changed_bytes(random: Random, data: bytes, others: list[bytes]) -> bytes:

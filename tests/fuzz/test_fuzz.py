@@ -12,7 +12,7 @@ from mutations import frame, seeds
 from soak import TARGETS, soak
 from targets import targets
 
-INPUTS = {"syntax": 3000, "events": 3000, "headers": 1000, "answers": 500, "conversation": 500}
+INPUTS = {"syntax": 3000, "events": 3000, "headers": 1000, "answers": 500, "conversation": 500, "importers": 300}
 """How many for each target: about a second."""
 
 

@@ -1,12 +1,19 @@
 """Read lines in large blocks: splitting a block takes a tenth of the time of reading line by line. No parsing."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BufferedReader, BytesIO, RawIOBase
+from itertools import groupby
 from typing import Final, cast
 
 BLOCK: Final = 64 << 10
 """Bytes to read at a time: what is made of them stays in the cache of the processor."""
+
+_FEWEST_BLANKS: Final = 64
+"""Consecutive blank lines of a block that become one item. Fewer are not worth a block of their own."""
+
+_SHORT: Final = 8
+"""Bytes of a line on average, below which most lines of a block must be blank: a message has at least 40."""
 
 _BUFFER: Final = 1 << 20
 """Bytes to fetch from a URL at a time."""
@@ -15,7 +22,11 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 LineBlock = list[bytes]
-"""Some consecutive lines of a file, with their newlines. Only the last line of a file may have none."""
+"""
+Some consecutive lines of a file, with their newlines. Only the last line of a file may have none.
+
+Many consecutive blank lines are one item, and a block of their own: a file may have a gigabyte of them.
+"""
 
 
 def split_blocks(read: Callable[[int], bytes], longest: int, instead: Callable[[int], bytes]) -> Iterator[LineBlock]:
@@ -28,6 +39,12 @@ def split_blocks(read: Callable[[int], bytes], longest: int, instead: Callable[[
     held: list[bytes] = []
     size = 0
     while chunk := read(BLOCK):
+        if size + len(chunk) <= longest and chunk.isspace() and b"\n" in chunk and not b"".join(held).strip():
+            # No list of lines is made.
+            blank, newline, last = b"".join((*held, chunk)).rpartition(b"\n")
+            yield [blank + newline]
+            held, size = [last] if last else [], len(last)
+            continue
         if b"\n" not in chunk:
             # Joined once: a line of many chunks would be copied with each of them.
             size += len(chunk)
@@ -44,10 +61,47 @@ def split_blocks(read: Callable[[int], bytes], longest: int, instead: Callable[[
             lines[0] = b"".join((*held, lines[0]))
         last = b"" if chunk.endswith(b"\n") else lines.pop()
         held, size = [last] if last else [], len(last)
-        if lines:
-            yield [_short(each, longest, instead) for each in lines] if _has_long(lines, longest) else lines
+        if lines and _has_long(lines, longest):
+            lines = [_short(each, longest, instead) for each in lines]
+        if len(lines) * _SHORT > len(chunk):
+            yield from _without_blanks(lines)
+        elif lines:
+            yield lines
     if size:
         yield [b"".join(held) if size < longest else instead(size)]
+
+
+def _without_blanks(lines: list[bytes]) -> Iterator[LineBlock]:
+    """Yield the same lines; many consecutive blank ones are a block of one item."""
+    block: LineBlock = []
+    for is_blank, found in groupby(lines, bytes.isspace):
+        group = list(found)
+        if not is_blank or len(group) < _FEWEST_BLANKS:
+            block += group
+            continue
+        if block:
+            yield block
+        yield [b"".join(group)]
+        block = []
+    if block:
+        yield block
+
+
+def blank_lines(block: LineBlock) -> int:
+    """Return the number of lines in a block of blank lines alone; 0 for any other block."""
+    return block[0].count(b"\n") or 1 if len(block) == 1 and block[0].isspace() else 0
+
+
+def numbered_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield each line that is not blank with its number. An item may be several blank lines."""
+    number = 0
+    for line in lines:
+        if line.isspace():
+            number += line.count(b"\n") or 1
+        else:
+            number += 1
+            if line:
+                yield number, line
 
 
 def _has_long(lines: list[bytes], longest: int) -> bool:

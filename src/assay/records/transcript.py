@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from assay.base.verdict import Party, Verdict, Violation
 from assay.core.conversation import Conversation
 from assay.ladder import syntax
+from assay.records.line_blocks import numbered_lines
 
 PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
 
@@ -78,9 +79,8 @@ class Meeting(NamedTuple):
 
 def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
     """Yield the rows of a recording, in order. Raises `TranscriptError` for a line that is not a JSON object."""
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield row_of(number, members_of(number, line))
+    for number, line in numbered_lines(lines):
+        yield row_of(number, members_of(number, line))
 
 
 def row_of(number: int, members: dict[str, Any]) -> TranscriptRow:

@@ -13,6 +13,17 @@ _ZIP: Final = b"PK\x03\x04"
 _BUFFER: Final = 1 << 20
 """Bytes to decompress at a time."""
 
+_MOST_TIMES: Final = 200
+"""
+Bytes that a byte of compressed data may unpack to, on average.
+
+Recordings and journals unpack to 10 to 30 times their size with gzip, and to 120 times with the highest level of zstd
+if every message is a ping. A file that was made to waste time unpacks to 1,000 times its size, or to 10,000 times.
+"""
+
+_ALWAYS: Final = 8 << 20
+"""Bytes that any file may unpack to: one long message may consist of the same words."""
+
 
 class UnpackingError(OSError):
     """A compressed file cannot be read to its end."""
@@ -34,12 +45,33 @@ def unpacked(file: BufferedReader) -> BufferedReader:
     return file
 
 
+class _Metered:
+    """Compressed data that counts its bytes as they are read."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = file
+        self.size = 0
+        """The bytes that were read."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, at most *size*."""
+        data = self._file.read(size)
+        self.size += len(data)
+        return data
+
+
 class _Unpacked(RawIOBase):
-    """The decompressed bytes of a file. Memory is bounded, whatever the file expands to."""
+    """The decompressed bytes of a file. Memory and time are bounded, whatever the file unpacks to."""
 
     def __init__(self, file: BufferedReader, method: str) -> None:
         self._file, self._method = file, method
-        self._inner = _OPENERS[method](file)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._packed = _Metered(self._file)
+        self._inner = _OPENERS[self._method](cast("BinaryIO", self._packed))
+        self._size = 0
+        """The bytes that were unpacked."""
 
     def readable(self) -> bool:
         """Return that it can be read."""
@@ -58,17 +90,23 @@ class _Unpacked(RawIOBase):
         if offset or whence:
             raise UnpackingError("compressed data can only be read from its start")
         self._file.seek(0)
-        self._inner = _OPENERS[self._method](self._file)
+        self._begin()
         return 0
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill *buffer*. Raises `UnpackingError` if the data is damaged or cut off."""
+        """Fill *buffer*. Raises `UnpackingError` if the data is damaged or cut off, or unpacks to far too much."""
         try:
             data = self._inner.read(len(buffer))
         except EOFError:
             raise UnpackingError(f"the {self._method} data is cut off; what is missing is not judged") from None
         except _damages() as error:
             raise UnpackingError(f"the {self._method} data is damaged: {error}") from None
+        self._size += len(data)
+        if self._size > _ALWAYS + _MOST_TIMES * self._packed.size:
+            raise UnpackingError(
+                f"the {self._method} data unpacks to more than {_MOST_TIMES} times its size, and is not read further; "
+                f"if it is a recording, unpack it: {self._method} -dc FILE | assay check -"
+            )
         buffer[: len(data)] = data
         return len(data)
 
@@ -78,11 +116,11 @@ class _Unpacked(RawIOBase):
         super().close()
 
 
-def _open_gzip(file: BufferedReader) -> BinaryIO:
+def _open_gzip(file: BinaryIO) -> BinaryIO:
     return cast("BinaryIO", gzip.GzipFile(fileobj=file))
 
 
-def _open_zstd(file: BufferedReader) -> BinaryIO:
+def _open_zstd(file: BinaryIO) -> BinaryIO:
     try:
         module = _zstd()
     except ImportError as error:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from assay.base.verdict import Party, Violation
 from assay.ladder import syntax
-from assay.records.importers.importer import ImportOptions, lines_of, numbered, seconds
+from assay.records.importers.importer import ImportOptions, ends_early, lines_of, numbered, seconds
 from assay.records.importers.talks import Shape, Talks, shape_of
 from assay.records.transcript import TranscriptRow
 
@@ -36,6 +36,12 @@ _ELISION: Final = re.compile(
     re.IGNORECASE,
 )
 """How a logger marks what it left out. With the mark inside a string, a message that was cut is still JSON."""
+
+_ELLIPSIS: Final = re.compile(rb"\.\.\.|\xe2\x80\xa6")
+"""How a logger marks what it left out, without a word: a text that is no JSON because of it was cut."""
+
+_SUMMARY: Final = re.compile(rb'(?:method="|id=["\d]|(?:result|error)\()')
+"""How a summary begins: ``method="tools/list" id=1 params``, ``id=0 result(1 blocks)``."""
 
 _METHOD: Final = re.compile(rb'\bmethod="([^"]*)"')
 _IDENT: Final = re.compile(rb'\bid=(?:"([^"]*)"|(\d{1,18})\b)')
@@ -67,7 +73,7 @@ def _is_ours(text: bytes) -> bool:
 def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of the log. Other lines are logs of the client, or stderr of a server."""
     talks = Talks()
-    for number, line in numbered(lines):
+    for number, line, __ in numbered(lines):
         found = _LINE.match(line)
         logged = _logged(found["text"]) if found is not None else None
         if found is None or logged is None:
@@ -88,12 +94,18 @@ def _logged(text: bytes) -> _Logged | None:
 
 
 def _message(party: Party, text: bytes) -> _Logged:
-    """Return a message that is logged in full, cut, or summed up. The client logs only what it could parse."""
-    if not text.startswith((b"{", b"[")):
+    """Return a message that is logged in full, cut, or summed up. Anything else is judged, JSON or not."""
+    if _SUMMARY.match(text):
         return _Logged(party, text, SUMMARY, _summed_up(text))
-    if isinstance(syntax.read(text, _DEPTH), Violation) or _ELISION.search(text):
-        return _Logged(party, text, CUT, shape_of(text))
-    return _Logged(party, text)
+    return _Logged(party, text, CUT, shape_of(text)) if _is_cut(text) else _Logged(party, text)
+
+
+def _is_cut(text: bytes) -> bool:
+    if not text.startswith((b"{", b"[")):
+        return False
+    if not isinstance(syntax.read(text, _DEPTH), Violation):
+        return _ELISION.search(text) is not None
+    return ends_early(text) or _ELLIPSIS.search(text) is not None
 
 
 def _summed_up(text: bytes) -> Shape:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final
 
 from assay.base.mask import MASK
-from assay.records.importers.http_bodies import HttpExchange
+from assay.records.importers.http_bodies import HttpExchange, body_of
 from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of
 from assay.records.importers.importer import ImportOptions, seconds
@@ -33,14 +33,14 @@ def detect(head: bytes, name: str) -> bool:
     return _BEGINNING.match(head) is not None or (name.lower().endswith(".har") and head.lstrip().startswith(b"{"))
 
 
-def read(pieces: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
+def read(pieces: Iterable[bytes], options: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of all requests that have one."""
     rest = iter(pieces)
     begin = next(rest, b"")
     found = map(_exchange, placed_entries(chain([begin], rest), "HAR", "log", "entries"))
     # Journals have masked values, and so have archives that are made of them.
     mask = _MASK if _OWN.search(begin[:_HEAD]) else None
-    return Exchanges((each for each in found if each is not None), mask=mask).rows()
+    return Exchanges((each for each in found if each is not None), options.remark, mask=mask).rows()
 
 
 def _exchange(entry: Placed) -> HttpExchange | None:
@@ -67,17 +67,16 @@ def _exchange(entry: Placed) -> HttpExchange | None:
 
 def _headers(message: Mapping[str, Any]) -> Headers:
     listed = message.get("headers")
-    pairs = (each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else ()
-    return headers_of((str(each.get("name")), str(each.get("value"))) for each in pairs)
+    pairs = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    named = ((each.get("name"), each.get("value")) for each in pairs)
+    return headers_of((name, str(value or "")) for name, value in named if isinstance(name, str))
 
 
 def _body(content: Any) -> bytes | None:
     """Return the bytes of a body; None if the archive does not have it."""
     text = content.get("text") if isinstance(content, dict) else None
-    if not isinstance(text, str):
-        return None
-    if "base64" not in (content.get("encoding"), content.get("_encoding")):
-        return text.encode(errors="replace")
+    if not isinstance(text, str) or "base64" not in (content.get("encoding"), content.get("_encoding")):
+        return body_of(text)
     try:
         return b64decode(text)
     except (Error, ValueError):

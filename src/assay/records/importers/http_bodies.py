@@ -1,8 +1,9 @@
 """Recorded HTTP requests with their responses, and the messages in the bodies. No I/O."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from assay.ladder import syntax
 from assay.ladder.events import Reader
 from assay.records.importers.http_facts import Headers, text_of
 from assay.records.importers.importer import LARGEST_DOCUMENT, loosely
@@ -35,6 +36,13 @@ class HttpExchange(NamedTuple):
     """The time of the request in seconds; None if it is unknown."""
     end: float | None
     """The time of the response."""
+
+
+def body_of(value: Any) -> bytes | None:
+    """Return a body that a file has as text, or as JSON; None if the file does not have it."""
+    if isinstance(value, str):
+        return value.encode(errors="replace")
+    return syntax.write(value) if isinstance(value, dict | list) else None
 
 
 def size_of(exchange: HttpExchange) -> int:

@@ -7,7 +7,8 @@ where they prove the most, and an answer never comes before its question.
 
 import re
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -25,9 +26,11 @@ from assay.records.importers.http_facts import (
     text_of,
 )
 from assay.records.importers.importer import LARGEST_DOCUMENT, loosely
+from assay.records.importers.not_recordings import RECORD
+from assay.records.importers.plain_lines import method_senders
 from assay.records.importers.talks import Shape, Talks, left_out, opened, row, shape_of
-from assay.records.importers.time_sorting import MOST_HELD, in_order
-from assay.records.transcript import TranscriptRow
+from assay.records.importers.time_sorting import MOST_HELD, in_order, with_times
+from assay.records.transcript import TranscriptError, TranscriptRow
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
@@ -37,6 +40,12 @@ _MOST_SESSIONS: Final = 10_000
 """Sessions of one file to remember, and URLs, as many as conversations are judged at a time."""
 
 _NO_REQUEST: Final = "the body of the HTTP request is not in the file"
+
+_OF_OTHERS: Final = frozenset({"ping", "tasks/get", "tasks/list", "tasks/cancel"})
+"""Methods of MCP that other protocols have, too: Bitcoin the first one, Agent2Agent the others."""
+
+_OTHER_HANDSHAKES: Final = frozenset({"processId", "clientCapabilities"})
+"""Members of `initialize` in the Language Server Protocol and in the Agent Client Protocol, and never in MCP."""
 
 _UNTIMED: Final = frozenset({"protocol/log", "protocol/progress", "protocol/subscription"})
 """Rules about messages of the server while a request is open: the messages of a stream have no times."""
@@ -61,10 +70,33 @@ class _Response:
         """The ids of the server's requests."""
 
 
-def _has_message(exchange: HttpExchange) -> bool:
-    if any(name.startswith("mcp-") for name in exchange.sent):
+def _speaks_mcp(exchange: HttpExchange) -> bool:
+    """Return whether an exchange proves that its URL serves MCP, and no other protocol of JSON-RPC."""
+    if any(name.startswith("mcp-") for name in (*exchange.sent, *exchange.received)):
         return True
-    return b'"jsonrpc"' in exchange.body or (exchange.method == "GET" and _endpoint_of(exchange) is not None)
+    if exchange.method == "GET" and _endpoint_of(exchange) is not None:
+        return True
+    asked, value = shape_of(exchange.body), loosely(exchange.body.strip())
+    if asked.kind == "other" and isinstance(value, list):
+        return any(_is_mcp(each) for each in value)
+    if asked.method == "initialize":
+        return value is None or _is_mcp(value)
+    said = messages_of(exchange, asked) if STREAM in text_of(exchange.received, "content-type") else ()
+    return asked.method in _own_methods() or any(each.shape.method in _own_methods() for each in said)
+
+
+def _is_mcp(message: Any) -> bool:
+    method = message.get("method") if isinstance(message, dict) else None
+    if method != "initialize":
+        return isinstance(method, str) and method in _own_methods()
+    asked = message.get("params")
+    return not isinstance(asked, dict) or _OTHER_HANDSHAKES.isdisjoint(asked)
+
+
+@cache
+def _own_methods() -> frozenset[str]:
+    """Return the methods that only MCP has, in any revision."""
+    return frozenset(method_senders()) - _OF_OTHERS
 
 
 def place_of(url: str) -> str:
@@ -88,11 +120,15 @@ def _endpoint_of(exchange: HttpExchange) -> str | None:
 class Exchanges:
     """The rows of all exchanges of a file."""
 
-    def __init__(self, exchanges: Iterable[HttpExchange], **more: Any) -> None:
-        """*more* are members of every message's row, such as its mask."""
-        self._exchanges = exchanges
+    def __init__(self, exchanges: Iterable[HttpExchange], remark: Callable[[str], None], **more: Any) -> None:
+        """*remark* gets what is left out; *more* are members of every message's row, such as its mask."""
+        self._exchanges, self._remark = exchanges, remark
         self._endpoints: set[str] = set()
-        """The URLs that speak MCP: those with a message in a request, and those with MCP headers."""
+        """The URLs that serve MCP."""
+        self._others: set[str] = set()
+        """The URLs that serve something else."""
+        self._left_out = 0
+        """The number of exchanges with those URLs."""
         self._more = more
         self._talks = Talks()
         self._numbers: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -114,21 +150,40 @@ class Exchanges:
 
     def rows(self) -> Iterator[TranscriptRow]:
         """Yield the rows, in order."""
-        for each in in_order(self._timed(), lambda timed: timed[0], lambda timed: size_of(timed[1])):
-            exchange = each[1]
-            if place_of(exchange.url) in self._endpoints:
-                yield from self._due(exchange.begin)
+        timed = with_times(self._noted(), _begin, _end, size_of)
+        for now, exchange in in_order(timed, lambda each: each[0], lambda each: size_of(each[1])):
+            place = place_of(exchange.url)
+            if place in self._endpoints:
+                yield from self._due(now)
                 yield from self._exchange(exchange)
+            else:
+                self._leave_out(place)
         yield from self._due(inf)
+        self._report()
 
-    def _timed(self) -> Iterator[tuple[float, HttpExchange]]:
-        """Yield each exchange with its time. One without a time stays behind the one before it."""
-        last = 0.0
+    def _noted(self) -> Iterator[HttpExchange]:
+        """Yield each exchange, and note which URLs serve MCP."""
         for each in self._exchanges:
-            if _has_message(each) and len(self._endpoints) < _MOST_SESSIONS:
-                self._endpoints.add(place_of(each.url))
-            last = each.begin if each.begin is not None else last
-            yield last, each
+            place = place_of(each.url)
+            if place not in self._endpoints and len(self._endpoints) < _MOST_SESSIONS and _speaks_mcp(each):
+                self._endpoints.add(place)
+            yield each
+
+    def _leave_out(self, place: str) -> None:
+        self._left_out += 1
+        if len(self._others) < _MOST_SESSIONS:
+            self._others.add(place)
+
+    def _report(self) -> None:
+        """Report what was left out. Raises `TranscriptError` if that is everything."""
+        if not self._left_out:
+            return
+        count, places = self._left_out, len(self._others)
+        entries = f"{count:,} {'entry' if count == 1 else 'entries'}"
+        if not self._talks.count:
+            raise TranscriptError(f"not a recording: no MCP message or header in {entries}; {RECORD}")
+        more = "more than " if places >= _MOST_SESSIONS else ""
+        self._remark(f"{entries} of {more}{places:,} other endpoint{'' if places == 1 else 's'} left out")
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -282,6 +337,15 @@ class Exchanges:
             self._asked.setdefault(number, set()).add(shape.id)
         elif shape.kind == "answer" and party is _SERVER:
             self._asked.get(number, set()).discard(shape.id)
+
+
+def _begin(exchange: HttpExchange) -> float | None:
+    return exchange.begin
+
+
+def _end(exchange: HttpExchange) -> float | None:
+    """Return the time of a response. A stream that a client listens to is not waited for."""
+    return exchange.end if exchange.method == "POST" else None
 
 
 def _server(url: str) -> str:

@@ -17,10 +17,19 @@ def headers_of(pairs: Iterable[tuple[str, str]]) -> Headers:
     """Return headers by name in lower case."""
     found: Headers = {}
     for name, value in pairs:
-        key = name.lower()
+        key, sent = name.lower(), _as_sent(value)
         before = found.get(key)
-        found[key] = value if before is None else [*([before] if isinstance(before, str) else before), value]
+        found[key] = sent if before is None else [*([before] if isinstance(before, str) else before), sent]
     return found
+
+
+def _as_sent(value: str) -> str:
+    """Return the bytes of a header as Latin-1, as everywhere else: a recorder may have decoded UTF-8."""
+    try:
+        value.encode("latin-1")
+    except UnicodeEncodeError:
+        return value.encode(errors="replace").decode("latin-1")
+    return value
 
 
 def facts_of(headers: Headers) -> dict[str, Any]:

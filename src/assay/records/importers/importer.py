@@ -10,6 +10,7 @@ import orjson
 
 from assay.base.verdict import Party
 from assay.records.importers.source_formats import SourceFormat
+from assay.records.line_blocks import numbered_lines
 from assay.records.transcript import TranscriptError, TranscriptRow
 
 LARGEST_DOCUMENT: Final = 128 << 20
@@ -28,6 +29,8 @@ class ImportOptions(NamedTuple):
     """The sender of all messages of a one-sided file; None if the file has both sides."""
     fields: Mapping[str, str] = MappingProxyType({})
     """The names of members and values in a file of an unknown format: ``{"msg": "payload", "c2s": "fromClient"}``."""
+    remark: Callable[[str], None] = lambda _: None
+    """Gets what the summary of the file has to say about what was read."""
 
 
 Detect = Callable[[bytes, str], bool]
@@ -56,12 +59,22 @@ def lines_of(head: bytes) -> Iterator[bytes]:
             yield stripped
 
 
-def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank with their numbers, without line ends and byte order mark."""
-    for number, line in enumerate(lines, 1):
+class LogLine(NamedTuple):
+    """A line that is not blank."""
+
+    number: int
+    text: bytes
+    """The line without its end, and without a byte order mark."""
+    is_ended: bool
+    """Whether it has its end; a line without it is the last one, and may be cut off."""
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[LogLine]:
+    """Yield the lines that are not blank."""
+    for number, line in numbered_lines(lines):
         text = line.removeprefix(_BOM) if number == 1 else line
         if stripped := text.strip():
-            yield number, stripped
+            yield LogLine(number, stripped, line.endswith(b"\n"))
 
 
 @lru_cache(maxsize=1)
@@ -94,6 +107,20 @@ def loosely(text: bytes) -> Any:
         return None
 
 
+def ends_early(text: bytes) -> bool:
+    """Return whether *text* is the beginning of JSON, cut off somewhere."""
+    try:
+        orjson.loads(text.decode(errors="replace"))
+    except orjson.JSONDecodeError as error:
+        return is_cut(error)
+    return False
+
+
+def is_cut(error: orjson.JSONDecodeError) -> bool:
+    """Return whether JSON is invalid because its end is missing."""
+    return "unexpected end" in error.msg
+
+
 class RecordedLine(NamedTuple):
     """One line of a file with a JSON object a line."""
 
@@ -105,7 +132,7 @@ class RecordedLine(NamedTuple):
 
 def records(lines: Iterable[bytes], title: str) -> Iterator[RecordedLine]:
     """Yield the objects of a file with one a line. Raises `TranscriptError` for a line that is something else."""
-    for number, line in enumerate(lines, 1):
+    for number, line in numbered_lines(lines):
         text = (line.removeprefix(_BOM) if number == 1 else line).strip()
         if not text:
             continue

@@ -61,6 +61,9 @@ MAPPED: Final = BY_NAME["map"]
 _LOOKED_AT: Final = 1 << 20
 """Bytes at the start of a file in which its format must show: a log may begin with other lines."""
 
+_MOST_PIECES: Final = 1 << 16
+"""Lines at the start of a file in which its format must show: each is looked at by every format, several times."""
+
 
 def recognised(head: bytes, name: str) -> Importer | None:
     """Return the format of a file that begins with *head*; None if it is not known, or not yet."""
@@ -72,15 +75,18 @@ def recognised(head: bytes, name: str) -> Importer | None:
 
 def looked_at(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the growing start of a file after 1, 2, 4, 8 … of its *pieces*, so that a format is found early."""
-    head, due = b"", 1
+    head: list[bytes] = []
+    size, due = 0, 1
     for count, piece in enumerate(pieces, 1):
-        head += piece
-        if count == due or len(head) > _LOOKED_AT:
-            yield head
+        head.append(piece)
+        size += len(piece)
+        is_enough = size > _LOOKED_AT or count >= _MOST_PIECES
+        if count == due or is_enough:
+            yield b"".join(head)
             due *= 2
-        if len(head) > _LOOKED_AT:
+        if is_enough:
             return
-    yield head
+    yield b"".join(head)
 
 
 def unknown(head: bytes, name: str) -> TranscriptError:

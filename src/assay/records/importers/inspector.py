@@ -7,13 +7,14 @@ from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Party
 from assay.ladder import syntax
-from assay.records.importers.http_bodies import HttpExchange
+from assay.records.importers.http_bodies import HttpExchange, body_of
 from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of
 from assay.records.importers.importer import ImportOptions, seconds
 from assay.records.importers.json_documents import Placed, placed_entries
+from assay.records.importers.json_members import readable_members
 from assay.records.importers.talks import opened, row
-from assay.records.importers.time_sorting import in_order
+from assay.records.importers.time_sorting import in_order, with_times
 from assay.records.transcript import TranscriptRow
 
 _MASK: Final = re.compile(r"\[REDACTED\]")
@@ -45,12 +46,14 @@ def _is_list(head: bytes) -> bool:
 
 
 class _Moment(NamedTuple):
-    """A message and its time."""
+    """A message and its place in time."""
 
-    time: float
+    place: float
     line: int
     party: Party
     frame: bytes
+    time: float | None
+    """Its time in seconds; None if the file does not have it."""
 
 
 class _Export:
@@ -63,24 +66,47 @@ class _Export:
 
     def moments(self) -> Iterator[_Moment]:
         """Yield each message. The answer is in the entry of its request."""
-        last = 0.0
-        for line, entry in self._entries:
-            self.count += 1
+        for place, placed in with_times(self._counted(), _begin, _end, _size):
+            line, entry, begin, end = *placed, _begin(placed), _end(placed)
             party = _PARTIES.get(str(entry.get("origin"))) or _by_direction(entry)
-            begin = seconds(entry.get("timestamp"))
             # The sort keeps the order of the file, which is that of the requests.
-            last = begin if begin is not None else last
             if "message" in entry:
-                yield _Moment(last, line, party, syntax.write(entry["message"]))
+                yield _Moment(place, line, party, _frame(entry["message"]), begin)
             if entry.get("response") is not None:
-                took = _milliseconds(entry.get("duration")) or 0.0
-                yield _Moment(last + took, line, party.other, syntax.write(entry["response"]))
+                yield _Moment(place if end is None else end, line, party.other, _frame(entry["response"]), end)
+
+    def _counted(self) -> Iterator[Placed]:
+        for entry in self._entries:
+            self.count += 1
+            yield entry
+
+
+def _begin(entry: Placed) -> float | None:
+    return seconds(entry.value.get("timestamp"))
+
+
+def _end(entry: Placed) -> float | None:
+    """Return the time of the answer."""
+    begin = _begin(entry)
+    return None if begin is None else begin + (_milliseconds(entry.value.get("duration")) or 0.0)
+
+
+def _size(entry: Placed) -> int:
+    """Return roughly the bytes of an entry without a time."""
+    return len(_frame(entry.value.get("message"))) + len(_frame(entry.value.get("response")))
+
+
+def _frame(message: Any) -> bytes:
+    """Return the message of an entry; one that is not JSON is there as text."""
+    if isinstance(message, str):
+        return message.encode(errors="replace")
+    return message if isinstance(message, bytes) else syntax.write(message)
 
 
 def read_protocol(pieces: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages in the order of their times."""
-    export = _Export(placed_entries(pieces, "MCP Inspector"))
-    ordered = in_order(export.moments(), lambda each: each.time, lambda each: len(each.frame))
+    export = _Export(placed_entries(pieces, "MCP Inspector", rescue=readable_members))
+    ordered = in_order(export.moments(), lambda each: each.place, lambda each: len(each.frame))
     is_told = False
     first = next(ordered, None)
     yield opened(1, _NUMBER, "")
@@ -88,7 +114,7 @@ def read_protocol(pieces: Iterable[bytes], _: ImportOptions) -> Iterator[Transcr
         if export.count >= _RING and not is_told:
             is_told = True
             yield TranscriptRow(1, {"event": "gap", "conversation": _NUMBER})
-        yield row(each.line, _NUMBER, each.party, each.frame, time=each.time or None)
+        yield row(each.line, _NUMBER, each.party, each.frame, time=each.time)
 
 
 def _by_direction(entry: Mapping[str, Any]) -> Party:
@@ -96,27 +122,26 @@ def _by_direction(entry: Mapping[str, Any]) -> Party:
     return Party.CLIENT if entry.get("direction") == "request" else Party.SERVER
 
 
-def read_network(pieces: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
+def read_network(pieces: Iterable[bytes], options: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of all requests that have one."""
     entries = placed_entries(pieces, "MCP Inspector")
     found = (_exchange(each) for each in entries if each.value.get("category") != "auth")
-    return Exchanges(found, mask=_MASK).rows()
+    return Exchanges(found, options.remark, mask=_MASK).rows()
 
 
 def _exchange(entry: Placed) -> HttpExchange:
     value = entry.value
     begin, length = seconds(value.get("timestamp")), _milliseconds(value.get("duration"))
     status = value.get("responseStatus")
-    body = value.get("responseBody")
     return HttpExchange(
         entry.line,
         str(value.get("method")).upper(),
         str(value.get("url")),
         _headers(value.get("requestHeaders")),
-        str(value.get("requestBody") or "").encode(errors="replace"),
+        body_of(value.get("requestBody")) or b"",
         status if isinstance(status, int) else 0,
         _headers(value.get("responseHeaders")),
-        body.encode(errors="replace") if isinstance(body, str) else None,
+        body_of(value.get("responseBody")),
         begin,
         begin + length if begin is not None and length is not None else None,
     )

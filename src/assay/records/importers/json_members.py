@@ -5,7 +5,7 @@ A parser keeps one of two equal keys, and writes numbers and text its own way; a
 """
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -44,6 +44,18 @@ def frame_in(text: bytes, name: str) -> bytes | None:
     except (orjson.JSONDecodeError, UnicodeEncodeError):
         # A string that is not UTF-8, or has half of a surrogate pair: its text as it is written.
         return found[1:-1]
+
+
+def readable_members(text: bytes) -> dict[str, Any]:
+    """Return the members of an object that is not JSON as a whole: values, and the text of those that are not JSON."""
+    return {name: _value(found) for name, found in members(text).items()}
+
+
+def _value(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
 
 
 def string_of(mark: bytes) -> str:

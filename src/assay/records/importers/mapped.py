@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from assay.base.verdict import Party
 from assay.engine.wording import shown
-from assay.records.importers.importer import ImportOptions, cut_off, loosely, records, seconds
-from assay.records.importers.json_members import frame_in, members
+from assay.records.importers.importer import ImportOptions, loosely, numbered, seconds
+from assay.records.importers.json_members import frame_in, members, readable_members
 from assay.records.importers.plain_lines import sender, with_gap
 from assay.records.importers.talks import Talks
 from assay.records.transcript import TranscriptError, TranscriptRow
@@ -34,6 +34,9 @@ _GUESSES: Final = {
 """Values that mean a direction in every program; `in`, `out`, `sent` and `received` depend on the recorder."""
 
 
+_NOT_JSON: Final = "the line is not JSON"
+
+
 def detect(_: bytes, __: str) -> bool:
     """Return False: such a file is read only with ``--map``."""
     return False
@@ -55,17 +58,25 @@ def parsed(text: str) -> dict[str, str]:
 def read(lines: Iterable[bytes], options: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of the lines that have one."""
     talks, fields = Talks(), options.fields
-    for line in records(lines, "a log with a message in a member"):
-        if not line.value:
-            yield cut_off(line)
+    for number, text, is_ended in numbered(lines):
+        value = loosely(text)
+        is_broken = value is None and text.startswith(b"{")
+        if is_broken and not is_ended and number > 1:
+            # The recorder was killed, or still writes.
+            yield TranscriptRow(number, {})
             continue
-        frame = _at(line.text, fields.get("msg", "msg"))
-        if frame is None or frame == b"null":
+        value = readable_members(text) if is_broken else value
+        if not isinstance(value, dict):
+            # A log of the program, not a record.
             continue
-        key = str(_found(line.value, fields.get("conversation", "")) or "")
-        party = options.party or _party(line.number, line.value, fields) or sender(loosely(frame), talks, key=key)
-        time = seconds(_found(line.value, fields.get("ts", "")))
-        yield from with_gap(talks.rows(line.number, party, frame, key=key, time=time), options)
+        frame = _at(text, fields.get("msg", "msg"))
+        key = str(_found(value, fields.get("conversation", "")) or "")
+        time = seconds(_found(value, fields.get("ts", "")))
+        if frame is None and is_broken:
+            yield from talks.rows(number, Party.SERVER, b"", key=key, lacks=_NOT_JSON, time=time)
+        elif frame is not None and frame != b"null":
+            party = options.party or _party(number, value, fields) or sender(loosely(frame), talks, key=key)
+            yield from with_gap(talks.rows(number, party, frame, key=key, time=time), options)
 
 
 def _party(number: int, value: Mapping[str, Any], fields: Mapping[str, str]) -> Party | None:
@@ -87,11 +98,13 @@ def _party(number: int, value: Mapping[str, Any], fields: Mapping[str, str]) -> 
 
 def _found(value: Mapping[str, Any], path: str) -> Any:
     """Return the value at *path*, names of members with dots between; None without one."""
-    if path in value:
-        return value[path]
     name, _, rest = path.partition(".")
-    inner = value.get(name)
-    return _found(inner, rest) if rest and isinstance(inner, dict) else None
+    found, inner = value.get(path), value.get(name)
+    if found is None and rest:
+        # In a line that is not JSON, a member may be text.
+        inner = readable_members(inner) if isinstance(inner, bytes) else inner
+        return _found(inner, rest) if isinstance(inner, dict) else None
+    return found.decode(errors="replace") if isinstance(found, bytes) else found
 
 
 def _at(text: bytes, path: str) -> bytes | None:

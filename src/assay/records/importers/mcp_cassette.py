@@ -98,7 +98,7 @@ def _frames(number: int, entry: dict[str, Any], before: float) -> Iterator[_Fram
     Lines of an unknown type are skipped, as the format demands.
     """
     kind = entry.get("type")
-    if kind not in {"frame", "raw", "chunks"}:
+    if kind not in ("frame", "raw", "chunks"):
         return
     party = PARTIES.get(str(entry.get("dir")))
     if party is None:

@@ -15,7 +15,7 @@ _PARTIES: Final = {"client-to-server": Party.CLIENT, "server-to-client": Party.S
 def detect(head: bytes, _: str) -> bool:
     """Return whether the first JSON object is an event of a trace."""
     first = first_object(head)
-    return first.get("direction") in _PARTIES and "kind" in first and "seq" in first
+    return first.get("direction") in (*_PARTIES,) and "kind" in first and "seq" in first
 
 
 def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:

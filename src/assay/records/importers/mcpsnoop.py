@@ -20,7 +20,7 @@ from assay.records.importers.json_members import frame_in, members
 from assay.records.importers.talks import Shape, Talks, left_out, opened, row, shape_of
 from assay.records.transcript import PARTIES, TranscriptError, TranscriptRow
 
-_DIRECTIONS: Final = frozenset({"c2s", "s2c", "stderr", "meta"})
+_DIRECTIONS: Final = ("c2s", "s2c", "stderr", "meta")
 _HEADERS: Final = {"mcp_protocol_version": "mcp-protocol-version", "mcp_method": "mcp-method", "mcp_name": "mcp-name"}
 _MASK: Final = re.compile(r"\[REDACTED\]")
 _CUT: Final = "cut by the recorder"

@@ -7,7 +7,8 @@ from assay.records.importers.importer import ImportOptions, first_object
 from assay.records.transcript import TranscriptRow
 
 _MEMBERS = frozenset({"msg", "base64", "dir", "party"})
-_EVENTS = frozenset({"recording", "open"})
+_EVENTS = ("recording", "open")
+"""No set: a file may have a list as its event, and a set cannot look for one."""
 
 
 def detect(head: bytes, _: str) -> bool:

@@ -29,7 +29,7 @@ def detect(head: bytes, _: str) -> bool:
 def read(lines: Iterable[bytes], options: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield a row for each line: what is not JSON is stray output of the server."""
     talks = Talks()
-    for number, line in numbered(lines):
+    for number, line, _ in numbered(lines):
         party = options.party or sender(loosely(line), talks)
         yield from with_gap(talks.rows(number, party, line), options)
 
@@ -53,7 +53,7 @@ def sender(message: Any, talks: Talks, *, server: str = "", key: str = "") -> Pa
     if shape.kind == "answer":
         mine = talks.is_open(_SERVER, shape.id, **where) and not talks.is_open(_CLIENT, shape.id, **where)
         return _CLIENT if mine else _SERVER
-    senders = _senders().get(shape.method, frozenset())
+    senders = method_senders().get(shape.method, frozenset())
     if len(senders) == 1:
         return next(iter(senders))
     if shape.kind == "request":
@@ -78,7 +78,7 @@ def _notifier(method: str, params: Any, talks: Talks, where: Mapping[str, str]) 
 
 
 @cache
-def _senders() -> Mapping[str, frozenset[Party]]:
+def method_senders() -> Mapping[str, frozenset[Party]]:
     """Return the parties that may send each method, in any revision."""
     found: dict[str, set[Party]] = {}
     for revision in REVISIONS:

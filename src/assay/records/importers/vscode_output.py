@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
-from assay.base.verdict import Party, Violation
-from assay.ladder import syntax
+from assay.base.verdict import Party
 from assay.records.importers.claude_desktop import CUT
-from assay.records.importers.importer import ImportOptions, lines_of, numbered, seconds
-from assay.records.importers.talks import Talks, shape_of
+from assay.records.importers.importer import ImportOptions, ends_early, lines_of, numbered, seconds
+from assay.records.importers.talks import Talks
 from assay.records.transcript import TranscriptRow
 
 _PARTIES: Final = {
@@ -26,8 +25,6 @@ _MESSAGE: Final = re.compile(
 )
 _STRAY: Final = re.compile(_TIME + rb"Failed to parse message: (?P<text>.*)", re.DOTALL)
 
-_DEPTH: Final = 200
-
 
 def detect(head: bytes, _: str) -> bool:
     """Return whether a line has a message."""
@@ -37,7 +34,7 @@ def detect(head: bytes, _: str) -> bool:
 def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
     """Yield the messages of the log, and the lines that the editor could not parse."""
     talks = Talks()
-    for number, line in numbered(lines):
+    for number, line, is_ended in numbered(lines):
         found = _MESSAGE.match(line) or _STRAY.match(line)
         if found is None:
             continue
@@ -45,12 +42,8 @@ def read(lines: Iterable[bytes], _: ImportOptions) -> Iterator[TranscriptRow]:
         if found.re is _STRAY:
             yield from talks.rows(number, Party.SERVER, _unquoted(text), time=time)
         else:
-            yield from talks.rows(number, _PARTIES[found["sender"]], text, **_fate(text), time=time)
-
-
-def _fate(text: bytes) -> dict[str, Any]:
-    """Return nothing for a whole message; for another one why it is not judged: the editor logs what it parsed."""
-    return {"lacks": CUT, "shape": shape_of(text)} if isinstance(syntax.read(text, _DEPTH), Violation) else {}
+            lacks = CUT if not is_ended and ends_early(text) else ""
+            yield from talks.rows(number, _PARTIES[found["sender"]], text, lacks=lacks, time=time)
 
 
 def _unquoted(text: bytes) -> bytes:

@@ -1,0 +1,212 @@
+"""What an HTTP archive has beside messages: the headers of requests, other protocols, and entries without a date."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from renderings import STEPS, Step, archive, call, entry, exchanges, found, frame, inspector
+from test_importers import check, file
+from test_other_files import QUIET, modern, modern_entry, rules
+
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation, Facts
+
+__all__ = ["file"]
+
+# ── headers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+REGION = {"type": "string", "x-mcp-header": "Region"}
+TOOL = {"name": "find_books", "inputSchema": {"type": "object", "properties": {"region": REGION}}}
+LISTED = {"tools": [TOOL], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+DONE = {"content": [], "resultType": "complete"}
+CALLED = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "find_books"}
+
+HEADERS = [
+    ("sea", {"Mcp-Param-Region": "sea"}),
+    ("sea", {"Mcp-Param-Region": "land"}),
+    ("sea", {"mcp-param-region": ""}),
+    ("sea", {}),
+    (None, {"Mcp-Param-Region": "sea"}),
+    ("ü", {"Mcp-Param-Region": "=?base64?w7w=?="}),
+    ("ü", {"Mcp-Param-Region": "ü"}),
+    ("☃", {"Mcp-Param-Region": "☃"}),
+    ("sea", {"Mcp-Param-Region": "sea", "Mcp-Name": "other"}),
+    ("sea", {"Mcp-Param-Region": "sea", "Mcp-Method": "tools/list"}),
+    ("sea", {"Mcp-Param-Region": "sea", "MCP-Protocol-Version": "2025-11-25"}),
+    ("sea", {"Mcp-Param-Region": "sea", "MCP-Protocol-Version": "2030-01-01"}),
+]
+"""The value of an argument, and headers of its call."""
+
+
+def live(step: Step, headers: dict[str, str]) -> list[tuple[str, str, str]]:
+    """What the same call breaks in a conversation over HTTP: rule, expected and found."""
+    judge = Conversation(mode="audit", revision="2026-07-28")
+    asked = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
+    judge.hear(Party.CLIENT, modern(1, "tools/list").client, facts(asked))
+    judge.hear(Party.SERVER, frame(id=1, result=LISTED), Facts("http"))
+    heard = judge.hear(Party.CLIENT, step.client, facts(headers))
+    return [(each.rule, each.expected, each.found) for each in heard.violations]
+
+
+def facts(headers: dict[str, str]) -> Facts:
+    """What an HTTP server knows of a request. Headers beyond Latin-1 are UTF-8 on the wire."""
+    sent = {name.lower().encode(): value.encode() for name, value in headers.items()}
+    return Facts("http", headers.get("MCP-Protocol-Version"), sent)
+
+
+@pytest.mark.parametrize(("region", "headers"), HEADERS)
+def test_the_headers_of_an_archive_give_the_findings_of_a_live_request(
+    file: Path, capsys: pytest.CaptureFixture[str], region: str | None, headers: dict[str, str]
+) -> None:
+    step = modern(2, "tools/call", name="find_books", arguments={} if region is None else {"region": region})
+    asked = modern_entry(modern(1, "tools/list"), {"Mcp-Method": "tools/list"}, frame(id=1, result=LISTED), 0)
+    called = modern_entry(step, {**CALLED, **headers}, frame(id=2, result=DONE), 1)
+    file.write_bytes(archive([asked, called]))
+    checked = check(capsys, file)
+    shown = [(it["rule"], it["expected"], it["found"]) for each in checked.records for it in each["violations"]]
+    # A recorder may show the byte of a letter as Latin-1 or as UTF-8.
+    most = 2 if region == "ü" else 3
+    assert [each[:most] for each in shown] == [each[:most] for each in live(step, {**CALLED, **headers})]
+
+
+def test_a_header_without_a_name_or_a_value_is_no_header_of_mcp(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = [entry(*each) for each in exchanges(QUIET)]
+    for each in entries:
+        each["request"]["headers"] += [{"name": None, "value": "x"}, {"name": "x", "value": None}, None, {}]
+    file.write_bytes(archive(entries))
+    checked = check(capsys, file)
+    assert (checked.faults, checked.status) == ([], 0)
+
+
+# ── other protocols ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rpc(url: str, method: str, params: Any, result: Any, *, version: str | None = "2.0") -> dict[str, Any]:
+    """An exchange of another protocol of JSON-RPC."""
+    named = {} if version is None else {"jsonrpc": version}
+    asked = {**named, "id": 1, "method": method, "params": params}
+    _, begun, ended = next(exchanges(STEPS))
+    answer = json.dumps({**named, "id": 1, "result": result}).encode()
+    made = entry(Step(json.dumps(asked).encode(), (answer,)), begun, ended)
+    made["request"] |= {"url": url, "headers": []}
+    made["response"]["headers"] = [{"name": "content-type", "value": "application/json"}]
+    return made
+
+
+LSP = {"processId": 12, "rootUri": None, "capabilities": {}, "clientInfo": {"name": "editor"}}
+OTHERS = [
+    rpc("https://eth.example/v2/key", "eth_call", [{"to": "0x1"}, "latest"], "0x"),
+    rpc("https://eth.example/v2/key", "eth_blockNumber", [], "0x2"),
+    rpc("http://127.0.0.1:8332/", "getblockcount", [], 7, version="1.0"),
+    rpc("http://127.0.0.1:8332/", "ping", [], None, version="1.0"),
+    rpc("http://127.0.0.1:1/lsp", "initialize", LSP, {"capabilities": {}}),
+    rpc("http://127.0.0.1:1/lsp", "textDocument/hover", {}, None),
+    rpc("http://127.0.0.1:2/a2a", "tasks/get", {"id": "t"}, {"status": "done"}),
+    rpc("http://127.0.0.1:3/old", "system.listMethods", [], [], version=None),
+    rpc("http://127.0.0.1:4/acp", "initialize", {"protocolVersion": 1, "clientCapabilities": {}}, {}),
+]
+
+
+def test_other_protocols_of_json_rpc_are_left_out(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The archive has one more entry, of a page."""
+    file.write_bytes(archive([*OTHERS, *(entry(*each) for each in exchanges((*QUIET, Step(call(9, "five")))))]))
+    checked = check(capsys, file)
+    assert rules(checked) == ["contract/input", "protocol/unanswered"]
+    assert f"{file}: {len(OTHERS) + 1} entries of 7 other endpoints left out\n" in checked.errors
+
+
+def test_an_archive_without_mcp_is_not_a_recording(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_bytes(archive(OTHERS))
+    checked = check(capsys, file)
+    assert (checked.status, checked.records) == (2, [])
+    assert checked.errors == (
+        f"assay check: {file}: not a recording: no MCP message or header in {len(OTHERS) + 1} entries; "
+        "assay guard --record FILE -- COMMAND records them\n"
+    )
+
+
+EVIDENCE = [
+    frame(id=1, method="tools/list"),
+    frame(id=1, method="initialize", params={"capabilities": {}}),
+    frame(id=1, method="initialize"),
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/list",}',
+    b"[" + frame(id=1, method="tools/list") + b"]",
+    frame(method="notifications/anything", id=1).replace(b"anything", b"initialized"),
+]
+
+
+@pytest.mark.parametrize("asked", EVIDENCE)
+def test_one_message_of_mcp_is_enough_for_its_endpoint(
+    file: Path, capsys: pytest.CaptureFixture[str], asked: bytes
+) -> None:
+    """All other messages with that URL are judged as well, also those before it."""
+    made = [rpc("http://127.0.0.1:5/rpc", "acme/anything", [], {}), rpc("http://127.0.0.1:5/rpc", "", {}, {})]
+    made[1]["request"]["postData"]["text"] = asked.decode()
+    file.write_bytes(archive(made))
+    checked = check(capsys, file, "--revision", "2025-11-25", "--messages")
+    assert checked.records[0]["method"] == "acme/anything"
+    assert checked.status == 1
+    assert "1 entry of 1 other endpoint left out" in checked.errors
+
+
+@pytest.mark.parametrize("side", ["request", "response"])
+def test_a_header_of_mcp_is_enough_for_its_endpoint(file: Path, capsys: pytest.CaptureFixture[str], side: str) -> None:
+    made = rpc("http://127.0.0.1:5/rpc", "ping", [], None)
+    made[side]["headers"].append({"name": "Mcp-Session-Id", "value": "s1"})
+    file.write_bytes(archive([made]))
+    assert "envelope/result" in rules(check(capsys, file, "--revision", "2025-11-25"))
+
+
+def test_a_method_of_mcp_on_a_stream_is_enough_for_its_endpoint(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = rpc("http://127.0.0.1:5/rpc", "acme/anything", {}, {})
+    told = frame(method="notifications/message", params={"level": "loud", "data": 1})
+    made["response"]["headers"] = [{"name": "content-type", "value": "text/event-stream"}]
+    made["response"]["content"]["text"] = f"data: {told.decode()}\n\n"
+    file.write_bytes(archive([made]))
+    assert "protocol/params" in rules(check(capsys, file, "--revision", "2025-11-25"))
+
+
+# ── dates ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DATES: list[Any] = [None, "", "yesterday", "2026-99-99T00:00:00Z", True, {}]
+FULL = (*QUIET, Step(call(3, "five"), (found(3, 5),)), Step(frame(id=4, method="ping"), (frame(id=4, result={}),)))
+
+
+@pytest.mark.parametrize("date", DATES)
+@pytest.mark.parametrize("undated", [{0}, {1}, {2}, {3}, {1, 2}, {4, 5}, {0, 1, 2, 3, 4, 5}])
+def test_entries_without_a_date_stay_between_their_neighbours(
+    file: Path, capsys: pytest.CaptureFixture[str], undated: set[int], date: Any
+) -> None:
+    entries = [entry(*each) for each in exchanges(FULL)]
+    assert len(entries) == 6
+    for number in undated:
+        entries[number]["startedDateTime"] = date
+        if date is None:
+            del entries[number]["startedDateTime"]
+    file.write_bytes(archive(entries))
+    checked = check(capsys, file, "--messages")
+    assert rules(checked) == ["contract/input"]
+    assert len(checked.records) == 11
+
+
+@pytest.mark.parametrize("undated", [{0}, {1}, {2}, {4}, {0, 1, 2, 3, 4}])
+def test_entries_of_mcp_inspector_without_a_date_stay_between_their_neighbours(
+    file: Path, capsys: pytest.CaptureFixture[str], undated: set[int]
+) -> None:
+    entries = json.loads(inspector(FULL[:-1]))
+    for number in undated:
+        del entries[number]["timestamp"]
+    file.write_bytes(json.dumps(entries).encode())
+    checked = check(capsys, file, "--messages")
+    assert rules(checked) == ["contract/input"]
+    assert len(checked.records) == 9
+
+
+def test_a_backward_archive_has_an_entry_without_a_date_between_its_neighbours(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [entry(*each) for each in exchanges(FULL)][::-1]
+    del entries[2]["startedDateTime"]
+    file.write_bytes(archive(entries))
+    assert rules(check(capsys, file)) == ["contract/input"]

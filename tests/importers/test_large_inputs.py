@@ -1,0 +1,129 @@
+"""Files that cost more than they hold: compressed data that unpacks to far too much, and long runs of blank lines."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from backports import zstd
+from renderings import RENDERINGS, Rendering, frame, lines, native
+from test_importers import Checked, check, expected, file
+from test_other_files import QUIET
+
+from assay.records.journal.reading import Pages, entries
+
+__all__ = ["file"]
+
+PACKED = pytest.mark.parametrize(("method", "compress"), [("gzip", gzip.compress), ("zstd", zstd.compress)])
+Compress = Callable[[bytes], bytes]
+
+PING = lines({"dir": "c2s", "msg": frame(id=1, method="ping").decode()})
+BAD = lines({"dir": "s2c", "msg": frame(id=1, result=None).decode()})
+
+
+# ── compressed data ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@PACKED
+@pytest.mark.parametrize("filler", [b"\n", b"x", b" "])
+def test_data_that_unpacks_to_far_too_much_is_not_read_to_its_end(
+    file: Path, capsys: pytest.CaptureFixture[str], method: str, compress: Compress, filler: bytes
+) -> None:
+    """Messages before the limit are judged."""
+    file.write_bytes(compress(PING + BAD + filler * 50_000_000))
+    checked = check(capsys, file, "--revision", "2025-11-25")
+    assert (checked.status, [rule for _, rule, _ in checked.faults]) == (2, ["envelope/result"])
+    assert f"the {method} data unpacks to more than 200 times its size, and is not read further" in checked.errors
+    assert f"unpack it: {method} -dc FILE | assay check -" in checked.errors
+
+
+@PACKED
+def test_the_same_limit_holds_for_standard_input(method: str, compress: Compress) -> None:
+    from kit.command import assay
+
+    done = assay("check", "-", said=compress(PING + b"\n" * 40_000_000))
+    assert done.returncode == 2
+    assert f"the {method} data unpacks to more than 200 times its size".encode() in done.stderr
+
+
+@PACKED
+def test_one_message_of_equal_words_is_read(
+    file: Path, capsys: pytest.CaptureFixture[str], method: str, compress: Compress
+) -> None:
+    """It unpacks to far more than 200 times its size, but not to much."""
+    told = frame(method="notifications/message", params={"level": "info", "data": "sea " * 1_000_000})
+    file.write_bytes(compress(lines({"dir": "s2c", "msg": told.decode()})))
+    assert file.stat().st_size < 10_000, method
+    assert check(capsys, file, "--revision", "2025-11-25").status == 0
+
+
+@PACKED
+def test_a_recording_of_equal_calls_is_read(
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    compress: Compress,
+) -> None:
+    """Without what any file may unpack to, as if it were a recording of a million lines."""
+    monkeypatch.setattr("assay.records.unpacking._ALWAYS", 0)
+    told = (
+        {"dir": way, "msg": frame(id=each, **what).decode()}
+        for each in range(5000)
+        for way, what in (("c2s", {"method": "ping"}), ("s2c", {"result": {}}))
+    )
+    file.write_bytes(compress(lines(*told)))
+    checked = check(capsys, file, "--revision", "2025-11-25")
+    assert (checked.faults, checked.status) == ([], 0), method
+
+
+# ── blank lines ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BLANK = 3_000_000
+LINES = [name for name, each in RENDERINGS.items() if each.write(QUIET).count(b"\n") > 4 and "har" not in name]
+LINES.remove("inspector")
+
+
+def numbers(checked: Checked) -> list[int]:
+    """The lines of the findings."""
+    return [each["line"] for each in checked.records]
+
+
+@pytest.mark.parametrize("rendering", [pytest.param(RENDERINGS[name], id=name) for name in LINES])
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n"])
+def test_findings_behind_blank_lines_have_their_lines(
+    file: Path, capsys: pytest.CaptureFixture[str], rendering: Rendering, blank: bytes
+) -> None:
+    written = rendering.write()
+    file.write_bytes(written)
+    before = numbers(check(capsys, file, *rendering.options))
+    first, _, rest = written.partition(b"\n")
+    file.write_bytes(first + b"\n" + blank * 100_000 + rest)
+    checked = check(capsys, file, *rendering.options)
+    assert checked.faults == expected(rendering)
+    assert numbers(checked) == [each + 100_000 if each > 1 else each for each in before]
+
+
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \t\n"])
+def test_blank_lines_are_read_many_at_a_time(file: Path, capsys: pytest.CaptureFixture[str], blank: bytes) -> None:
+    run = blank * BLANK
+    file.write_bytes(run + PING + run + BAD + run + b" ")
+    with Pages(str(file)) as pages:
+        assert sum(1 for _ in pages) < 1000
+    with Pages(str(file)) as pages:
+        assert [entry.number for entry in entries(pages)] == [BLANK + 1, 2 * BLANK + 2]
+    assert numbers(check(capsys, file, "--revision", "2025-11-25", "--from", "assay")) == [2 * BLANK + 2]
+
+
+def test_blank_lines_of_a_large_recording_are_read_by_one_process(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Several processes would look at every line, to find out where conversations are."""
+    file.write_bytes(native(QUIET) + b"\n" * (40 << 20) + BAD)
+    checked = check(capsys, file, "--jobs", "2")
+    assert numbers(checked) == [native(QUIET).count(b"\n") + (40 << 20) + 1]
+
+
+def test_a_long_blank_line_is_one_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_bytes(PING + b" " * 3_000_000 + b"\n" + BAD)
+    assert numbers(check(capsys, file, "--revision", "2025-11-25")) == [3]
