@@ -312,7 +312,9 @@ if __name__ == "__main__":
 
 def guarded_file(path: Path, talks: int) -> Path:
     """Write a recording of a guard that can be judged in ranges."""
-    text = "".join(f"{row}\n" for row in guarded_rows(Random(9), talks, strange=0))  # noqa: S311 - no secret
+    rows = guarded_rows(Random(9), talks, strange=0)  # noqa: S311 - no secret
+    # Without lists: a call before its list is judged by line numbers, which a range does not know.
+    text = "".join(f"{row}\n" for row in rows if "inputSchema" not in row)
     path.write_text(text, encoding="utf-8")
     return path
 

@@ -85,7 +85,8 @@ def test_most_recordings_of_a_guard_are_not_scanned(tmp_path: Path, monkeypatch:
         work, found = in_parts(path)
         assert found == as_whole(path)
         count += bool(work.ranges)
-    assert count > 15
+    # In the others a tool is called before it is listed.
+    assert count > 5
 
 
 class Refusal(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 from test_plain_rows import blocks_of, outcome
 
 from assay.base.verdict import Exchange, Party
-from assay.contracts.tool_contracts import Contract
+from assay.contracts.tool_contract import Contract
 from assay.core.conversation import Conversation
 from assay.core.conversation_mold import ConversationMold, MoldError
 from assay.core.policy import Policy

@@ -45,7 +45,7 @@ def test_several_files_are_compared_one_after_the_other(tmp_path: Path, capsys: 
         str(path),
         "line 10: client tools/call find_books #4",
         "    recorded: ok",
-        "    replayed: refused, contract/input at /params/arguments/limit",
+        "    replayed: blocked, contract/input at /params/arguments/limit",
         "56 records: 53 the same, 1 different; not replayable: 2 redacted",
     ]
 

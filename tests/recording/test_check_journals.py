@@ -74,7 +74,7 @@ def test_the_policy_that_was_in_force_is_followed(
     terms = {"mode": mode, "policy": Policy({"contract/input": "pass"})}
     journalled(tmp_path, LISTING, terms=terms)
     assert main(["check", "--fail-on", "refuse", str(tmp_path)]) == 0
-    assert "4 messages of MCP 2025-11-25: 3 good, 1 with reports" in capsys.readouterr().out
+    assert "4 messages of MCP 2025-11-25: 3 ok, 1 reported" in capsys.readouterr().out
 
 
 def test_a_directory_stands_for_all_files_of_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +159,7 @@ def test_a_request_that_was_left_out_does_not_make_its_answer_wrong(
     journal = journalled(tmp_path, said)
     assert main(["check", journal.path]) == 0
     out, errors = capsys.readouterr()
-    assert "6 messages of MCP 2025-11-25: 6 good" in out
+    assert "6 messages of MCP 2025-11-25: 6 ok" in out
     assert "2 messages with the guard's own verdict: too large to record" in errors
     assert main(["replay", journal.path]) == 0
     assert "6 records: 3 the same; not replayable: 2 without payloads, 1 not judged" in capsys.readouterr().out
@@ -194,7 +194,8 @@ def test_requests_without_a_session_share_the_tools_of_the_server(
             journal.write(journal.line(conversation.hear(Party.SERVER, frame_of(answered)), moment, 0))
     journal.close()
     main(["check", "--format", "ndjson", journal.path])
-    assert rules(capsys.readouterr().out) == ["contract/input"]
+    # The other server has listed nothing.
+    assert rules(capsys.readouterr().out) == ["contract/input", "contract/not-judged"]
 
 
 def test_replay_sends_a_recording_to_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,7 +251,7 @@ def test_todays_policy_decides_about_recorded_findings(tmp_path: Path, capsys: p
     config = tmp_path / "assay.toml"
     config.write_text('[guard.policy]\n"protocol/result" = "pass"\n')
     assert main(["check", "--policy", "--config", str(config), "--fail-on", "refuse", journal.path]) == 0
-    assert "1 with reports" in capsys.readouterr().out
+    assert "1 reported" in capsys.readouterr().out
 
 
 def test_a_message_that_was_not_judged_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.conversation import Conversation
-from assay.records.line_blocks import LineBlock, split_blocks
+from assay.records.line_blocks import LineBlock, blank_lines, numbered_lines, split_blocks
 from assay.records.recording import block_judging, judging
 from assay.records.recording.block_judging import BlockJudging
 from assay.records.recording.judged_talk import RecordingOpening
@@ -223,13 +223,16 @@ def test_any_rows(pieces: list[bytes], changes: list[tuple[int, int, bytes]], is
 @law(200)
 @given(st.lists(st.binary(max_size=12), max_size=12), st.integers(2, 9), st.integers(1, 7))
 def test_lines_are_split_as_a_file_splits_them(parts: list[bytes], longest: int, step: int) -> None:
-    """A line with its newline has at most *longest* bytes, or is replaced."""
+    """A line with its newline has at most *longest* bytes, or is replaced. Blank lines may come as one item."""
     text = b"".join(parts)
     chunks = [text[at : at + step] for at in range(0, len(text), step)]
-    blocks = split_blocks(lambda _: chunks.pop(0) if chunks else b"", longest, lambda size: b"(%d)\n" % size)
+    blocks = list(split_blocks(lambda _: chunks.pop(0) if chunks else b"", longest, lambda size: b"(%d)\n" % size))
     wanted = []
     for line in _split(text):
         whole = line.endswith(b"\n")
         long = len(line) > longest or (len(line) == longest and not whole)
         wanted.append(b"(%d)\n" % len(line) if long else line)
-    assert [line for block in blocks for line in block] == wanted
+    items = [line for block in blocks for line in block]
+    assert [line for item in items for line in (_split(item) if item.isspace() else [item])] == wanted
+    assert list(numbered_lines(items)) == [(at, line) for at, line in enumerate(wanted, 1) if not line.isspace()]
+    assert sum(blank_lines(block) or len(block) for block in blocks) == len(wanted)

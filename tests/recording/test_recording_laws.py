@@ -227,7 +227,8 @@ def test_input_that_one_conversation_asks_for_is_given_in_another(tmp_path: Path
             said.append(conversation.hear(party, frame, facts))
     made.close()
     found, _ = judged(tmp_path / "made.jsonl")
-    assert [each.rule for verdict in said for each in verdict.violations] == [
+    found_rules = [each.rule for verdict in said for each in verdict.violations]
+    assert [rule for rule in found_rules if rule != "contract/not-judged"] == [
         "protocol/input-responses",
         "protocol/retry-target",
     ]

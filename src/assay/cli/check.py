@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +18,7 @@ from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import add_drafts, extensions_of, use_drafts
 from assay.cli.reports.report_options import add_reports
 from assay.cli.serve import add_preview, add_settings
+from assay.cli.slow_answers import SlowAnswers, add_max_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -70,6 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="show where verdicts differ from those in a journal, in place of findings; exit with 1 if one does",
     )
+    add_max_ms(parser)
     add_scale(parser)
     add_judging(parser)
     parser.set_defaults(run=run)
@@ -194,8 +198,10 @@ def judge_pieces(
         with _ended_by_signals(), ExitStack() as stack:
             with _signals_held():
                 reporting = stack.enter_context(Reporting(args, settings, has_several=has_several))
-            terms = _terms(args, settings, policy, reporting)
-            status = _judged(args, reporting, terms, works_of(pieces, _resolver(args)), passed_over)
+            works = works_of(pieces, _resolver(args))
+            files = tuple((each.whole.path, each.whole.is_run) for each in works if each.error is None)
+            terms = replace(_terms(args, settings, policy, reporting), evidence=files)
+            status = _judged(args, reporting, terms, works, passed_over)
             return CheckedRun(status, reporting.summary)
     except (ReportUsageError, ReportFileError, ClusterError) as error:
         return CheckedRun(_refuse(args, "", str(error)))
@@ -252,8 +258,14 @@ def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, 
         tuple(args.draft),
         args.compare,
         args.messages,
-        reporting.digests,
+        (*reporting.digests, *([partial(SlowAnswers, max_ms)] if (max_ms := _max_ms(args)) is not None else ())),
     )
+
+
+def _max_ms(args: argparse.Namespace) -> int | None:
+    # `assay report` judges as this command does, and has no such option: its page has all times.
+    limit: int | None = getattr(args, "max_ms", None)
+    return limit
 
 
 def _judged(
@@ -371,13 +383,15 @@ def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem]
     """Report the findings of one file as they come, so that memory stays bounded; return the exit status."""
     from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
     from assay.cli.reports.check_findings import CheckedMessage
+    from assay.core.state_rules import NOT_JUDGED
 
-    end, failed = UnitEnd(error=work.error), False
+    end, failed, unjudged = UnitEnd(error=work.error), False, 0
     reporting.begin(work.name)
     for item in items:
         if isinstance(item, CheckedMessage):
             message = reporting.add(item)
             failed = failed or _fails(args.fail_on, message)
+            unjudged += any(each.violation.rule == NOT_JUDGED and not each.is_known for each in message.findings)
         elif isinstance(item, UnitEnd):
             end = item
         elif isinstance(item, ChangedVerdict):
@@ -385,7 +399,12 @@ def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem]
         else:
             reporting.meet(item)
     remarks = list(end.all_remarks()) if end.error is None else []
+    if unjudged:
+        calls = "1 call" if unjudged == 1 else f"{unjudged:,} calls"
+        remarks.append(f"{calls} not judged by a contract: no list of tools has the tool")
     for line in () if args.compare else remarks:
+        _say(f"assay {args.chosen}: {work.name}: {line}")
+    for line in end.digests[-1].lines() if end.digests and isinstance(end.digests[-1], SlowAnswers) else ():
         _say(f"assay {args.chosen}: {work.name}: {line}")
     if end.error is None:
         end.error = _lack(args, end)
@@ -395,7 +414,8 @@ def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem]
     if args.compare:
         return 1 if end.outcomes["different"] else 0
     # A missing or unjudged message could have failed the build.
-    return 1 if failed else 2 if end.is_partial and args.fail_on != "never" else 0
+    is_partial = end.is_partial or bool(unjudged)
+    return 1 if failed else 2 if is_partial and args.fail_on != "never" else 0
 
 
 def _lack(args: argparse.Namespace, end: UnitEnd) -> str | None:

@@ -30,6 +30,10 @@ LONGEST: Final = 16 << 20
 """Maximal bytes of a line in a file that is split; of a file with a longer one little would be gained."""
 
 
+_MANY_BLANKS: Final = 1000
+"""Blank lines without a row between them that no recorder writes."""
+
+
 class ScannedPage(NamedTuple):
     """Some lines of a recording, all of them between two ``recording`` events."""
 
@@ -107,6 +111,9 @@ def _rest_of_line(file: Any) -> bytes:
 
 
 def _scanned(offset: int, text: bytes, *, is_last: bool) -> Iterator[ScannedPage]:
+    if text.isspace() and text.count(b"\n") > _MANY_BLANKS:
+        # One process skips them at once.
+        raise _UnfitFileError
     lines = text.split(b"\n")
     last = lines.pop()
     # A row without a message, such as an event, is its own head.

@@ -38,6 +38,8 @@ class UnitEnd:
 
     good: int = 0
     """Messages without findings that were not listed."""
+    failed: int = 0
+    """How many of them report the server's own error."""
     is_judged: bool = False
     """Whether a message was judged."""
     remarks: tuple[str, ...] = ()
@@ -70,6 +72,7 @@ class UnitEnd:
     def merge(self, other: UnitEnd) -> None:
         """Add the end of another part of the same file."""
         self.good += other.good
+        self.failed += other.failed
         self.is_judged = self.is_judged or other.is_judged
         self.remarks += other.remarks
         self.notes = sorted([*self.notes, *other.notes])

@@ -53,6 +53,8 @@ class CheckTerms:
     """Whether messages without findings are listed, too."""
     digests: tuple[DigestFactory, ...] = ()
     """The digests that reports ask for."""
+    evidence: tuple[tuple[str, bool], ...] = ()
+    """The path of each file of the run, and whether it stands for all files of a journal."""
 
     @property
     def every(self) -> bool:

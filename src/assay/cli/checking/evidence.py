@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from assay.records.line_blocks import LineBlock
     from assay.records.recording.judged_talk import RecordingOpening
     from assay.records.recording.judging import Judging
+    from assay.records.recording.listed_tools import ListedTools
 
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
@@ -40,7 +41,7 @@ _NOT_COMPARED = "a recording, not a journal: it has no verdicts to compare; assa
 _UNJUDGED = {
     "no payload": _NO_PAYLOAD,
     "redacted": "secrets were redacted",
-    "by its headers": "refused because of HTTP headers",
+    "by its headers": "blocked because of HTTP headers",
     "by a lock": "the lock is not in the journal",
     "not judged": "not judged by the guard either",
     "broken": "not a journal record",
@@ -67,10 +68,10 @@ def opened(terms: CheckTerms, path: str, tick: Tick, *, is_run: bool) -> Iterato
     with Pages(path, whole=is_run, longest=longest) as pages:
         head = pages.peek()
         if is_journal(terms, head) or (terms.is_compared and not head.strip()):
-            yield _JournalEvidence(terms, pages, tick)
+            yield _JournalEvidence(terms, path, pages, tick)
         else:
             pages.tick = tick
-            yield _RecordingEvidence(terms, RecordedLines(pages, path, longest))
+            yield _RecordingEvidence(terms, path, RecordedLines(pages, path, longest))
 
 
 def longest_line(terms: CheckTerms) -> int:
@@ -100,12 +101,12 @@ def is_native(terms: CheckTerms, head: bytes, path: str) -> bool:
     return terms.source == "assay" or recognised(head, path) is NATIVE
 
 
-def conversation_of_recording(terms: CheckTerms, opening: RecordingOpening) -> Conversation:
-    """Return a new conversation of a recording."""
+def conversation_of_recording(terms: CheckTerms, listed: ListedTools | None, opening: RecordingOpening) -> Conversation:
+    """Return a new conversation of a recording, which takes tools that it has not listed from *listed*."""
     from assay.core.conversation import Conversation
 
     settings = terms.settings
-    return Conversation(
+    made = Conversation(
         mode=opening.mode,
         revision=terms.revision or opening.revision,
         errata=not terms.is_literal,
@@ -116,12 +117,33 @@ def conversation_of_recording(terms: CheckTerms, opening: RecordingOpening) -> C
         preview=settings.guard.preview or opening.preview,
         extensions=terms.extensions,
     )
+    if listed is not None:
+        made.tools.elsewhere = listed.finder(opening.server)
+    return made
+
+
+def chosen_importer(terms: CheckTerms) -> Importer | None:
+    """Return the format that the options name; None if it is to be recognized."""
+    from assay.records.importers.importer_table import BY_NAME, MAPPED
+
+    if terms.source is not None:
+        return BY_NAME[terms.source]
+    return MAPPED if terms.fields else None
+
+
+def import_options(terms: CheckTerms) -> ImportOptions:
+    """Return the options for reading a recording of another program."""
+    from assay.base.verdict import Party
+    from assay.records.importers.importer import ImportOptions
+
+    return ImportOptions(Party(terms.party) if terms.party is not None else None, terms.fields or {})
 
 
 def end_of_judging(judging: Judging, *, is_partial: bool = False) -> UnitEnd:
     """Return what is known at the end of a recording, or of a part of it."""
     return UnitEnd(
         good=judging.good,
+        failed=judging.failed,
         notes=judging.notes,
         unjudged=judging.unjudged,
         recorded=judging.recorded,
@@ -137,8 +159,8 @@ class RecordedLines:
     def __init__(self, pages: Pages, name: str, longest: int) -> None:
         """*name* is the path of the file, *longest* the maximal bytes of a line."""
         self._pages, self._name, self._longest = pages, name, longest
-        self._lines = iter(pages)
-        self._held: list[bytes] = []
+        self._blocks = pages.blocks()
+        self._held: list[LineBlock] = []
 
     @property
     def too_long(self) -> str:
@@ -166,73 +188,58 @@ class RecordedLines:
         raise TranscriptError(self.too_long) if self.too_long else unknown(head, self._name)
 
     def _hold(self) -> Iterator[bytes]:
-        for line in self._lines:
-            self._held.append(line)
-            yield line
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield every line."""
-        held, self._held = self._held, []
-        yield from held
-        yield from self._lines
+        for block in self._blocks:
+            self._held.append(block)
+            yield from block
 
     def blocks(self) -> Iterator[LineBlock]:
         """Yield every line, in large blocks."""
         held, self._held = self._held, []
-        return chain([held] if held else [], self._pages.blocks())
+        return chain(held, self._blocks)
 
     def pieces(self) -> Iterator[bytes]:
         """Yield everything, in pieces of any size."""
-        held, self._held = self._held, []
-        return chain(held, self._pages.pieces())
+        # A document whose first bytes show what it is has a line of any length.
+        return map(b"".join, self.blocks()) if self._held else self._pages.pieces()
 
     def readable(self) -> Iterator[bytes]:
         """Yield every line, a blank one in place of one that is too long."""
-        for line in self:
+        for line in chain.from_iterable(self.blocks()):
             yield b"\n" if self._pages.too_long and line.startswith(b"(a line of ") else line
 
 
 class _RecordingEvidence:
     """The rows of a recording, of the guard or of another program."""
 
-    def __init__(self, terms: CheckTerms, lines: RecordedLines) -> None:
-        self._terms, self._lines = terms, lines
+    def __init__(self, terms: CheckTerms, path: str, lines: RecordedLines) -> None:
+        self._terms, self._path, self._lines = terms, path, lines
         self._judging: Judging | None = None
         self._importer: Importer | None = None
+        self._remarks: list[str] = []
 
     def follow(self) -> Iterator[Judged | Meeting | ChangedVerdict]:
         from functools import partial
 
+        from assay.cli.checking.tool_evidence import tools_of
         from assay.records.importers.importer_table import NATIVE
         from assay.records.recording.block_judging import BlockJudging
         from assay.records.recording.judging import Judging
         from assay.records.transcript import TranscriptError
 
-        importer = self._importer = self._chosen() or self._lines.recognised()
+        importer = self._importer = chosen_importer(self._terms) or self._lines.recognised()
         if self._terms.is_compared:
             raise TranscriptError(_NOT_COMPARED)
-        begin = partial(conversation_of_recording, self._terms)
+        terms = self._terms
+        listed = tools_of(terms, self._path)
+        begin = partial(conversation_of_recording, terms, listed)
         if importer is NATIVE:
-            rapid = self._judging = BlockJudging(begin, self._terms.policy, every=self._terms.every)
+            rapid = self._judging = BlockJudging(begin, terms.policy, every=terms.every, listed=listed)
             return rapid.follow_blocks(self._lines.blocks())
-        judging = self._judging = Judging(begin, self._terms.policy, importer.blind, every=self._terms.every)
+        judging = Judging(begin, terms.policy, importer.blind, every=terms.every, listed=listed)
+        self._judging = judging
         read = self._lines.pieces() if importer.is_document else self._lines.readable()
-        return judging.follow_rows(importer.read(read, self._options()))
-
-    def _chosen(self) -> Importer | None:
-        """Return the format that the options name."""
-        from assay.records.importers.importer_table import BY_NAME, MAPPED
-
-        if self._terms.source is not None:
-            return BY_NAME[self._terms.source]
-        return MAPPED if self._terms.fields else None
-
-    def _options(self) -> ImportOptions:
-        from assay.base.verdict import Party
-        from assay.records.importers.importer import ImportOptions
-
-        party = Party(self._terms.party) if self._terms.party is not None else None
-        return ImportOptions(party, self._terms.fields or {})
+        options = import_options(terms)._replace(remark=self._remarks.append)
+        return judging.follow_rows(importer.read(read, options))
 
     def end(self) -> UnitEnd:
         skipped, cannot = self._skipped(), self._cannot()
@@ -241,8 +248,7 @@ class _RecordingEvidence:
         end = end_of_judging(self._judging, is_partial=bool(skipped))
         if cannot and self._importer is not None:
             end.remarks += (f"read as {self._importer.format.title}; not observed: {'; '.join(cannot)}",)
-        if skipped:
-            end.remarks += (skipped,)
+        end.remarks += (*self._remarks, *([skipped] if skipped else []))
         return end
 
     def _cannot(self) -> tuple[str, ...]:
@@ -261,20 +267,24 @@ class _RecordingEvidence:
 class _JournalEvidence:
     """The records of a journal, judged again."""
 
-    def __init__(self, terms: CheckTerms, pages: Pages, tick: Tick) -> None:
+    def __init__(self, terms: CheckTerms, path: str, pages: Pages, tick: Tick) -> None:
+        from assay.cli.checking.tool_evidence import tools_of
+
         self._terms, self._pages, self._tick = terms, pages, tick
+        self._listed = tools_of(terms, path)
         self._unjudged = Reasons()
         self._recorded = Reasons()
         self._tools: dict[str, Tools] = {}
         self._revisions: list[tuple[int, str]] = []
         self._outcomes: Counter[str] = Counter()
-        self._good = 0
+        self._good = self._failed = 0
 
     def follow(self) -> Iterator[Judged | Meeting | ChangedVerdict]:
         from assay.core.lifecycle import preferred, spoken
         from assay.records.importers.importer import seconds
         from assay.records.journal.reading import entries
         from assay.records.journal.replay import MOST_CONVERSATIONS, replay, survey
+        from assay.records.outcomes import recorded_outcome
 
         self._pages.keep()
         # Two passes: the exceptions of a conversation must be known before its first line is judged.
@@ -283,7 +293,7 @@ class _JournalEvidence:
         self._pages.tick = self._tick
         met: set[int] = set()
         revision = None
-        for each in replay(entries(self._pages), seen, limits=self._terms.settings.guard_limits, judge=self._judge):
+        for each in replay(self._entries(), seen, limits=self._terms.settings.guard_limits, judge=self._judge):
             number = each.entry.number
             if self._terms.is_compared:
                 self._outcomes[each.outcome] += 1
@@ -308,9 +318,23 @@ class _JournalEvidence:
                 yield Meeting((number, 0), each.conversation, _server(each.entry))
             if verdict.findings is None and not self._terms.every:
                 self._good += 1
+                # Without its payload, a message says only in its record that it failed.
+                record = each.entry.record
+                self._failed += record is not None and recorded_outcome(record).word == "failed"
                 continue
             time = seconds(each.entry.record["ts"]) if each.entry.record is not None else None
             yield Judged(number, verdict, each.conversation, _server(each.entry), lacks, time)
+
+    def _entries(self) -> Iterator[JournalEntry]:
+        """Yield every line, and keep the place of the tools there."""
+        from assay.records.journal.reading import entries
+        from assay.records.journal.replay import conversation_key
+
+        for entry in entries(self._pages):
+            if self._listed is not None and entry.record is not None:
+                key = conversation_key(entry.record)
+                self._listed.here = self._listed.here._replace(conversation=key, line=entry.number)
+            yield entry
 
     def _as_recorded(self, replayed: replay.Replayed) -> Verdict | None:
         """Return the guard's recorded verdict on a message that cannot be judged again; otherwise None."""
@@ -326,6 +350,7 @@ class _JournalEvidence:
         too_long = "not a journal record: a line is too long; raise limits.frame_bytes"
         return UnitEnd(
             good=self._good,
+            failed=self._failed,
             remarks=(too_long,) if self._pages.too_long else (),
             unjudged=self._unjudged,
             recorded=self._recorded,
@@ -336,6 +361,7 @@ class _JournalEvidence:
         )
 
     def _judge(self, opening: replay.ReplayOpening) -> replay.ReplayJudge:
+        from assay.cli.checking.tool_evidence import server_in_journal
         from assay.core.conversation import Conversation
         from assay.spec.revisions import handshake
 
@@ -356,6 +382,9 @@ class _JournalEvidence:
             preview=terms.settings.guard.preview or opening.preview,
             extensions=terms.extensions,
         )
+        if self._listed is not None:
+            server = server_in_journal(self._listed.here.path, opening.name, opening.route)
+            made.tools.elsewhere = self._listed.finder(server)
         if alone:
             self._tools.setdefault(opening.route, made.tools)
         return made
@@ -385,23 +414,22 @@ def difference_text(replayed: replay.Replayed) -> str:
     from assay.base.printable import plain
     from assay.cli.terminal.journal_table import title
     from assay.records.journal.reading import violations
-    from assay.records.journal.record import status_of
+    from assay.records.outcomes import outcome_of, recorded_outcome
 
     record, verdict = replayed.entry.record, replayed.verdict
     if record is None or verdict is None:
         return ""
     again = [(each.rule, each.at) for each in verdict.violations]
-    status = status_of(verdict, failed=record["status"] == "failed")
     return "\n".join(
         (
             f"line {replayed.entry.number}: {record['metadata']['party']} {plain(title(record))}",
-            f"    recorded: {_words(record['status'], violations(record))}",
-            f"    replayed: {_words(status, again)}",
+            f"    recorded: {_words(recorded_outcome(record).word, violations(record))}",
+            f"    replayed: {_words(outcome_of(verdict).word, again)}",
         )
     )
 
 
-def _words(status: str, found: list[tuple[str, str]]) -> str:
+def _words(word: str, found: list[tuple[str, str]]) -> str:
     from assay.base.printable import plain
 
-    return plain(", ".join([status, *(f"{rule} at {at or 'the message'}" for rule, at in found)]))
+    return plain(", ".join([word, *(f"{rule} at {at or 'the message'}" for rule, at in found)]))

@@ -8,6 +8,7 @@ import os
 from typing import NamedTuple
 
 from assay.records.line_blocks import is_url
+from assay.settings.state_directory import FLIGHTS
 
 _DEEPEST = 16
 """Levels of directories below the one that was given."""
@@ -74,11 +75,15 @@ def _search(directory: str, depth: int, result: FoundEvidence) -> None:
     try:
         with os.scandir(directory) as entries:
             listed = sorted(entries, key=lambda each: each.name)
-        result.pieces.extend(_runs(directory))
+        runs = _runs(directory)
     except OSError as error:
         result.passed_over.append(f"{directory}: {error.strerror}")
         return
+    result.pieces.extend(runs)
     for each in listed:
+        if runs and each.name == FLIGHTS:
+            # The messages of flights are in the runs beside them, and would count twice.
+            continue
         if each.is_dir():
             _enter(each, depth, result)
         elif _is_recording(each):

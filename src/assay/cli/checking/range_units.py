@@ -7,7 +7,7 @@ exactly once, is proved afterwards by counts: see `assay.records.recording.range
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from assay.cli.checking.block_scan import LONGEST
 from assay.cli.checking.check_stream import StreamItem, UnitEnd
 from assay.cli.checking.evidence import conversation_of_recording, end_of_judging
+from assay.cli.checking.tool_evidence import tools_of
 from assay.cli.checking.work_units import FindingReader, reason_of
 from assay.records.line_blocks import LineBlock, open_binary, split_blocks
 from assay.records.recording.judging import MOST_CONVERSATIONS
@@ -24,6 +25,9 @@ from assay.records.transcript import TranscriptError, members_of
 if TYPE_CHECKING:
     from assay.cli.checking.check_terms import CheckTerms
     from assay.cli.checking.work_units import Tick
+    from assay.core.conversation import Conversation
+    from assay.records.recording.judged_talk import RecordingOpening
+    from assay.records.recording.listed_tools import ListedTools
 
 SMALLEST_RANGE: Final = 8 << 20
 """Minimal bytes of a range: a conversation of some megabytes must not be skipped in many of them."""
@@ -51,7 +55,7 @@ class FileRange(NamedTuple):
     def results(self, terms: CheckTerms, tick: Tick) -> Iterator[StreamItem]:
         """Judge the conversations. The end has an error if the recording is to be split in another way."""
         reader = FindingReader(terms, self.shown)
-        begin = partial(conversation_of_recording, terms)
+        begin = partial(_conversation, terms, tools_of(terms, self.path))
         judging = RangeJudging(begin, terms.policy, every=terms.every, is_first=not self.offset)
         try:
             with open_binary(self.path) as file:
@@ -65,6 +69,19 @@ class FileRange(NamedTuple):
         except UnfitRangeError as error:
             end = UnitEnd(error=str(error))
         yield reader.ended(end)
+
+
+def _conversation(terms: CheckTerms, listed: ListedTools | None, opening: RecordingOpening) -> Conversation:
+    made = conversation_of_recording(terms, listed, opening)
+    if made.tools.elsewhere is not None:
+        made.tools.elsewhere = partial(_unlisted, made.tools.elsewhere)
+    return made
+
+
+def _unlisted(find: Callable[[str], Mapping[str, Any] | None], name: str) -> None:
+    # Which list is the nearest depends on the number of the line, which is not known in a range.
+    if find(name) is not None:
+        raise UnfitRangeError(f"a call of {name[:60]} comes before its list")
 
 
 class _RangeLines:

@@ -53,17 +53,17 @@ class WholeFile(NamedTuple):
         """Judge the file."""
         from assay.cli.checking.evidence import opened
 
-        reader, good = FindingReader(terms, self.shown), 0
+        reader, good, failed = FindingReader(terms, self.shown), 0, 0
         try:
             with opened(terms, self.path, tick, is_run=self.is_run) as evidence:
                 try:
                     yield from reader.checked(evidence.follow())
                 finally:
                     end = evidence.end()
-                    good = end.good
+                    good, failed = end.good, end.failed
         except (OSError, TranscriptError) as error:
             # What was judged before the error counts; remarks would be about a file that was read to its end.
-            end = UnitEnd(good=good, error=reason_of(error))
+            end = UnitEnd(good=good, failed=failed, error=reason_of(error))
         yield reader.ended(end)
 
 
@@ -86,7 +86,7 @@ class FilePart(NamedTuple):
         from assay.records.recording.block_judging import MisreadRowError
 
         reader = FindingReader(terms, self.shown)
-        judging = _judging(terms, self.part)
+        judging = _judging(terms, self.part, self.path)
         left = self.size
 
         def read(most: int) -> bytes:
@@ -132,14 +132,16 @@ class SharedRows(NamedTuple):
         return reader.ended(_end_of(judging))
 
 
-def _judging(terms: CheckTerms, part: RecordingPart | None) -> BlockJudging:
+def _judging(terms: CheckTerms, part: RecordingPart | None, path: str | None = None) -> BlockJudging:
     from functools import partial
 
     from assay.cli.checking.evidence import conversation_of_recording
+    from assay.cli.checking.tool_evidence import tools_of
     from assay.records.recording.block_judging import BlockJudging
 
-    begin = partial(conversation_of_recording, terms)
-    return BlockJudging(begin, terms.policy, every=terms.every, part=part)
+    listed = None if path is None else tools_of(terms, path)
+    begin = partial(conversation_of_recording, terms, listed)
+    return BlockJudging(begin, terms.policy, every=terms.every, part=part, listed=listed)
 
 
 def _end_of(judging: Judging) -> UnitEnd:
@@ -169,7 +171,7 @@ class FindingReader:
         self._terms, self._shown = terms, shown
         self._masking = FindingMask(Redactor(terms.settings.journal.redact), with_messages=terms.every)
         self._digests = [make() for make in terms.digests]
-        self._unlisted = 0
+        self._unlisted = self._failed = 0
         self._is_judged = False
 
     def checked(self, verdicts: Iterable[Judged | Meeting | ChangedVerdict]) -> Iterator[StreamItem]:
@@ -184,6 +186,7 @@ class FindingReader:
                     yield message
                 else:
                     self._unlisted += 1
+                    self._failed += message.outcome == "failed"
             elif isinstance(each, Meeting):
                 self._is_judged = True
                 yield each._replace(server=self._masking.name(each.server))
@@ -196,6 +199,7 @@ class FindingReader:
         end.error = None if end.error is None else text(end.error)
         end.notes = [(line, text(note)) for line, note in end.notes]
         end.good += self._unlisted
+        end.failed += self._failed
         end.is_judged = self._is_judged
         end.digests = self._digests
         return end

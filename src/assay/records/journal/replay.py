@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from assay.base.limits import DEFAULT, REQUESTS, Limits
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation, Facts
-from assay.records.journal.reading import JournalEntry, Record, recorded_frame, violations
+from assay.records.journal.reading import JournalEntry, Record, recorded_frame, server_of, violations
 from assay.records.journal.record import ID_LENGTH, status_of
 from assay.records.recording.rows import Effect
 from assay.rules import RULES
@@ -42,8 +42,10 @@ class ReplayJudge(Protocol):
     def hear(self, party: Party, frame: bytes, facts: Facts) -> Verdict | None:
         """Return the verdict on *frame*; None if it is not judged."""
 
-    def give_up(self, asker: Party, ident: str | int, code: str = "TIMEOUT", why: str = "") -> Verdict | None:
-        """Return the verdict on a missing response; None if the request is not open."""
+    def give_up(
+        self, asker: Party, ident: str | int, code: str = "TIMEOUT", why: str = "", *, excused: bool = False
+    ) -> Verdict | None:
+        """Return the verdict on a missing response, which is no finding if it is *excused*; None if it is not open."""
 
     def renew(self) -> None:
         """Continue with a restarted server."""
@@ -64,6 +66,8 @@ class ReplayOpening(NamedTuple):
     """The path of the server over HTTP, as a journal may have several servers."""
     preview: bool = False
     """Whether drafts are judged, too."""
+    name: str = ""
+    """The name of the guarded server."""
 
 
 class Replayed(NamedTuple):
@@ -118,7 +122,7 @@ def survey(journal: Iterable[JournalEntry]) -> Survey:
         record = entry.record
         if record is None:
             continue
-        key = _key(record)
+        key = conversation_key(record)
         first = first or key
         has_several = has_several or key != first
         if record["metadata"].get("passed") is True:
@@ -144,7 +148,7 @@ def replay(
         if record is None or record["metadata"].get("party") not in {"client", "server"}:
             yield Replayed(entry, "broken")
             continue
-        key = _key(record)
+        key = conversation_key(record)
         if key not in talks:
             if len(talks) >= MOST_CONVERSATIONS:
                 _forget_one(talks)
@@ -160,7 +164,8 @@ def replay(
         yield _again(entry, record, talk)._replace(conversation=talk.number)
 
 
-def _key(record: Record) -> Key:
+def conversation_key(record: Record) -> Key:
+    """Return the key of the conversation of *record*."""
     session = record["metadata"].get("session")
     if not session and record["transport"] == "http":
         session = record["requestId"]
@@ -192,7 +197,7 @@ def _forget_one(talks: dict[Key, _ReplayedTalk]) -> None:
 
 def _opening(record: Record, seen: Survey, limits: Limits) -> ReplayOpening:
     """Return the start of the conversation that begins with *record*. Over HTTP it may have been opened elsewhere."""
-    key, metadata = _key(record), record["metadata"]
+    key, metadata = conversation_key(record), record["metadata"]
     revision = metadata.get("revision")
     elsewhere = record["transport"] == "http" and key not in seen.opened and is_known(revision)
     mode, most = metadata.get("mode"), metadata.get("frameBytes")
@@ -211,6 +216,7 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> ReplayOpening:
         Effect(),
         record["route"],
         metadata.get("preview") is True,
+        server_of(record),
     )
 
 
@@ -263,7 +269,8 @@ def _heard(record: Record, frame: bytes, judge: ReplayJudge) -> Verdict | None:
     if metadata.get("kind") == "missing":
         ident = metadata.get("id")
         whole = type(ident) is int or (isinstance(ident, str) and len(ident) < ID_LENGTH)
-        return judge.give_up(party.other, ident, *_reason(record)) if whole else None
+        excused = not violations(record)
+        return judge.give_up(party.other, ident, *_reason(record), excused=excused) if whole else None
     if record["transport"] != "http":
         return judge.hear(party, frame, Facts())
     return judge.hear(party, frame, Facts("http", metadata.get("revision") if party is Party.CLIENT else None))

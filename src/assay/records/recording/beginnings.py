@@ -14,6 +14,7 @@ from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation
 from assay.core.conversation_mold import ConversationMold, MoldError
 from assay.core.policy import Policy
+from assay.records.outcomes import outcome_of
 
 _LONGEST: Final = 8
 """Maximal messages of a beginning. A handshake and the lists of tools, prompts and resources have nine."""
@@ -31,10 +32,14 @@ _WORTH: Final = 2
 class Beginning:
     """The first messages of a conversation, all of them without findings."""
 
-    __slots__ = ("_asked", "_mold", "next", "revision", "said")
+    __slots__ = ("_asked", "_mold", "is_failure", "next", "revision", "said")
 
-    def __init__(self, said: tuple[tuple[Party, bytes], ...] = (), revision: str | None = None) -> None:
+    def __init__(
+        self, said: tuple[tuple[Party, bytes], ...] = (), revision: str | None = None, *, is_failure: bool = False
+    ) -> None:
         self.said = said
+        self.is_failure = is_failure
+        """Whether the last message reports the server's own error."""
         self.revision = revision
         """The revision of the conversation after that."""
         self.next: dict[tuple[Party, bytes], Beginning] = {}
@@ -89,7 +94,9 @@ class Beginnings:
             if not self._has_room(len(heard.frame)):
                 # What was before the message is forgotten.
                 return None
-            known = before.next[message] = Beginning((*before.said, message), revision)
+            known = before.next[message] = Beginning(
+                (*before.said, message), revision, is_failure=outcome_of(heard).word == "failed"
+            )
         return known
 
     def _has_room(self, size: int) -> bool:

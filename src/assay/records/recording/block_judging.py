@@ -14,10 +14,12 @@ import orjson
 from assay.base.verdict import Party
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.core.policy import Policy
-from assay.records.line_blocks import LineBlock
+from assay.records.journal.record import is_failed_result
+from assay.records.line_blocks import LineBlock, blank_lines
 from assay.records.recording.beginnings import Beginnings
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
 from assay.records.recording.judging import END, EVENTS_OF_ALL, Judging, RecordingPart
+from assay.records.recording.listed_tools import ListedTools
 from assay.records.recording.plain_rows import (
     CLOSING,
     GUARDED_HEAD,
@@ -79,9 +81,10 @@ class BlockJudging(Judging):
         *,
         every: bool = True,
         part: RecordingPart | None = None,
+        listed: ListedTools | None = None,
     ) -> None:
         """As `Judging`. With *part*, all other rows are skipped."""
-        super().__init__(begin, policy, every=every, part=part)
+        super().__init__(begin, policy, every=every, part=part, listed=listed)
         self._part = part
         self._beginnings = Beginnings(self._go_on)
         self._heads: dict[bytes, _Plain | tuple[()]] = {}
@@ -101,8 +104,10 @@ class BlockJudging(Judging):
         """
         line = before
         for block in blocks:
-            yield from self._block(block, line)
-            line += len(block)
+            blank = blank_lines(block)
+            if not blank:
+                yield from self._block(block, line)
+            line += blank or len(block)
         yield from self._finish(END if self._part is None else self._part.end)
 
     def _block(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
@@ -119,7 +124,7 @@ class BlockJudging(Judging):
         This is the inner loop of every large recording: a good call or result, in a row with nothing else, is only
         counted, by what is left when all others are subtracted.
         """
-        line, others, rest = before, 0, 0
+        line, others, rest, failed = before, 0, 0, 0
         try:
             # What is known of a head is asked for when its row is judged: the row before it may have changed that.
             for line, plain, value in zip(
@@ -129,6 +134,8 @@ class BlockJudging(Judging):
                     talk, quick, _ = plain
                     if quick(value) is not None:
                         talk.touched = line
+                        if "result" in value and value["result"].get("isError"):
+                            failed += 1
                         continue
                 elif plain is not None:
                     others += 1
@@ -137,6 +144,7 @@ class BlockJudging(Judging):
                 yield from self._other_row(line, plain, batch, block, line - before - 1)
         finally:
             self.good += line - before - others - rest
+            self.failed += failed
             self.others += others
 
     def _other_row(
@@ -161,6 +169,7 @@ class BlockJudging(Judging):
         talk.touched = line
         if plain is None and quick(value) is not None:
             self.good += 1
+            self.failed += is_failed_result("result", value)
             return
         frame, time = batch.message(rest)
         yield from self._plain_message(talk, party, frame, facts, TranscriptRow(line, {}, time=time))
@@ -169,7 +178,7 @@ class BlockJudging(Judging):
 
     def _singly(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
         """Read and judge the rows of *block* one by one; *line* lines come before them."""
-        heads, loads, good, others = self._heads, orjson.loads, 0, 0
+        heads, loads, good, others, failed = self._heads, orjson.loads, 0, 0, 0
         try:
             for text in block:
                 line += 1
@@ -190,6 +199,7 @@ class BlockJudging(Judging):
                             frame = message.encode()
                             if skims is not None and skims(party, frame, facts):
                                 good += 1
+                                failed += b"isError" in frame and is_failed_result("result", loads(frame))
                             else:
                                 row = TranscriptRow(line, {}, time=seconds_of(int(time)) if time else None)
                                 yield from self._plain_message(talk, party, frame, facts, row)
@@ -202,12 +212,14 @@ class BlockJudging(Judging):
                 yield from self._line(line, head, text)
         finally:
             self.good += good
+            self.failed += failed
             self.others += others
 
     def _plain_message(
         self, talk: JudgedTalk, party: Party, frame: bytes, facts: Facts, row: TranscriptRow
     ) -> Iterator[Judged | Meeting]:
         """Judge the message of a row that has nothing else but its time; *row* has no members."""
+        self._go_to(talk, row)
         before = talk.beginning
         if before is None or facts is not NO_FACTS:
             yield from self._conclude(talk, row, talk.conversation.hear(party, frame, facts))
@@ -224,6 +236,7 @@ class BlockJudging(Judging):
         if not talk.is_met:
             yield self._meet(talk, (row.line, 0))
         self.good += 1
+        self.failed += known.is_failure
 
     def _plain_head(self, head: bytes) -> _Plain | tuple[()] | None:
         """Return what is known of rows with this head, and remember it, if it is spelt as the guard spells it."""

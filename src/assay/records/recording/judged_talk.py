@@ -116,7 +116,8 @@ class JudgedTalk:
         unstarted = row.members.get("unstarted") is True
         missing = self.conversation.give_up(party_of(row).other, ident, code, str(why or ""), unstarted=unstarted)
         # A guard records a reason for each one, except for a timeout.
-        return missing if why or code == "TIMEOUT" else None
+        reported = (why or code == "TIMEOUT") and row.members.get("excused") is not True
+        return missing if reported else None
 
     def answers(self, party: Party, verdict: Verdict) -> bool:
         """Whether a message is the response to a request that is not in the recording."""

@@ -16,7 +16,9 @@ from assay.core.conversation import Conversation
 from assay.core.lifecycle import preferred
 from assay.core.policy import Policy
 from assay.ladder import syntax
+from assay.records.outcomes import outcome_of
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
+from assay.records.recording.listed_tools import ListedTools
 from assay.records.recording.plain_rows import conversation_of
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.reasons import Reasons
@@ -39,7 +41,11 @@ END: Final = sys.maxsize
 EVENTS_OF_ALL: Final = ("recording", "close", "stopped")
 """Events that belong to no conversation. No set: a row may have a list as its event, and a set cannot look for one."""
 
-_LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to record in full"}
+_LEFT_OUT: Final = {
+    "omitted": "too large to record",
+    "cut": "too large to record in full",
+    "unrecorded": "no payload in the journal",
+}
 """Members that mark a message that cannot be judged, with the reason."""
 
 _UNREADABLE: Final = b"(masked)"
@@ -77,17 +83,20 @@ class Judging:
         *,
         every: bool = True,
         part: RecordingPart | None = None,
+        listed: ListedTools | None = None,
     ) -> None:
         """
         *begin* creates the conversations; *policy* applies to them, None for the recorded actions.
 
         *blind* are the rules that the recording cannot prove; their findings are dropped. Without *every*, messages
-        without findings are only counted. Rows that are not of *part* must not be given.
+        without findings are only counted. Rows that are not of *part* must not be given. *listed* is kept at the
+        place of the message that is judged.
         """
         self._policy = policy
         self._blind = frozenset(blind)
         self._begin = begin
         self._every = every
+        self._listed = listed
         self._talks: dict[int, JudgedTalk] = {}
         self._idle: list[tuple[int, int]] = []
         """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
@@ -101,6 +110,8 @@ class Judging:
         """The line of the last ``recording`` event."""
         self.good = 0
         """Messages without findings that were only counted."""
+        self.failed = 0
+        """How many of them report the server's own error."""
         self.is_incomplete = False
         """Whether messages are missing at the end of the recording."""
         self.unjudged = Reasons()
@@ -162,9 +173,14 @@ class Judging:
             self.unjudged.add(reason, row.line)
             return
         talk = self._talk(number, row.line)
+        self._go_to(talk, row)
         left_out = row.lacks or next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
         judged, lacks = self._skip(talk, party, row, left_out) if left_out else self._hear(talk, party, row)
         yield from self._conclude(talk, row, judged, lacks)
+
+    def _go_to(self, talk: JudgedTalk, row: TranscriptRow) -> None:
+        if self._listed is not None:
+            self._listed.here = self._listed.here._replace(conversation=talk.number, line=row.line)
 
     def _conclude(
         self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict | None, lacks: str = ""
@@ -179,8 +195,11 @@ class Judging:
         if not talk.is_met:
             yield self._meet(talk, (row.line, 0))
         shown = self._provable(talk, row, judged)
+        if shown is None:
+            return
         if shown.findings is None and not self._every:
             self.good += 1
+            self.failed += outcome_of(shown).word == "failed"
         else:
             server = talk.opening.server
             yield Judged(row.line, shown, talk.number, server, lacks, row.time, recording=self._began)
@@ -195,19 +214,24 @@ class Judging:
             self.revisions.append((line, revision))
             self._is_final = handshake(revision)
 
-    def _provable(self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict) -> Verdict:
-        """Return *judged* without findings that the recording cannot prove."""
-        if judged.findings is None:
-            return judged
+    def _provable(self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict) -> Verdict | None:
+        """Return *judged* without findings that the recording cannot prove; None if then nothing is known of it."""
         blind = self._blind | talk.blind | frozenset(row.blind)
-        shown = [each for each in judged.violations if each.rule not in blind]
+        # An export that leaves messages out carries what the guard found by them.
+        recalled = with_findings(judged, row.members, self._policy) if blind and "findings" in row.members else None
+        extra = [each for each in recalled.violations if each.rule in blind] if recalled is not None else []
+        if judged.findings is None and not extra:
+            return judged
+        shown = [*(each for each in judged.violations if each.rule not in blind), *extra]
         if row.mask is not None:
             proved = [each for each in shown if not is_masked(judged.value, each.at, row.mask)]
             if len(proved) < len(shown):
                 # The message may be valid, or not: only its sender knows.
                 self.unjudged.add("values were redacted by the recorder", row.line)
+                if not proved:
+                    return None
             shown = proved
-        return judged if len(shown) == len(judged.violations) else without_findings(judged, shown)
+        return judged if shown == list(judged.violations) else without_findings(judged, shown)
 
     def _hear(self, talk: JudgedTalk, party: Party, row: TranscriptRow) -> tuple[Verdict | None, str]:
         """
@@ -228,6 +252,8 @@ class Judging:
         heard = talk.conversation.hear(party, frame, read_facts(members))
         if talk.unheard and talk.answers(party, heard):
             return with_findings(heard, members, self._policy), "the request is not in the recording"
+        if members.get("partial") is True:
+            return with_findings(heard, members, self._policy), "the list of tools is not in the recording"
         if not redacted:
             return heard, ""
         # Judged, because later messages depend on it. Schema findings are dropped: a mask is not the original value.
@@ -240,7 +266,7 @@ class Judging:
         """Skip a message that is missing or incomplete in the recording, with its request or response; as `_hear`."""
         members, ident = row.members, row.members.get("id")
         kind, exchange = kind_of(members), None
-        if row.lacks:
+        if row.lacks or members.get("unrecorded") is True:
             # A recorder that cuts messages does not keep the verdict on them, as the guard does.
             talk.blind |= AFTER_CUT if isinstance(ident, str | int) else AFTER_GAP
         value: dict[str, Any] = {}
@@ -299,7 +325,9 @@ class Judging:
                 yield missing
         elif event == "end":
             why, unstarted = str(members.get("why") or ""), members.get("unstarted") is True
-            yield from talk.conversation.end(party_of(row), why, unstarted=unstarted)
+            left = talk.conversation.end(party_of(row), why, unstarted=unstarted)
+            # The other party left, or the guard was stopped: no answer can be expected.
+            yield from () if members.get("excused") is True else left
         elif event == "restart":
             talk.conversation.renew()
         elif event == "gap":

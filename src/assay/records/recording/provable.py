@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from assay.base.verdict import Verdict, Violation, verdict
+from assay.base.verdict import Findings, Verdict, Violation, verdict
 
 AFTER_CUT: Final = frozenset(
     {
@@ -76,6 +76,6 @@ def _has_mask(value: Any, mask: re.Pattern[str]) -> bool:
 
 def without_findings(judged: Verdict, shown: list[Violation]) -> Verdict:
     """Return *judged* with the violations *shown* in place of its own."""
-    found = judged.findings
-    kept = None if found is None or not (shown or judged.quarantined) else found._replace(violations=tuple(shown))
+    found = judged.findings or Findings((), onward=judged.frame)
+    kept = found._replace(violations=tuple(shown)) if shown or judged.quarantined else None
     return verdict(judged.party, judged.frame, judged.kind, judged.value, judged.exchange, judged.revision, kept)

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from assay.core.conversation import Conversation
 from assay.core.policy import Policy
-from assay.records.line_blocks import LineBlock
+from assay.records.line_blocks import LineBlock, blank_lines
 from assay.records.recording.block_judging import BlockJudging
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
 from assay.records.recording.judging import EVENTS_OF_ALL, RecordingPart
@@ -96,18 +96,25 @@ class RangeJudging(BlockJudging):
         """
         line = self._before
         for block in within:
+            self._check_blanks(block)
             yield from self._block(block, line)
             line += len(block)
         lines, skipped, alive = line - self._before, self.others, len(self._talks)
         self._is_behind, self._aside, self.others, self._is_mixed = True, 0, 0, True
         end = line
         for block in behind if self._talks else ():
+            self._check_blanks(block)
             yield from self._block(block, line)
             line += len(block)
             if not self._talks:
                 break
         behind_end = line - end - self._aside - self.others
         self.counts = RangeCounts(self._before, lines, skipped, behind_end, tuple(self._kept), self._most, alive)
+
+    def _check_blanks(self, block: LineBlock) -> None:
+        """Raise `UnfitRangeError` for many blank lines: no guard writes them."""
+        if blank_lines(block) > 1:
+            raise UnfitRangeError("many blank lines")
 
     def _block(self, block: LineBlock, line: int) -> Iterator[Judged | Meeting]:
         if block[-1].endswith(b"\n"):

@@ -26,6 +26,7 @@ class RecordedConversation(Conversation):
         """*server* is the name of the guarded server, *tools* and *terms* are those of `Conversation`."""
         super().__init__(tools=tools, **terms)
         self._recording = recording
+        self._server_name = server
         self._hearing = False
         self._number = recording.number()
         self._write(
@@ -71,22 +72,35 @@ class RecordedConversation(Conversation):
         data: Mapping[str, Any] | None = None,
         *,
         unstarted: bool = False,
+        excused: bool = False,
     ) -> Verdict | None:
         """Fail one request without a response, and record it."""
-        missing = super().give_up(asker, ident, code, why, data, unstarted=unstarted)
+        missing = super().give_up(asker, ident, code, why, data, unstarted=unstarted, excused=excused)
         if missing is not None:
             row = {"event": "unanswered", "dir": DIRECTIONS[asker.other], "id": ident, "code": code, "why": why}
-            self._write({**row, "unstarted": True} if unstarted else row)
+            self._write({**row, **_marks(unstarted=unstarted, excused=excused)})
         return missing
 
     def end(
-        self, party: Party, why: str = "", data: Mapping[str, Any] | None = None, *, unstarted: bool = False
+        self,
+        party: Party,
+        why: str = "",
+        data: Mapping[str, Any] | None = None,
+        *,
+        unstarted: bool = False,
+        excused: bool = False,
     ) -> list[Verdict]:
         """Fail every request that *party* has not answered, and record the end of its messages."""
-        left = super().end(party, why, data, unstarted=unstarted)
+        left = super().end(party, why, data, unstarted=unstarted, excused=excused)
         row = {"event": "end", "dir": DIRECTIONS[party], "why": why}
-        self._write({**row, "unstarted": True} if unstarted else row)
+        self._write({**row, **_marks(unstarted=unstarted, excused=excused)})
         return left
+
+    def beside(self, revision: str) -> Conversation:
+        """Return a conversation of the guard itself with the same server, which is recorded as well."""
+        return RecordedConversation(
+            self._recording, self._server_name, tools=self.tools, revision=revision, **self._terms
+        )
 
     def renew(self) -> None:
         """Record that the server was restarted."""
@@ -125,6 +139,11 @@ class RecordedConversation(Conversation):
             self._recording.event(self._number, row)
         except Exception as error:
             log_once(error, "an event could not be written to the recording")
+
+
+def _marks(**marks: bool) -> dict[str, bool]:
+    """Return the members of an event that are true."""
+    return {name: True for name, value in marks.items() if value}
 
 
 def _actions(verdict: Verdict) -> Iterator[dict[str, str]]:

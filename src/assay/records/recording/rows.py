@@ -104,8 +104,13 @@ def _read(
     """Return the violation in *listed*, with more detail if *heard* has the same one."""
     rule, at = listed["rule"], listed["at"]
     same = known.get((rule, at))
+    expected, seen = listed.get("expected"), listed.get("found")
     found = same or violation(
-        rule, at, expected="what the rule requires", found="a different value in the original", revision=heard.revision
+        rule,
+        at,
+        expected=expected if isinstance(expected, str) else "what the rule requires",
+        found=seen if isinstance(seen, str) else "a different value in the original",
+        revision=heard.revision,
     )
     if policy is not None:
         return redecided(found, policy, heard.tool)
