@@ -90,14 +90,14 @@ def test_what_differs_for_a_reader_is_not_equal(
 def test_requests_never_answered_are_named_by_tool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = [call(1, "add", 1), call(2, "add", 1), call(3, "sub", 1)]
     lines = checked(capsys, recording(tmp_path, *asked))
-    assert "end  ! server  never answered: tools/call add #1" in lines
-    assert "end  ! server  never answered: tools/call sub #3" in lines
+    assert "end  E server  never answered: tools/call add #1" in lines
+    assert "end  E server  never answered: tools/call sub #3" in lines
     assert "and 1 more like this" in lines
 
 
 def test_a_request_never_answered_is_no_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = checked(capsys, recording(tmp_path, call(1, "add", 1), call(2, "sub", 1)))
-    assert "4 messages of MCP 2025-11-25: 4 good; 2 requests never answered" in lines
+    assert "4 messages of MCP 2025-11-25: 4 ok; 2 requests never answered" in lines
 
 
 def test_one_rule_stands_below_all_its_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from assay.base.verdict import ListEntry, Verdict
 from assay.cli.terminal.journal_table import JournalTable
 from assay.cli.terminal.style import Style
-from assay.contracts.tool_contracts import MOST_QUARANTINED
+from assay.contracts.tool_lists import MOST_QUARANTINED
 from assay.guard.summary import GuardSummary
 from assay.records.journal.writer import Journal
 from talk import Talk, call, replacement, request, result
@@ -86,10 +86,10 @@ def test_a_violation_elsewhere_in_a_list_names_no_entry() -> None:
 
 
 def test_a_tool_that_is_found_unusable_only_when_it_is_called_is_named() -> None:
-    from assay.contracts import tool_contracts
-
-    talk = Talk().opened()
-    talk.conversation.tools.known["late"] = tool_contracts.Contract("late", BAD, BAD)
+    """What is too much to compile with the list is compiled for the first call."""
+    patterns = {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}}
+    late = {"name": "late", "inputSchema": {**BAD, "title": '"pattern"'}}
+    talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, late)
     verdict = talk.client(call(1, "late", {}))
     assert [str(each) for each in verdict.quarantined] == ["tool late"]
 
@@ -130,7 +130,7 @@ def test_one_entry_is_named_and_counted() -> None:
 
 def test_under_audit_stderr_says_what_would_be_quarantined() -> None:
     log = watched(listed("tools/list", [tool("bad")], "audit"), enforcing=False)
-    assert log[0].startswith("assay: passed: server result of tools/list #1: /result/tools/0/inputSchema/")
+    assert log[0].startswith("assay: reported: server result of tools/list #1: /result/tools/0/inputSchema/")
     assert " (tool bad): expected " in log[0]
     assert "assay: would be quarantined: bad (1 tool)" in log
 
@@ -178,7 +178,7 @@ def test_check_names_every_quarantined_entry_in_text_and_json() -> None:
     text, data = (checked(rows, form) for form in ("text", "ndjson"))
     assert "/result/tools/0/inputSchema/properties/a/type (tool bad): expected" in text
     assert text.rstrip().endswith("quarantined: bad, worse (2 tools)")
-    assert "1 good, 1 with quarantined entries" in text
+    assert "1 ok, 1 reported" in text
     record = json.loads(data)
     assert record["quarantined"] == [{"kind": "tool", "name": "bad"}, {"kind": "tool", "name": "worse"}]
     assert record["violations"][0]["entry"] == {"kind": "tool", "name": "bad"}

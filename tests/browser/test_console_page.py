@@ -39,7 +39,7 @@ class Scene:
         return next(
             int(row["seq"])
             for row in self.console.rows()
-            if (names[row["server"]], row["kind"], row["method"]) == wanted and verdict in row["verdicts"]
+            if (names[row["server"]], row["kind"], row["method"]) == wanted and verdict == row["verdict"]
         )
 
 
@@ -125,7 +125,7 @@ def test_every_guard_has_a_row(shown: Opened) -> None:
     enforced = rows.filter(has=page.get_by_role("link", name="archive", exact=True))
     expect(enforced).to_contain_text("http, enforce")
     expect(enforced).to_contain_text("http://127.0.0.1:")
-    expect(enforced.locator("td[data-title=Stopped]")).to_have_text("2")
+    expect(enforced.locator("td[data-title=Blocked]")).to_have_text("2")
     expect(enforced.locator("td[data-title=Tools]")).to_have_text("3")
     enforced.get_by_role("link", name="archive", exact=True).click()
     expect(page.locator("#filter")).to_have_value("server:archive")
@@ -150,7 +150,7 @@ def test_a_table_is_brought_up_to_date_in_place(guarded: tuple[Page, HttpClient]
     table.evaluate("each => { each.isSame = true; each.scrollLeft = 60; }")
     page.get_by_role("link", name="archive", exact=True).evaluate("each => getSelection().selectAllChildren(each)")
     client.call("search", query="sea", limit="five")
-    expect(page.locator("td[data-title=Stopped]")).to_have_text("1")
+    expect(page.locator("td[data-title=Blocked]")).to_have_text("1")
     # A table that is made anew has none of these.
     assert table.evaluate("each => [each.isSame, each.scrollLeft]") == [True, 60]
     assert page.evaluate("getSelection().toString()") == "archive"
@@ -158,7 +158,7 @@ def test_a_table_is_brought_up_to_date_in_place(guarded: tuple[Page, HttpClient]
 
 def test_a_click_during_an_update_is_not_lost(guarded: tuple[Page, HttpClient]) -> None:
     page, client = guarded
-    stopped = page.locator("td[data-title=Stopped]")
+    stopped = page.locator("td[data-title=Blocked]")
     findings = page.locator(".tabs a[data-screen=findings] .count")
     before = findings.inner_text()
     page.clock.install()
@@ -208,8 +208,8 @@ def test_a_request_and_its_answer_are_one_line(opened: Opened, scene: Scene) -> 
     [
         ("tool:lend", lambda row: row["tool"] == "lend"),
         ("method:tools/call server:archive", lambda row: row["method"] == "tools/call" and row["server"] == "archive"),
-        ("verdict:refused", lambda row: "refused" in row["verdicts"]),
-        ("-verdict:ok", lambda row: "ok" not in row["verdicts"]),
+        ("verdict:blocked", lambda row: row["verdict"] in {"blocked", "would block"}),
+        ("-verdict:ok", lambda row: row["verdict"] != "ok"),
         ("rule:output", lambda row: "contract/output" in row["rules"]),
         ("rule:contract tool:search", lambda row: row["tool"] == "search" and "contract" in str(row["rules"])),
         ('"tools/list"', lambda row: row["method"] == "tools/list"),
@@ -232,10 +232,10 @@ def test_filter_words(text: str, wanted: Any, shown: Opened, scene: Scene) -> No
 
 def test_counts_views_and_pins(opened: Opened) -> None:
     page = opened("#/stream")
-    chip = page.locator(".chip", has_text="stopped")
+    chip = page.locator(".chip", has_text="blocked")
     count = int(chip.locator("b").inner_text())
     chip.click()
-    expect(page.locator("#filter")).to_have_value("verdict:stopped")
+    expect(page.locator("#filter")).to_have_value("verdict:blocked")
     expect(lines(page)).to_have_count(count)
     page.get_by_role("button", name="Save view").click()
     choose(page, "")
@@ -244,12 +244,12 @@ def test_counts_views_and_pins(opened: Opened) -> None:
     page.keyboard.press("m")
     expect(page.locator(".line.pinned")).to_have_count(1)
     page.reload()
-    view = page.locator(".view", has_text="verdict:stopped")
+    view = page.locator(".view", has_text="verdict:blocked")
     expect(view).to_contain_text(str(count))
     expect(page.get_by_title("Open the pinned message")).to_be_visible()
-    view.get_by_role("button", name="verdict:stopped").first.click()
+    view.get_by_role("button", name="verdict:blocked").first.click()
     expect(lines(page)).to_have_count(count)
-    page.get_by_role("button", name="Remove the view verdict:stopped").click()
+    page.get_by_role("button", name="Remove the view verdict:blocked").click()
     expect(page.locator(".view")).to_have_count(0)
 
 
@@ -334,7 +334,7 @@ def test_filtered_messages_are_exported_as_har(shown: Opened) -> None:
 
 
 def test_a_message_shows_its_fault_with_the_rule(shown: Opened, scene: Scene) -> None:
-    page = shown(f"#/message/{scene.seq('passed', 'library')}")
+    page = shown(f"#/message/{scene.seq('would block', 'library')}")
     expect(page.get_by_role("heading", level=1)).to_have_text("tools/call search")
     expect(page.locator(".frame .fault")).to_have_text('"five hundred"')
     found = page.locator("article.finding")
@@ -343,7 +343,7 @@ def test_a_message_shows_its_fault_with_the_rule(shown: Opened, scene: Scene) ->
     expect(found.locator(".rule")).to_contain_text("contract/input")
     expect(found.locator(".rule")).to_contain_text("inputSchema of search")
     expect(found.locator(".branch")).to_contain_text("maximum: 50")
-    expect(page.locator(".banner")).to_contain_text("Enforce would answer with INVALID_TOOL_INPUT")
+    expect(page.locator(".banner")).to_contain_text("Enforce mode would answer with INVALID_TOOL_INPUT")
     expect(page.locator(".delivered")).to_have_text("Delivered as it was sent, byte for byte.")
     page.locator(".frame").get_by_role("button", name="Raw").click()
     expect(page.locator(".frame mark.fault")).to_have_text('"five hundred"')
@@ -352,7 +352,7 @@ def test_a_message_shows_its_fault_with_the_rule(shown: Opened, scene: Scene) ->
 
 
 def test_a_stopped_message_shows_what_was_delivered_in_its_place(shown: Opened, scene: Scene) -> None:
-    stopped = scene.seq("refused", "archive", "result")
+    stopped = scene.seq("blocked", "archive", "result")
     page = shown(f"#/message/{stopped}")
     sides = page.locator(".sides .frame")
     expect(sides).to_have_count(2)
@@ -380,15 +380,13 @@ def test_a_message_that_is_not_there_is_an_error_with_a_way_back(shown: Opened) 
 
 def test_findings_say_what_enforce_would_have_stopped(opened: Opened, scene: Scene) -> None:
     page = opened("#/findings")
-    expect(page.locator(".lead-sentence")).to_contain_text(
-        "Enforce would have stopped 2 messages that audit forwarded."
-    )
-    expect(page.locator(".lead-sentence")).to_contain_text("2 messages were stopped.")
+    expect(page.locator(".lead-sentence")).to_contain_text("Enforce mode would have blocked 2 more messages.")
+    expect(page.locator(".lead-sentence")).to_contain_text("2 messages were blocked.")
     group = page.locator(".finding-group").filter(has_text="contract/output").filter(has_text="library")
     expect(group.locator(".row-count")).to_have_text("× 1")
     group.locator("summary").click()
     expect(group.locator(".compare")).to_contain_text('the string "1987"')
-    expect(group.locator(".rule")).to_contain_text("Asks")
+    expect(group.locator(".rule")).to_contain_text("Requirement")
     scene.audited.call("search", query="lie")
     expect(group.locator(".row-count")).to_have_text("× 2")
     expect(group.locator(".samples a")).to_have_count(2)
@@ -571,7 +569,7 @@ def test_performance_has_percentiles_and_a_distribution(shown: Opened) -> None:
 def visit_all(page: Page, scene: Scene) -> Iterator[str]:
     """Show every screen, and yield its name."""
     for name in SCREENS:
-        place = f"#/message/{scene.seq('refused', 'archive', 'result')}" if name == "message" else f"#/{name}"
+        place = f"#/message/{scene.seq('blocked', 'archive', 'result')}" if name == "message" else f"#/{name}"
         page.evaluate("each => { location.hash = each; }", place)
         expect(page.locator("main")).to_have_attribute("data-screen", name)
         expect(page.locator("main h1")).to_be_attached()

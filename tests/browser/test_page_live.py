@@ -158,7 +158,7 @@ def test_chips_keep_their_place_their_focus_and_their_click(live: Live) -> None:
     for count in range(1, 8):
         live.bad()
         told(page, count)
-    passed = page.locator(".chip", has_text="! passed")
+    passed = page.locator(".chip", has_text="✗ blocked")
     expect(passed.locator("b")).to_have_text("7")
     expect(ok).to_be_focused()
     assert ok.evaluate("each => each.isSame")
@@ -167,7 +167,7 @@ def test_chips_keep_their_place_their_focus_and_their_click(live: Live) -> None:
     live.bad()
     expect(passed.locator("b")).to_have_text("8")
     page.mouse.up()
-    expect(page.locator("#filter")).to_have_value("verdict:passed")
+    expect(page.locator("#filter")).to_have_value("verdict:blocked")
 
 
 def test_a_saved_view_keeps_its_focus_while_its_count_grows(live: Live) -> None:
@@ -223,7 +223,7 @@ def test_text_that_is_selected_in_the_stream_stays(live: Live) -> None:
     # The end of a selection is no click on the line, and the list does not go on below it.
     expect(page.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "false")
     live.bad()
-    expect(page.locator(".chip", has_text="! passed")).to_be_visible()
+    expect(page.locator(".chip", has_text="✗ blocked")).to_be_visible()
     assert page.evaluate("getSelection().toString()") == selected
     expect(page).to_have_url(re.compile("#/stream$"))
 
@@ -278,7 +278,7 @@ def test_a_screen_reader_hears_nothing_of_mere_traffic(screen: str, live: Live) 
         live.good()
         told(page, count)
     if screen == "stream":
-        expect(page.locator(".chip", has_text="! passed").locator("b")).to_have_text("3")
+        expect(page.locator(".chip", has_text="✗ blocked").locator("b")).to_have_text("3")
     assert page.evaluate("window.said") == []
 
 

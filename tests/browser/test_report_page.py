@@ -98,8 +98,8 @@ def open_row(page: Page, rule: str) -> Locator:
 
 def test_the_verdict_is_one_sentence_with_its_figures(made: Made, opened: Opened) -> None:
     page = opened(made(SAMPLE))
-    stopped = "2 refused results, 2 unreadable messages and 1 refused call"
-    sentence = f"5 of 19 messages would have been stopped under enforce: {stopped}."
+    blocked = "2 results, 2 unreadable messages and 1 call"
+    sentence = f"Enforce mode would have blocked 5 of 19 messages ({blocked})."
     expect(page.get_by_role("heading", level=1)).to_have_text(sentence)
     tiles = page.locator(".tiles")
     expect(tiles).to_contain_text("19")
@@ -373,7 +373,7 @@ def test_tools_with_their_use_and_cost(timed_page: Path, opened: Opened) -> None
     assert cells[0] == "30"
     assert cells[5] == "yes"
     expect(search).to_contain_text("read-only")
-    expect(tools.filter(has_text="broken")).to_contain_text("withheld")
+    expect(tools.filter(has_text="broken")).to_contain_text("quarantined")
     expect(page.locator("#tools .totals")).to_contain_text("3 tools, about")
     expect(page.locator("#tools .totals")).to_contain_text("2 without an outputSchema")
     search.get_by_role("button", name="search").click()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kit.command import assay_text
-from kit.consoles import HANDSHAKE, RunningConsole, console, parsed, server_command, stdio_guard
+from kit.consoles import HANDSHAKE, RunningConsole, console, http_guard, parsed, server_command, stdio_guard
 
 GOLDEN = Path(__file__).parents[1] / "journal" / "golden.jsonl"
 
@@ -82,6 +82,17 @@ def test_a_file_that_cannot_be_read_is_named(state: Path, tmp_path: Path, record
         assert found["newest"] == 5
 
 
+def test_a_console_that_would_have_nothing_to_show_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "bin.dat").write_bytes(bytes(range(256)))
+    (tmp_path / "empty").mkdir()
+    done = assay_text("console", "--no-browser", "nope", "bin.dat", "empty", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    reasons = dict(line.removeprefix("assay console: ").split(": ", 1) for line in done.stderr.splitlines())
+    assert reasons["nope"] == "No such file or directory"
+    assert reasons["bin.dat"].startswith("not a recording")
+    assert set(reasons) == {"nope", "bin.dat", "empty"}
+
+
 def test_a_journal_without_payloads_is_shown_as_written(state: Path, tmp_path: Path) -> None:
     with stdio_guard(state, tmp_path, "--journal", str(tmp_path / "journal")) as guard:
         guard.open()
@@ -90,7 +101,7 @@ def test_a_journal_without_payloads_is_shown_as_written(state: Path, tmp_path: P
         loaded(running)
         rows = running.rows()
         assert len(rows) == 7
-        assert rows[5]["verdicts"] == ["passed", "refused"]
+        assert rows[5]["verdict"] == "would block"
         assert rows[5]["rules"] == ["contract/input"]
 
 
@@ -146,11 +157,112 @@ def test_an_export_is_judged_again_with_the_same_findings(talked: RunningConsole
     assert checked["files"][0]["messages"] == 11
 
 
+def check_of(path: Path, content: bytes, *options: str) -> tuple[int, Any, str]:
+    """Return the status, the JSON and the text of a check of an export."""
+    path.write_bytes(content)
+    done = assay_text("check", "--format", "json", *options, str(path))
+    return done.returncode, json.loads(done.stdout), assay_text("check", *options, str(path)).stdout
+
+
+FILTERS = ["verdict:blocked", "tool:look verdict:blocked kind:request", "kind:result tool:change", "verdict:reported"]
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_a_filtered_recording_is_judged_as_the_guard_judged_it(mode: str, tmp_path: Path, state: Path) -> None:
+    """Its rows come with what they need: the handshake, the list of tools, and the rest of their exchanges."""
+    options = ("--mode", mode, "--set", "journal.payloads=true", "--journal", str(tmp_path / "journal"))
+    with stdio_guard(state, tmp_path, *options) as guard:
+        guard.open()
+        for count in (1, "x", 2, "y"):
+            guard.call("look", count=count)
+        guard.call("change")
+        # A finding that depends on an earlier message, which no filter below chooses.
+        guard.send(
+            {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 9, "progress": 1}}
+        )
+        guard.call("look", count=3)
+    with console(state, str(tmp_path / "journal")) as running:
+        loaded(running)
+        rows = running.rows()
+        for words in FILTERS:
+            chosen = running.post("api/export", {"format": "journal", "filter": words}).content.splitlines()
+            expected = sorted(
+                (each["rule"], each["at"])
+                for line in chosen
+                for each in (json.loads(line)["error"] or {}).get("violations", ())
+            )
+            answer = running.post("api/export", {"format": "recording", "filter": words})
+            assert answer.status_code == 200, words
+            status, report, text = check_of(tmp_path / "few.jsonl", answer.content)
+            found = sorted((each["rule"], place["at"]) for each in report["findings"] for place in each["places"])
+            assert found == expected, (words, text)
+            assert status == (1 if expected else 0)
+            assert report["files"][0]["messages"] < len(rows)
+        assert "contract/input" in {rule for row in rows for rule in row["rules"]}
+        assert "protocol/progress" in {rule for row in rows for rule in row["rules"]}
+
+
+def test_a_filtered_recording_without_sessions_has_the_list_of_its_server(tmp_path: Path, state: Path) -> None:
+    """Each request is a conversation of its own, and all share the tools of the server."""
+    options = ("--lock", "off", "--set", "journal.payloads=true", "--journal", str(tmp_path / "journal"))
+    with http_guard(state, tmp_path, *options) as (url, _):
+        for arguments in ('{"count": 1}', '{"count": "many"}'):
+            assay_text("call", url, "look", arguments)
+    with console(state, str(tmp_path / "journal")) as running:
+        loaded(running)
+        words = "tool:look verdict:blocked"
+        answer = running.post("api/export", {"format": "recording", "filter": words})
+        assert "contract/input" in {rule for row in running.rows() for rule in row["rules"]}
+    _, report, text = check_of(tmp_path / "few.jsonl", answer.content)
+    assert [each["rule"] for each in report["findings"]] == ["contract/input"], text
+
+
+def test_a_recording_of_messages_that_are_not_recorded_is_refused(tmp_path: Path, state: Path) -> None:
+    with stdio_guard(state, tmp_path, "--journal", str(tmp_path / "journal")) as guard:
+        guard.open()
+        guard.call("look", count="x")
+    with console(state, str(tmp_path / "journal")) as running:
+        loaded(running)
+        answer = running.post("api/export", {"format": "recording", "filter": "verdict:blocked"})
+        assert answer.status_code == 409
+        assert "run the guard with --set journal.payloads=true" in answer.json()["error"]["message"]
+        assert running.post("api/export", {"format": "journal"}).status_code == 200
+
+
+@pytest.mark.parametrize("lost", ["tools/call", "tools/list"])
+def test_messages_that_are_not_recorded_are_not_called_good(
+    lost: str, talked: RunningConsole, tmp_path: Path, state: Path
+) -> None:
+    lines = [json.loads(line) for line in talked.post("api/export", {"format": "journal"}).content.splitlines()]
+    bare = [each for each in lines if each["method"] == lost and each["metadata"]["kind"] == "result"]
+    for each in bare:
+        del each["metadata"]["frame"]
+    file = tmp_path / "20261116T180000Z-95de3302.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    with console(state, str(file)) as running:
+        loaded(running)
+        answer = running.post("api/export", {"format": "recording"})
+        good = running.post("api/export", {"format": "recording", "filter": "tool:change kind:request"})
+    assert answer.headers["assay-left-out"] == str(len(bare))
+    status, report, text = check_of(tmp_path / "export.jsonl", answer.content, "--fail-on", "refuse")
+    [about] = report["files"]
+    assert (about["messages"], about["notJudged"], about["complete"]) == (len(lines) - len(bare), len(bare), False)
+    assert f"{len(bare)} message{'s' * (len(bare) > 1)} not judged" in text
+    assert any(each.endswith("not judged: no payload in the journal") for each in about["remarks"])
+    # What the guard found by a list that is not recorded stays a finding.
+    rules = [each["rule"] for each in report["findings"] if each["rule"] != "contract/not-judged"]
+    assert rules == ["contract/input"]
+    assert status == 1
+    status, report, _ = check_of(tmp_path / "good.jsonl", good.content)
+    assert {each["rule"] for each in report["findings"]} <= {"contract/not-judged"}
+    assert (status, report["files"][0]["notJudged"]) == (1 if report["findings"] else 2, 1)
+
+
 def test_only_rows_that_match_are_exported(talked: RunningConsole) -> None:
-    found = talked.post("api/export", {"format": "journal", "filter": "tool:look verdict:refused"}).content
+    found = talked.post("api/export", {"format": "journal", "filter": "tool:look verdict:blocked"}).content
     assert [json.loads(line)["metadata"]["tool"] for line in found.splitlines()] == ["look"]
     excluded = talked.post(
-        "api/export", {"format": "journal", "filter": "tool:look -verdict:refused status:ok"}
+        "api/export", {"format": "journal", "filter": "tool:look -verdict:blocked status:ok"}
     ).content
     assert excluded
     assert not [line for line in excluded.splitlines() if b'"kind":"result"' not in line]

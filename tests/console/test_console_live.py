@@ -33,7 +33,7 @@ def test_a_message_appears_while_the_guard_runs(state: Path, tmp_path: Path) -> 
         request, answer = by_kind(rows, "request")[0], by_kind(rows, "result")[0]
         assert (request["tool"], request["of"], answer["of"]) == ("look", request["seq"], request["seq"])
         assert answer["latency"] >= request["guard"] >= 0
-        assert request["verdicts"] == answer["verdicts"] == ["ok"]
+        assert request["verdict"] == answer["verdict"] == "ok"
         found = running.get("api/state")["servers"]
         assert [(each["name"], each["source"], each["state"]) for each in found] == [("lib", "guard", "running")]
 
@@ -57,8 +57,8 @@ def test_findings_contracts_sessions_and_durations_are_known(state: Path, tmp_pa
         found = running.get("api/findings")
         [group] = found["groups"]
         assert (group["rule"], group["tool"], group["at"]) == ("contract/input", "look", "/params/arguments/count")
-        assert (group["count"], group["stopped"], group["wouldStop"]) == (2, 0, 2)
-        assert (found["wouldStop"], sum(group["trend"]["counts"]), len(group["samples"])) == (2, 2, 2)
+        assert (group["count"], group["blocked"], group["wouldBlock"]) == (2, 0, 2)
+        assert (found["wouldBlock"], sum(group["trend"]["counts"]), len(group["samples"])) == (2, 2, 2)
         assert found["rules"]["contract/input"]["asks"]
 
         [contract] = running.get("api/contracts")["contracts"]
@@ -86,13 +86,13 @@ def test_a_message_is_shown_in_full(state: Path, tmp_path: Path) -> None:
         guard.call("look", count="three", password="hunter22")  # noqa: S106 - a value to be masked
         rows = running.wait(lambda rows: bool(by_kind(rows, "request")))
         [row] = by_kind(rows, "request")
-        assert row["verdicts"] == ["refused", "stopped"]
+        assert row["verdict"] == "blocked"
         message = running.get(f"api/messages/{row['seq']}")
         assert '"three"' in message["sent"]["text"]
         assert "hunter22" not in str(message)
         assert message["redacted"]
         assert message["delivered"]["state"] == "not"
-        [violation] = message["violations"]
+        violation, *_ = message["violations"]
         assert (violation["rule"], violation["at"]) == ("contract/input", "/params/arguments/count")
         assert violation["about"]["why"]
         assert violation["schema"] == {"type": "integer"}

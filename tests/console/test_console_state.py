@@ -134,7 +134,7 @@ def test_a_repaired_message_shows_what_was_delivered() -> None:
     assert message["delivered"]["state"] == "changed"
     assert orjson.loads(message["delivered"]["text"] or "")["error"] == {"code": -32602, "message": "no"}
     assert any("1 changed value" in each for each in message["notes"])
-    assert message["row"][14] == ["repaired"]
+    assert message["row"][COLUMNS.index("verdict")] == "repaired"
 
 
 def test_a_message_shows_both_halves_of_its_http_exchange() -> None:
@@ -188,23 +188,37 @@ def listed(mode: str) -> dict[str, Any]:
     return record(1, method="tools/list", status="reported", error=error, **members)
 
 
-@pytest.mark.parametrize(("mode", "word"), [("audit", "broken"), ("enforce", "quarantined")])
-def test_what_was_not_removed_is_not_quarantined(mode: str, word: str) -> None:
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_what_was_not_removed_is_not_quarantined(mode: str) -> None:
+    """The list itself is reported in both modes: quarantined is what becomes of a tool."""
     state, removed = fed(ConsoleState(), iter([listed(mode)])), mode == "enforce"
     found = message_answer(state, 1)
     assert found is not None
-    assert (found["row"][14], found["removed"]) == ([word, "reported"], removed)
+    assert (found["row"][COLUMNS.index("verdict")], found["removed"]) == ("reported", removed)
     assert found["delivered"]["state"] == ("changed" if removed else "same")
     server = state.server(found["server"])
     assert server is not None
     legacy, good = state.contract(server)["lists"][0]["entries"]
-    assert (legacy["quarantined"], legacy["broken"]) == (removed, not removed)
-    assert (good["quarantined"], good["broken"]) == (False, False)
+    assert (legacy["quarantined"], legacy["wouldQuarantine"]) == (removed, not removed)
+    assert (good["quarantined"], good["wouldQuarantine"]) == (False, False)
     [group] = state.findings.answer()
-    assert (group["quarantined"], group["wouldRemove"]) == (int(removed), int(not removed))
+    assert (group["quarantined"], group["wouldQuarantine"]) == (int(removed), int(not removed))
     totals = LiveTotals()
     [finding] = totals.take(None, FeedItem(RECORD, listed(mode)), 0.0)
-    assert finding.status == word
+    assert finding.status == "reported"
+
+
+@pytest.mark.parametrize("code", [-32601, -32602, -32000])
+def test_an_older_server_that_does_not_know_the_probe_has_not_failed(code: int) -> None:
+    """Clients of several revisions ask `server/discover` first: in every session with a server of 2025."""
+    answer = {"party": "server", "kind": "error", "status": "failed", "error": {"jsonrpcCode": code}}
+    for method, word, codes in (("server/discover", "ok", {}), ("tools/list", "failed", {str(code): 1})):
+        state = fed(ConsoleState(), iter([record(1, method=method), record(1, method=method, **answer)]))
+        found = message_answer(state, 2)
+        assert found is not None
+        assert found["row"][14] == word
+        [line] = [each for each in state.performance.answer() if each["method"] == method]
+        assert line["errors"] == codes
 
 
 def test_a_trend_keeps_its_counts_whatever_the_time() -> None:

@@ -52,7 +52,7 @@ def test_without_keys_the_token_opens_the_page(state: Path, tmp_path: Path, feed
             [server] = found["servers"]
             assert (server["name"], server["mode"], server["callable"]) == ("lib", "audit", True)
             [group] = client.get("api/findings").json()["groups"]
-            assert (group["rule"], group["wouldStop"]) == ("contract/input", 1)
+            assert (group["rule"], group["wouldBlock"]) == ("contract/input", 1)
             own = {"Origin": base.removesuffix("/console/")}
             wish = {"server": found["servers"][0]["id"], "tool": "look", "arguments": {"count": 2}}
             assert client.post("api/call", json=wish, headers=own).json()["verdicts"][1]["accepted"]

@@ -270,10 +270,10 @@ def test_the_archive_of_real_guards(state: Path, tmp_path: Path, capsys: pytest.
     entries = validated(answer.content)
     expected = sorted(("client", rule, at) for row in rows for rule, at in zip(row["rules"], row["at"], strict=True))
     assert findings(capsys, tmp_path / "guards.har", answer.content) == expected
-    [refused] = [each for each in entries if each["_assay"]["verdicts"][0] == "refused"]
+    [refused] = [each for each in entries if each["_assay"]["verdicts"][0] == "blocked"]
     # As the guard answered it: the error is a message.
     assert refused["response"]["status"] == 200
-    assert "refused by the guard (contract/input)" in refused["comment"]
+    assert "blocked by the guard (contract/input)" in refused["comment"]
     over_pipes = [each for each in entries if each["_assay"]["transport"] == "stdio"]
     assert over_pipes
     assert all("not over HTTP" in each["comment"] for each in over_pipes)

@@ -59,12 +59,12 @@ def changed(line: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
 
 def test_a_journal_is_shown_as_a_table_with_totals() -> None:
     lines = shown("journal", "show", str(GOLDEN))
-    assert lines[0].split() == ["time", "who", "message", "status", "ms", "in", "out"]
+    assert lines[0].split() == ["time", "who", "message", "verdict", "ms", "in", "out"]
     start = "1970-01-01 00:00:00.000+00:00  client  tools/call find_books #3 "
-    assert f"{start}                 ok                 0.00      115      115" in lines
+    assert f"{start}                 ok               0.00      115      115" in lines
     wrong = next(number for number, line in enumerate(lines) if "find_books #4" in line)
     assert lines[wrong + 1].startswith("    contract/input at /params/arguments/limit: expected an integer, found ")
-    assert "56 records: 28 ok, 2 reported, 20 refused, 6 failed" in lines
+    assert "56 records: 28 ok, 2 reported, 20 blocked, 6 failed" in lines
     assert "      2 × contract/input" in lines
 
 
@@ -130,14 +130,14 @@ def test_times_are_local_and_have_their_date(
 @pytest.mark.parametrize(
     ("filters", "count"),
     [
-        (["--status", "refused"], 20),
-        (["--status", "refused", "--status", "failed"], 26),
+        (["--verdict", "blocked"], 20),
+        (["--verdict", "blocked", "--verdict", "failed"], 26),
         (["--method", "initialize"], 4),
         (["--tool", "find_books"], 18),
-        (["--tool", "find_books", "--status", "failed"], 2),
+        (["--tool", "find_books", "--verdict", "failed"], 2),
         (["--rule", "contract/output"], 2),
-        (["--rule", "contract"], 4),
-        (["--rule", "contract", "--rule", "syntax/utf8"], 6),
+        (["--rule", "contract"], 6),
+        (["--rule", "contract", "--rule", "syntax/utf8"], 8),
         (["--rule", "lock"], 0),
         (["--method", "nope"], 0),
     ],
@@ -237,7 +237,7 @@ def test_a_line_that_was_cut_is_shown_as_such() -> None:
     lines = shown("journal", "show", "-", stdin=cut)
     assert "line 2: not a record (7 bytes)" in lines
     assert "line 4: not a record (100 bytes)" in lines
-    assert "2 records: 1 ok, 1 refused; 2 lines are not records" in lines
+    assert "2 records: 1 ok, 1 blocked; 2 lines are not records" in lines
     done = assay("journal", "show", "--format", "json", "-", stdin=cut)
     assert done.stdout == LINES[1] + LINES[2]
     assert done.stderr.count(b"not a record") == 2
@@ -268,7 +268,7 @@ def test_records_of_strangers_are_shown_whatever_is_in_them(metadata: dict[str, 
         record["status"] = "odd"
 
     lines = shown("journal", "show", "-", stdin=changed(LINES[9], odd))
-    assert any("odd" in line for line in lines)
+    assert any("reported" in line for line in lines)
 
 
 def test_what_a_peer_has_said_cannot_act_upon_the_terminal() -> None:
@@ -286,7 +286,7 @@ def test_what_a_peer_has_said_cannot_act_upon_the_terminal() -> None:
 
 def test_colours_are_for_terminals_that_want_them() -> None:
     assert b"\x1b[" not in assay("journal", "show", str(GOLDEN)).stdout
-    assert b"\x1b[31mrefused" in assay("journal", "show", str(GOLDEN), FORCE_COLOR="1").stdout
+    assert b"\x1b[31mblocked" in assay("journal", "show", str(GOLDEN), FORCE_COLOR="1").stdout
     assert b"\x1b[" not in assay("journal", "show", str(GOLDEN), FORCE_COLOR="1", NO_COLOR="1").stdout
 
 
@@ -353,7 +353,7 @@ def test_on_a_terminal_rows_come_as_they_are_written(tmp_path: Path) -> None:
     )
     os.close(theirs)
     try:
-        assert b"\x1b[31mrefused" in read_until(ours, b"contract/input")
+        assert b"\x1b[31mblocked" in read_until(ours, b"contract/input")
     finally:
         process.kill()
         process.wait(SECONDS)
@@ -481,7 +481,7 @@ def test_a_verdict_that_is_another_now_is_told(tmp_path: Path) -> None:
     assert done.stdout.decode().splitlines() == [
         "line 10: client tools/call find_books #4",
         "    recorded: ok",
-        "    replayed: refused, contract/input at /params/arguments/limit",
+        "    replayed: blocked, contract/input at /params/arguments/limit",
         "57 records: 53 the same, 1 different; not replayable: 2 redacted, 1 not a record",
     ]
 
@@ -536,7 +536,7 @@ def test_the_limits_are_those_of_the_settings(tmp_path: Path) -> None:
     assert assay("replay", str(path)).returncode == 0
     done = assay("replay", "--set", "limits.frame_bytes=30", str(path))
     assert done.returncode == 1
-    assert b"replayed: refused, framing/size at the message" in done.stdout
+    assert b"replayed: blocked, framing/size at the message" in done.stdout
 
 
 def test_the_asset_server_is_replayed_as_such(tmp_path: Path) -> None:

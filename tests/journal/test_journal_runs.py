@@ -107,7 +107,8 @@ def test_runs_of_all_servers_are_listed_newest_first(capsys: pytest.CaptureFixtu
         "mode": None,
         "messages": 6,
         "findings": 1,
-        "refused": 1,
+        "blocked": 1,
+        "wouldBlock": 0,
         "exact": True,
         "writing": False,
         "bytes": 0,
@@ -315,7 +316,7 @@ def test_a_table_of_runs_fits_the_terminal() -> None:
             assert [line.split()[-2:] for line in lines if "00000000" in line] == 2 * [["00000000", "writing"]]
     assert table("200", "n" * 64) == table("20", "n" * 64, wide=True)
     assert table("80", "assay.demo.server", is_written=False) == [
-        "server             start        mode     messages  findings  refused  run",
+        "server             start        mode     messages  findings  blocked  run",
         "assay.demo.server  11-16 18:00  enforce   123,456     7,890       12  00000000",
         "1 run of 1 server; times are in UTC",
     ]
@@ -443,7 +444,7 @@ def test_lists_with_quarantined_entries_can_be_chosen(capsys: pytest.CaptureFixt
     (tmp_path / "q.jsonl").write_text(json.dumps(record) + "\n" + LINES[9].decode())
     out, _ = shown(capsys, str(tmp_path / "q.jsonl"), "--quarantined")
     assert "    quarantined: tool legacy, tool bad" in out.splitlines()
-    assert "1 of 2 records: 1 refused" in out
+    assert "1 of 2 records: 1 blocked" in out
 
 
 # ── follow ───────────────────────────────────────────────────────────────────────────────────────────────────────────

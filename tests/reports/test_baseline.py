@@ -23,7 +23,7 @@ def known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     path = tmp_path / "known.json"
     file = recording(tmp_path / "first.jsonl", *wrong("x", "y"))
     assert main(["check", "--write-baseline", str(path), file]) == 0
-    assert "2 known findings of the baseline" in capsys.readouterr().out
+    assert "2 findings ignored (in baseline)" in capsys.readouterr().out
     return path
 
 
@@ -75,7 +75,7 @@ def test_every_format_shows_known_findings_as_known(
     file = recording(tmp_path / "second.jsonl", *wrong("x", "y"))
     assert main(["check", "--baseline", str(known), *outputs(tmp_path), file]) == 0
     reports = {name: (text, parsed(name, text)) for name, text in written(tmp_path).items()}
-    assert "2 known findings of the baseline, which --all lists" in reports["text"][0]
+    assert "2 findings ignored (in baseline); --all shows them" in reports["text"][0]
     assert "/params/arguments/n" not in reports["text"][0]
     assert [each["violations"][0]["known"] for each in reports["ndjson"][1]] == [True, True]
     assert [(each["known"], each["count"]) for each in reports["json"][1]["findings"]] == [(True, 2)]
@@ -84,10 +84,10 @@ def test_every_format_shows_known_findings_as_known(
     assert len(list(reports["junit"][1].iter("skipped"))) == 1
     assert list(reports["junit"][1].iter("failure")) == []
     assert (reports["github"][0], reports["gitlab"][1]) == ("", [])
-    assert "<summary>2 known findings of the baseline</summary>" in reports["markdown"][0]
+    assert "<summary>2 findings ignored (in baseline)</summary>" in reports["markdown"][0]
     capsys.readouterr()
     main(["check", "--all", "--baseline", str(known), file])
-    assert capsys.readouterr().out.count("known: the baseline has it") == 2
+    assert capsys.readouterr().out.count("         ignored (in baseline)") == 2
 
 
 def test_what_is_no_longer_found_is_reported(known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

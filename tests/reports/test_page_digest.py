@@ -307,8 +307,8 @@ def test_the_command_says_what_it_has_written(bad: str, capsys: pytest.CaptureFi
     done = capsys.readouterr()
     assert done.out == ""
     assert re.fullmatch(
-        r"assay report: assay-report\.html \(\d+ kB\): 1 of 7 messages would have been stopped under enforce: "
-        r"1 refused call\.\n",
+        r"assay report: assay-report\.html \(\d+ kB\): "
+        r"Enforce mode would have blocked 1 of 7 messages \(1 call\)\.\n",
         done.err,
     )
     assert data_in(Path("assay-report.html").read_text(encoding="utf-8"))["totals"]["error"] == 1
@@ -319,7 +319,7 @@ def test_a_page_can_go_to_standard_output(bad: str, capsys: pytest.CaptureFixtur
     done = capsys.readouterr()
     assert done.out.startswith("<!doctype html>\n")
     assert done.out.endswith("</html>\n")
-    assert done.err.startswith("assay report: standard output: 1 of 7 messages")
+    assert done.err.startswith("assay report: standard output: Enforce mode would have blocked 1 of 7 messages")
     assert not Path("assay-report.html").exists()
 
 

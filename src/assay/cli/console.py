@@ -109,7 +109,15 @@ def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, st
     state = ConsoleState(lock_of=locks(args.lock))
     demo = None if args.files else stack.enter_context(ConsoleDemo(settings))
     app = ConsoleApp(state, access, actions(settings, demo, starts=True), epoch=secrets.token_hex(4))
-    service = ConsoleService(app, [_pump(args, settings, state, app.signal.changed)])
+    from assay.cli.console_evidence import NothingToShowError
+
+    try:
+        pump = _pump(args, settings, state, app.signal.changed)
+    except NothingToShowError as error:
+        for line in str(error).splitlines():
+            _say(f"assay console: {line}")
+        return 2
+    service = ConsoleService(app, [pump])
     address = f"http://{_HOST}:{port}/?token={access.token}"
 
     def ready() -> None:

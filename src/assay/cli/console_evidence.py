@@ -18,7 +18,7 @@ from assay.records.transcript import Judged, TranscriptError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from assay.console.console_state import ConsoleState
     from assay.settings import Settings
@@ -41,7 +41,12 @@ class ConsoleEvidence:
         )
         self._notes: list[str] = []
 
-    def records(self) -> Iterator[Record]:
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is standard input, which can be read only once."""
+        return self._piece.name == "-"
+
+    def records(self) -> Generator[Record, None, None]:
         """Yield its records. Raises `EvidenceError`."""
         try:
             yield from self._records()
@@ -88,15 +93,41 @@ class ConsoleEvidence:
         self._notes += evidence.end().all_remarks()
 
 
+class NothingToShowError(Exception):
+    """No file of the command line can be shown; the lines of the message have the reasons."""
+
+
 def file_pump(
     args: argparse.Namespace, settings: Settings, state: ConsoleState, changed: Callable[[], None]
 ) -> FilePump:
-    """Return what feeds *state* with the files of the command line; directories are searched."""
+    """
+    Return what feeds *state* with the files of the command line; directories are searched.
+
+    Raises `NothingToShowError`.
+    """
     pieces: dict[str, Piece] = {}
+    wrong: list[str] = []
     for name in args.files:
         each = found(name)
         pieces |= {piece.name: piece for piece in each.pieces}
-        state.failed += [{"file": name, "why": why} for why in each.passed_over]
-        if not each.pieces and not each.passed_over:
-            state.failed.append({"file": name, "why": "no recordings in it"})
+        lacks = each.passed_over or ([] if each.pieces else ["no recordings in it"])
+        state.failed += [{"file": name, "why": why} for why in lacks]
+        wrong += [f"{name}: {why}" for why in lacks]
+    trouble = {name: _trouble(ConsoleEvidence(args, settings, piece)) for name, piece in pieces.items()}
+    if all(trouble.values()):
+        raise NothingToShowError("\n".join([*wrong, *(f"{name}: {why}" for name, why in trouble.items())]))
     return FilePump(state, changed, list(pieces), lambda name: ConsoleEvidence(args, settings, pieces[name]))
+
+
+def _trouble(evidence: ConsoleEvidence) -> str:
+    """Return why a file cannot be shown; "" if its first record can be read. Standard input is not touched."""
+    if evidence.is_stream:
+        return ""
+    records = evidence.records()
+    try:
+        next(records, None)
+    except EvidenceError as error:
+        return str(error)
+    finally:
+        records.close()
+    return ""

@@ -18,6 +18,7 @@ from assay.core.redaction import Redactor
 from assay.records.importers.importer import seconds
 from assay.records.journal.reading import server_of
 from assay.records.journal.recorded_verdict import recorded_verdict
+from assay.records.outcomes import recorded_outcome
 from assay.records.transcript import Judged
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _report(name: str, settings: Settings, rows: Sequence[Numbered]) -> ExportFi
     output = MemoryOutput()
     report = report_of(name, options, output)
     digest = report.digest() if report.digest is not None else None
-    counts, known, left_out, good = MessageCounts(), KnownFindings(), 0, 0
+    counts, known, left_out = MessageCounts(), KnownFindings(), 0
     revision: str | None = None
     report.begin(_FILE)
     for line, (_, record) in enumerate(rows, 1):
@@ -88,18 +89,16 @@ def _report(name: str, settings: Settings, rows: Sequence[Numbered]) -> ExportFi
             continue
         revision = verdict.revision or revision
         judged = Judged(line, verdict, 0, server_of(record), _LACKS, seconds(record["ts"]))
-        if not good and not counts:
+        if not counts:
             report.meet(0, masking.name(judged.server))
-        message = masking.message(judged, _FILE, known)
+        # Without its payload, a message says only in its record that it failed.
+        message = masking.message(judged, _FILE, known)._replace(outcome=recorded_outcome(record).word)
         if digest is not None:
             digest.add(message)
+        counts.count(message)
         if message.findings:
-            counts.count(message)
             report.add(message)
-        else:
-            good += 1
-    counts["good"] += good
-    report.end(FileEnd(_FILE, counts, revision, is_partial=left_out > 0, unlisted=good))
+    report.end(FileEnd(_FILE, counts, revision, is_partial=left_out > 0))
     if digest is not None:
         report.use(digest)
     report.close(RunEnd(0))

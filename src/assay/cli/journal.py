@@ -19,14 +19,13 @@ _LONGEST = 100
 _CONTEXT = 30
 """Characters of a value that a difference shows, and how many of them come before the difference."""
 
-_STATUSES = ("ok", "reported", "refused", "failed")
-
 _SHOW = """\
 Without FILE, the newest run that is not empty is shown: from the directory in ASSAY_JOURNAL or the setting
 journal.directory; if neither is set, from the guarded servers in the state directory and from
 runs/mcp_server/envelope_validation below the working directory. `assay journal list` lists the runs.
 Repeat a filter to match any of several values; different filters must all match.
-In audit mode, the status "would refuse" marks a message that enforce mode would refuse.
+The verdict is ok, reported, repaired, blocked or failed: the server's own error. In audit mode, "would block" marks
+a message that enforce mode would block.
 On a terminal, long lines are cut to the window; in a file nothing is cut.
 
 Exit status: 0, or 2 if there is nothing to read.
@@ -71,7 +70,7 @@ def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = commands.add_parser(
         "list",
         help="list the runs, newest first",
-        description="List the runs, newest first: server, start, mode, messages, findings, refused messages.",
+        description="List the runs, newest first: server, start, mode, messages, findings, blocked messages.",
         epilog=_LIST,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -91,7 +90,7 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     show = commands.add_parser(
         "show",
         help="print the records of a run",
-        description="Print the records of a run: time, sender, message, status, duration and findings.",
+        description="Print the records of a run: time, sender, message, verdict, duration and findings.",
         epilog=_SHOW,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -119,11 +118,11 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def _add_filters(show: argparse.ArgumentParser) -> None:
     show.add_argument(
-        "--status",
-        choices=_STATUSES,
+        "--verdict",
+        choices=("ok", "reported", "repaired", "blocked", "failed"),
         action="append",
         default=[],
-        help="only records with this status; can be repeated",
+        help="only records with this verdict; can be repeated",
     )
     show.add_argument(
         "--method", metavar="METHOD", action="append", default=[], help="only records of this method; can be repeated"

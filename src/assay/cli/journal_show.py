@@ -170,7 +170,7 @@ def _servers(one: Chosen, directories: Directories) -> list[str]:
 def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
     from assay.records.journal.reading import Filter
 
-    wanted = Filter(args.status, args.method, args.tool, args.rule, shown.only, args.quarantined)
+    wanted = Filter(args.verdict, args.method, args.tool, args.rule, shown.only, args.quarantined)
     try:
         if args.follow and shown.followed is not None:
             _follow(shown, wanted, report)
@@ -264,7 +264,7 @@ def _report(args: argparse.Namespace, shown: _Shown) -> _ShowReport:
 
     # Which servers will write to a followed journal is not known yet.
     several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
-    is_filtered = bool(args.status or args.method or args.tool or args.rule or args.quarantined)
+    is_filtered = bool(args.verdict or args.method or args.tool or args.rule or args.quarantined)
     unfolded = _UNFOLDED if is_filtered else 0
     return _TableReport(View(several, args.payloads, args.wide, args.utc, unfolded))
 

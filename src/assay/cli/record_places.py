@@ -1,8 +1,6 @@
 """Where a guard keeps its records, for one server and for a host of several."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
-
-# ruff: noqa: PLC0415  each command imports only what it needs
 from __future__ import annotations
 
 import os
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from assay.base.server_names import cut_name
 from assay.cli.guard_terms import how_judged, signed
-from assay.cli.records import opened, opened_journal
+from assay.cli.records import OFF, opened, opened_journal
 from assay.settings.sections import AUTO
 
 if TYPE_CHECKING:
@@ -26,22 +24,30 @@ def with_places(args: argparse.Namespace, settings: Settings, server: str, say: 
     """
     Return *settings* with the directories for the server called *server* in place of ``auto``.
 
-    If the folder of the server cannot be used, *say* gets one line, and there is no journal and no flight recorder.
+    All records of a run are in one place: flights are below the journal. If the folder of the server cannot be used,
+    *say* gets one line, and there is no journal and no flight recorder.
     """
     from dataclasses import replace
 
-    journal, flights = _auto(args, settings)
-    if not (journal or flights):
-        return settings
-    folder = _folder(server, say, "no journal" if journal else "no flight recorder")
-    if journal:
-        settings = replace(settings, journal=replace(settings.journal, directory=folder or "off"))
-    if flights:
-        from assay.settings.state_directory import FLIGHTS
+    from assay.settings.state_directory import FLIGHTS
 
-        there = "off" if folder is None else os.path.join(folder, FLIGHTS)
+    journal, flights = _auto(args, settings)
+    named = _named_journal(args, settings)
+    folder: str | None = named if named.lower() != OFF else ""
+    if journal or (flights and not folder):
+        folder = _folder(server, say, "no journal" if journal else "no flight recorder")
+    if journal:
+        settings = replace(settings, journal=replace(settings.journal, directory=folder or OFF))
+    if flights:
+        there = os.path.join(folder, FLIGHTS) if folder else OFF
         settings = replace(settings, guard=replace(settings.guard, flights=there))
     return settings
+
+
+def _named_journal(args: argparse.Namespace, settings: Settings) -> str:
+    """Return the directory of the journal that the operator named, or `off`; empty if none was named."""
+    directory = settings.journal.directory
+    return args.journal or os.environ.get("ASSAY_JOURNAL") or ("" if directory == AUTO else directory)
 
 
 def shares_journal(args: argparse.Namespace, settings: Settings) -> bool:
@@ -51,8 +57,7 @@ def shares_journal(args: argparse.Namespace, settings: Settings) -> bool:
 
 def _auto(args: argparse.Namespace, settings: Settings) -> tuple[bool, bool]:
     """Return whether the journal goes to the server's folder, and whether flights do."""
-    named = args.journal or os.environ.get("ASSAY_JOURNAL")
-    return not named and settings.journal.directory == AUTO, settings.guard.flights == AUTO
+    return not _named_journal(args, settings), settings.guard.flights == AUTO
 
 
 def _folder(server: str, say: Callable[[str], None], lost: str) -> str | None:

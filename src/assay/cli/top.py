@@ -133,7 +133,7 @@ def _print_json(picture: Picture) -> None:
     write_utf8(dumped(whole, indent=True) + "\n")
 
 
-_HEAD: Final = ("server", "via", "mode", "state", "calls/min", "p95 ms", "findings", "stopped")
+_HEAD: Final = ("server", "via", "mode", "state", "calls/min", "p95 ms", "findings", "blocked")
 _WORDS: Final = 4
 """Columns of words, which are aligned left; the others are numbers."""
 
@@ -164,7 +164,7 @@ def _table_lines(picture: Picture) -> Iterator[str]:
 
 def _cells(row: ServerRow) -> tuple[str, ...]:
     p95 = "-" if row.p95 is None else f"{row.p95:,.1f}"
-    numbers = (f"{row.calls:,}", p95, f"{row.findings:,}", f"{row.stopped:,}")
+    numbers = (f"{row.calls:,}", p95, f"{row.findings:,}", f"{row.blocked:,}")
     return (row.name, row.transport, row.mode, row.state, *numbers)
 
 

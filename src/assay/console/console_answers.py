@@ -101,8 +101,8 @@ class ConsoleAnswers:
         return {
             "groups": board.answer(),
             "rules": dict(board.rules()),
-            "wouldStop": board.would_stop,
-            "stopped": board.stopped,
+            "wouldBlock": board.would_block,
+            "blocked": board.blocked,
         }
 
     def _contracts(self, request: ApiRequest) -> Any:

@@ -22,7 +22,14 @@ from assay.console.api_values import (
     json_reply,
 )
 from assay.console.console_access import ConsoleAccess
-from assay.console.console_exports import Exporter, ExportFile, chosen_seqs
+from assay.console.console_exports import (
+    Exporter,
+    ExportFile,
+    NoPayloadsError,
+    chosen_seqs,
+    recording_file,
+    recording_of,
+)
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.console.exception_text import exception_text
 from assay.records.journal.reading import Record
@@ -67,8 +74,11 @@ class ConsolePosts:
         except (FilterError, ValueError) as error:
             raise ApiError(400, "invalid", str(error)) from None
         # One after the other: all records together take some hundred megabytes as values.
-        async with self._exporting:
-            file, missing = await self._exported(exporter, words, seqs)
+        try:
+            async with self._exporting:
+                file, missing = await self._exported(exporter, words, seqs)
+        except NoPayloadsError as error:
+            raise ApiError(409, "payloads", str(error)) from None
         left_out = file.left_out + missing
         headers = [(b"content-disposition", f'attachment; filename="assay-{file.ending}"'.encode())]
         if left_out:
@@ -82,6 +92,7 @@ class ConsolePosts:
         raw = store.raw_records(seqs)
         # Which requests are answered also other rows say.
         answers = store.raw_records(None) if words.asks_for_answers else []
+        others = store.raw_records(None) if exporter is recording_file else []
         names = self._state.server_names(seq for seq, _ in raw) if words.asks_for_server else {}
 
         def made() -> tuple[ExportFile, int]:
@@ -92,7 +103,12 @@ class ConsolePosts:
             def is_wanted(seq: int, record: Record) -> bool:
                 return words.wants(record, server=names.get(seq, ""), is_open=record["requestId"] not in answered)
 
-            return exporter([each for each in known if is_wanted(*each)]), missing
+            if exporter is not recording_file:
+                return exporter([each for each in known if is_wanted(*each)]), missing
+            # A recording is judged again, which takes more than the chosen rows.
+            wanted = {each[0] for each in known if is_wanted(*each)}
+            every = [(seq, orjson.loads(each)) for seq, each in others if each is not None]
+            return recording_of(every, wanted), missing
 
         return await self._threads.run(made)
 

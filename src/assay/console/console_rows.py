@@ -7,19 +7,9 @@ VERSION: Final = 1
 
 COLUMNS: Final = (
     *("seq", "time", "server", "session", "party", "kind", "method", "tool", "id", "of"),
-    *("latency", "guard", "in", "out", "verdicts", "rules", "at", "principal", "revision", "repeated"),
+    *("latency", "guard", "in", "out", "verdict", "status", "rules", "at", "principal", "revision", "repeated"),
 )
 """The cells of a row of the stream, in order."""
-
-VERDICT_WORDS: Final = (
-    *("ok", "reported", "repaired", "quarantined", "broken", "failed", "passed", "refused", "stopped"),
-)
-"""
-The words of the column ``verdicts``, as after ``verdict:`` in a filter.
-
-A message that a rule refuses is ``refused``, and beside it ``stopped``, or ``passed`` under audit. A list from which
-entries were removed is ``quarantined``, and ``broken`` if they were forwarded under audit.
-"""
 
 LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates")
 """The lists of a server."""
@@ -68,7 +58,7 @@ class ServerAnswer(TypedDict):
     tokens: int | None
     messages: int
     findings: int
-    stopped: int
+    blocked: int
     restarts: int
     callsPerMinute: int
     calls: list[int]
@@ -234,13 +224,13 @@ class FindingLine(TypedDict):
     count: int
     first: float
     last: float
-    stopped: int
-    """How many of its messages were stopped."""
-    wouldStop: int
-    """How many of its messages were forwarded under audit and would be stopped under enforce."""
+    blocked: int
+    """How many of its messages were blocked."""
+    wouldBlock: int
+    """How many of its messages audit mode forwarded and enforce mode would block."""
     quarantined: int
     """How many of its messages lost an entry for it."""
-    wouldRemove: int
+    wouldQuarantine: int
     """How many of its messages were forwarded with an entry that enforce would remove."""
     action: str
     expected: str
@@ -257,9 +247,9 @@ class FindingsAnswer(TypedDict):
 
     groups: list[FindingLine]
     rules: dict[str, RuleText]
-    wouldStop: int
-    """Messages that were forwarded under audit and would be stopped under enforce, of all servers."""
-    stopped: int
+    wouldBlock: int
+    """Messages that audit mode forwarded and enforce mode would block, of all servers."""
+    blocked: int
 
 
 class EntryLine(TypedDict):
@@ -281,7 +271,7 @@ class EntryLine(TypedDict):
     """Why it is not judged, or invalid: rules and what was found."""
     quarantined: bool
     """Whether the guard removed it from the list."""
-    broken: bool
+    wouldQuarantine: bool
     """Whether it was forwarded under audit, and would be removed under enforce."""
     tokens: int
     """Estimated: characters of its compact JSON, divided by four."""

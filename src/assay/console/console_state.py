@@ -306,7 +306,7 @@ class ConsoleState:
             "tokens": tokens,
             "messages": size(totals.messages),
             "findings": size(totals.findings),
-            "stopped": size(totals.stopped),
+            "blocked": size(totals.blocked),
             "restarts": totals.restarts,
             "callsPerMinute": totals.calls.per_minute(now),
             "calls": totals.calls.series(now),

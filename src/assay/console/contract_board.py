@@ -147,7 +147,7 @@ class ServerListing:
             "judged": entry.judged,
             "why": list(entry.why),
             "quarantined": entry.removed,
-            "broken": entry.invalid and not entry.removed,
+            "wouldQuarantine": entry.invalid and not entry.removed,
             "tokens": tokens_of(definition),
             "readOnly": isinstance(annotations, dict) and annotations.get("readOnlyHint") is True,
             "definition": definition,

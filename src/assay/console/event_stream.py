@@ -15,6 +15,7 @@ import orjson
 
 from assay.console.console_state import ConsoleState
 from assay.edges.http.replies import Send
+from assay.ladder.events import unbroken
 
 MOST_PAGES: Final = 16
 """Maximal pages that listen at once."""
@@ -66,7 +67,7 @@ class ChangeSignal:
 
 def event(kind: str, data: Any) -> bytes:
     """Return an event of a stream. JSON has no line breaks, so one line of data is enough."""
-    return f"event: {kind}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
+    return f"event: {kind}\ndata: ".encode() + unbroken(orjson.dumps(data)) + b"\n\n"
 
 
 class EventStream:
@@ -131,7 +132,7 @@ class EventStream:
             if self._known_servers < self._state.newest_server:
                 # Before its first row: a page chooses rows by the name of their server.
                 yield self._rates(now)
-            yield b'event: rows\ndata: {"rows":[' + b",".join(rows) + b"]}\n\n"
+            yield b'event: rows\ndata: {"rows":[' + unbroken(b",".join(rows)) + b"]}\n\n"
         if now >= self._slow_due and self._state.tick > self._tick:
             self._slow_due = now + SLOW_PACE
             yield from self._changes(now)

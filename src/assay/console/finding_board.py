@@ -1,4 +1,4 @@
-"""Findings by server, rule, tool and place: how many, since when, and what enforce would have stopped. No I/O."""
+"""Findings by server, rule, tool and place: how many, since when, and what enforce mode would have blocked. No I/O."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from typing import Any, Final
 from assay.console.console_rows import FindingLine, RuleText, TrendCounts
 from assay.console.row_cells import cut, faults
 from assay.records.journal.reading import Record, is_audited
+from assay.records.outcomes import recorded_outcome
 from assay.rules import RULES
 
 MOST_GROUPS: Final = 2_000
@@ -50,13 +51,13 @@ class FindingStats:
     """The findings of one group."""
 
     __slots__ = (
-        "action", "broken", "count", "expected", "first", "found", "hint", "id", "key", "last", "party", "quarantined",
-        "samples", "stopped", "tick", "trend", "would_stop",
+        "action", "blocked", "count", "expected", "first", "found", "hint", "id", "key", "last", "party", "quarantined",
+        "samples", "tick", "trend", "would_block", "would_quarantine",
     )  # fmt: skip
 
     def __init__(self, ident: int, key: tuple[int, str, str, str, str, str], time: float) -> None:
         self.id, self.key = ident, key
-        self.count = self.stopped = self.would_stop = self.quarantined = self.broken = self.tick = 0
+        self.count = self.blocked = self.would_block = self.quarantined = self.would_quarantine = self.tick = 0
         self.first = self.last = time
         self.action = self.expected = self.found = self.hint = self.party = ""
         self.trend = TrendBuckets(time)
@@ -77,10 +78,10 @@ class FindingStats:
             "count": self.count,
             "first": self.first,
             "last": self.last,
-            "stopped": self.stopped,
-            "wouldStop": self.would_stop,
+            "blocked": self.blocked,
+            "wouldBlock": self.would_block,
             "quarantined": self.quarantined,
-            "wouldRemove": self.broken,
+            "wouldQuarantine": self.would_quarantine,
             "action": self.action,
             "expected": self.expected,
             "found": self.found,
@@ -95,8 +96,8 @@ class FindingBoard:
 
     def __init__(self) -> None:
         self._groups: dict[tuple[int, str, str, str, str, str], FindingStats] = {}
-        self.stopped = self.would_stop = 0
-        """Messages that were stopped, and that enforce would have stopped."""
+        self.blocked = self.would_block = 0
+        """Messages that were blocked, and that enforce mode would have blocked."""
         self.merged = 0
         """Findings that were counted without their place, because there were too many groups."""
 
@@ -104,10 +105,11 @@ class FindingBoard:
         """Count the findings of *record*."""
         found = faults(record)
         metadata = record["metadata"]
-        refused = record["status"] == "refused"
-        passed = refused and metadata.get("passed") is True
-        self.stopped += refused and not passed
-        self.would_stop += passed
+        outcome = recorded_outcome(record)
+        would_block = outcome.is_forwarded
+        blocked = outcome.word == "blocked" and not would_block
+        self.blocked += blocked
+        self.would_block += would_block
         audited = is_audited(record)
         seen: set[int] = set()
         for each in found:
@@ -123,11 +125,11 @@ class FindingBoard:
             seen.add(group.id)
             group.samples.append(seq)
             stops = group.action in {"refuse", "drop"}
-            group.stopped += refused and not passed and stops
-            group.would_stop += passed and stops
+            group.blocked += blocked and stops
+            group.would_block += would_block and stops
             removes = group.action == "quarantine"
             group.quarantined += removes and not audited
-            group.broken += removes and audited
+            group.would_quarantine += removes and audited
 
     def _describe(self, group: FindingStats, fault: dict[str, Any], metadata: dict[str, Any]) -> None:
         group.action = action_of(fault)

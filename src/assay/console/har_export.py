@@ -18,9 +18,10 @@ import orjson
 from assay import __version__
 from assay.console.console_exports import ExportFile, Numbered
 from assay.console.message_view import NO_PAYLOAD, protocol_headers
-from assay.console.row_cells import ANSWERS, faults, shown_verdicts, size, unique
+from assay.console.row_cells import ANSWERS, faults, size, unique
 from assay.records.importers.har import OWN_NAME
 from assay.records.journal.reading import Record, recorded_frame, server_of
+from assay.records.outcomes import recorded_outcome
 
 _MADE_UP: Final = (
     "Made from a journal of assay, which has messages, times and verdicts. Hosts are names of servers, and session ids "
@@ -169,7 +170,7 @@ class _Entry:
             "transport": asked["transport"],
             "tool": asked["metadata"].get("tool"),
             "requestId": asked["requestId"],
-            "verdicts": [shown_verdicts(record)[0] for record in self._records],
+            "verdicts": [recorded_outcome(record).shown for record in self._records],
             "rules": unique(found, "rule"),
             "guardMs": asked["durationMs"],
         }
@@ -186,8 +187,9 @@ class _Entry:
                 yield f"{which}: {'too large to record' if metadata.get('omitted') is True else NO_PAYLOAD}"
             if metadata.get("redacted") is True:
                 yield f"{which}: secrets are masked"
-            if shown_verdicts(record)[0] in {"refused", "repaired", "quarantined"}:
-                yield f"{which}: {shown_verdicts(record)[0]} by the guard ({', '.join(unique(faults(record), 'rule'))})"
+            verdict = recorded_outcome(record).shown
+            if verdict in {"blocked", "repaired"}:
+                yield f"{which}: {verdict} by the guard ({', '.join(unique(faults(record), 'rule'))})"
 
     # ── the request ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -271,8 +273,8 @@ class _Entry:
             return recorded, ""
         error = failed["error"] or {}
         is_missing = self._answer is not None and failed["metadata"].get("kind") == "missing"
-        is_stopped = self._answer is None and "stopped" in shown_verdicts(failed)
-        if is_missing or is_stopped:
+        is_blocked = self._answer is None and recorded_outcome(failed).shown == "blocked"
+        if is_missing or is_blocked:
             status = error.get("httpStatus")
             fallback = 504 if is_missing else 422
             return status if isinstance(status, int) else fallback, str(error.get("code") or "")

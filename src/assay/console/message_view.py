@@ -15,6 +15,7 @@ from assay.core import render
 from assay.ladder.headers import stateless_headers
 from assay.records.journal.reading import Record, is_audited
 from assay.records.journal.recorded_verdict import recorded_verdict
+from assay.records.outcomes import recorded_outcome
 from assay.spec.revisions import handshake, is_known
 
 NO_PAYLOAD: Final = "payload not recorded: run the guard with --set journal.payloads=true"
@@ -79,7 +80,7 @@ def _delivered(
     record: Record, sent: FrameText, repairs: list[dict[str, Any]], quarantined: list[dict[str, Any]]
 ) -> DeliveredFrame:
     metadata = record["metadata"]
-    if record["status"] == "refused" and metadata.get("passed") is not True:
+    if recorded_outcome(record).shown == "blocked":
         return _replaced(record)
     if repairs or (quarantined and not is_audited(record)):
         return _changed(record, sent, repairs, quarantined)
@@ -88,11 +89,11 @@ def _delivered(
 
 
 def _replaced(record: Record) -> DeliveredFrame:
-    """Return the error that was sent in place of a stopped message, as far as it is known."""
+    """Return the error that was sent in place of a blocked message, as far as it is known."""
     metadata = record["metadata"]
     answers = metadata.get("party") == "server" and metadata.get("kind") in {"result", "error", "missing"}
     if not answers:
-        why = "the message was stopped; its sender got an error" if record["outputBytes"] else "the message was stopped"
+        why = "the message was blocked; its sender got an error" if record["outputBytes"] else "the message was blocked"
         return {"text": None, "why": why, "state": "not", "exact": False}
     made = recorded_verdict(record)
     if made is None:

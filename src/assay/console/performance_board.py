@@ -6,6 +6,7 @@ from assay.console.console_rows import PerformanceLine
 from assay.console.row_cells import cut, size
 from assay.records.journal.reading import Record
 from assay.records.live.live_totals import DurationHistogram
+from assay.records.outcomes import recorded_outcome
 
 MOST_LINES: Final = 1_000
 """Maximal methods and tools of all servers; further ones are counted together, as those of server 0."""
@@ -33,7 +34,7 @@ class MethodStats:
         self.longest = duration if self.longest is None else max(self.longest, duration)
         self.out_bytes += size(record["inputBytes"])
         self.largest = max(self.largest, size(record["inputBytes"]))
-        if record["status"] in {"failed", "refused"}:
+        if recorded_outcome(record).word in {"failed", "blocked"}:
             code = code_of(record["error"] or {})
             known = code if code in self.codes or len(self.codes) < MOST_CODES else "others"
             self.codes[known] = self.codes.get(known, 0) + 1

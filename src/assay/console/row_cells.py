@@ -6,7 +6,8 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from assay.records.journal.reading import Record
-from assay.records.live.filter_words import verdicts_of
+from assay.records.live.filter_words import status_of_row
+from assay.records.outcomes import recorded_outcome
 
 MOST_CELLS: Final = 20
 """Maximal rules, and places, of one row: a record lists as many findings."""
@@ -27,9 +28,6 @@ ANSWERS: Final = frozenset({"result", "error", "missing"})
 _PROGRESS: Final = "notifications/progress"
 _CANCELLED: Final = "notifications/cancelled"
 
-_ORDER: Final = ("passed", "broken", "repaired", "quarantined", "refused", "failed", "reported", "ok", "stopped")
-"""Which verdict word of a message is shown: what became of it first."""
-
 _Value = TypeVar("_Value")
 
 
@@ -41,15 +39,6 @@ class BoundedMap(dict[Hashable, _Value]):
         if len(self) >= most and key not in self:
             del self[next(iter(self))]
         self[key] = value
-
-
-def shown_verdicts(record: Record) -> list[str]:
-    """Return the verdict words of *record*; the first is the one to show."""
-    if record["status"] == "ok" and not record["metadata"].get("repairs"):
-        return ["ok"]
-    found = verdicts_of(record)
-    first = next((each for each in _ORDER if each in found), "reported")
-    return [first, *sorted(found - {first})]
 
 
 def cut(value: Any) -> str | None:
@@ -170,7 +159,8 @@ def cells(record: Record, seq: int, time: float, server: int, of: int) -> list[A
         None if answers else duration,
         size(record["inputBytes"]),
         size(record["outputBytes"]),
-        shown_verdicts(record),
+        recorded_outcome(record).shown,
+        status_of_row(record),
         unique(found, "rule"),
         unique(found, "at"),
         cut(metadata.get("principal")),

@@ -5,6 +5,7 @@ from typing import Any, Final
 from assay.console.console_rows import SessionLine
 from assay.console.row_cells import cut, frame_value
 from assay.records.journal.reading import Record
+from assay.records.outcomes import recorded_outcome
 
 MOST_SESSIONS: Final = 1_000
 """Maximal sessions; the one that was idle for longest is dropped."""
@@ -57,9 +58,8 @@ class SessionFacts:
         if isinstance(restarts, int):
             self.restarts = restarts
         if kind == "request":
-            # What was stopped gets its answer at once.
-            stopped = record["status"] == "refused" and metadata.get("passed") is not True
-            if not stopped and len(self.open) < _MOST_OPEN:
+            # The guard answers what it blocks at once.
+            if recorded_outcome(record).shown != "blocked" and len(self.open) < _MOST_OPEN:
                 self.open[record["requestId"]] = seq
             if record["method"] == "initialize":
                 self._introduce(record)

@@ -26,7 +26,7 @@ function verdictView(verdict) {
   );
   const tone = !accepted ? "error" : violations.length > 0 ? "warning" : "good";
   const text = !accepted
-    ? "refused"
+    ? "blocked"
     : violations.length > 0
       ? `accepted, ${counted(violations.length, "finding")}`
       : "valid";

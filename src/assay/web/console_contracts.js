@@ -19,15 +19,15 @@ const LOCKED = {
 };
 
 function invalidity(entry) {
-  if (entry.broken) return "Broken, passed; would be removed under enforce: ";
+  if (entry.wouldQuarantine) return "Enforce mode would quarantine it: ";
   return entry.quarantined ? "Quarantined: " : "Not judged: ";
 }
 
 function tagsOf(entry) {
   return [
     entry.quarantined && stateTag("quarantined", "error"),
-    entry.broken && stateTag("broken, passed", "error"),
-    !entry.judged && !entry.quarantined && !entry.broken && stateTag("not judged", "warning"),
+    entry.wouldQuarantine && stateTag("would be quarantined", "would-block"),
+    !entry.judged && !entry.quarantined && !entry.wouldQuarantine && stateTag("not judged", "warning"),
     LOCKED[entry.lock] && stateTag(...LOCKED[entry.lock]),
     SINCE[entry.since] && stateTag(...SINCE[entry.since]),
     entry.readOnly && stateTag("read-only", "note"),
@@ -208,7 +208,7 @@ export class ContractsScreen extends ConsoleScreen {
 
   showContract(contract, server, before) {
     const lock =
-      { locked: "Its lists are held against the lock.", none: "It has no lock: `assay lock` makes one." }[
+      { locked: "Its lists are held against the lock.", none: "It has no lock: `assay lock -- COMMAND` makes one." }[
         contract.lock
       ] ?? contract.lock;
     const tokens = contract.lists.reduce((sum, each) => sum + each.tokens, 0);

@@ -7,6 +7,7 @@
  */
 
 import { routeTo } from "./console_router.js";
+import { filterWord, worstOf } from "./verdict_words.js";
 
 const STEP = 8;
 /** Milliseconds of one step: half of a frame. */
@@ -25,7 +26,7 @@ export const FILTER_KEYS = [
   ["dir:", "the sender: client or server"],
   ["status:", "ok, error, or open for a request without an answer"],
   ["rule:", "a rule, or the beginning of its name: rule:contract, rule:input"],
-  ["verdict:", "ok, reported, repaired, quarantined, broken, failed, passed, refused, stopped"],
+  ["verdict:", "ok, reported, repaired, blocked or failed; blocked also chooses what enforce mode would block"],
   ["server:", "the name of the server"],
   ["session:", "the session"],
   ["principal:", "the authenticated client"],
@@ -93,21 +94,19 @@ function testsFor(value, store) {
   tests.id = (slot) => rows.id[slot] !== null && String(rows.id[slot]).toLowerCase().includes(value);
   tests.at = (slot) => rows.at[slot].some(has);
   tests.rule = (slot) => rows.rules[slot].some(isRule);
-  tests.verdict = (slot) => rows.verdicts[slot].includes(value);
+  tests.verdict = (slot) => filterWord(rows.verdict[slot]) === value;
   tests.status = (slot) => statusOf(rows, slot).startsWith(value);
   return tests;
 }
 
-/** Whether the request at *slot* still waits for its answer: the guard answers what it stops itself. */
+/** Whether the request at *slot* still waits for its answer. */
 export function isOpen(rows, slot) {
-  return rows.kind[slot] === "request" && rows.answer[slot] === 0 && !rows.verdicts[slot].includes("stopped");
+  return rows.status[slot] === "open" && rows.answer[slot] === 0;
 }
 
 function statusOf(rows, slot) {
-  const kind = rows.kind[slot];
-  if (kind === "error" || kind === "missing" || rows.verdicts[slot].includes("failed")) return "error";
-  if (kind === "request") return isOpen(rows, slot) ? "open" : "";
-  return kind === "result" ? "ok" : "";
+  const status = rows.status[slot];
+  return status !== "open" || isOpen(rows, slot) ? status : "";
 }
 
 const ANYWHERE = ["tool", "method", "server", "rule", "at", "session", "id", "dir", "kind", "principal"];
@@ -141,20 +140,10 @@ function isOk(word) {
   return word.key === "verdict" && word.value === "ok";
 }
 
-const SHOWN_FIRST = ["refused", "passed", "quarantined", "broken", "repaired", "reported", "failed", "ok"];
-
-/** Return verdicts in an order that does not depend on how many there are. */
-export function worstFirst(verdicts) {
-  const place = (verdict) => SHOWN_FIRST.indexOf(verdict);
-  return [...verdicts].sort((one, other) => place(one) - place(other));
-}
-
 /** Return the word to show for a line: the worst of its request and its answer. */
 export function lineVerdict(rows, seq, answer) {
-  const one = rows.verdicts[rows.slot(seq)][0] ?? "ok";
-  if (answer === 0) return one;
-  const other = rows.verdicts[rows.slot(answer)][0] ?? "ok";
-  return SHOWN_FIRST.find((each) => each === one || each === other) ?? one;
+  const one = rows.verdict[rows.slot(seq)];
+  return answer === 0 ? one : worstOf([one, rows.verdict[rows.slot(answer)]]);
 }
 
 /** The position of *seq* in the sorted array *lines*, or where it belongs. */
@@ -238,23 +227,18 @@ export class FilteredLines {
   }
 }
 
-/** Return how many lines each word of a verdict would choose. */
+/** Return how many lines each filter word of a verdict would choose. */
 export function verdictCounts(filtered) {
   const counts = new Map();
   const { rows } = filtered;
   const count = (word) => counts.set(word, (counts.get(word) ?? 0) + 1);
   for (const seq of filtered.lines) {
     const answer = filtered.answer(seq);
-    if (lineVerdict(rows, seq, answer) === "ok") {
-      count("ok");
-      continue;
-    }
-    const words = rows.verdicts[rows.slot(seq)];
-    for (const word of words) if (word !== "ok") count(word);
-    if (answer === 0) continue;
-    for (const word of rows.verdicts[rows.slot(answer)]) if (word !== "ok" && !words.includes(word)) count(word);
+    const seqs = answer === 0 ? [seq] : [seq, answer];
+    const words = new Set(seqs.map((each) => filterWord(rows.verdict[rows.slot(each)])));
+    // A line is ok only if both of its messages are.
+    if (words.size > 1) words.delete("ok");
+    words.forEach(count);
   }
-  // Every refused message was stopped, or passed under audit.
-  if (counts.has("stopped") || counts.has("passed")) counts.delete("refused");
   return counts;
 }

@@ -1,4 +1,4 @@
-/** Findings, grouped by rule, tool and place: since when, how often, and what enforce would have stopped. */
+/** Findings, grouped by rule, tool and place: since when, how often, and what enforce mode would have blocked. */
 
 import { read } from "./console_api.js";
 import { askForException } from "./console_exception.js";
@@ -31,18 +31,18 @@ const LEAST_BARS = 12;
 
 function outcome(group) {
   const parts = [
-    group.stopped > 0 && stateTag(`${number(group.stopped)} stopped`, "error"),
-    group.wouldStop > 0 &&
-      stateTag(`${number(group.wouldStop)} would be stopped`, "warning", {
-        title: "forwarded under audit; enforce would stop it",
+    group.blocked > 0 && stateTag(`${number(group.blocked)} blocked`, "blocked"),
+    group.wouldBlock > 0 &&
+      stateTag(`${number(group.wouldBlock)} would block`, "would-block", {
+        title: "forwarded in audit mode; enforce mode would block it",
       }),
     group.quarantined > 0 && stateTag(`${number(group.quarantined)} quarantined`, "error"),
-    group.wouldRemove > 0 &&
-      stateTag(`${number(group.wouldRemove)} would be removed`, "warning", {
-        title: "broken, passed: forwarded under audit; enforce would remove it",
+    group.wouldQuarantine > 0 &&
+      stateTag(`${number(group.wouldQuarantine)} would be quarantined`, "would-block", {
+        title: "forwarded in audit mode; enforce mode would quarantine it",
       }),
   ].filter(Boolean);
-  return parts.length > 0 ? parts : [stateTag("reported", "note")];
+  return parts.length > 0 ? parts : [stateTag("reported", "reported")];
 }
 
 function trendOf(group) {
@@ -225,12 +225,12 @@ export class FindingsScreen extends ConsoleScreen {
   showSentence() {
     this.sentence.hidden = this.shown.length === 0 && this.server === null;
     const count = this.shown.reduce((sum, each) => sum + each.count, 0);
-    const { wouldStop = 0, stopped = 0 } = this.totals ?? {};
+    const { wouldBlock = 0, blocked = 0 } = this.totals ?? {};
     const sentence = [
-      wouldStop > 0 &&
-        element("strong", null, `Enforce would have stopped ${counted(wouldStop, "message")} that audit forwarded. `),
-      stopped > 0 && `${counted(stopped, "message was", "messages were")} stopped. `,
-      wouldStop + stopped === 0 && "No message was stopped, and enforce would stop none. ",
+      wouldBlock > 0 &&
+        element("strong", null, `Enforce mode would have blocked ${counted(wouldBlock, "more message")}. `),
+      blocked > 0 && `${counted(blocked, "message was", "messages were")} blocked. `,
+      wouldBlock + blocked === 0 && "No message was blocked, and enforce mode would block none. ",
       `${counted(count, "finding")} in ${counted(this.shown.length, "group")}.`,
     ];
     const only = this.server !== null && [

@@ -13,7 +13,6 @@ import {
   timeOfDay,
   toast,
   took,
-  verdictBadge,
 } from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
@@ -23,6 +22,7 @@ import { compareView, remarksOf, ruleView, todoView } from "./finding_view.js";
 import { jsonView } from "./json_tree.js";
 import { refill } from "./patch.js";
 import { bytes, counted, number, sentence } from "./text.js";
+import { verdictBadge } from "./verdict_words.js";
 import { diffView } from "./text_diff.js";
 
 const DELIVERED = {
@@ -147,9 +147,9 @@ function httpView(http) {
 /** The error that was sent for the message, or that enforce would send. */
 function errorNotice({ error, delivered }, row) {
   const text = `${error.code ?? "error"}: ${error.message ?? ""}`;
-  const isSpared = row.verdicts.includes("passed") && delivered.state === "same";
+  const isSpared = row.verdict === "would block" && delivered.state === "same";
   return isSpared
-    ? notice("warning", `Forwarded under audit. Enforce would answer with ${text}`)
+    ? notice("warning", `Forwarded in audit mode. Enforce mode would answer with ${text}`)
     : notice("error", text);
 }
 
@@ -271,7 +271,7 @@ export class MessageScreen extends ConsoleScreen {
       element(
         "div",
         { class: "verdict-line" },
-        ...row.verdicts.map(verdictBadge),
+        verdictBadge(row.verdict),
         element("span", null, `${row.kind} from the ${row.party}`),
       ),
       this.factsView(answer, row),
@@ -346,7 +346,7 @@ export class MessageScreen extends ConsoleScreen {
       element(
         "li",
         null,
-        answer.removed ? "Quarantined: " : "Broken, passed (would be removed under enforce): ",
+        answer.removed ? "Quarantined: " : "Enforce mode would quarantine: ",
         code(each.name ?? each.at ?? ""),
         each.rule ? [" by ", code(each.rule)] : null,
         each.found ? `: ${each.found}` : "",

@@ -4,30 +4,6 @@ import { errorText, exported } from "./console_api.js";
 import { element, fill, svg } from "./dom.js";
 import { counted, duration } from "./text.js";
 
-/** Words of verdicts: the mark, what it means, and its tone. */
-const VERDICTS = {
-  ok: ["✓", "valid", "good"],
-  reported: ["!", "reported and forwarded", "warning"],
-  repaired: ["↻", "repaired and forwarded", "warning"],
-  quarantined: ["⊘", "entries quarantined", "error"],
-  broken: ["!", "broken, passed: entries forwarded under audit; enforce would remove them", "error"],
-  failed: ["✗", "valid, and reports a failure", "note"],
-  passed: ["!", "forwarded under audit; enforce would stop it", "error"],
-  refused: ["✗", "stopped by a rule", "error"],
-  stopped: ["✗", "not delivered", "error"],
-};
-
-/** Return the mark, the meaning and the tone of a verdict. */
-export function verdictParts(verdict) {
-  return VERDICTS[verdict] ?? ["·", verdict, "note"];
-}
-
-/** Return a verdict as a label. */
-export function verdictBadge(verdict) {
-  const [mark, meaning, tone] = verdictParts(verdict);
-  return element("span", { class: `verdict-badge tone-${tone}`, title: meaning }, `${mark} ${verdict}`);
-}
-
 /** Return a button. */
 export function button(label, click, attributes = {}) {
   return element("button", { type: "button", class: "button", on: { click }, ...attributes }, label);

@@ -64,10 +64,10 @@ function callsCell(server) {
   );
 }
 
-function stoppedCell(server) {
-  if (server.stopped === 0) return amount(0);
-  const messages = streamOf({ server: server.name, verdict: "stopped" });
-  return element("a", { class: "count-link", href: messages }, number(server.stopped));
+function blockedCell(server) {
+  if (server.blocked === 0) return amount(0);
+  const messages = streamOf({ server: server.name, verdict: "blocked" });
+  return element("a", { class: "count-link", href: messages }, number(server.blocked));
 }
 
 function lockCell(server) {
@@ -83,7 +83,7 @@ const COLUMNS = [
   ["Revision"],
   ["Calls a minute"],
   ["Findings", { number: true }],
-  ["Stopped", { number: true }],
+  ["Blocked", { number: true }],
   ["p95", { number: true, about: "95 of 100 answers came within this time" }],
   ["Tools", { number: true }],
   ["Tokens", { number: true, about: "Estimated tokens that the list of tools takes in every conversation" }],
@@ -112,7 +112,7 @@ function cells(server) {
       { class: "count-link", href: routeTo("findings", null, { server: server.id }) },
       amount(server.findings),
     ),
-    stoppedCell(server),
+    blockedCell(server),
     took(server.p95),
     server.tools === null
       ? "–"
@@ -183,7 +183,7 @@ export class ServersScreen extends ConsoleScreen {
       element(
         "ol",
         null,
-        element("li", null, "All servers of a client, such as Claude Desktop: ", command("assay wrap")),
+        element("li", null, "All servers of a client, such as Claude Desktop: ", command("assay wrap --client claude-desktop")),
         element("li", null, "One server, by its command: ", command("assay guard -- python my_server.py")),
         element(
           "li",

@@ -34,8 +34,8 @@ class Texts {
 
 const EMPTY = [];
 
-const LISTS = ["verdicts", "rules", "at"];
-const TEXTS = ["session", "party", "kind", "method", "tool", "principal", "revision"];
+const LISTS = ["rules", "at"];
+const TEXTS = ["session", "party", "kind", "method", "tool", "verdict", "status", "principal", "revision"];
 
 export class RowStore {
   constructor(capacity) {

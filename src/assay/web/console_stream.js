@@ -1,20 +1,13 @@
 /** The stream: every message, a request and its answer in one line, with filters, views, pins and a waterfall. */
 
-import { button, dateAndTime, saveExport, throttled, timeOfDay, took, verdictParts } from "./console_parts.js";
-import {
-  FILTER_KEYS,
-  FilteredLines,
-  isOpen,
-  lineVerdict,
-  position,
-  verdictCounts,
-  worstFirst,
-} from "./console_filter.js";
+import { button, dateAndTime, saveExport, throttled, timeOfDay, took } from "./console_parts.js";
+import { FILTER_KEYS, FilteredLines, isOpen, lineVerdict, position, verdictCounts } from "./console_filter.js";
 import { go, routeTo } from "./console_router.js";
 import { SavedViews } from "./console_views.js";
 import { element, fill } from "./dom.js";
 import { refill } from "./patch.js";
 import { bytes, counted, number, visibleText } from "./text.js";
+import { verdictParts, WORST_FIRST } from "./verdict_words.js";
 import { VirtualList } from "./virtual_list.js";
 
 const ROW = 28;
@@ -457,7 +450,7 @@ export class StreamScreen {
         "data-key": verdict,
       });
     };
-    refill(this.chips, ...worstFirst(counts.keys()).map(chip));
+    refill(this.chips, ...WORST_FIRST.filter((each) => counts.has(each)).map(chip));
   }
 
   /** Add the word of a verdict to the filter, or take it away. */

@@ -3,26 +3,13 @@
 import { code, element, factList, link, prose } from "./dom.js";
 import { jsonView } from "./json_tree.js";
 import { bytes, clock, counted, number, time } from "./text.js";
+import { verdictMark } from "./verdict_words.js";
 
 const LEVELS = { error: "error", warning: "warning", note: "note" };
 
 /** Return the level of a finding as a small label; its colour only repeats the word. */
 export function levelBadge(level) {
   return element("span", { class: `badge badge-${LEVELS[level] ?? "note"}` }, LEVELS[level] ?? level);
-}
-
-const OUTCOMES = {
-  good: ["✓", "valid", "good"],
-  report: ["!", "reported", "warning"],
-  aside: ["✗", "entries quarantined", "error"],
-  refused: ["✗", "refused", "error"],
-  missing: ["?", "never answered", "warning"],
-};
-
-/** Return the outcome of a message as a mark, with its meaning for screen readers. */
-export function outcomeMark(outcome) {
-  const [mark, meaning, tone] = OUTCOMES[outcome] ?? ["·", outcome, "note"];
-  return element("span", { class: `mark tone-${tone}`, title: meaning, role: "img", "aria-label": meaning }, mark);
 }
 
 /** Return the place of a message in its recording: "session.jsonl, line 12". */
@@ -51,7 +38,7 @@ export function messageView(message, finding) {
   const head = element(
     "p",
     { class: "message-head" },
-    outcomeMark(message.outcome),
+    verdictMark(message.outcome),
     " ",
     element("strong", null, message.title),
     element(
@@ -75,6 +62,13 @@ export function messageView(message, finding) {
   );
 }
 
+const EFFECTS = { refuse: "blocks", drop: "drops", quarantine: "quarantines", report: "reports", repair: "repairs" };
+
+/** Return what enforce mode does: "blocks; as an error -32602 …". */
+function effectOf({ effect }) {
+  return effect?.replace(/^[a-z]+/, (action) => EFFECTS[action] ?? action);
+}
+
 /** Return what a rule asks, why, where it comes from and what to do. */
 export function ruleView(rule, finding) {
   const source = finding?.source ?? rule.source;
@@ -84,11 +78,11 @@ export function ruleView(rule, finding) {
     { class: "rule", "aria-label": `The rule ${rule.id}` },
     element("h4", null, link(rule.page, code(rule.id))),
     factList("facts", [
-      ["Asks", prose(rule.asks)],
+      ["Requirement", prose(rule.asks)],
       ["Why", prose(rule.why)],
       ["Source", link(address, source)],
-      ["Breaks it", rule.example ? code(rule.example) : null],
-      ["Under enforce", rule.effect],
+      ["Example violation", rule.example ? code(rule.example) : null],
+      ["Enforce mode", effectOf(rule)],
     ]),
   );
 }

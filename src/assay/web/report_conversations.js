@@ -127,7 +127,7 @@ class Conversations {
 
   buttonOf(item) {
     const { talk } = item;
-    const tone = talk.stopped > 0 ? "error" : "warning";
+    const tone = talk.errors > 0 ? "error" : "warning";
     const found = element("span", { class: `talk-findings tone-${tone}` }, counted(talk.findings, "finding"));
     const pressed = String(item === this.chosen);
     item.button ??= element(

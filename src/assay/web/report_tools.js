@@ -22,7 +22,7 @@ function nameCell(tool) {
   const problems = tool.problems.map((each) =>
     element(
       "span",
-      { class: `badge badge-${each.what === "withheld" ? "error" : "warning"}`, title: each.rules.join(", ") },
+      { class: `badge badge-${each.what === "quarantined" ? "error" : "warning"}`, title: each.rules.join(", ") },
       each.what,
     ),
   );

@@ -1,10 +1,8 @@
 /** One conversation: who sent what and when. A request and its answer are one row, with a bar from one to the other. */
 
 import { element } from "./dom.js";
-import { outcomeMark } from "./finding_view.js";
 import { bytes, clock, counted, duration, number } from "./text.js";
-
-const WORST = ["refused", "aside", "missing", "report", "good"];
+import { verdictMark, verdictParts, worstOf } from "./verdict_words.js";
 
 /** Positions on the axis: by time, or by order if the recording has no times. */
 class Scale {
@@ -54,8 +52,7 @@ function read([line, time, party, kind, title, size, outcome, answer, groups]) {
 }
 
 function worst(row) {
-  const outcomes = [row.outcome, row.answer?.outcome].filter(Boolean);
-  return WORST.find((each) => outcomes.includes(each)) ?? "good";
+  return worstOf([row.outcome, row.answer?.outcome]);
 }
 
 function barOf(row, scale, order) {
@@ -63,7 +60,7 @@ function barOf(row, scale, order) {
   const isOpen = row.kind === "request" && !row.answer;
   const kind = row.answer || isOpen ? "bar" : "dot";
   const style = { "--from": `${start.toFixed(3)}%`, "--length": `${(end - start).toFixed(3)}%` };
-  const tone = { good: "good", report: "warning", missing: "warning" }[worst(row)] ?? "error";
+  const [, , tone] = verdictParts(worst(row));
   return element(
     "span",
     { class: "track", "aria-hidden": "true" },
@@ -101,9 +98,9 @@ function rowView(row, order, scale, open) {
     barOf(row, scale, order),
     element("span", { class: "took" }, took(row, scale)),
     element("span", { class: "size" }, size),
-    outcomeMark(shown),
+    verdictMark(shown),
   ];
-  const opened = shown === "good" ? null : open(row);
+  const opened = shown === "ok" ? null : open(row);
   if (opened === null) return element("li", { class: "step", title: lines ? `line ${lines}` : null }, ...cells);
   return element(
     "li",

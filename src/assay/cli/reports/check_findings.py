@@ -10,8 +10,9 @@ from typing import Final, Literal, NamedTuple
 
 from assay.base.printable import plain
 from assay.base.verdict import Action, ListEntry, Verdict, Violation
-from assay.cli.terminal.verdicts import outcome, title
+from assay.cli.terminal.verdicts import title
 from assay.core.redaction import Redactor
+from assay.records.outcomes import WORDS, outcome_of
 from assay.records.transcript import Judged
 from assay.rules import RULES
 
@@ -78,6 +79,12 @@ class CheckFinding:
         return "note" if RULES[self.violation.rule].is_draft else _LEVELS[self.violation.action]
 
     @property
+    def subject(self) -> str:
+        """What it is about, the same in every run: the tool or other entry of a list, or else the method."""
+        entry = self.violation.entry
+        return (entry.name if entry is not None else self.key.tool) or self.key.method or "message"
+
+    @property
     def sentence(self) -> str:
         """What is wrong, on one line."""
         each = self.violation
@@ -90,6 +97,7 @@ class CheckedMessage(NamedTuple):
     judged: Judged
     file: str
     outcome: str
+    """One of the words of `records.outcomes`."""
     findings: tuple[CheckFinding, ...]
     method: str | None
     tool: str | None
@@ -110,7 +118,7 @@ class FindingMask:
         """Return *judged* for reports; *is_known* tells which findings the baseline has."""
         verdict, server = judged.verdict, self.name(judged.server)
         if not verdict.violations and not self._with_messages:
-            return CheckedMessage(judged, file, "good", (), None, None, server)
+            return CheckedMessage(judged, file, outcome_of(verdict).word, (), None, None, server)
         method, tool = self._name(verdict.method), self._name(verdict.tool)
         shown = self.redactor.text(title(verdict)) if verdict.violations else ""
         findings = []
@@ -119,7 +127,7 @@ class FindingMask:
             key = _key(violation, verdict, method, tool, server)
             place = (file, judged.line, judged.conversation)
             findings.append(CheckFinding(*place, key, violation, shown, verdict.revision, is_known(key)))
-        return CheckedMessage(judged, file, outcome(verdict), tuple(findings), method, tool, server)
+        return CheckedMessage(judged, file, outcome_of(verdict).word, tuple(findings), method, tool, server)
 
     def name(self, name: str) -> str:
         """Return the name of a server for reports."""
@@ -181,27 +189,43 @@ def shown_path(name: str) -> str:
     return os.fsencode(name).decode(errors="replace")
 
 
+def is_inside(path: str) -> bool:
+    """
+    Whether *path*, as `shown_path` returns it, is below the working directory, which is a checkout where a CI runs.
+
+    A location elsewhere would be an annotation outside of the repository. Standard input has no location.
+    """
+    return path != "-" and "://" not in path and not os.path.normpath(path).startswith((os.sep, os.pardir))
+
+
 class MessageCounts(Counter[str]):
-    """The number of messages of one file by outcome, and of requests that were never answered (``missing``)."""
+    """
+    The number of messages of one file by verdict.
+
+    Beside them, ``missing`` counts requests that were never answered, and ``unjudged`` messages that were not judged.
+    """
 
     def count(self, message: CheckedMessage) -> None:
         """Count one message."""
-        self["missing" if message.judged.verdict.kind == "missing" else message.outcome] += 1
+        verdict = message.judged.verdict
+        if verdict.kind != "missing":
+            self[message.outcome] += 1
+        elif verdict.violations:
+            # A client that leaves with an open request is not the fault of the server.
+            self["missing"] += 1
 
     @property
     def messages(self) -> int:
-        """All messages; a request that was never answered is not another message."""
-        return self.total() - self["missing"]
+        """All messages with a verdict; a request that was never answered is not another message."""
+        return sum(self[word] for word in WORDS)
 
     def as_json(self) -> dict[str, int]:
         """Return the numbers by the names that documents have for them."""
         return {
             "messages": self.messages,
-            "good": self["good"],
-            "reported": self["report"],
-            "quarantined": self["aside"],
-            "refused": self["refused"],
+            **{word: self[word] for word in WORDS},
             "unanswered": self["missing"],
+            "notJudged": self["unjudged"],
         }
 
 

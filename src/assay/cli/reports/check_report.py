@@ -52,8 +52,6 @@ class FileEnd(NamedTuple):
     """Whether messages are missing or were not judged."""
     error: str | None = None
     """Why the file could not be judged, or not to its end; None if it was."""
-    unlisted: int = 0
-    """Messages without findings that were only counted; `counts` has them, too."""
     outcomes: Mapping[str, int] = MappingProxyType({})
     """The number of records of a journal by the outcome of the comparison, if there was one."""
 

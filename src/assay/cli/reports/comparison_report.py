@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _REASONS: Final = {
     "no payload": "without payloads",
     "redacted": "redacted",
-    "by its headers": "refused for its headers",
+    "by its headers": "blocked for its headers",
     "by a lock": "compared with a lock",
     "not judged": "not judged",
     "broken": "not a record",

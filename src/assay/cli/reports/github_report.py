@@ -3,8 +3,8 @@
 import os
 from typing import Final
 
-from assay.base.printable import plain
-from assay.cli.reports.check_findings import CheckedMessage, Level
+from assay.base.printable import plain, plain_lines
+from assay.cli.reports.check_findings import CheckedMessage, Level, is_inside
 from assay.cli.reports.check_report import CheckReport, FileEnd, ReportOptions, RunEnd
 from assay.cli.reports.finding_groups import FindingGroup
 from assay.cli.reports.markdown_report import MarkdownReport
@@ -45,7 +45,7 @@ class GithubReport(CheckReport):
         """Keep the counts of the file, and an error for a file that could not be judged."""
         self._summary.end(ended)
         if ended.error is not None:
-            self._problems.append(_command("error", ended.error, file=ended.name))
+            self._problems.append(_command("error", _located(ended.name, ended.error), **_place(ended.name)))
 
     def close(self, ended: RunEnd) -> None:
         """Write the annotations and the summary. Raises `ReportFileError`."""
@@ -65,8 +65,18 @@ def _annotation(group: FindingGroup) -> str:
     lines += [f"line {each.line}: {plain(each.at) or 'the message'}" for each in group.places[1:]]
     if group.also:
         lines.append(group.also)
-    where = {"line": str(first.line)} if first.line else {}
-    return _command(_COMMANDS[group.level], "\n".join(lines), file=first.file, **where, title=first.key.rule)
+    text = _located(first.file, "\n".join(lines))
+    return _command(_COMMANDS[group.level], text, **_place(first.file, first.line), title=first.key.rule)
+
+
+def _place(file: str, line: int = 0) -> dict[str, str]:
+    """Return where an annotation is shown: nowhere for a recording outside of the repository."""
+    return {"file": file, **({"line": str(line)} if line else {})} if is_inside(file) else {}
+
+
+def _located(file: str, text: str) -> str:
+    """Return *text* with the name of its file, if the place of the annotation does not have it."""
+    return text if is_inside(file) else f"{text}\n{plain(file)}"
 
 
 def _command(name: str, text: str, **properties: str) -> str:
@@ -76,11 +86,12 @@ def _command(name: str, text: str, **properties: str) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    # The runner decodes the escapes and prints the text, so that a log would act on control characters.
+    return plain_lines(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return _data(plain(text)).replace(":", "%3A").replace(",", "%2C")
 
 
 def _append(path: str, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the document. It changes when a member is removed or changes its meaning, not when one is added."""
 
 _TEXT: Final = {"type": "string"}
@@ -24,11 +24,13 @@ _FILE: Final[dict[str, Any]] = {
     "file": {"type": "string", "description": "the path, relative if it is below the working directory"},
     "revision": _REVISION,
     "messages": _NUMBER,
-    "good": {**_NUMBER, "description": "messages without findings"},
-    "reported": {**_NUMBER, "description": "messages that are forwarded, with findings"},
-    "quarantined": {**_NUMBER, "description": "messages with quarantined entries"},
-    "refused": {**_NUMBER, "description": "messages that are stopped"},
+    "ok": {**_NUMBER, "description": "messages without findings"},
+    "reported": {**_NUMBER, "description": "messages with findings, forwarded, perhaps without quarantined tools"},
+    "repaired": {**_NUMBER, "description": "messages that the guard changed and forwarded"},
+    "blocked": {**_NUMBER, "description": "messages that enforce mode blocks"},
+    "failed": {**_NUMBER, "description": "errors of the server itself, and results with isError"},
     "unanswered": {**_NUMBER, "description": "requests that were never answered"},
+    "notJudged": {**_NUMBER, "description": "further messages, which were not judged: remarks has the reasons"},
     "complete": {"type": "boolean", "description": "whether every message was judged"},
     "remarks": _TEXTS,
     "error": {"type": "string", "description": "why the file could not be judged to its end"},

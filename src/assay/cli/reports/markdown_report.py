@@ -10,6 +10,7 @@ from assay.cli.reports.check_report import CheckReport, FileEnd, ReportOptions, 
 from assay.cli.reports.finding_groups import FindingGroup, FindingGroups
 from assay.cli.reports.report_outputs import ReportOutput
 from assay.core.quarantined_names import counted
+from assay.records.outcomes import WORDS
 
 _MARKS: Final[dict[Level, str]] = {"error": "✗", "warning": "!", "note": "·"}
 
@@ -72,7 +73,7 @@ class MarkdownReport(CheckReport):
         yield from self._findings(new, most)
         known = [each for each in self.groups if each.first.is_known]
         if known:
-            yield f"<details><summary>{counted(self.groups.known, 'known finding')} of the baseline</summary>"
+            yield f"<details><summary>{counted(self.groups.known, 'finding')} ignored (in baseline)</summary>"
             yield ""
             for each in known[:_MOST_KNOWN]:
                 yield from self._group(each)
@@ -83,11 +84,11 @@ class MarkdownReport(CheckReport):
             yield f"- no longer found, remove it from the baseline: {code(str(stale))}"
 
     def _table(self) -> Iterator[str]:
-        yield "| file | messages | good | refused | quarantined | reported | never answered | revision |"
-        yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+        yield f"| file | messages | {' | '.join(WORDS)} | never answered | revision |"
+        yield f"| --- | ---: | {' | '.join('---:' for _ in WORDS)} | ---: | --- |"
         for file in self._files:
             counts = file.counts
-            numbers = (counts.messages, *(counts[each] for each in ("good", "refused", "aside", "report", "missing")))
+            numbers = (counts.messages, *(counts[each] for each in (*WORDS, "missing")))
             cells = [code(file.name, in_table=True), *(f"{each:,}" for each in numbers), file.revision or ""]
             yield f"| {' | '.join(cells)} |"
         if self._more_files:

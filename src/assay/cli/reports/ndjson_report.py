@@ -36,7 +36,7 @@ class NdjsonReport(CheckReport):
             "method": message.method,
             "tool": message.tool,
             "revision": verdict.revision,
-            "outcome": message.outcome,
+            "verdict": message.outcome,
             "violations": [_violation(each) for each in message.findings],
             "more": verdict.more,
         }

@@ -20,10 +20,9 @@ def dumped(value: Any, *, indent: bool = False) -> str:
 
 
 def uri_of(path: str) -> str:
-    """Return the path of a file as a URI reference: relative, or with the scheme ``file``."""
-    shown = quote(path.replace("\\", "/"))
+    """Return the path of a file below the working directory as a relative URI reference."""
     # A colon in the first segment would be read as the end of a scheme.
-    return f"file://{shown}" if path.startswith("/") else shown.replace(":", "%3A")
+    return quote(path.replace("\\", "/")).replace(":", "%3A")
 
 
 def described(finding: CheckFinding) -> str:

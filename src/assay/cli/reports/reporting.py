@@ -104,13 +104,13 @@ class Reporting:
     def end(self, ended: UnitEnd, *, remarks: Sequence[str] = ()) -> None:
         """End the file."""
         self._has_errors = self._has_errors or ended.error is not None
-        self._counts["good"] += ended.good
+        self._counts["ok"] += ended.good - ended.failed
+        self._counts["failed"] += ended.failed
+        self._counts["unjudged"] += sum(count for _, count in ended.unjudged)
         for mine, theirs in zip(self._digests, ended.digests, strict=False):
             mine.merge(theirs)
         revision, is_partial = (ended.revision, ended.is_partial) if ended.error is None else (None, False)
-        known = FileEnd(
-            self._name, self._counts, revision, remarks, is_partial, ended.error, ended.good, ended.outcomes
-        )
+        known = FileEnd(self._name, self._counts, revision, remarks, is_partial, ended.error, ended.outcomes)
         for each in self._reports:
             each.end(known)
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from assay import __version__
 from assay.base.printable import plain
-from assay.cli.reports.check_findings import CheckedMessage, Level
+from assay.cli.reports.check_findings import CheckedMessage, Level, is_inside
 from assay.cli.reports.check_report import CheckReport, FileEnd, ReportOptions, RunEnd
 from assay.cli.reports.finding_groups import FindingGroup, FindingGroups, FindingPlace
 from assay.cli.reports.report_json import described, dumped, uri_of
@@ -33,11 +33,10 @@ class SarifReport(CheckReport):
 
     def end(self, ended: FileEnd) -> None:
         """Keep the remarks about the file."""
-        where = [{"physicalLocation": {"artifactLocation": {"uri": uri_of(ended.name)}}}]
         for each in ended.remarks:
-            self._notices.append({**_notice(each), "locations": where})
+            self._notices.append(_notice(each, file=ended.name))
         if ended.error is not None:
-            self._notices.append({**_notice(ended.error, "error"), "locations": where})
+            self._notices.append(_notice(ended.error, "error", file=ended.name))
 
     def close(self, ended: RunEnd) -> None:
         """Write the document."""
@@ -80,8 +79,13 @@ class SarifReport(CheckReport):
         }
 
 
-def _notice(text: str, level: Level = "warning") -> dict[str, Any]:
-    return {"level": level, "message": {"text": plain(text)}}
+def _notice(text: str, level: Level = "warning", file: str = "") -> dict[str, Any]:
+    if file and not is_inside(file):
+        text = f"{file}: {text}"
+    found: dict[str, Any] = {"level": level, "message": {"text": plain(text)}}
+    if file and is_inside(file):
+        found["locations"] = [{"physicalLocation": {"artifactLocation": {"uri": uri_of(file)}}}]
+    return found
 
 
 def _result(group: FindingGroup, index: int) -> dict[str, Any]:
@@ -97,7 +101,13 @@ def _result(group: FindingGroup, index: int) -> dict[str, Any]:
         "occurrenceCount": group.count,
         # GitHub compares the second one. It would compute it from the line, which differs in every recording.
         "partialFingerprints": {"assayFinding/v1": fingerprint, "primaryLocationLineHash": f"{fingerprint}:1"},
-        "properties": {"party": first.key.party, "action": first.violation.action},
+        "properties": {
+            "party": first.key.party,
+            "action": first.violation.action,
+            "server": first.key.server,
+            "subject": first.subject,
+            "recording": first.file,
+        },
     }
     if first.is_known:
         result["suppressions"] = [{"kind": "external", "justification": "The baseline has it."}]
@@ -105,13 +115,16 @@ def _result(group: FindingGroup, index: int) -> dict[str, Any]:
 
 
 def _location(file: str, place: FindingPlace) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": uri_of(file)}}
-    if place.line:
-        physical["region"] = {"startLine": place.line}
     named = (
         {"fullyQualifiedName": place.at, "kind": "member"} if place.at else {"name": "the message", "kind": "object"}
     )
-    return {"physicalLocation": physical, "logicalLocations": [named]}
+    location: dict[str, Any] = {"logicalLocations": [named]}
+    if not is_inside(file):
+        return location
+    physical: dict[str, Any] = {"artifactLocation": {"uri": uri_of(file)}}
+    if place.line:
+        physical["region"] = {"startLine": place.line}
+    return {"physicalLocation": physical, **location}
 
 
 REPORT = SarifReport

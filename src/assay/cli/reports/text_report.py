@@ -16,7 +16,7 @@ from assay.core.quarantined_names import counted
 _INDENT = 9
 """Columns before the lines about a finding."""
 
-_KNOWN = "known: the baseline has it"
+_KNOWN = "ignored (in baseline)"
 
 
 class TextReport(CheckReport):
@@ -56,14 +56,13 @@ class TextReport(CheckReport):
 
     def end(self, ended: FileEnd) -> None:
         """Print the findings, and the counts if the file was judged to its end."""
-        self._summary.add_good(ended.unlisted)
         for line in self._groups.lines():
             self._print(line)
         if ended.error is None:
-            self._print("\n".join(self._summary.lines(ended.revision, self._style, self._redactor.text)))
+            self._print("\n".join(self._summary.lines(ended.counts, ended.revision, self._style, self._redactor.text)))
         if self._known:
-            rest = "" if self._each else ", which --all lists"
-            self._print(self._style.paint(f"{counted(self._known, 'known finding')} of the baseline{rest}", "dim"))
+            rest = "" if self._each else f"; --all shows {'it' if self._known == 1 else 'them'}"
+            self._print(self._style.paint(f"{counted(self._known, 'finding')} ignored (in baseline){rest}", "dim"))
 
     def close(self, ended: RunEnd) -> None:
         """Do nothing: problems of the run go to standard error."""

@@ -13,29 +13,20 @@ from typing import Any, Final, NamedTuple
 
 from assay.base.printable import plain
 from assay.base.verdict import UNNAMED
-from assay.cli.terminal.record_text import (
-    OUTCOMES,
-    WIDEST,
-    Clock,
-    RecordOutcome,
-    nameless,
-    outcome,
-    payload_lines,
-    whole,
-    zone,
-)
+from assay.cli.terminal.record_text import COLOURS, Clock, nameless, payload_lines, whole, zone
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import listed
 from assay.core.repair_text import MOST_SHOWN, changes
 from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
+from assay.records.outcomes import SHOWN, recorded_outcome
 
 _WITH_BYTES: Final = 96
-_WITH_WORDS: Final = 72
 _WITH_TIMES: Final = 56
 _WITH_FRACTIONS: Final = 110
-"""Terminal widths from which bytes, long status names, durations and fractions of a second are shown."""
+"""Terminal widths from which bytes, durations and fractions of a second are shown."""
 
-_SHORT_STATUS: Final = 8
+_VERDICT: Final = max(map(len, SHOWN))
+"""Width of the column for the verdict."""
 
 _SERVER: Final = 16
 _SHORT_SERVER: Final = 12
@@ -82,7 +73,7 @@ class JournalTable:
 
     def head(self) -> str:
         """Return the header line."""
-        cells = self._cells("time", "server", "who", "message", "status", "ms", "in", "out")
+        cells = self._cells("time", "server", "who", "message", "verdict", "ms", "in", "out")
         return self._style.paint("  ".join(cells).rstrip(), "dim")
 
     def lines(self, record: Record) -> Iterator[str]:
@@ -97,19 +88,19 @@ class JournalTable:
             yield from self._payload(record)
 
     def _row(self, record: Record, moment: datetime | None) -> str:
-        found = outcome(record)
+        verdict = recorded_outcome(record).shown
         cells = self._cells(
             self._time(moment) or record["ts"],
             server_of(record) or "-",
             str(record["metadata"].get("party", "?")),
             title(record),
-            found.word if self._status_width > _SHORT_STATUS else found.short,
+            verdict,
             f"{record['durationMs']:.2f}",
             str(record["inputBytes"]),
             str(record["outputBytes"]),
         )
         number = 4 if self._server_width else 3
-        cells[number] = self._style.paint(cells[number], found.colour)
+        cells[number] = self._style.paint(cells[number], COLOURS[verdict])
         return "  ".join(cells).rstrip()
 
     def _time(self, moment: datetime | None) -> str:
@@ -158,12 +149,12 @@ class JournalTable:
             yield self._fit(f"{_INDENT}  {line}", self._limit or 0).rstrip()
 
     def _cells(
-        self, time: str, server: str, who: str, what: str, status: str, duration: str, taken: str, sent: str
+        self, time: str, server: str, who: str, what: str, verdict: str, duration: str, taken: str, sent: str
     ) -> list[str]:
         cells = [self._fit(time, self._clock_width)]
         if self._server_width:
             cells.append(self._fit(server, self._server_width))
-        cells += [self._fit(who, 6), self._fit(what, self._message_width), self._fit(status, self._status_width)]
+        cells += [self._fit(who, 6), self._fit(what, self._message_width), self._fit(verdict, _VERDICT)]
         if self._room >= _WITH_TIMES:
             cells.append(duration.rjust(8))
         if self._room >= _WITH_BYTES:
@@ -175,14 +166,13 @@ class JournalTable:
         server = 0 if not self._view.servers else _SERVER if limit is None or limit >= _WITH_BYTES else _SHORT_SERVER
         if limit is None:
             self._room, self._clock_width = _WITH_FRACTIONS, 24 if self._view.utc else 29
-            self._server_width, self._message_width, self._status_width = server, _MESSAGE, WIDEST
+            self._server_width, self._message_width = server, _MESSAGE
             return
         room = limit - (server + 2 if server else 0)
         self._server_width = server if room >= _NARROWEST else 0
         self._room = room if self._server_width else limit
         self._clock_width = 12 if self._room >= _WITH_FRACTIONS else 8
-        self._status_width = WIDEST if self._room >= _WITH_WORDS else _SHORT_STATUS
-        rest = self._clock_width + 2 + 6 + 2 + 2 + self._status_width
+        rest = self._clock_width + 2 + 6 + 2 + 2 + _VERDICT
         rest += 10 if self._room >= _WITH_TIMES else 0
         rest += 18 if self._room >= _WITH_BYTES else 0
         self._message_width = self._room - rest
@@ -221,7 +211,8 @@ def first_wrong(record: Record) -> str:
     listed = violations(record)
     if not listed:
         named = " ".join(str(each) for each in (error.get("code"), error.get("jsonrpcCode")) if each is not None)
-        return ": ".join(each for each in (named, str(error.get("message") or "")) if each) or "a failure was reported"
+        said = ": ".join(each for each in (named, str(error.get("message") or "")) if each)
+        return said or "the tool returned isError"
     rest = f" (and {more} more)" if (more := _more(record, 1)) else ""
     first = next(each for each in error["violations"] if isinstance(each, dict))
     return _worded(first) + rest
@@ -254,16 +245,16 @@ def _worded(violation: dict[str, Any]) -> str:
 
 
 class Totals:
-    """Counts by outcome and by rule, and whether everything was forwarded."""
+    """Counts by verdict and by rule, and whether everything was forwarded."""
 
     def __init__(self) -> None:
-        self._outcomes: Counter[RecordOutcome] = Counter()
+        self._verdicts: Counter[str] = Counter()
         self._rules: Counter[str] = Counter()
-        self._passed_over = self._audited = self._stopped = 0
+        self._passed_over = self._audited = self._blocked = 0
 
     def add(self, record: Record) -> None:
         """Count a shown record."""
-        self._outcomes[outcome(record)] += 1
+        self._verdicts[recorded_outcome(record).shown] += 1
         self._rules.update(rule for rule, _ in violations(record))
         self._audit(record)
 
@@ -275,13 +266,13 @@ class Totals:
     def _audit(self, record: Record) -> None:
         if is_audited(record):
             self._audited += 1
-            self._stopped += record["status"] == "refused" and not record["metadata"].get("passed")
+            self._blocked += recorded_outcome(record).shown == "blocked"
 
     def lines(self, style: Style, broken: int) -> Iterator[str]:
         """Return the lines with the counts; *broken* is the number of lines that are not records."""
-        shown = self._outcomes.total()
+        shown = self._verdicts.total()
         total = shown + self._passed_over
-        counts = [f"{self._outcomes[each]} {each.counted}" for each in OUTCOMES if self._outcomes[each]]
+        counts = [f"{self._verdicts[each]} {each}" for each in SHOWN if self._verdicts[each]]
         records = f"{shown} of {_counted(total, 'record')}" if self._passed_over else _counted(total, "record")
         others = ""
         if broken:
@@ -296,7 +287,7 @@ class Totals:
     def _forwarded(self, total: int) -> str:
         """Return the note about audit mode for these records."""
         # Messages that cannot be forwarded at all, such as one that is too long.
-        but = f", except {_counted(self._stopped, 'refused message')}" if self._stopped else ""
+        but = f", except {_counted(self._blocked, 'blocked message')}" if self._blocked else ""
         if self._audited < total:
             return f"{self._audited:,} of {total:,} records are from audit mode: everything in them was forwarded{but}"
         return f"audit: everything was forwarded{but}"

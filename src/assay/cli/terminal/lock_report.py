@@ -75,7 +75,7 @@ def summary(found: Iterable[Difference], path: str) -> str:
     found = list(found)
     counting = [each for each in found if each.counts]
     if not counting:
-        return f"nothing {'else ' if found else ''}differs from {path}"
+        return f"nothing else differs from {path}" if found else f"{path} is up to date"
     counts = Counter(each.weight for each in counting)
     parts = [f"{counts[weight]:,} {_NAMES.get(weight, weight)}" for weight in WEIGHTS if counts[weight]]
     parts += [f"{counts[None]:,} added"] if counts[None] else []

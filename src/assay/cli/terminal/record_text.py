@@ -1,12 +1,12 @@
-"""Parts of a record for a terminal: times, titles, outcomes, payloads."""
+"""Parts of a record for a terminal: times, titles, colours of outcomes, payloads."""
 
 import json
 from collections.abc import Container, Iterator
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from assay.base.printable import plain
-from assay.records.journal.reading import Record, is_audited, quarantined
+from assay.records.outcomes import WOULD_BLOCK
 
 
 class Clock:
@@ -52,58 +52,18 @@ def nameless(kind: str, rules: Container[str]) -> str | None:
     return _NAMELESS.get(kind)
 
 
-class RecordOutcome(NamedTuple):
-    """The names of one outcome."""
+COLOURS: Final = {
+    "ok": "green",
+    "reported": "yellow",
+    "repaired": "cyan",
+    "blocked": "red",
+    WOULD_BLOCK: "yellow",
+    "failed": "magenta",
+}
+"""The colour of each word; `style.css` has the same ones."""
 
-    word: str
-    """For a column of `WIDEST` characters."""
-    short: str
-    """For a narrow column, of eight."""
-    counted: str
-    """The word after a count of such messages."""
-    colour: str
-
-
-OK: Final = RecordOutcome("ok", "ok", "ok", "green")
-REPORTED: Final = RecordOutcome("reported", "reported", "reported", "yellow")
-QUARANTINED: Final = RecordOutcome("quarantined", "reported", "quarantined", "yellow")
-WOULD_QUARANTINE: Final = RecordOutcome("reported", "reported", "would be quarantined", "yellow")
-REFUSED: Final = RecordOutcome("refused", "refused", "refused", "red")
-WOULD_REFUSE: Final = RecordOutcome("would refuse", "passed", "would be refused", "yellow")
-FAILED: Final = RecordOutcome("failed", "failed", "failed", "red")
-NOT_SUPPORTED: Final = RecordOutcome("not supported", "failed", "not supported", "dim")
-
-OUTCOMES: Final = (OK, REPORTED, QUARANTINED, WOULD_QUARANTINE, REFUSED, WOULD_REFUSE, FAILED, NOT_SUPPORTED)
-"""All outcomes, in the order of the summary."""
-
-WIDEST: Final = max(len(each.word) for each in OUTCOMES)
-
-_BY_STATUS: Final = {"ok": OK, "reported": REPORTED, "refused": REFUSED, "failed": FAILED}
-
-_METHOD_NOT_FOUND: Final = -32601
-
-
-def outcome(record: Record) -> RecordOutcome:
-    """Return the outcome of the message of *record*."""
-    status = record["status"]
-    if status == "refused" and record["metadata"].get("passed") is True:
-        return WOULD_REFUSE
-    if status == "reported" and quarantined(record):
-        return WOULD_QUARANTINE if is_audited(record) else QUARANTINED
-    if status == "failed" and _answers_probe(record):
-        return NOT_SUPPORTED
-    # An unknown status may come from another version.
-    return _BY_STATUS.get(status) or RecordOutcome(status, status, status, "bold")
-
-
-def _answers_probe(record: Record) -> bool:
-    """
-    Whether a server responds to `server/discover` with the usual error of servers before 2026-07-28.
-
-    Clients of several revisions send it first and continue with `initialize`, so this is not a fault.
-    """
-    asked = record["method"] == "server/discover" and record["metadata"].get("kind") == "error"
-    return asked and (record["error"] or {}).get("jsonrpcCode") == _METHOD_NOT_FOUND
+MARKS: Final = {"ok": "✓", "reported": "!", "repaired": "~", "blocked": "✗", WOULD_BLOCK: "✗", "failed": "E"}
+"""The mark of each word, for lists in which the word itself would not fit."""
 
 
 MOST_LINES: Final = 30

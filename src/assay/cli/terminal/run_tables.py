@@ -1,28 +1,28 @@
 """Show runs and flights, as tables that fit the terminal or as JSON."""
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from assay.base.printable import plain
+from assay.cli.reports.report_json import dumped
 from assay.cli.terminal.record_text import Clock, zone
 from assay.cli.terminal.style import Style
 from assay.records.journal.runs import JournalRun
 from assay.records.journal.tally import Tally
 
-_COLUMNS: Final = ("server", "start", "mode", "messages", "findings", "refused", "run", "")
+_COLUMNS: Final = ("server", "start", "mode", "messages", "findings", "blocked", "run", "")
 """Columns of the table. The last one marks a run that is still being written."""
 
-_LEFT_OUT: Final = ("refused", "findings", "mode", "messages")
+_LEFT_OUT: Final = ("blocked", "findings", "mode", "messages")
 """Columns that are left out on a narrow terminal, in this order, so that names fit."""
 
 _USUAL_NAME: Final = 30
 """Columns are left out until a name of this length fits. A longer name uses the free space, or a separate line."""
 
-_NUMBERS: Final = frozenset({"messages", "findings", "refused"})
+_NUMBERS: Final = frozenset({"messages", "findings", "blocked"})
 
 _YEAR: Final = len("2026-")
 
@@ -125,9 +125,11 @@ class RunTable:
         of = f" of {_counted(len(servers), 'server')}" if servers else ""
         return f"{_counted(len(rows), 'run')}{of}; times are {_zone(moment)}"
 
-    def _counts(self, tally: Tally) -> tuple[str, str, str]:
-        mark = "" if tally.exact else "~"
-        return f"{mark}{tally.messages:,}", f"{mark}{tally.findings:,}", f"{mark}{tally.refused:,}"
+    def _counts(self, tally: Tally) -> list[str]:
+        messages, findings, blocked, would = (f"{'' if tally.exact else '~'}{each:,}" for each in tally[:-1])
+        # Audit mode blocks only what cannot be forwarded at all.
+        shown = [blocked] * (not tally.would_block or tally.blocked > 0) + [f"{would} would"] * (tally.would_block > 0)
+        return [messages, findings, " + ".join(shown)]
 
     def _flights(self, flights: Sequence[FlightRow]) -> Iterator[str]:
         """Return the paths of the flights, which contain the server and the time. They are never cut, to be copied."""
@@ -154,7 +156,7 @@ def _counted(number: int, noun: str) -> str:
 def as_json(rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> str:
     """Return the runs and flights as JSON."""
     found = {"runs": [_run(row) for row in rows], "flights": [_flight(row) for row in flights]}
-    return orjson.dumps(found, option=orjson.OPT_INDENT_2).decode()
+    return dumped(found, indent=True)
 
 
 def _run(row: RunRow) -> dict[str, Any]:
@@ -165,16 +167,22 @@ def _run(row: RunRow) -> dict[str, Any]:
         "mode": row.mode or None,
         "messages": row.tally.messages,
         "findings": row.tally.findings,
-        "refused": row.tally.refused,
+        "blocked": row.tally.blocked,
+        "wouldBlock": row.tally.would_block,
         "exact": row.tally.exact,
         "writing": row.is_written,
         "bytes": row.run.size,
-        "files": list(row.run.paths),
+        "files": [_path(each) for each in row.run.paths],
     }
 
 
 def _flight(row: FlightRow) -> dict[str, Any]:
-    return {"servers": list(row.servers), "start": _instant(row.began), "file": row.path}
+    return {"servers": list(row.servers), "start": _instant(row.began), "file": _path(row.path)}
+
+
+def _path(path: str) -> str:
+    """Return a path as text, without invalid bytes, which JSON cannot have."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _instant(seconds: float) -> str:

@@ -13,7 +13,7 @@ from unicodedata import combining, east_asian_width
 
 from assay.base.printable import ERRORS
 
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 
 NARROWEST = 40
 WIDEST = 120

@@ -11,15 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.base.printable import plain
+from assay.cli.terminal.record_text import COLOURS
 from assay.cli.terminal.top_state import HELP, Picture, ServerRow, TopState, finding_lines, how_to_begin
 from assay.core.quarantined_names import counted
 from assay.records.live.live_totals import LiveFinding
 
 STATE_STYLES: Final = {"running": "green", "failed": "bold red", "ended": "dim", "idle": "dim"}
-STATUS_STYLES: Final = {"refused": "red", "failed": "red", "passed": "yellow", "reported": "yellow"} | {
-    "quarantined": "red",
-    "broken": "yellow",
-}
+STATUS_STYLES: Final = {word: colour for word, colour in COLOURS.items() if word != "ok"}
 
 
 class TopColumn(NamedTuple):
@@ -46,7 +44,7 @@ SERVER_COLUMNS: Final = (
     TopColumn("last minute", 12, 70),
     TopColumn("p95 ms", 8, 50, right=True),
     TopColumn("findings", 8, 30, right=True),
-    TopColumn("stopped", 7, 56, right=True),
+    TopColumn("blocked", 7, 56, right=True),
 )
 FINDING_COLUMNS: Final = (
     TopColumn("time", 8, 50),
@@ -120,7 +118,7 @@ def _servers(rows: Sequence[ServerRow], width: int) -> Table:
             "last minute": Text(row.spark, style="cyan"),
             "p95 ms": Text("-" if row.p95 is None else f"{row.p95:,.1f}"),
             "findings": Text(f"{row.findings:,}", style="yellow" if row.findings else ""),
-            "stopped": Text(f"{row.stopped:,}", style="red" if row.stopped else ""),
+            "blocked": Text(f"{row.blocked:,}", style="red" if row.blocked else ""),
         }
         table.add_row(*(cells[column.title] for column in shown))
     return table

@@ -15,7 +15,7 @@ _MOST_TYPED: Final = 200
 """Maximal characters of a filter that is typed."""
 
 HELP: Final = (
-    ("/", "filter: words that must all match, such as tool:search rule:contract verdict:refused"),
+    ("/", "filter: words that must all match, such as tool:search rule:contract verdict:blocked"),
     ("p", "pause and go on"),
     ("f", "follow the newest finding"),
     ("j k, arrows", "choose a finding"),
@@ -48,7 +48,7 @@ class ServerRow(NamedTuple):
     spark: str
     p95: float | None
     findings: int
-    stopped: int
+    blocked: int
     why: str
 
     def as_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def server_row(one: ServerTotals, now: float) -> ServerRow:
         sparkline(one.calls.series(now)),
         one.durations.quantile(0.95),
         one.findings,
-        one.stopped,
+        one.blocked,
         plain(one.stderr or one.why),
     )
 

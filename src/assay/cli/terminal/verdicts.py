@@ -2,25 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from assay.base.printable import plain
 from assay.base.verdict import UNNAMED, Verdict, Violation
-from assay.cli.terminal.record_text import nameless
+from assay.cli.terminal.record_text import COLOURS, MARKS, nameless
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import Quarantined, counted
 from assay.core.render import shown_id
+from assay.records.outcomes import WORDS, outcome_of
 from assay.records.transcript import Judged
 
-_MARKS = {"good": ("✓", "green"), "report": ("!", "yellow"), "aside": ("✗", "yellow"), "refused": ("✗", "red")}
-
-
-def outcome(verdict: Verdict) -> str:
-    """Return the outcome of a verdict: good, report, aside (entries of a list are quarantined) or refused."""
-    if not verdict.accepted:
-        return "refused"
-    if any(violation.action == "quarantine" for violation in verdict.violations):
-        return "aside"
-    return "report" if verdict.violations else "good"
+if TYPE_CHECKING:
+    from assay.cli.reports.check_findings import MessageCounts
 
 
 def lines(judged: Judged, style: Style) -> Iterator[str]:
@@ -47,8 +41,9 @@ def header(judged: Judged, style: Style, hidden: Callable[[str], str] = str) -> 
 
 
 def _headline(verdict: Verdict, style: Style, hidden: Callable[[str], str] = str) -> str:
-    mark, colour = _MARKS[outcome(verdict)]
-    return f"{style.paint(mark, colour)} {verdict.party:<6}  {hidden(title(verdict))}"
+    # A check has no mode: it says what enforce mode does.
+    word = outcome_of(verdict).word
+    return f"{style.paint(MARKS[word], COLOURS[word])} {verdict.party:<6}  {hidden(title(verdict))}"
 
 
 def _violations(verdict: Verdict, style: Style) -> Iterator[str]:
@@ -96,47 +91,31 @@ def _asked_for(verdict: Verdict) -> str:
 
 
 class Summary:
-    """Counts by outcome and by rule."""
+    """Counts by rule, and the names of quarantined entries."""
 
     def __init__(self) -> None:
-        self._outcomes: Counter[str] = Counter()
-        self.unanswered = 0
-        """The number of requests that were never answered."""
         self._rules: Counter[str] = Counter()
-        self._aside = Quarantined()
-
-    @property
-    def messages(self) -> int:
-        """The number of counted messages."""
-        return self._outcomes.total()
+        self._quarantined = Quarantined()
 
     def add(self, verdict: Verdict) -> None:
-        """Count one verdict."""
-        if verdict.kind == "missing":
-            # Not a message: this verdict is about a missing response.
-            self.unanswered += 1
-        else:
-            self._outcomes[outcome(verdict)] += 1
+        """Count the findings of one verdict."""
         self._rules.update(violation.rule for violation in verdict.violations)
-        self._aside.add(verdict)
+        self._quarantined.add(verdict)
 
-    def add_good(self, count: int) -> None:
-        """Count messages without findings."""
-        self._outcomes["good"] += count
-
-    def lines(self, revision: str | None, style: Style, hidden: Callable[[str], str] = str) -> Iterator[str]:
-        """Return the lines with the counts. *hidden* masks secrets in the names of quarantined entries."""
-        counts = self._outcomes
-        words = [f"{counts['good']:,} good"]
-        kinds = (("refused", "refused"), ("aside", "with quarantined entries"), ("report", "with reports"))
-        words += [f"{counts[key]:,} {word}" for key, word in kinds if counts[key]]
-        total = f"{counted(self.messages, 'message')}{f' of MCP {revision}' if revision else ''}"
-        open_ones = f"; {counted(self.unanswered, 'request')} never answered" if self.unanswered else ""
-        text = f"{total}: {', '.join(words)}{open_ones}"
+    def lines(
+        self, counts: "MessageCounts", revision: str | None, style: Style, hidden: Callable[[str], str] = str
+    ) -> Iterator[str]:
+        """Return the lines with the *counts* of messages. *hidden* masks secrets in names of quarantined entries."""
+        words = [f"{counts[word]:,} {word}" for word in WORDS if counts[word] or word == "ok"]
+        total = f"{counted(counts.messages, 'message')}{f' of MCP {revision}' if revision else ''}"
+        others = f"; {counted(counts['missing'], 'request')} never answered" if counts["missing"] else ""
+        # A message without evidence is not a pass.
+        others += f"; {counted(counts['unjudged'], 'message')} not judged" if counts["unjudged"] else ""
+        text = f"{total}: {', '.join(words)}{others}"
         yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
             yield f"  {count:>5,} × {rule}"
-        for line in self._aside.lines(hidden):
+        for line in self._quarantined.lines(hidden):
             yield from style.wrapped(f"quarantined: {line}", 2)
 
 

@@ -5,23 +5,20 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from io import BufferedReader, BytesIO, RawIOBase
-from itertools import count
 from typing import Any, Final, NamedTuple, Self, cast
 
 import orjson
 
 from assay.records.journal import run_files
-from assay.records.line_blocks import BLOCK, LineBlock, is_url, open_binary, split_blocks
+from assay.records.line_blocks import BLOCK, LineBlock, is_url, numbered_lines, open_binary, split_blocks
+from assay.records.outcomes import recorded_outcome
 from assay.records.unpacking import unpacked
 
 LONGEST_LINE: Final = 128 << 20
 """Maximal bytes of a line. A line is held in memory, and parsing takes several times its size."""
 
 _CHUNK: Final = 1 << 20
-"""Bytes of a longer line to skip at a time."""
-
-_COUNTED: Final = 256
-"""Lines between two reports of the bytes that were read."""
+"""Bytes of a line that is being written to read at a time."""
 
 
 class Pages:
@@ -77,14 +74,12 @@ class Pages:
         self._file.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield every line."""
-        while True:
-            yield from self._lines()
-            if not self._turn():
-                return
+        """Yield every line; many consecutive blank ones as one item."""
+        for block in self.blocks():
+            yield from block
 
     def blocks(self) -> Iterator[LineBlock]:
-        """Yield every line that is still to be read, in large blocks."""
+        """Yield every line in large blocks, which are read ahead."""
         while True:
             # What is there is read at once: standard input may be written slowly.
             yield from split_blocks(self._read, self._longest, self._instead)
@@ -112,25 +107,6 @@ class Pages:
         if now > self._ticked:
             self.tick(now - self._ticked)
             self._ticked = now
-
-    def _lines(self) -> Iterator[bytes]:
-        """Yield every line of one file."""
-        for turn in count():
-            if not turn % _COUNTED:
-                self._count()
-            line = self._file.readline(self._longest)
-            if not line:
-                self._count()
-                return
-            if len(line) < self._longest or line.endswith(b"\n"):
-                yield line
-                continue
-            size = len(line)
-            while rest := self._file.readline(_CHUNK):
-                size += len(rest)
-                if rest.endswith(b"\n"):
-                    break
-            yield self._instead(size)
 
     def _instead(self, size: int) -> bytes:
         """Return the note in place of a line of *size* bytes."""
@@ -269,7 +245,7 @@ class JournalEntry(NamedTuple):
 
 def entries(lines: Iterable[bytes]) -> Iterator[JournalEntry]:
     """Yield every line that is not blank."""
-    for number, line in enumerate(lines, 1):
+    for number, line in numbered_lines(lines):
         found = entry_of(number, line)
         if found is not None:
             yield found
@@ -319,7 +295,8 @@ def server_of(record: Record) -> str:
 class Filter(NamedTuple):
     """A filter for records: a record must match one value of each given filter."""
 
-    statuses: Sequence[str] = ()
+    verdicts: Sequence[str] = ()
+    """The words of `records.outcomes`."""
     methods: Sequence[str] = ()
     tools: Sequence[str] = ()
     rules: Sequence[str] = ()
@@ -332,7 +309,7 @@ class Filter(NamedTuple):
     def wants(self, record: Record) -> bool:
         """Whether *record* matches."""
         return (
-            (not self.statuses or record["status"] in self.statuses)
+            (not self.verdicts or recorded_outcome(record).word in self.verdicts)
             and (not self.methods or record["method"] in self.methods)
             and (not self.tools or record["metadata"].get("tool") in self.tools)
             and (not self.rules or any(self._names(rule) for rule, _ in violations(record)))

@@ -172,7 +172,7 @@ def status_of(verdict: Verdict, *, failed: bool = False) -> Status:
     """Return the status of a message in one word; *failed* if it is known to report a failure."""
     if not verdict.accepted:
         return "refused"
-    if failed or verdict.kind in {"error", "missing"} or _is_failed_result(verdict):
+    if failed or verdict.kind in {"error", "missing"} or is_failed_result(verdict.kind, verdict.value):
         return "failed"
     return "reported" if verdict.violations else "ok"
 
@@ -335,15 +335,13 @@ def _code(verdict: Verdict, status: Status, said: dict[str, Any]) -> str | None:
         if verdict.party is Party.SERVER and verdict.onward is not None and verdict.onward is not verdict.frame:
             return "UPSTREAM_INVALID"
         return next(RULES[each.rule].code for each in verdict.violations if each.stops)
-    if verdict.kind == "missing" and verdict.violations:
-        return RULES[verdict.violations[0].rule].code
+    if verdict.kind == "missing":
+        return RULES[verdict.violations[0].rule].code if verdict.violations else "UPSTREAM_FAILURE"
     number = said.get("code")
     return _BY_NUMBER.get(number) if type(number) is int else None
 
 
-def _is_failed_result(verdict: Verdict) -> bool:
-    """Whether it is a tool's result that reports a failure."""
-    if verdict.kind != "result" or not isinstance(verdict.value, dict):
-        return False
-    result = verdict.value.get("result")
+def is_failed_result(kind: str, value: Any) -> bool:
+    """Whether a message of this *kind* is a tool's result that reports a failure."""
+    result = value.get("result") if kind == "result" and isinstance(value, dict) else None
     return isinstance(result, dict) and result.get("isError") is True

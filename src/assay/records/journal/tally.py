@@ -1,5 +1,5 @@
 """
-Count the messages, findings and refusals of a run without parsing it; find the server names and the mode.
+Count the messages, findings and blocked messages of a run without parsing it; find the server names and the mode.
 
 A journal has one JSON object on each line, written by us. Quotes within strings are escaped, so bytes such as
 ``"status":"refused"`` are always a member. A megabyte of good messages takes some 1.2 ms, one with many findings
@@ -42,8 +42,9 @@ class Tally(NamedTuple):
     messages: int = 0
     findings: int = 0
     """The number of violations in all messages."""
-    refused: int = 0
-    """The number of messages that a rule refuses, even if the guard forwarded them."""
+    blocked: int = 0
+    would_block: int = 0
+    """The number of messages that enforce mode would have blocked, and audit mode forwarded."""
     exact: bool = True
     """False for an estimate."""
 
@@ -52,13 +53,15 @@ class Tally(NamedTuple):
         return Tally(
             self.messages + other.messages,
             self.findings + other.findings,
-            self.refused + other.refused,
+            self.blocked + other.blocked,
+            self.would_block + other.would_block,
             self.exact and other.exact,
         )
 
     def scaled(self, factor: float) -> "Tally":
         """Return an estimate for *factor* times as much."""
-        return Tally(round(self.messages * factor), round(self.findings * factor), round(self.refused * factor), False)
+        messages, findings, blocked, would_block = (round(each * factor) for each in self[:-1])
+        return Tally(messages, findings, blocked, would_block, exact=False)
 
 
 class ReadBudget:
@@ -126,7 +129,9 @@ def _counted(lines: bytes) -> Tally:
         return Tally(messages)
     more = sum(int(each) for each in _MORE.findall(lines))
     repeated = sum(int(each) - 1 for each in _REPEATED.findall(lines))
-    return Tally(messages + repeated, lines.count(_RULE) + more, lines.count(_REFUSED))
+    # Only a message that a rule refuses says whether it was forwarded.
+    would_block = lines.count(_PASSED)
+    return Tally(messages + repeated, lines.count(_RULE) + more, lines.count(_REFUSED) - would_block, would_block)
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:

@@ -9,15 +9,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
+from assay.records.journal.reading import Record, server_of, violations
+from assay.records.outcomes import WORDS as VERDICTS
+from assay.records.outcomes import recorded_outcome
 from assay.spec.schema import suggestion
-
-VERDICTS: Final = ("ok", "reported", "refused", "failed", "stopped", "passed", "repaired", "quarantined", "broken")
-"""
-The words after ``verdict:``. A refused message was stopped, or passed in audit mode.
-
-A list with invalid entries is quarantined, or in audit mode broken: its entries were passed.
-"""
 
 STATUSES: Final = ("ok", "error", "open")
 """The words after ``status:``: a result, an error, and a request without an answer."""
@@ -38,27 +33,18 @@ class FilterError(ValueError):
     """A word that is likely mistyped; the message says which, and what is meant."""
 
 
-def verdicts_of(record: Record) -> set[str]:
-    """Return all verdict words of *record*."""
-    metadata = record["metadata"]
-    found = {record["status"]}
-    if record["status"] == "refused":
-        found.add("passed" if metadata.get("passed") is True else "stopped")
-    if metadata.get("repairs"):
-        # A message that was changed was not right as it came.
-        found = found - {"ok"} | {"repaired"}
-    if quarantined(record):
-        found.add("broken" if is_audited(record) else "quarantined")
-    return found
+def status_of_row(record: Record) -> str:
+    """
+    Return one of `STATUSES`; "" for a message that has none, such as a notification.
 
-
-def status_of_row(record: Record, verdicts: Iterable[str], *, is_open: bool) -> str:
-    """Return one of `STATUSES`; "" for a message that has none, such as an answered request."""
+    A request is ``open``, as far as its own record shows: an answer may have come.
+    """
     kind = record["metadata"].get("kind")
-    if kind in ("error", "missing") or "failed" in verdicts:
+    if kind in ("error", "missing") or record["status"] == "failed":
         return "error"
     if kind == "request":
-        return "open" if is_open and "stopped" not in verdicts else ""
+        # The guard answers what it blocks.
+        return "" if recorded_outcome(record).shown == "blocked" else "open"
     return "ok" if kind == "result" else ""
 
 
@@ -124,11 +110,11 @@ class FilterWord(NamedTuple):
 
     def _has(self, subject: FilterSubject, key: str) -> bool:
         """Whether the record has the value at *key*, in any case."""
-        if key in ("verdict", "status"):
-            found = verdicts_of(subject.record)
-            if key == "verdict":
-                return self.value in found
-            return status_of_row(subject.record, found, is_open=subject.is_open).startswith(self.value)
+        if key == "verdict":
+            return self.value == recorded_outcome(subject.record).word
+        if key == "status":
+            status = status_of_row(subject.record)
+            return status.startswith(self.value) and (status != "open" or subject.is_open)
         matches = _names if key == "rule" else _contains
         return any(matches(each.lower(), self.value) for each in _VALUES[key](subject))
 

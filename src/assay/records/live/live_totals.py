@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from assay.records.journal.reading import Record, is_audited, recorded_time, server_of
+from assay.records.journal.reading import Record, recorded_time, server_of
 from assay.records.live.feed_items import FeedItem, rows_of, text_of
 from assay.records.log_histogram import LogHistogram
+from assay.records.outcomes import recorded_outcome
 
 _ANSWERS: Final = ("result", "error", "missing")
 
@@ -106,7 +107,7 @@ class LiveFinding(NamedTuple):
     method: str
     tool: str
     status: str
-    """What became of the message, or of the entry of a list: ``broken`` for one that enforce would remove."""
+    """What became of the message: `MessageOutcome.shown`."""
     rule: str
     at: str
     violation: dict[str, Any]
@@ -141,7 +142,7 @@ class ServerTotals:
         """Calls of tools; for a server without any, see `messages`."""
         self.durations = DurationHistogram()
         """Of answers to requests of clients, by their tools and methods together."""
-        self.messages = self.findings = self.stopped = self.restarts = self.sessions = 0
+        self.messages = self.findings = self.blocked = self.restarts = self.sessions = 0
         self.ended: float | None = None
         """When its guard ended."""
 
@@ -174,8 +175,7 @@ class ServerTotals:
             self.calls.add(at)
         elif party == "server" and kind in _ANSWERS:
             self.durations.add(record["durationMs"])
-        if record["status"] == "refused" and metadata.get("passed") is not True:
-            self.stopped += 1
+        self.blocked += recorded_outcome(record).shown == "blocked"
 
 
 class LiveTotals:
@@ -296,19 +296,9 @@ def _findings(record: Record) -> Iterator[LiveFinding]:
                 server_of(record) or "-",
                 record["method"] or "",
                 text_of(metadata, "tool"),
-                _status(record, each),
+                recorded_outcome(record).shown,
                 text_of(each, "rule"),
                 text_of(each, "at"),
                 each,
                 record,
             )
-
-
-def _status(record: Record, fault: dict[str, Any]) -> str:
-    """Return what became of a message: ``passed`` for one that a rule refuses and that was forwarded."""
-    if record["status"] == "refused" and record["metadata"].get("passed") is True:
-        return "passed"
-    listed, entry = (record["error"] or {}).get("quarantined"), fault.get("entry")
-    if isinstance(listed, list) and isinstance(entry, dict) and entry in listed:
-        return "broken" if is_audited(record) else "quarantined"
-    return str(record["status"])

@@ -35,11 +35,12 @@ class MethodFigures:
         kind = verdict.kind
         self.findings += findings
         if kind == "missing":
-            self.unanswered += 1
+            self.unanswered += bool(verdict.violations)
             return
         if kind in {"result", "error"}:
             self.answers.add(len(verdict.frame))
-            self.errors += kind == "error"
+            # A server before 2026-07-28 does not know the first request of newer clients, which is not its failure.
+            self.errors += kind == "error" and verdict.method != "server/discover"
             self.failed += kind == "result" and _has_failed(verdict.value)
             if microseconds is not None:
                 self.latency.add(microseconds)

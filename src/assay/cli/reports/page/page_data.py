@@ -14,6 +14,7 @@ from assay.cli.reports.page.page_verdict import messages_of, page_verdict
 from assay.cli.reports.page.smallest import rank
 from assay.cli.reports.page.source_links import source_link
 from assay.records.log_histogram import PRECISION
+from assay.records.outcomes import WORDS
 from assay.rules import RULES
 
 _MOST_TEXT: Final = 8_000_000
@@ -82,10 +83,7 @@ def _totals(digest: PageDigest) -> dict[str, Any]:
     outcomes = digest.outcomes
     return {
         "messages": messages_of(digest),
-        "good": outcomes["good"],
-        "reported": outcomes["report"],
-        "quarantined": outcomes["aside"],
-        "refused": outcomes["refused"],
+        **{word: outcomes[word] for word in WORDS},
         "unanswered": outcomes["missing"],
         "findings": digest.rules.total(),
         "error": digest.levels["error"],
@@ -206,9 +204,9 @@ def _is_about(key: PageGroupKey, server: str, name: str) -> bool:
 
 
 def _problems(own: list[tuple[PageGroupKey, PageGroup]]) -> list[dict[str, Any]]:
-    """Return why a tool is withheld, or cannot be judged."""
+    """Return why a tool is quarantined, or cannot be judged."""
     found: dict[str, list[str]] = {}
     for key, _ in own:
         if key.key.entry and (key.level == "error" or key.key.rule in _UNJUDGEABLE):
-            found.setdefault("withheld" if key.level == "error" else "not judgeable", []).append(key.key.rule)
+            found.setdefault("quarantined" if key.level == "error" else "not judgeable", []).append(key.key.rule)
     return [{"what": what, "rules": sorted(set(rules))} for what, rules in found.items()]

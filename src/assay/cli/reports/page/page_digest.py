@@ -115,10 +115,10 @@ class PageDigest:
         self.known: Counter[PageGroupKey] = Counter()
         """Findings that the baseline has, by group. Only the process that has the baseline counts them."""
         self.rules: Counter[str] = Counter()
-        self.stopped: Counter[str] = Counter()
-        """Messages that enforcing stops, by what they are."""
-        self.withheld: dict[str, DistinctCount] = {}
-        """Entries of lists that enforcing removes, by kind."""
+        self.blocked: Counter[str] = Counter()
+        """Messages that enforce mode blocks, by what they are."""
+        self.quarantined: dict[str, DistinctCount] = {}
+        """Entries of lists that enforce mode quarantines, by kind."""
         self.revisions: Counter[str] = Counter()
         self.bytes = 0
         self.timed = 0
@@ -170,10 +170,10 @@ class PageDigest:
         if not is_missing:
             self.bytes += len(verdict.frame)
             self._measure(message, verdict)
-        if message.outcome == "refused" and not is_missing:
-            self.stopped[_stopped(verdict)] += 1
+        if message.outcome == "blocked" and not is_missing:
+            self.blocked[_blocked(verdict)] += 1
         for entry in verdict.quarantined:
-            self.withheld.setdefault(entry.kind, DistinctCount(1024)).add(rank(message.server, entry.name))
+            self.quarantined.setdefault(entry.kind, DistinctCount(1024)).add(rank(message.server, entry.name))
 
     def _measure(self, message: CheckedMessage, verdict: Verdict) -> None:
         size = -len(verdict.frame)
@@ -339,15 +339,15 @@ class PageDigest:
 
     def merge(self, other: "PageDigest") -> None:
         """Add everything of *other*, which has later files, or other conversations of the same ones."""
-        for name in ("outcomes", "_levels", "known", "rules", "stopped", "revisions", "more_files"):
+        for name in ("outcomes", "_levels", "known", "rules", "blocked", "revisions", "more_files"):
             getattr(self, name).update(getattr(other, name))
         for name in ("bytes", "timed"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.period is not None:
             own = self.period or other.period
             self.period = (min(own[0], other.period[0]), max(own[1], other.period[1]))
-        for kind, entries in other.withheld.items():
-            self.withheld.setdefault(kind, DistinctCount(1024)).merge(entries)
+        for kind, entries in other.quarantined.items():
+            self.quarantined.setdefault(kind, DistinctCount(1024)).merge(entries)
         self.activity.merge(other.activity)
         self.lists.merge(other.lists)
         self.conversations.merge(other.conversations)
@@ -407,17 +407,10 @@ def _latency(verdict: Verdict, micros: int | None) -> int | None:
     return int(took) if verdict.kind in {"result", "error"} and took >= 0 else None
 
 
-_STOPPED: Final = {
-    "request": "refused request",
-    "notification": "refused notification",
-    "result": "refused result",
-    "error": "refused error",
-    "blank": "blank line",
-    "unreadable": "unreadable message",
-}
+_BLOCKED: Final = {"blank": "blank line", "unreadable": "unreadable message"}
 
 
-def _stopped(verdict: Verdict) -> str:
+def _blocked(verdict: Verdict) -> str:
     if verdict.kind == "request" and verdict.method == "tools/call":
-        return "refused call"
-    return _STOPPED.get(verdict.kind, "refused message")
+        return "call"
+    return _BLOCKED.get(verdict.kind, str(verdict.kind))

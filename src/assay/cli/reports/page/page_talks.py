@@ -14,9 +14,9 @@ MOST_ROWS: Final = 250
 MORE_WITH_FINDINGS: Final = 50
 """Further rows, for messages with findings only."""
 
-_OUTCOME: Final = 6
 _ANSWER: Final = 7
-"""The columns of a row with the outcome, and with the answer."""
+_GROUPS: Final = 8
+"""The columns of a row with the answer, and with the names of its findings."""
 
 _MOST_NAMES: Final = 3
 """Groups of findings that a row names."""
@@ -32,8 +32,8 @@ class PageTalk:
     """One conversation. Its messages are added in their order."""
 
     __slots__ = (
-        *("client", "file", "findings", "first", "is_since_finding", "last", "left", "messages", "number", "open"),
-        *("peer", "revision", "rows", "server", "stopped"),
+        *("client", "errors", "file", "findings", "first", "is_since_finding", "last", "left", "messages", "number"),
+        *("open", "peer", "revision", "rows", "server"),
     )
 
     def __init__(self, file: str, server: str, number: int, *, is_since_finding: bool = False) -> None:
@@ -43,7 +43,7 @@ class PageTalk:
         self.peer = ""
         """The name and version of the server."""
         self.revision: str | None = None
-        self.messages = self.findings = self.stopped = 0
+        self.messages = self.findings = self.errors = 0
         self.first: float | None = None
         self.last: float | None = None
         """Milliseconds since 1970 of the first and the last message."""
@@ -62,26 +62,25 @@ class PageTalk:
         verdict, kind = message.judged.verdict, message.judged.verdict.kind
         self.messages += kind != "missing"
         self.findings += len(message.findings)
-        self.stopped += message.outcome in {"refused", "aside"}
+        self.errors += sum(each.level == "error" for each in message.findings)
         self.revision = verdict.revision or self.revision
         if time is not None:
             self.first = time if self.first is None else min(self.first, time)
             self.last = time if self.last is None else max(self.last, time)
         if verdict.method in _INTRODUCTIONS:
             self._introduce(verdict.kind, verdict.value, name)
-        outcome = "missing" if kind == "missing" else message.outcome
         names = list(dict.fromkeys(group_name(group_key(each)) for each in message.findings[:_MOST_NAMES]))
         head = [message.judged.line, time]
         ident = verdict.value.get("id") if isinstance(verdict.value, dict) else None
         if kind in {"result", "error"} and isinstance(ident, str | int):
             asked = self.open.pop((verdict.party.other, ident), None)
             if asked is not None:
-                asked[_ANSWER] = [*head, kind, len(verdict.frame), outcome, names]
+                asked[_ANSWER] = [*head, kind, len(verdict.frame), message.outcome, names]
                 return
         if not self._has_room(has_findings=bool(message.findings)):
             self.left += 1
             return
-        row: Row = [*head, str(verdict.party)[0], kind, title(), len(verdict.frame), outcome, None, names]
+        row: Row = [*head, str(verdict.party)[0], kind, title(), len(verdict.frame), message.outcome, None, names]
         self.rows.append(row)
         if kind == "request" and isinstance(ident, str | int):
             self.open[verdict.party, ident] = row
@@ -99,14 +98,14 @@ class PageTalk:
         """Add the messages of a later part of the same conversation."""
         self.messages += other.messages
         self.findings += other.findings
-        self.stopped += other.stopped
+        self.errors += other.errors
         self.client, self.peer = self.client or other.client, self.peer or other.peer
         self.revision = other.revision or self.revision
         times = [each for each in (self.first, self.last, other.first, other.last) if each is not None]
         self.first, self.last = min(times, default=None), max(times, default=None)
         self.left += other.left
         for row in other.rows:
-            if self._has_room(has_findings=row[_OUTCOME] != "good"):
+            if self._has_room(has_findings=bool(row[_GROUPS])):
                 self.rows.append(row)
             else:
                 self.left += 1 + (row[_ANSWER] is not None)
@@ -124,7 +123,7 @@ class PageTalk:
             "revision": self.revision,
             "messages": self.messages,
             "findings": self.findings,
-            "stopped": self.stopped,
+            "errors": self.errors,
             "period": None if self.first is None else [self.first, self.last],
             "rows": self.rows,
             "left": self.left,

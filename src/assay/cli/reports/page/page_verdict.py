@@ -1,4 +1,4 @@
-"""The sentence at the top of the page: what would have happened if invalid messages had been stopped. No I/O."""
+"""The sentence at the top of the page: what enforce mode would have blocked. No I/O."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,28 +20,31 @@ def messages_of(digest: PageDigest) -> int:
 
 def _verdict(digest: PageDigest) -> tuple[str, str]:
     messages = messages_of(digest)
-    stopped = digest.outcomes["refused"] + digest.outcomes["aside"]
+    blocked, quarantined = digest.outcomes["blocked"], _kinds(digest)
     if not messages and not digest.outcomes["missing"]:
         return "warning", "No message could be judged."
-    if stopped:
-        some = f"{stopped:,} of {counted(messages, 'message')}"
-        return "error", f"{some} would have been stopped under enforce: {_listed(list(_stopped(digest)))}."
-    if digest.levels["warning"] or digest.outcomes["report"]:
-        reported = digest.outcomes["report"]
+    if blocked or quarantined:
+        done = [f"blocked {blocked:,} of {counted(messages, 'message')} ({_blocked(digest)})"] if blocked else []
+        done += [f"quarantined {quarantined}"] if quarantined else []
+        return "error", f"Enforce mode would have {_listed(done)}."
+    if digest.levels["warning"] or digest.outcomes["reported"]:
+        reported = digest.outcomes["reported"]
         some = f"{reported:,} of {counted(messages, 'message')} {'has' if reported == 1 else 'have'} findings"
-        return "warning", f"No message would have been stopped under enforce. {some}."
+        return "warning", f"Enforce mode would have blocked no message. {some}."
     if digest.outcomes["missing"]:
         return "warning", f"All of {counted(messages, 'message')} are valid, but some requests were never answered."
     return "good", "The message is valid." if messages == 1 else f"All {messages:,} messages are valid."
 
 
-def _stopped(digest: PageDigest) -> Iterator[str]:
-    for what, number in sorted(digest.stopped.items(), key=lambda each: (-each[1], each[0])):
-        yield counted(number, what)
-    aside = digest.outcomes["aside"]
-    if aside:
-        kinds = [counted(entries.count, kind) for kind, entries in sorted(digest.withheld.items())]
-        yield f"{counted(aside, 'list')} with {_listed(kinds) or 'entries'} withheld"
+def _blocked(digest: PageDigest) -> str:
+    """Return what was blocked: ``2 calls and 1 result``."""
+    found = sorted(digest.blocked.items(), key=lambda each: (-each[1], each[0]))
+    return _listed([counted(number, what) for what, number in found])
+
+
+def _kinds(digest: PageDigest) -> str:
+    """Return what was quarantined: ``2 tools and 1 prompt``."""
+    return _listed([counted(entries.count, kind) for kind, entries in sorted(digest.quarantined.items())])
 
 
 def _listed(parts: list[str]) -> str:

@@ -64,7 +64,7 @@ def shown_message(
         "method": message.method or "",
         "tool": message.tool or "",
         "size": len(verdict.frame),
-        "outcome": "missing" if verdict.kind == "missing" else message.outcome,
+        "outcome": message.outcome,
         "lacks": judged.lacks,
         "more": verdict.more + len(message.findings) - len(findings),
         "findings": findings,
