@@ -36,7 +36,7 @@ def test_the_bundled_sample_shows_every_kind_of_finding() -> None:
         "contract/output",
         "syntax/json",
         "protocol/capability",
-        "19 messages of MCP 2025-11-25: 10 good",
+        "19 messages of MCP 2025-11-25: 8 ok, 3 reported, 5 blocked, 3 failed",
     ):
         assert expected in text
     assert "initialize #1" not in text
@@ -47,7 +47,7 @@ def test_a_good_conversation_is_clean() -> None:
     lines = SAMPLE.read_bytes().splitlines(keepends=True)
     done = assay("check", "-", said=lines[0] + b"\n" + b"".join(lines[2:8]))
     assert done.returncode == 0
-    assert b"7 messages of MCP 2025-11-25: 7 good" in done.stdout
+    assert b"7 messages of MCP 2025-11-25: 7 ok" in done.stdout
 
 
 def test_reports_alone_do_not_fail_where_only_refusals_count() -> None:

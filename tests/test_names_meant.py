@@ -49,7 +49,7 @@ def test_a_slip_is_answered_with_what_was_likely_meant(given: list[str], remedy:
         ("guard --mode loud -- x", "--mode: invalid choice 'loud': choose from audit, enforce"),
         ("guard --restart allways -- x", "--restart: invalid choice 'allways'; did you mean always?"),
         ("check --fail-on refused x", "--fail-on: invalid choice 'refused'; did you mean refuse?"),
-        ("journal show --status refuse", "--status: invalid choice 'refuse'; did you mean refused?"),
+        ("journal show --verdict block", "--verdict: invalid choice 'block'; did you mean blocked?"),
         ("rules --rung contrat", "--rung: invalid choice 'contrat'; did you mean contract?"),
         ("keys new ci --tier comunity", "--tier: invalid choice 'comunity'; did you mean community?"),
         ("journal shw", "unknown command 'shw'; did you mean show?"),

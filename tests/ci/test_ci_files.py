@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,10 +80,20 @@ def test_the_action_has_what_a_runner_asks_for() -> None:
 
 def test_the_action_judges_a_server(tmp_path: Path) -> None:
     done = act(tmp_path, command=GOOD)
-    assert (done.returncode, "good" in done.stdout) == (0, True), done.stderr
+    assert (done.returncode, " ok\n" in done.stdout) == (0, True), done.stderr
     done = act(tmp_path, command=BAD)
     assert (done.returncode, "quarantined: search (1 tool)" in done.stdout) == (1, True), done.stderr
     assert act(tmp_path, command=BAD, fail_on="never").returncode == 0
+
+
+def test_the_action_calls_tools(tmp_path: Path) -> None:
+    """A server whose list is fine may have a tool whose result is not."""
+    put_server(tmp_path, "with-a-broken-result")
+    server = "python server.py"
+    done = act(tmp_path, command=server, calls='weather {"city": "Paris"}\n\nsearch\n', fail_on="refuse")
+    assert done.returncode == 1, done.stderr
+    assert "result of tools/call weather" in done.stdout
+    assert len(list((tmp_path / "assay-recordings").iterdir())) == 3
 
 
 def test_the_action_does_not_pass_a_server_that_says_nothing(tmp_path: Path) -> None:
@@ -95,7 +104,7 @@ def test_the_action_does_not_pass_a_server_that_says_nothing(tmp_path: Path) -> 
 
 def test_the_action_judges_recordings(tmp_path: Path) -> None:
     sample = ROOT / "examples" / "conversation.jsonl"
-    assert act(tmp_path, recordings=f"{sample} {sample}").stdout.count("conversation.jsonl\n") == 2
+    assert act(tmp_path, recordings=f"{sample} {sample}").stdout.count(f"\n{sample}\n") == 2
     done = act(tmp_path)
     assert (done.returncode, "give the input command or recordings" in done.stdout) == (2, True)
 
@@ -164,6 +173,14 @@ def steps_of(job: str) -> list[dict[str, Any]]:
     return steps
 
 
+def test_every_command_uses_the_exit_statuses_of_the_page() -> None:
+    known = set(re.findall(r"^\| (\d+) \|", PAGE.partition("## Exit statuses")[2], re.MULTILINE))
+    assert known == {"0", "1", "2", "3", "4", "130"}
+    for page in (ROOT / "docs").glob("*.md"):
+        of_command = page.read_text(encoding="utf-8").partition("## Exit status\n")[2].partition("\n## ")[0]
+        assert set(re.findall(r"^\| (\d+) \|", of_command, re.MULTILINE)) <= known, page
+
+
 def test_the_workflow_uses_the_action_with_inputs_that_it_has() -> None:
     [step] = [step for step in steps_of("action") if "/assay@" in step["uses"]]
     assert set(step["with"]) <= set(ACTION["inputs"])
@@ -171,8 +188,22 @@ def test_the_workflow_uses_the_action_with_inputs_that_it_has() -> None:
     assert set(WORKFLOW) == {"name", True, "jobs"}
 
 
+FAULTS = ("with-faults", "with-a-broken-result", "that-crashes")
+
+
+def put_server(place: Path, fault: str) -> None:
+    """Put the demonstration server into *place*, with one more *fault*."""
+    text = (ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py").read_text(encoding="utf-8")
+    wrong = {
+        "with-a-broken-result": ('return f"Sunny in', 'return 5 or f"Sunny in'),
+        "that-crashes": ('print("weather: cache is warm"', 'sys.exit("weather is gone"'),
+    }.get(fault, ("", ""))
+    assert wrong[0] in text
+    (place / "server.py").write_text(text.replace(*wrong) if wrong[0] else text, encoding="utf-8")
+
+
 def test_the_commands_of_the_workflow_fail_where_the_server_is_wrong(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py", tmp_path / "server.py")
+    put_server(tmp_path, "with-faults")
     assert run("assay lock -- python server.py", tmp_path).returncode == 0
     commands = [step["run"] for step in steps_of("commands") if "run" in step]
     assert commands.pop(0) == "python -m pip install ./.assay"
@@ -182,9 +213,20 @@ def test_the_commands_of_the_workflow_fail_where_the_server_is_wrong(tmp_path: P
     assert run(commands[-1], tmp_path).returncode == 1
 
 
-def test_the_job_of_gitlab_writes_the_reports_that_it_names(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py", tmp_path / "server.py")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_workflow_goes_on_to_its_judgement_whatever_the_server_does(tmp_path: Path, fault: str) -> None:
+    """A runner stops after the first step that fails."""
+    put_server(tmp_path, fault)
+    call, check, *_ = [step["run"] for step in steps_of("commands") if "run" in step][1:]
+    done = run(f"{call}\n{check}", tmp_path)
+    assert (done.returncode, "::error" in done.stdout) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_job_of_gitlab_writes_the_reports_that_it_names(tmp_path: Path, fault: str) -> None:
+    put_server(tmp_path, fault)
     install, *commands = GITLAB["mcp"]["script"]
     assert install == "pip install ./.assay"
-    assert [run(each, tmp_path).returncode for each in commands] == [0, 1]
+    # A job is one script, which ends at the first command that fails.
+    assert run("\n".join(commands), tmp_path).returncode == 1
     assert all((tmp_path / name).is_file() for name in GITLAB["mcp"]["artifacts"]["reports"].values())

@@ -411,12 +411,12 @@ def test_the_client_may_be_named_in_place_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / ".cursor" / "mcp.json", CLAUDE_DESKTOP.before)
     assert assay("wrap", "--client", "cursor", "--yes", *FIXED, cwd=tmp_path, before="", **home).returncode == 0
     assert path.read_text() == CLAUDE_DESKTOP.after
-    assert assay("unwrap", "--client", "cursor", cwd=tmp_path, before="", **home).returncode == 0
+    assert assay("unwrap", "--client", "cursor", "--yes", cwd=tmp_path, before="", **home).returncode == 0
     assert path.read_text() == CLAUDE_DESKTOP.before
     for arguments in ((), (str(path), "--client", "cursor")):
         done = assay("wrap", *arguments)
         assert done.returncode == 2
-        assert done.stderr == "assay wrap: give one of FILE, --client CLIENT or --all\n"
+        assert done.stderr == "assay wrap: specify FILE, --client CLIENT or --all\n"
 
 
 def test_a_program_of_another_name_is_refused(config: Path) -> None:

@@ -7,19 +7,25 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.base.verdict import Party
+from assay.cli.ci import FOUND, LEVELS
 from assay.cli.guard_terms import add_drafts, use_drafts
 from assay.cli.header_options import add_headers
 from assay.cli.program import program
 from assay.cli.serve import add_preview, add_settings
-from assay.cli.time_limit import add_time_limit
+from assay.cli.slow_answers import SlowAnswers, add_max_ms
+from assay.cli.time_limit import add_time_limit, late
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from assay.base.verdict import Verdict
+    from assay.core.conversation import Conversation
     from assay.edges.pipes import Signals
     from assay.edges.probe.server_probe import Inquiry, ServerLine
     from assay.settings import Settings
@@ -38,7 +44,7 @@ The result goes to standard output; findings about any message of the conversati
 
 Everything after -- is the server's command; a JSON object at its end is ARGUMENTS, and the word before it TOOL.
 
-Exit status: 0 the call succeeded, or clients can use every listed tool; 1 the call failed, or a tool is unusable;
+Exit status: 0 no finding counts by --fail-on, and the call succeeded; 1 a finding counts, or the call failed;
 2 no conversation with the server; 130 interrupted.
 """
 
@@ -56,6 +62,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_headers(parser)
     add_time_limit(parser, "the whole conversation")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.add_argument(
+        "--fail-on",
+        choices=LEVELS,
+        default="refuse",
+        help="exit with 1 after any finding, or only if a guard would stop a message or a tool (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
+    )
+    add_max_ms(parser)
     add_drafts(parser)
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
     add_preview(parser)
@@ -102,23 +120,30 @@ def run(args: argparse.Namespace) -> int:
     """List the tools or call one; return the exit status."""
     from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
 
+    found = None
     try:
         wanted = _wanted(args.words, args.command)
-        return _converse(args, wanted)
+        found = _Findings(args, wanted.tool)
+        return _converse(args, wanted, found)
     except InterruptedInquiryError:
         return 130
     except CallUsageError as error:
         _say(str(error))
     except InquiryError as error:
-        _say(f"{wanted.server}: {error}{remedy(str(error))}")
+        _say(f"{wanted.server}: {error}{late(error, args.timeout)}{remedy(str(error))}")
         for line in error.last_words if isinstance(error, LineError) else ():
             print(f"    {_plain(line)}", file=sys.stderr)
-    return 2
+    # A recording that `assay check` judges next shows the end of the server, too.
+    return 0 if args.fail_on == "never" and found is not None and found.heard else 2
 
 
 def remedy(reason: str) -> str:
     """Return what to do about a server that cannot be asked for a *reason*; empty if nothing is known."""
-    if reason.startswith(("HTTP 401", "HTTP 403")):
+    from assay.edges.probe.server_probe import REJECTED
+
+    status, _, why = reason.partition(": ")
+    # A server that gives another reason has seen a token.
+    if status in {"HTTP 401", "HTTP 403"} and why in {"", REJECTED}:
         return "; give a token with --header 'Authorization: Bearer env:TOKEN'"
     return ""
 
@@ -180,7 +205,7 @@ def _arguments(text: str) -> dict[str, Any]:
 # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
+def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> int:
     from assay import __version__
     from assay.cli.serve import _log
     from assay.edges.pipes import Signals
@@ -190,22 +215,44 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
     settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings
     use_drafts(args, settings)
     limits = settings.guard_limits
-    found = _Findings(wanted.tool, quiet=args.quiet or args.format == "json")
     client = {"name": "assay-call", "version": __version__}
-    with Signals() as signals:
+    with Signals() as signals, _judging(args, wanted, settings) as judge:
 
         def opened() -> AbstractContextManager[ServerLine]:
             return _opened(args, wanted, settings, signals, client)
 
         try:
             with conversing(
-                opened, _ignore, limits, args.timeout, client=client, heard=found.add, preview=settings.guard.preview
+                opened,
+                _ignore,
+                limits,
+                args.timeout,
+                client=client,
+                heard=found.add,
+                preview=settings.guard.preview,
+                judge=judge,
             ) as (asking, opening):
                 report = _CallReport(args, wanted, asking, opening, found)
                 report.list_tools()
-                return report.tools() if wanted.tool is None else report.call(wanted.tool)
+                failed = report.tools() if wanted.tool is None else report.call(wanted.tool)
+                if asking.finish() == FOUND:
+                    failed = True
+                    _say(f"{wanted.server}: the guard exited with status {FOUND}: it has findings")
+                report.end()
         finally:
             found.show()
+    return 0 if args.fail_on == "never" else int(failed or found.counts(args.fail_on))
+
+
+@contextmanager
+def _judging(args: argparse.Namespace, wanted: _Wanted, settings: Settings) -> Iterator[Callable[..., Conversation]]:
+    """Return what makes the conversation: with --record, it is written to a file."""
+    from assay.cli.ci import recording_of
+    from assay.core.conversation import Conversation
+
+    # A server that ends after server/discover is started again: a second conversation.
+    with recording_of(args, settings, _tell, alone=False) as recording:
+        yield Conversation if recording is None else recording.judge(wanted.server)
 
 
 def _ignore(_: str) -> None:
@@ -239,8 +286,12 @@ def _opened(
 class _Findings:
     """The findings of a conversation, to be shown after its result."""
 
-    def __init__(self, tool: str | None, *, quiet: bool) -> None:
+    def __init__(self, args: argparse.Namespace, tool: str | None) -> None:
         """With a *tool* to call, findings about other tools are only counted."""
+        quiet = args.quiet or args.format == "json"
+        self.slow = SlowAnswers(args.max_ms) if args.max_ms is not None else None
+        self.heard = 0
+        """Messages of the server."""
         self.verdicts: list[Verdict] = []
         self.others = 0
         """Findings about tools that are not called."""
@@ -249,13 +300,25 @@ class _Findings:
         self._quiet = quiet
 
     def add(self, verdict: Verdict) -> None:
-        """Add the verdict on one message."""
+        """Add the verdict on one message. A missing response is reported as the error that it is."""
+        if verdict.kind == "missing":
+            return
+        self.heard += verdict.party is Party.SERVER
         if verdict.method == "notifications/progress":
             self.progress.show(verdict.value)
+        if self.slow is not None:
+            self.slow.note(verdict, monotonic(), verdict.method, verdict.tool)
         if not verdict.violations:
             return
         self.verdicts.append(verdict)
         self.others += len(verdict.violations) if self._is_about_others(verdict) else 0
+
+    def counts(self, level: str) -> bool:
+        """Return whether a finding makes the command fail at this *level*."""
+        from assay.records.outcomes import outcome_of
+
+        shown = (each for each in self.verdicts if not self._is_about_others(each))
+        return any(level == "report" or outcome_of(each).word != "reported" or each.quarantined for each in shown)
 
     def show(self) -> None:
         """Print the findings on stderr, unless --quiet was given."""
@@ -267,6 +330,8 @@ class _Findings:
         for verdict in () if self._quiet else self.verdicts:
             if not self._is_about_others(verdict):
                 print("\n".join(message_lines(verdict, style)), file=sys.stderr)
+        for line in self.slow.lines() if self.slow is not None else ():
+            _say(line)
 
     def _is_about_others(self, verdict: Verdict) -> bool:
         """Whether every finding of a message is about tools that are not called."""
@@ -311,6 +376,7 @@ class _CallReport:
         self._tools: list[dict[str, Any]] = []
         self._quarantined: list[str] = []
         self._failed = ""
+        self._asked: dict[str, Any] = {}
 
     def list_tools(self) -> None:
         """Request the tools. A call needs them too: it is judged by the tool's schemas."""
@@ -337,7 +403,7 @@ class _CallReport:
         value = verdict.value if isinstance(verdict.value, dict) else {}
         result = value.get("result")
         if not isinstance(result, dict) or not verdict.accepted:
-            self._failed = "no client can use the list" if isinstance(result, dict) else _error_text(value)
+            self._failed = "clients may reject the list" if isinstance(result, dict) else _error_text(value)
             return {}
         return {**result, "tools": list(self._usable(result.get("tools"), verdict))}
 
@@ -351,13 +417,12 @@ class _CallReport:
 
     # ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def tools(self) -> int:
-        """Print the tools; return the exit status."""
-        if self._json:
-            self._print_json({"tools": self._tools})
-        else:
+    def tools(self) -> bool:
+        """Print the tools; return whether they could not be listed."""
+        self._asked = {"tools": self._tools}
+        if not self._json:
             self._show_tools()
-        return int(bool(self._failed or self._quarantined))
+        return bool(self._failed)
 
     def _show_tools(self) -> None:
         from assay.cli.terminal.results import example, tool_lines
@@ -378,7 +443,8 @@ class _CallReport:
         if self._quarantined:
             from assay.core.quarantined_names import listed
 
-            _say(f"no client can use {listed(self._quarantined)}; the guard would quarantine it")
+            them = "it" if len(self._quarantined) == 1 else "them"
+            _say(f"clients may reject {listed(self._quarantined)}; enforce mode would hide {them}")
         if self._failed:
             _say(f"tools/list failed: {self._failed}")
 
@@ -393,8 +459,8 @@ class _CallReport:
 
     # ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def call(self, name: str) -> int:
-        """Call a tool and print the result; return the exit status."""
+    def call(self, name: str) -> bool:
+        """Call a tool and print the result; return whether the call failed."""
         from assay.core.quarantined_names import counted
 
         self._doubt(name)
@@ -405,8 +471,9 @@ class _CallReport:
         self._found.progress.clear()
         value = verdict.value if isinstance(verdict.value, dict) else {}
         result, error = value.get("result"), value.get("error")
+        self._asked = {"tool": name, **({"error": error} if error is not None else {"result": result})}
         if self._json:
-            self._print_json({"tool": name, **({"error": error} if error is not None else {"result": result})})
+            pass
         elif isinstance(result, dict):
             self._show_result(result)
         else:
@@ -415,8 +482,12 @@ class _CallReport:
                 print(_plain(f"    {line}"), file=sys.stderr)
         if self._found.others and not self._quiet:
             _say(f"{counted(self._found.others, 'finding')} about other tools: {self._wanted.again()}")
-        failed = not isinstance(result, dict) or result.get("isError") is True
-        return int(failed or not verdict.accepted)
+        return not isinstance(result, dict) or result.get("isError") is True or not verdict.accepted
+
+    def end(self) -> None:
+        """Print the JSON object, which has the findings of the whole conversation."""
+        if self._json:
+            self._print_json(self._asked)
 
     def _doubt(self, name: str) -> None:
         """Warn if tools/list has no such tool. The call is made anyway."""
@@ -434,7 +505,7 @@ class _CallReport:
             print(line)
         if result.get("isError") is True:
             sys.stdout.flush()
-            _say(f"{self._wanted.tool}: the tool reports a failure")
+            _say(f"{self._wanted.tool}: the tool returned isError")
 
     def _print_json(self, found: dict[str, Any]) -> None:
         from json import dumps
@@ -477,6 +548,11 @@ def _plain(text: str) -> str:
     from assay.base.printable import plain
 
     return plain(text)
+
+
+def _tell(line: str) -> None:
+    """Print a line of a recording, which begins with our name already."""
+    print(_plain(line), file=sys.stderr)
 
 
 def _say(line: str) -> None:

@@ -39,9 +39,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def recording_of(
-    args: argparse.Namespace, settings: Settings, say: Callable[[str], None]
+    args: argparse.Namespace, settings: Settings, say: Callable[[str], None], *, alone: bool
 ) -> Iterator[Recording | None]:
-    """Open the recording of --record; None without the option. Raises `SettingsError` if the file cannot be opened."""
+    """
+    Open the recording of --record; None without the option. *alone* is as for `Recording`.
+
+    Raises `SettingsError` if the file cannot be opened.
+    """
     if args.record is None:
         yield None
         return
@@ -56,8 +60,6 @@ def recording_of(
     guard = settings.guard
     redactor = None if guard.record_secrets else Redactor(settings.journal.redact)
     try:
-        # Over standard streams there is one client, and one conversation.
-        alone = args.listen is None
         recording = Recording(args.record, most=guard.record_bytes, redactor=redactor, log=say, alone=alone)
     except RecordingError as error:
         raise SettingsError(plain(f"--record {error}")) from None

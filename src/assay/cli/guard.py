@@ -159,7 +159,8 @@ def _run(args: argparse.Namespace) -> int:
     settings = loaded_settings(args, _log)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
-        with recording_of(args, settings, lambda line: _say(errors, line)) as recording:
+        # Over standard streams there is one client, and one conversation.
+        with recording_of(args, settings, lambda line: _say(errors, line), alone=True) as recording:
             if args.target is not None:
                 from assay.cli.remote import run as remote
 

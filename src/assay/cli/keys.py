@@ -111,9 +111,13 @@ def _quoted(name: str) -> str:
 
 
 def _date(text: str) -> str:
-    from datetime import date
+    from datetime import UTC, date, datetime
 
     try:
-        return date.fromisoformat(text).isoformat()
+        day = date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError("expected a date such as 2027-01-01") from None
+    today = datetime.now(UTC).date()
+    if day <= today:
+        raise argparse.ArgumentTypeError(f"{day} is not after today, {today} (UTC): the key would be invalid at once")
+    return day.isoformat()

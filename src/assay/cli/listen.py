@@ -82,7 +82,7 @@ def _listen(
     from assay.edges import compose
     from assay.edges.stderr_writer import Errors
 
-    with Errors() as errors, recording_of(args, settings, errors.say) as recording:
+    with Errors() as errors, recording_of(args, settings, errors.say, alone=False) as recording:
         terms = terms_of(args, settings, errors.say)
         log: Callable[[str], None] = (lambda _: None) if args.quiet else errors.say
 

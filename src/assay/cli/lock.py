@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.header_options import add_headers
 from assay.cli.serve import add_settings
-from assay.cli.time_limit import add_time_limit
+from assay.cli.time_limit import add_time_limit, late
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,7 +158,7 @@ def _asked(args: argparse.Namespace, lock: Lock) -> int:
         except InterruptedInquiryError:
             return 130
         except InquiryError as error:
-            _say(f"{each}: {error}{_remedy(str(error), args)}")
+            _say(f"{each}: {error}{late(error, args.timeout)}{_remedy(str(error), args)}")
             for line in error.last_words if isinstance(error, LineError) else ():
                 _say(f"    {line}")
             outcome.fail(each, str(error))
@@ -167,9 +167,9 @@ def _asked(args: argparse.Namespace, lock: Lock) -> int:
 
 
 def _remedy(reason: str, args: argparse.Namespace) -> str:
-    if args.target and reason.startswith(("HTTP 401", "HTTP 403")):
-        return "; give a token with --header 'Authorization: Bearer env:TOKEN'"
-    return ""
+    from assay.cli.call import remedy
+
+    return remedy(reason) if args.target else ""
 
 
 def _log(wanted: WantedServer) -> Log:
@@ -266,9 +266,10 @@ class _Outcome:
             self._show(name, differing, print)
             self._show_tags(name, tags, print)
         if self._checked:
+            from assay.base.printable import plain
             from assay.cli.terminal.lock_report import summary
 
-            print(summary(every, self._args.lock))
+            print(plain(summary(every, self._args.lock)))
         if any(each.counts for each in every):
             print(f"Review them; {_update(self._args)} accepts them.")
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
+from assay.base.printable import plain
 from assay.cli.program import refusal
 
 _DESCRIPTION = """\
@@ -99,7 +100,7 @@ class _Parser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter._prog = f"{self.prog} [OPTIONS]"
         formatter.add_usage(self.usage, self._get_positional_actions(), [])
-        self.exit(2, f"{formatter.format_help()}{self.prog}: error: {message}\n")
+        self.exit(2, f"{formatter.format_help()}{self.prog}: error: {plain(message)}\n")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Return the value of an argument. argparse would parse the ``--`` of ``--name=--`` as an empty list."""
@@ -176,7 +177,7 @@ def _run(given: list[str]) -> int:
     except Exception as error:
         if not _is_slip(error):
             raise
-        print(f"{_speaker(args.chosen, error)}: {error}", file=sys.stderr)
+        print(plain(f"{_speaker(args.chosen, error)}: {error}"), file=sys.stderr)
         return 2
     return status
 
@@ -195,7 +196,7 @@ def _is_unknown(given: Sequence[str]) -> bool:
         name = given[0].partition("=")[0]
         remedy = suggestion({"-v": "--version", "-V": "--version"}.get(name, name), _OPTIONS)
         remedy = remedy or f"; an option of a command goes after it: assay COMMAND {name}"
-        print(f"assay: unknown option {name}{remedy}", file=sys.stderr)
+        print(plain(f"assay: unknown option {name}{remedy}"), file=sys.stderr)
         return True
     print(f"assay: unknown command {given[0]!r}{suggestion(given[0], known)}", file=sys.stderr)
     print("assay --help lists them all", file=sys.stderr)

@@ -115,6 +115,7 @@ def run_export(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from assay.base.atomic_file import replace_file
+    from assay.base.printable import plain
     from assay.spec.extensions.official import EXTENSIONS
     from assay.spec.revisions import REVISIONS
 
@@ -126,9 +127,9 @@ def run_export(args: argparse.Namespace) -> int:
             path = directory / f"{name}.json"
             document = protocol.document()
             replace_file(path, _json(document).encode())
-            print(f"wrote {path}: {len(document['$defs'])} definitions", file=sys.stderr)
+            print(plain(f"wrote {path}: {len(document['$defs'])} definitions"), file=sys.stderr)
     except OSError as error:
-        print(f"assay schemas: cannot write {error.filename or directory}: {error.strerror}", file=sys.stderr)
+        print(plain(f"assay schemas: cannot write {error.filename or directory}: {error.strerror}"), file=sys.stderr)
         return 2
     return 0
 

@@ -29,7 +29,7 @@ def answered(answer: Callable[[], str], *, json: bool = False) -> int:
     try:
         text = answer()
     except (KeyError, ValueError) as error:
-        print(f"assay schemas: {error.args[0]}", file=sys.stderr)
+        print(_plain(f"assay schemas: {error.args[0]}"), file=sys.stderr)
         return 2
     if json:
         from assay.edges.standard_streams import write_utf8

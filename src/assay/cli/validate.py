@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from assay.base.printable import escaped
 from assay.cli.serve import add_settings, directory
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _too_large(name: str, limits: Limits) -> Result:
     """Return the failure for a file that is too large; it is never parsed (specs/001 §6)."""
     from assay.assets.asset_server import TOO_LARGE
 
-    _say(f"{_shown(name)}: longer than {limits.frame_bytes:,} bytes")
+    _say(f"{name}: longer than {limits.frame_bytes:,} bytes")
     return dict(TOO_LARGE)
 
 
@@ -171,14 +172,9 @@ def _place(content: bytes) -> str:
 def _failed(reason: str, name: str, why: OSError | str, at: str = "") -> Result:
     """Return the result for a file that is not an asset, and report it on stderr."""
     said = why if isinstance(why, str) else why.strerror or type(why).__name__
-    _say(f"{_shown(name)}: {at + ': ' if at else ''}{said}")
+    _say(f"{name}: {at + ': ' if at else ''}{said}")
     return {"ok": False, "reason": reason, "errors": [{"path": at, "msg": said}]}
 
 
-def _shown(name: str) -> str:
-    """Return a file name without control characters."""
-    return name if name.isprintable() else ascii(name)
-
-
 def _say(line: str) -> None:
-    print(f"assay validate: {line}", file=sys.stderr)
+    print(escaped(f"assay validate: {line}"), file=sys.stderr)

@@ -74,6 +74,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_common(unwrap)
+    unwrap.add_argument("--yes", action="store_true", help="accepted for scripts; this command never asks")
     unwrap.set_defaults(run=run_unwrap)
 
 
@@ -253,7 +254,7 @@ class _Task:
 
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
-            raise FileError("give one of FILE, --client CLIENT or --all")
+            raise FileError("specify FILE, --client CLIENT or --all")
         if given is not None:
             return [str(given)]
         if self.args.all:
@@ -283,14 +284,14 @@ class _Task:
     def _show_changes(self, name: str, plan: Plan, dialect: Dialect) -> None:
         from itertools import islice
 
+        from assay.base.printable import escaped
         from assay.cli.clients.config_places import short
         from assay.cli.clients.masks import difference
         from assay.cli.terminal.style import Style
-        from assay.cli.wrap_report import shown
 
         self.report.head()
         style = Style(sys.stdout)
-        lines = difference(plan.before, plan.after, shown(short(name)), dialect)
+        lines = difference(plan.before, plan.after, escaped(short(name)), dialect)
         for line in islice(lines, 2 if self.report.has_headings else 0, None):
             print(style.paint(line, *_colours(line)))
         self.report.below_changes()
@@ -371,16 +372,17 @@ class _Wrapping(_Task):
             self.report.file(name, "nothing to do")
 
     def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+        from assay.base.printable import escaped
         from assay.cli.clients.config_files import FileError, exchange
         from assay.cli.clients.config_places import short
         from assay.cli.clients.plan import unwrap
         from assay.cli.ready import agreed, has_terminal
-        from assay.cli.wrap_report import counted, shown
+        from assay.cli.wrap_report import counted
 
         if not self.args.yes and not has_terminal():
             raise FileError("nothing was written: there is no terminal to ask on; --yes writes without asking")
         self.warn_of_client(name)
-        if not self.args.yes and not agreed(f"Write this to {shown(short(name))}?"):
+        if not self.args.yes and not agreed(f"Write this to {escaped(short(name))}?"):
             self.report.file(name, "nothing was written")
             return 1
         # The backup has the originals of all servers, including those that were wrapped earlier.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from assay.base.printable import escaped
 from assay.cli.terminal.style import Style
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class WrapReport:
 
         client = client_of(name)
         heading = f"{NAMES[client]}  {short(name)}" if client is not None else short(name)
-        self._print(("\n" if self._begun else "") + self._style.paint(shown(heading), "bold"))
+        self._print(("\n" if self._begun else "") + self._style.paint(escaped(heading), "bold"))
         self._begun += 1
 
     def below_changes(self) -> None:
@@ -129,7 +130,7 @@ class WrapReport:
             self.say(line)
 
     def _wrapped(self, line: str, indent: int, hanging: int) -> None:
-        text = shown(line)
+        text = escaped(line)
         if self._style.limit is None:
             # In a file or a pipe, an unwrapped line is easier to search.
             self._print(" " * indent + text)
@@ -141,11 +142,6 @@ class WrapReport:
         """Print *text* after all buffered output."""
         sys.stdout.flush()
         print(text, file=sys.stderr)
-
-
-def shown(text: str) -> str:
-    """Return *text* without control characters."""
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def counted(number: int, noun: str = "server") -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from assay.base.mask import MASK
+from assay.base.printable import escaped
 from assay.cli.clients.dialect import JSON, Dialect
 from assay.cli.clients.jsonc import Array, Node, Object, Scalar, lines, plain
 from assay.core.masked_commands import Masking
@@ -36,7 +37,7 @@ def difference(before: str, after: str, name: str, dialect: Dialect = JSON) -> I
     """Return a unified diff of two configurations of the file called *name*, without secrets."""
     shown = (_shown(before, dialect), _shown(after, dialect))
     # Last, and only for the shown lines: a file of Claude Code can have a hundred thousand.
-    yield from map(_printable, unified_diff(*shown, fromfile=name, tofile=name, lineterm=""))
+    yield from map(escaped, unified_diff(*shown, fromfile=name, tofile=name, lineterm=""))
 
 
 def _shown(text: str, dialect: Dialect) -> list[str]:
@@ -148,8 +149,3 @@ def _program(entry: Node) -> str:
     found = entry.get("command") if isinstance(entry, Object) else None
     program = None if found is None else plain(found.value)
     return program if isinstance(program, str) else ""
-
-
-def _printable(line: str) -> str:
-    """Return *line* without control characters."""
-    return "".join(each if each.isprintable() or each == "\t" else repr(each)[1:-1] for each in line)

@@ -151,12 +151,11 @@ def _chosen(found: list[ServerEntry], names: Collection[str]) -> list[ServerEntr
 
 def suggestion(name: str, there: list[str]) -> str:
     """Return a suggestion for *name* among the servers that are *there*, as the end of a message."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only the mistaken pay for it
+    from assay.spec.schema import closest  # noqa: PLC0415 - only the mistaken pay for it
 
-    folded = {each.casefold(): each for each in there}
-    near = get_close_matches(name.casefold()[:100], list(folded)[:500], n=1)
+    near = closest(name[:100], there[:500])
     if near:
-        return f"; did you mean {folded[near[0]]}?"
+        return f"; did you mean {near[0]}?"
     return f"; there are {', '.join(there[:_NAMED])}{' …' if len(there) > _NAMED else ''}" if there else ""
 
 
