@@ -19,6 +19,7 @@ ERROR_FRAMES = {
     "core/render.py": "the one function, `error_frame`",
     "api/jsonrpc.py": "`create_error_response` returns a message as a dictionary, as the library's interface asks",
     "cli/demonstration/demo_server.py": "stands for a server that is not ours",
+    "cli/reports/page/page_data.py": "its `error` is why a file could not be read, beside the counts of the file",
 }
 """The modules that may write a JSON-RPC error, and why."""
 

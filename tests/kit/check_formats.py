@@ -70,7 +70,7 @@ def of_text(text: str) -> Iterator[Read]:
     file, line = "", 0
     places: list[str] = []
     for each in text.splitlines():
-        if (head := re.match(r" *(\d+|end)  [✗!] (?:client|server)  ", each)) is not None:
+        if (head := re.match(r" *(\d+|end)  [✗!E~] (?:client|server)  ", each)) is not None:
             line, places = 0 if head[1] == "end" else int(head[1]), []
         elif (place := re.match(r" {9}(the message|/.*?)(?: \([a-z]+ [^)]*\))?: expected ", each)) is not None:
             places.append(_place(place[1]))
@@ -96,21 +96,29 @@ def of_sarif(text: str) -> Iterator[Read]:
     for result in run["results"]:
         assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
         for location in [*result["locations"], *result["relatedLocations"]]:
-            physical, [logical] = location["physicalLocation"], location["logicalLocations"]
+            [logical] = location["logicalLocations"]
+            if "physicalLocation" not in location:
+                # A recording outside of the working directory.
+                yield Read(
+                    result["properties"]["recording"], 0, result["ruleId"], logical.get("fullyQualifiedName", "")
+                )
+                continue
+            physical = location["physicalLocation"]
             line = physical.get("region", {"startLine": 0})["startLine"]
-            file = unquote(physical["artifactLocation"]["uri"].removeprefix("file://"))
+            file = unquote(physical["artifactLocation"]["uri"])
             yield Read(file, line, result["ruleId"], logical.get("fullyQualifiedName", ""))
 
 
-_IN_CASE = re.compile(r"^(?:line (\d+)|end): .*?: (the message|/.*?)(?: \([a-z]+ [^)]*\))?: expected ", re.MULTILINE)
+_IN_CASE = re.compile(
+    r"^.*?: (the message|/.*?)(?: \([a-z]+ [^)]*\))?: expected .* \((.*), (?:line (\d+)|the end)\)$", re.MULTILINE
+)
 
 
 def of_junit(text: str) -> Iterator[Read]:
     for case in ET.fromstring(text).iter("testcase"):  # noqa: S314 - our own
         for below in case:
             for found in _IN_CASE.finditer(below.text or ""):
-                file = re.sub(r" \((?:.*, )?conversation \d+\)$", "", case.attrib["classname"])
-                yield Read(file, int(found[1] or 0), case.attrib["name"], _place(found[2]))
+                yield Read(found[2], int(found[3] or 0), case.attrib["name"], _place(found[1]))
 
 
 _ANNOTATION = re.compile(r"::(?:error|warning|notice) file=([^,]*),(?:line=(\d+),)?title=([^:]*)::(.*)")
