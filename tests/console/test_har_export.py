@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from renderings import INFO, STEPS, TOOL, Step, call, found, frame, mcpsnoop
+from renderings import INFO, STEPS, TOOL, Step, call, found, frame, vscode
 
 from assay.base.mask import MASK
 from assay.cli.main import main
@@ -149,9 +149,9 @@ CONVERSATIONS: dict[str, tuple[Step, ...]] = {
 
 
 def records_of(recording: bytes) -> list[Record]:
-    """Return the records of a session of mcpsnoop, as a guard would have written them."""
+    """Return the records of a session, as a guard would have written them."""
     made = JudgedRecords()
-    rows = BY_NAME["mcpsnoop"].read(recording.splitlines(keepends=True), ImportOptions())
+    rows = BY_NAME["vscode"].read(recording.splitlines(keepends=True), ImportOptions())
     return [made.record(each) for each in Judging(lambda _: Conversation()).judge_rows(rows)]
 
 
@@ -163,7 +163,7 @@ def archived(records: list[Record]) -> bytes:
 def test_a_check_of_the_archive_finds_the_same(
     steps: tuple[Step, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recording = mcpsnoop(steps)
+    recording = vscode(steps)
     archive = archived(records_of(recording))
     validated(archive)
     expected = findings(capsys, tmp_path / "talk.jsonl", recording)
@@ -175,7 +175,7 @@ def test_masked_values_are_no_findings(tmp_path: Path, capsys: pytest.CaptureFix
     listed = frame(id=1, result={"tools": [{"name": "enter", "inputSchema": schema}]})
     asked = frame(id=2, method="tools/call", params={"name": "enter", "arguments": {"password": "opensesame"}})
     steps = (*OPENING[:2], Step(OPENING[2].client, (listed,)), Step(asked, (frame(id=2, result={"content": []}),)))
-    archive = archived(records_of(mcpsnoop(steps)))
+    archive = archived(records_of(vscode(steps)))
     assert MASK.encode() in archive
     assert b"opensesame" not in archive
     assert findings(capsys, tmp_path / "own.har", archive) == []
@@ -195,7 +195,7 @@ def without_payloads(records: list[Record]) -> list[Record]:
 
 
 def test_without_payloads_the_times_are_there_and_a_comment_says_what_is_not() -> None:
-    entries = validated(archived(without_payloads(records_of(mcpsnoop(OPENING)))))
+    entries = validated(archived(without_payloads(records_of(vscode(OPENING)))))
     assert [each["request"]["method"] for each in entries] == ["POST"] * 3
     assert [each["response"]["status"] for each in entries] == [200, 202, 200]
     assert all("journal.payloads=true" in each["comment"] for each in entries)
@@ -205,7 +205,7 @@ def test_without_payloads_the_times_are_there_and_a_comment_says_what_is_not() -
 
 
 def test_headers_and_a_status_that_are_recorded_are_used() -> None:
-    [asked, answer, *_] = records_of(mcpsnoop(OPENING))
+    [asked, answer, *_] = records_of(vscode(OPENING))
     for each in (asked, answer):
         each["transport"], each["route"] = "http", "/mcp"
     [entry] = validated(archived([asked, answer]))
@@ -218,7 +218,7 @@ def test_headers_and_a_status_that_are_recorded_are_used() -> None:
 
 
 def test_an_open_request_has_no_status_and_an_answer_alone_is_left_out() -> None:
-    records = records_of(mcpsnoop(OPENING))
+    records = records_of(vscode(OPENING))
     [entry] = validated(har_file([(1, records[0])]).content)
     assert (entry["response"]["status"], entry["time"], entry["_assay"]["rows"]) == (0, 0, [1])
     alone_ = har_file([(2, records[1])])
@@ -226,7 +226,7 @@ def test_an_open_request_has_no_status_and_an_answer_alone_is_left_out() -> None
 
 
 def test_bytes_that_are_not_text_survive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    records = records_of(mcpsnoop((*OPENING, Step(frame(id=3, method="ping"), (frame(id=3, result={}),)))))
+    records = records_of(vscode((*OPENING, Step(frame(id=3, method="ping"), (frame(id=3, result={}),)))))
     for at in (-2, -1):
         metadata = records[at]["metadata"]
         del metadata["frame"]
@@ -240,7 +240,7 @@ def test_bytes_that_are_not_text_survive(tmp_path: Path, capsys: pytest.CaptureF
 def test_servers_have_hosts_of_their_own() -> None:
     records = []
     for name in ("My Server", "my server", "ohne Ärger", "…"):
-        [asked, *_] = records_of(mcpsnoop(OPENING[:1]))
+        [asked, *_] = records_of(vscode(OPENING[:1]))
         asked["metadata"]["server"] = name
         records.append(asked)
     hosts = [each["request"]["url"] for each in validated(archived(records))]

@@ -102,37 +102,6 @@ def plain(steps: tuple[Step, ...] = STEPS) -> bytes:
     return b"".join(message + b"\n" for _, message, _ in timed(steps))
 
 
-def envelope(seq: int, way: str, transport: str, at: datetime, message: bytes, **more: Any) -> bytes:
-    """An envelope of mcpsnoop: JSON is in `raw`, to the byte, anything else in `text`."""
-    members = {"session_id": "server.py-48213-7f3a", "server_label": "server.py", "seq": seq, "ts": iso(at)}
-    head = json.dumps({**members, "direction": way, "transport": transport, **more})[:-1].encode()
-    try:
-        json.loads(message.decode(errors="replace"))
-    except ValueError:
-        return head + b',"text":' + json.dumps(message.decode()).encode() + b"}\n"
-    return head + b',"raw":' + message + b"}\n"
-
-
-def mcpsnoop(steps: tuple[Step, ...] = STEPS) -> bytes:
-    """A session of mcpsnoop over STDIO."""
-    meta = envelope(0, "meta", "stdio", START, b'{"command":["python","server.py"],"cwd":"/srv"}')
-    log = envelope(1, "stderr", "stdio", START, b"ready")
-    messages = (envelope(seq, way, "stdio", at, message) for seq, (way, message, at) in enumerate(timed(steps), 2))
-    return meta + log + b"".join(messages)
-
-
-def mcpsnoop_http(steps: tuple[Step, ...] = STEPS) -> bytes:
-    """A session of mcpsnoop over HTTP: each request of the one client may have its own connection."""
-    written, conn = [], 0
-    for seq, (way, message, at) in enumerate(timed(steps)):
-        if way == "c2s":
-            conn = (conn + 1) % 3
-        known = {"mcp_protocol_version": "2025-11-25"} if way == "c2s" and seq else {"status": 200}
-        if message != STRAY:
-            written.append(envelope(seq, way, "http", at, message, conn_id=f"c{conn}", **known))
-    return b"".join(written)
-
-
 def inspector(steps: tuple[Step, ...] = STEPS) -> bytes:
     """An export of the tab Protocol."""
     entries: list[dict[str, Any]] = []
@@ -299,36 +268,6 @@ def vscode(steps: tuple[Step, ...] = STEPS) -> bytes:
     return b"".join(written)
 
 
-def mcp_trace(steps: tuple[Step, ...] = STEPS) -> bytes:
-    """A trace of mcp-trace."""
-    ways = {"c2s": "client-to-server", "s2c": "server-to-client"}
-    rows: list[dict[str, Any]] = [
-        {"seq": 0, "direction": ways["c2s"], "transport": "stdio", "kind": "lifecycle", "event": "transport-open"}
-    ]
-    for way, message, at in timed(steps):
-        if message != STRAY:
-            event = {"seq": len(rows), "direction": ways[way], "transport": "stdio", "kind": "message", "ts": iso(at)}
-            rows.append({**event, "payload": json.loads(message)})
-    return lines(*rows)
-
-
-def mcp_cassette(steps: tuple[Step, ...] = STEPS) -> bytes:
-    """A cassette; the answers of some requests are streams, which are written when they end."""
-    header = {"type": "header", "cassetteVersion": 2, "recorder": "test", "startedAt": iso(START), "transport": "stdio"}
-    rows: list[dict[str, Any]] = []
-    late: list[dict[str, Any]] = []
-    for way, message, at in timed(steps):
-        t = round((at - START).total_seconds() * 1000)
-        if message == STRAY:
-            rows.append({"type": "raw", "t": t, "dir": way, "data": message.decode()})
-        elif way == "s2c" and len(rows) % 2:
-            chunk = {"t": t, "frame": json.loads(message)}
-            late.append({"type": "chunks", "t": t, "dir": way, "id": 1, "chunks": [chunk]})
-        else:
-            rows.append({"type": "frame", "t": t, "dir": way, "frame": json.loads(message)})
-    return lines({**header, "redaction": {"applied": True}}, *rows, *late, {"type": "later", "t": 0})
-
-
 def mapped(steps: tuple[Step, ...] = STEPS) -> bytes:
     """A log of some program, with messages in members of an object."""
     ways = {"c2s": "fromClient", "s2c": "other"}
@@ -354,15 +293,11 @@ STRAYS = "syntax/json"
 RENDERINGS = {
     "native": Rendering(native, "assay"),
     "messages": Rendering(plain, "messages"),
-    "mcpsnoop": Rendering(mcpsnoop, "mcpsnoop"),
-    "mcpsnoop-http": Rendering(mcpsnoop_http, "mcpsnoop", (STRAYS,)),
     "inspector": Rendering(inspector, "inspector", (DUPLICATES, STRAYS)),
     "inspector-network": Rendering(inspector_network, "inspector-network", (DUPLICATES, STRAYS)),
     "claude-server": Rendering(claude_server, "claude-desktop", (DUPLICATES,)),
     "claude-all": Rendering(claude_all, "claude-desktop", (DUPLICATES,)),
     "vscode": Rendering(vscode, "vscode", (DUPLICATES,)),
-    "mcp-trace": Rendering(mcp_trace, "mcp-trace", (DUPLICATES, STRAYS)),
-    "mcp-cassette": Rendering(mcp_cassette, "mcp-cassette", (DUPLICATES,)),
     "har": Rendering(har, "har", (STRAYS,)),
     "har-streams": Rendering(har_streams, "har", (STRAYS,)),
     "map": Rendering(mapped, "map", (), ("--map", "dir=log.way,msg=log.body,c2s=fromClient,ts=when")),

@@ -195,7 +195,7 @@ def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch, limit: st
         assert (number, len(taken)) == (count + 1, min(count + 3, 8))
 
 
-@pytest.mark.parametrize("name", ["har", "inspector", "inspector-network", "mcp-cassette"])
+@pytest.mark.parametrize("name", ["har", "inspector", "inspector-network"])
 def test_a_file_in_order_needs_no_memory(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

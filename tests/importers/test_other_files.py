@@ -23,7 +23,6 @@ from renderings import (
     claude_all,
     claude_server,
     entry,
-    envelope,
     exchanges,
     found,
     frame,
@@ -31,8 +30,6 @@ from renderings import (
     inspector_network,
     iso,
     lines,
-    mcp_cassette,
-    mcpsnoop,
     native,
     plain,
     vscode,
@@ -195,7 +192,7 @@ def test_a_line_of_something_else_stops_a_file_or_is_skipped(
         assert "expected a JSON object of" in checked.errors
 
 
-@pytest.mark.parametrize("name", ["messages", "vscode", "mcpsnoop"])
+@pytest.mark.parametrize("name", ["messages", "vscode"])
 def test_a_line_of_a_hundred_megabytes_is_bounded(
     file: Path, capsys: pytest.CaptureFixture[str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,7 +213,7 @@ def test_a_line_of_a_hundred_megabytes_is_bounded(
 # ── several conversations ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("write", [claude_server, claude_all, vscode, mcpsnoop, plain])
+@pytest.mark.parametrize("write", [claude_server, claude_all, vscode, plain])
 def test_runs_after_each_other_are_separate(file: Path, capsys: pytest.CaptureFixture[str], write: Any) -> None:
     """Ids start again; without the split the second `initialize` would be refused."""
     file.write_bytes(write(QUIET) * 3)
@@ -301,33 +298,14 @@ def test_summaries_are_counted_and_the_rest_is_judged(file: Path, capsys: pytest
     assert "3 messages not judged: only a summary was logged" in checked.errors
 
 
-def test_what_mcpsnoop_cuts_is_not_judged(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    listed = envelope(3, "s2c", "stdio", START, b'{"jsonrpc":"2.0","id":1,"result":{"to', truncated=True)
-    written = mcpsnoop(QUIET).splitlines(keepends=True)
-    at = next(number for number, line in enumerate(written) if b'"tools": [' in line or b'"tools":[' in line)
-    file.write_bytes(b"".join([*written[:at], listed, *written[at + 1 :]]))
-    checked = check(capsys, file)
-    assert {rule for _, rule, _ in checked.faults} <= {"contract/not-judged"}
-    assert checked.status == (1 if checked.faults else 2)
-    assert "1 message not judged: cut by the recorder" in checked.errors
-
-
 def test_findings_about_masked_values_are_not_reported(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    masked = "[REDACTED]"
-    cassette = (*QUIET, Step(call(3, f"[REDACTED:keyctx:{'0' * 8}]"), (found(3, "5"),)))
-    steps = (*QUIET, Step(call(3, masked), (found(3, "5"),)))
-    file.write_bytes(mcpsnoop(steps))
+    steps = (*QUIET, Step(call(3, "[REDACTED]"), (found(3, "5"),)))
+    file.write_bytes(vscode(steps))
     assert rules(check(capsys, file)) == ["contract/input", "contract/output"]
-    flagged = mcpsnoop(steps).replace(b'"transport": "stdio"', b'"transport": "stdio", "redacted": true')
-    for written in (
-        flagged,
-        inspector_network(steps),
-        mcp_cassette(cassette),
-    ):
-        file.write_bytes(written)
-        checked = check(capsys, file)
-        assert rules(checked) == ["contract/output"]
-        assert "1 message not judged: values were redacted by the recorder" in checked.errors
+    file.write_bytes(inspector_network(steps))
+    checked = check(capsys, file)
+    assert rules(checked) == ["contract/output"]
+    assert "1 message not judged: values were redacted by the recorder" in checked.errors
 
 
 def test_a_side_alone_is_judged_without_the_other(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -344,10 +322,8 @@ def test_bytes_that_are_not_utf8_are_found_where_a_recorder_keeps_them(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad = b'{"jsonrpc":"2.0","id":2,"result":{"_meta":{"a":"\xff"}}}'
-    file.write_bytes(
-        envelope(1, "c2s", "stdio", START, frame(id=2, method="ping")) + envelope(2, "s2c", "stdio", START, bad)
-    )
-    assert "syntax/utf8" in rules(check(capsys, file, "--revision", "2025-11-25"))
+    file.write_bytes(frame(id=2, method="ping") + b"\n" + bad + b"\n")
+    assert "syntax/utf8" in rules(check(capsys, file, "--from", "messages", "--revision", "2025-11-25"))
     file.write_bytes(frame(id=2, method="ping") + b"\n" + bad + b"\n")
     assert "syntax/utf8" in rules(check(capsys, file, "--revision", "2025-11-25"))
 
@@ -401,19 +377,6 @@ def test_headers_of_an_archive_are_judged(file: Path, capsys: pytest.CaptureFixt
 
 
 TOOL_2026 = {"name": "find_books", "inputSchema": {"type": "object", "properties": {"limit": {"type": "integer"}}}}
-
-
-def test_headers_of_mcpsnoop_are_judged(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = modern(1, "tools/list").client
-    listed = {"tools": [TOOL_2026], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    known = {"mcp_protocol_version": "2026-07-28", "conn_id": "c1"}
-    file.write_bytes(
-        envelope(1, "c2s", "http", START, asked, mcp_method="tools/list", **known)
-        + envelope(2, "s2c", "http", START, frame(id=1, result=listed), conn_id="c1", status=200)
-        + envelope(3, "c2s", "http", START, asked, mcp_method="tools/call", **known)
-        + envelope(4, "s2c", "http", START, frame(id=1, result=listed), conn_id="c1", status=200)
-    )
-    assert rules(check(capsys, file)) == ["protocol/header-mismatch"]
 
 
 def stream(url: str, messages: list[bytes], *, begun: int, seconds: int, first: bytes = b"") -> dict[str, Any]:
@@ -588,16 +551,16 @@ def test_a_long_file_is_read_line_by_line(file: Path) -> None:
 
     text = "x" * 20_000
     step = Step(call(9, 5), (frame(id=9, result={"content": [{"type": "text", "text": text}], "isError": True}),))
-    head, tail = mcpsnoop(QUIET), mcpsnoop((step,))
+    head, tail = plain(QUIET), plain((step,))
     judging = Judging(lambda _: Conversation(mode="audit"))
 
     def lines_of_a_log() -> Iterator[bytes]:
         yield from head.splitlines(keepends=True)
         for _ in range(1000):
-            yield from tail.splitlines(keepends=True)[2:]
+            yield from tail.splitlines(keepends=True)
 
     tracemalloc.start()
-    judged = sum(1 for _ in judging.judge_rows(BY_NAME["mcpsnoop"].read(lines_of_a_log(), ImportOptions())))
+    judged = sum(1 for _ in judging.judge_rows(BY_NAME["messages"].read(lines_of_a_log(), ImportOptions())))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert judged > 2000

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from assay.base.printable import plain
+from assay.base.removed import COMMANDS, FORMATS, OPTIONS, removed
 from assay.cli.program import refusal
 
 _DESCRIPTION = """\
@@ -89,6 +90,8 @@ class _Parser(argparse.ArgumentParser):
         name = next((each.partition("=")[0] for each in left if each.startswith("-")), "")
         if not name:
             return f"unrecognized arguments: {' '.join(left)}"
+        if gone := removed(name, OPTIONS):
+            return f"{name}: {gone}"
         if command and "--" not in given and given.index(command[0]) < given.index(left[0]):
             remedy = f"; what belongs to the server's command goes after --: {self.prog} -- {command[0]} …"
         else:
@@ -113,9 +116,14 @@ class _Parser(argparse.ArgumentParser):
 
         if action.choices is None or value in action.choices:
             return
+        is_command = isinstance(action, argparse._SubParsersAction)
+        table = COMMANDS if is_command else FORMATS if action.dest == "source" else {}
+        words = self.prog.split()[1:] if is_command else []
+        if gone := removed(" ".join((*words, str(value))), table):
+            raise argparse.ArgumentError(None if is_command else action, f"{value}: {gone}")
         known = list(map(str, action.choices))
         remedy = suggestion(str(value), known) or f": choose from {', '.join(known)}"
-        if isinstance(action, argparse._SubParsersAction):
+        if is_command:
             raise argparse.ArgumentError(None, f"unknown command {value!r}{remedy}")
         raise argparse.ArgumentError(action, f"invalid choice {value!r}{remedy}")
 

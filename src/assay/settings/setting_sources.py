@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from os.path import dirname
 from typing import Any, Final, NamedTuple
 
+from assay.base.removed import SETTINGS, removed_setting
 from assay.settings.locations import FoundSettings, Log
 from assay.settings.schema import (
     EACH,
@@ -64,7 +65,7 @@ def in_table(rows: Rows, given: Any, place: str, above: Path = ()) -> Iterator[G
             yield Given(path, None, where)
             yield from in_table(rows, value, place, path)
         else:
-            raise SettingsError(f"{place}{dotted(path)}: unknown key{remedy(rows, path)}")
+            raise SettingsError(f"{place}{dotted(path)}: {_unknown(rows, path)}")
 
 
 def _in_array(rows: Rows, given: Any, place: str, above: Path) -> Iterator[Given]:
@@ -96,13 +97,24 @@ def in_variables(rows: Rows, variables: Mapping[str, str], log: Log) -> Iterator
         if path is not None:
             yield Given(path, _read(rows[path], variables[name], name), name)
             continue
-        unknown = f"{name}: unknown setting{meant(name, names)}"
+        unknown = f"{name}: {_removed_variable(name) or f'unknown setting{meant(name, names)}'}"
         free = next((each for each in rows if fixed_part(each) != each and _begins(name, fixed_part(each))), None)
         if free is not None:
             raise SettingsError(f"{name}: no variable can set {dotted(free)}; use a file of settings")
         if name.startswith(sections):
             raise SettingsError(unknown)
         log(f"{unknown} (ignored)")
+
+
+def _unknown(rows: Rows, path: Path) -> str:
+    """Return what is wrong with a key that no setting has."""
+    return removed_setting(dotted(path)) or f"unknown key{remedy(rows, path)}"
+
+
+def _removed_variable(name: str) -> str:
+    """Return what to use in place of a variable that an earlier version had; empty for any other."""
+    keys = (each for each in SETTINGS if "." in each and variable(tuple(each.split("."))) == name)
+    return next(map(removed_setting, keys), "")
 
 
 def _begins(name: str, path: Path) -> bool:
@@ -123,7 +135,7 @@ def in_flags(rows: Rows, flags: Sequence[str]) -> Iterator[Given]:
             raise SettingsError(
                 f"{place}: expected one of its keys, such as {dotted(below)}"
                 if below
-                else f"{place}: unknown key{remedy(rows, path)}"
+                else f"{place}: {_unknown(rows, path)}"
             )
         yield Given(path, _read(setting, text.strip(), place), place)
 

@@ -11,7 +11,7 @@ import orjson
 from assay.base.verdict import Party
 from assay.records.importers.source_formats import SourceFormat
 from assay.records.line_blocks import numbered_lines
-from assay.records.transcript import TranscriptError, TranscriptRow
+from assay.records.transcript import TranscriptRow
 
 LARGEST_DOCUMENT: Final = 128 << 20
 """Maximal bytes of an entry of a JSON document, and of an event of a stream."""
@@ -119,36 +119,6 @@ def ends_early(text: bytes) -> bool:
 def is_cut(error: orjson.JSONDecodeError) -> bool:
     """Return whether JSON is invalid because its end is missing."""
     return "unexpected end" in error.msg
-
-
-class RecordedLine(NamedTuple):
-    """One line of a file with a JSON object a line."""
-
-    number: int
-    text: bytes
-    value: dict[str, Any]
-    """The object; empty for a last line that was cut off."""
-
-
-def records(lines: Iterable[bytes], title: str) -> Iterator[RecordedLine]:
-    """Yield the objects of a file with one a line. Raises `TranscriptError` for a line that is something else."""
-    for number, line in numbered_lines(lines):
-        text = (line.removeprefix(_BOM) if number == 1 else line).strip()
-        if not text:
-            continue
-        found = loosely(text)
-        if isinstance(found, dict) and found:
-            yield RecordedLine(number, text, found)
-        elif number > 1 and not line.endswith(b"\n"):
-            # The recorder was killed, or still writes.
-            yield RecordedLine(number, text, {})
-        else:
-            raise TranscriptError(f"line {number}: expected a JSON object of {title}")
-
-
-def cut_off(line: RecordedLine) -> TranscriptRow:
-    """Return the row for a last line that was cut off."""
-    return TranscriptRow(line.number, {})
 
 
 def seconds(moment: Any) -> float | None:

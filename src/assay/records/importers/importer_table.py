@@ -12,9 +12,6 @@ from assay.records.importers import (
     har,
     inspector,
     mapped,
-    mcp_cassette,
-    mcp_trace,
-    mcpsnoop,
     native,
     plain_lines,
     vscode_output,
@@ -27,13 +24,10 @@ from assay.records.transcript import TranscriptError
 _READERS: Final[dict[str, tuple[Detect, Read]]] = {
     "assay": (native.detect, native.read),
     "messages": (plain_lines.detect, plain_lines.read),
-    "mcpsnoop": (mcpsnoop.detect, mcpsnoop.read),
     "inspector": (inspector.detect_protocol, inspector.read_protocol),
     "inspector-network": (inspector.detect_network, inspector.read_network),
     "claude-desktop": (claude_desktop.detect, claude_desktop.read),
     "vscode": (vscode_output.detect, vscode_output.read),
-    "mcp-trace": (mcp_trace.detect, mcp_trace.read),
-    "mcp-cassette": (mcp_cassette.detect, mcp_cassette.read),
     "har": (har.detect, har.read),
     "map": (mapped.detect, mapped.read),
 }

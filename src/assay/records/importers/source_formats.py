@@ -31,12 +31,6 @@ FORMATS: Final[tuple[SourceFormat, ...]] = (
         ("who sent a message, if the message does not show it", NO_HEADERS),
     ),
     SourceFormat(
-        "mcpsnoop",
-        "mcpsnoop",
-        "`sessions/*.jsonl` in `$MCPSNOOP_HOME` or `~/.local/state/mcpsnoop`",
-        ("spacing and byte order marks", "HTTP headers that do not belong to MCP, and the session"),
-    ),
-    SourceFormat(
         "inspector",
         "MCP Inspector 2, Protocol",
         "the tab Protocol, *Export*",
@@ -60,10 +54,6 @@ FORMATS: Final[tuple[SourceFormat, ...]] = (
         "VS Code",
         "*MCP: List Servers*, *Show Output*, at the log level Debug or Trace",
         (REWRITTEN, NO_HEADERS),
-    ),
-    SourceFormat("mcp-trace", "mcp-trace", "its JSONL files", (REWRITTEN, NO_STRAYS, NO_HEADERS)),
-    SourceFormat(
-        "mcp-cassette", "mcp-cassette 1 and 2", "`*.cassette.jsonl`", (REWRITTEN, "redacted values", NO_HEADERS)
     ),
     SourceFormat(
         "har",

@@ -1,0 +1,37 @@
+"""
+What earlier versions had, and what to use in its place. No I/O.
+
+A command, an option, a setting or a format that is gone is an error that names its successor, from this table.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+FORMATS: Final[Mapping[str, str]] = {
+    "mcpsnoop": "use --map dir=direction,msg=raw,conversation=session_id,ts=ts",
+    "mcp-trace": "use --map dir=direction,msg=payload,ts=ts",
+    "mcp-cassette": "use --map dir=dir,msg=frame",
+}
+"""Values of ``--from``."""
+
+COMMANDS: Final[Mapping[str, str]] = {}
+"""Commands, and subcommands as two words."""
+
+OPTIONS: Final[Mapping[str, str]] = {}
+"""Options of any command."""
+
+SETTINGS: Final[Mapping[str, str]] = {}
+"""Keys of settings, as written in a file; a section stands for all of its keys."""
+
+
+def removed(name: str, table: Mapping[str, str]) -> str:
+    """Return "removed: use …" for a *name* that an earlier version had; empty for any other."""
+    instead = table.get(name)
+    return "" if instead is None else f"removed: {instead}"
+
+
+def removed_setting(key: str) -> str:
+    """Return the same for the key of a setting, such as ``guard.shared``, or of a section above it."""
+    parts = key.split(".")
+    above = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((found for each in above if (found := removed(each, SETTINGS))), "")
