@@ -332,7 +332,6 @@ def ignored(directory: Path, toml: str, *flags: str, **environ: str) -> list[str
         ("[guard]\ntimeout = 600", "[guard]\ntimeout = 0", "guard.timeout"),
         ("[guard]\nfail_open = false", "[guard]\nfail_open = true", "guard.fail_open"),
         ('[guard]\nlock = "auto"', '[guard]\nlock = "other.lock"', "guard.lock"),
-        ("[guard]\nshared = false", "[guard]\nshared = true", "guard.shared"),
         ("[journal]\nkeep = 50", "[journal]\nkeep = 1", "journal.keep"),
         ("[journal]\nredact = []", '[journal]\nredact = [".*"]', "journal.redact"),
         ("[journal]\npayloads = false", "[journal]\npayloads = true", "journal.payloads"),

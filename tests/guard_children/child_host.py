@@ -1,7 +1,7 @@
 """
 Serves a command over HTTP through `ChildBackend`, as a process: a small ASGI application around the backend.
 
-    child_host.py [--mode MODE] [--timeout SECONDS] [--shared] [--children N] [--set NAME=NUMBER] [--pass RULE]
+    child_host.py [--mode MODE] [--timeout SECONDS] [--children N] [--set NAME=NUMBER] [--pass RULE]
                   -- COMMAND…
 
 Where it is it says on stderr: url=…
@@ -112,7 +112,6 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--mode", choices=("audit", "enforce"), default="enforce")
     parser.add_argument("--timeout", type=float, default=60.0)
     parser.add_argument("--frame-bytes", type=int, default=16 << 20)
-    parser.add_argument("--shared", action="store_true")
     parser.add_argument("--children", type=int, default=64)
     parser.add_argument("--children-each", type=int)
     parser.add_argument("--journal")
@@ -141,7 +140,6 @@ def main(arguments: Sequence[str]) -> None:
         backend = ChildBackend(
             factory,
             args.command,
-            shared=args.shared,
             children=args.children,
             children_each=args.children_each,
             http=http,

@@ -25,9 +25,9 @@ SERVE = (
 )
 
 
-def host(*command: str, shared: bool = False) -> list[str]:
+def host(*command: str) -> list[str]:
     """What serves *command* over HTTP, and stops what is wrong."""
-    return [sys.executable, str(HOST), "--mode", "enforce", *(["--shared"] if shared else []), "--", *command]
+    return [sys.executable, str(HOST), "--mode", "enforce", "--", *command]
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,8 @@ def report_of(sdk: str, plan: dict[str, Any]) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["each its own", "shared"])
 @pytest.mark.parametrize("handshake", [True, False])
-def test_the_official_client_gets_what_it_asks_for(sdk: str, handshake: bool, shared: bool) -> None:
+def test_the_official_client_gets_what_it_asks_for(sdk: str, handshake: bool) -> None:
     plan: dict[str, Any] = {
         "transport": "http",
         "handshake": handshake,
@@ -64,7 +63,7 @@ def test_the_official_client_gets_what_it_asks_for(sdk: str, handshake: bool, sh
         "gets": [],
         "completions": [],
     }
-    with served(host(*SERVE, shared=shared)) as url, ThreadPoolExecutor() as pool:
+    with served(host(*SERVE)) as url, ThreadPoolExecutor() as pool:
         reports = list(pool.map(lambda _: report_of(sdk, {**plan, "server": {"url": url}}), range(2)))
     for report in reports:
         assert report["revision"] == plan["revision"]
@@ -77,4 +76,4 @@ def test_the_official_client_gets_what_it_asks_for(sdk: str, handshake: bool, sh
 
 def test_the_page_about_it_names_every_setting() -> None:
     page = (ROOT / "docs" / "guard-children.md").read_text()
-    assert all(name in page for name in ("guard.shared", "guard.children", "http.session_seconds"))
+    assert all(name in page for name in ("guard.children", "http.session_seconds"))

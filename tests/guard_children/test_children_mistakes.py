@@ -92,11 +92,7 @@ async def without_session(_: ChildBackend) -> dict[str, Any]:
     return {}
 
 
-OPENED = pytest.mark.parametrize(
-    ("opened", "shared"),
-    [(in_session, False), (in_session, True), (without_session, False)],
-    ids=["own-child", "shared-child", "without-session"],
-)
+OPENED = pytest.mark.parametrize("opened", [in_session, without_session], ids=["own-child", "without-session"])
 
 
 @OPENED
@@ -106,14 +102,13 @@ def test_records_that_fail_change_no_answer(
     monkeypatch: pytest.MonkeyPatch,
     answers: bool,
     opened: Callable[[ChildBackend], Awaitable[dict[str, Any]]],
-    shared: bool,
 ) -> None:
     monkeypatch.setattr(internal_errors, "_logged", set())
     factory = factory_of("enforce", 60.0 if answers else 1.0, MistakenSink())
     command = liar() if answers else liar(on={"tools/call": []})
 
     async def said() -> None:
-        children = ChildBackend(factory, command, shared=shared)
+        children = ChildBackend(factory, command)
         try:
             headers = [await opened(children) for _ in range(2)]
             for _, body, _ in await asyncio.gather(*(_called(children, each) for each in headers)):
@@ -136,7 +131,6 @@ def test_a_mistake_fails_one_request_and_the_child_and_its_clients_go_on(
     tmp_path: Path,
     mode: Mode,
     opened: Callable[[ChildBackend], Awaitable[dict[str, Any]]],
-    shared: bool,
 ) -> None:
     """Under audit the answer is forwarded as it came: nothing but the record of it is lost."""
     mistaken = Mistaken(monkeypatch)
@@ -145,7 +139,7 @@ def test_a_mistake_fails_one_request_and_the_child_and_its_clients_go_on(
     command = liar(start=[["pid"]], received=str(pids))
 
     async def said() -> None:
-        children = ChildBackend(factory, command, shared=shared)
+        children = ChildBackend(factory, command)
         try:
             headers, other = await opened(children), await opened(children)
             answer = json.loads((await _called(children, headers))[1])
@@ -165,7 +159,7 @@ def test_a_mistake_fails_one_request_and_the_child_and_its_clients_go_on(
         asyncio.run(said())
     assert len(caplog.records) == 1
     started = [each for each in pids.read_text().split("\n") if each.isdigit()]
-    assert len(started) == (1 if shared or opened is without_session else 2), "no child was started again"
+    assert len(started) == (1 if opened is without_session else 2), "no child was started again"
 
 
 async def _called(children: ChildBackend, headers: dict[str, Any]) -> Told:
@@ -200,15 +194,14 @@ ODD = [
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
-@pytest.mark.parametrize("kind", ["own", "shared", "stateless"])
+@pytest.mark.parametrize("kind", ["own", "stateless"])
 def test_nothing_that_a_server_says_makes_us_end_it(tmp_path: Path, mode: str, kind: str) -> None:
     """Under audit all of it is forwarded, as far as it can be said whom it is for."""
     odd = [["say", each] for each in ODD]
-    options = ("--shared",) if kind == "shared" else ()
     received = tmp_path / "received"
     on = {"tools/list": [*odd, ["good"]]}
     script: dict[str, Any] = {"start": [["pid"]], "on": on, "received": str(received)}
-    with hosting(tmp_path, "--mode", mode, *options, **script) as service:
+    with hosting(tmp_path, "--mode", mode, **script) as service:
         if kind == "stateless":
             message = request(1, "tools/list", {}, LATEST)
             message["params"]["_meta"]["progressToken"] = "t"
@@ -225,14 +218,13 @@ def test_nothing_that_a_server_says_makes_us_end_it(tmp_path: Path, mode: str, k
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
-@pytest.mark.parametrize("kind", ["own", "shared", "stateless"])
+@pytest.mark.parametrize("kind", ["own", "stateless"])
 def test_nothing_that_a_client_says_makes_us_end_a_server(tmp_path: Path, mode: str, kind: str) -> None:
-    options = ("--shared",) if kind == "shared" else ()
     received = tmp_path / "received"
     asks, tells = ["prompts/list", "nope"], ["notifications/cancelled", "notifications/progress", "notifications/nope"]
     on = {**{each: [["result", {}]] for each in asks}, **{each: [] for each in tells}}
     script: dict[str, Any] = {"start": [["pid"]], "on": on, "received": str(received)}
-    with hosting(tmp_path, "--mode", mode, *options, **script) as service:
+    with hosting(tmp_path, "--mode", mode, **script) as service:
         session = None if kind == "stateless" else service.session(NEWEST)
         good = request("good", "tools/list", {}, "" if session else LATEST)
         for method in [*asks, *tells]:
@@ -245,9 +237,8 @@ def test_nothing_that_a_client_says_makes_us_end_a_server(tmp_path: Path, mode: 
     assert len([each for each in received.read_text().split("\n") if each.isdigit()]) == 1
 
 
-@pytest.mark.parametrize("opened", [in_session, without_session], ids=["sessions", "without-session"])
 def test_an_answer_that_cannot_be_routed_fails_its_request_only(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, opened: Callable[[ChildBackend], Any]
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mistake in the map of ids: who has asked is still known by the number in the answer."""
     factory = factory_of()
@@ -256,9 +247,9 @@ def test_an_answer_that_cannot_be_routed_fails_its_request_only(
         raise ZeroDivisionError("a mistake")
 
     async def said() -> None:
-        children = ChildBackend(factory, liar(), shared=True)
+        children = ChildBackend(factory, liar())
         try:
-            headers = await opened(children)
+            headers = await without_session(children)
             with monkeypatch.context() as broken:
                 broken.setattr(IdMap, "answer", breaks)
                 broken.setattr(internal_errors, "_logged", set())
@@ -271,27 +262,3 @@ def test_an_answer_that_cannot_be_routed_fails_its_request_only(
     with caplog.at_level(logging.ERROR, "assay"):
         asyncio.run(said())
     assert len(caplog.records) == 1
-
-
-def test_a_session_that_cannot_be_opened_for_a_mistake_is_told_and_the_next_has_another_child(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    factory = factory_of()
-
-    def breaks(*_: Any) -> Any:
-        raise ZeroDivisionError("a mistake")
-
-    async def said() -> None:
-        children = ChildBackend(factory, liar(), shared=True)
-        try:
-            with monkeypatch.context() as broken:
-                broken.setattr(IdMap, "answer", breaks)
-                broken.setattr(internal_errors, "_logged", set())
-                both = await asyncio.gather(*(asked(children, initialize(NEWEST), {**BOTH}) for _ in range(2)))
-                assert all(b"its log says why" in body for _, body, _ in both)
-            await in_session(children)
-        finally:
-            await children.close()
-
-    with caplog.at_level(logging.ERROR, "assay"):
-        asyncio.run(said())

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from guarded import Watched
 from hosted import NEWEST, begun, hosting
 from http_client import (
@@ -165,34 +164,3 @@ def test_at_the_limit_of_all_the_principal_with_most_sessions_loses_one(tmp_path
         bob += [opened(service, "bob") for _ in range(3)]
         assert statuses(service, alice, carl) == [200, 200]
         assert statuses(service, *bob).count(200) == 2
-
-
-def test_a_child_that_sessions_share_ends_with_all_of_them(tmp_path: Path) -> None:
-    received = tmp_path / "received"
-    with hosting(tmp_path, "--shared", "--children", "1", start=[["pid"]], on=MUTE, received=str(received)) as service:
-        sharing = [opened(service) for _ in range(3)]
-        first = child(received)
-        other = opened(service, revision="2025-06-18")
-        assert statuses(service, *sharing, other) == [404, 404, 404, 200]
-        assert not first.is_alive()
-        assert service.ask("DELETE", headers=other).status == 200
-        again = [opened(service), opened(service)]
-        asking(service, again[1], received)
-        assert opening(service, revision="2025-06-18").status == 503
-        assert opening(service).status == 200
-        assert statuses(service, *again) == [200, 200]
-
-
-@pytest.mark.parametrize("limit", ["sessions", "sessions_each"])
-def test_the_same_holds_for_sessions_that_share_a_child(tmp_path: Path, limit: str) -> None:
-    received = tmp_path / "received"
-    options = ("--shared", "--children-each", "9", "--set", f"{limit}=2")
-    with hosting(tmp_path, *options, on=MUTE, received=str(received)) as service:
-        busy, idle = opened(service), opened(service)
-        asking(service, busy, received)
-        last = opened(service)
-        assert statuses(service, busy, idle, last) == [200, 404, 200]
-        begun(service, call("open", "mute", {}), last)
-        until(lambda: received.read_text().count('"mute"') == 2)
-        assert opening(service).status == (429 if limit == "sessions_each" else 503)
-        assert statuses(service, busy, last) == [200, 200]

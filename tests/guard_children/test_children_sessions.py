@@ -79,11 +79,10 @@ def test_every_session_has_a_child_of_its_own_which_ends_with_it(tmp_path: Path)
         until(lambda: not other.is_alive())
 
 
-@pytest.mark.parametrize("shared", [(), ("--shared",)], ids=["own-child", "shared-child"])
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
-def test_somebody_elses_session_is_none(tmp_path: Path, mode: str, shared: tuple[str, ...]) -> None:
+def test_somebody_elses_session_is_none(tmp_path: Path, mode: str) -> None:
     """Whatever is asked of it, in whatever revision: 404, as for one that never was."""
-    with hosting(tmp_path, "--mode", mode, *shared) as service:
+    with hosting(tmp_path, "--mode", mode) as service:
         sessions = {each: opened(service, each) for each in SESSIONS}
         for revision, headers in sessions.items():
             theirs = {**headers, "x-principal": "mallory", "mcp-protocol-version": revision}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.base.meta import SUBSCRIPTION_KEY
-from assay.guard.id_map import IdMap, answer_as
+from assay.guard.id_map import IdMap
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -45,7 +45,7 @@ def written(value: Any, **how: Any) -> bytes:
     ],
 )
 def test_only_what_stands_for_the_request_is_changed(frame: bytes, sent: bytes) -> None:
-    assert IdMap[str](stateless=True).ask("a", frame) == (1, sent)
+    assert IdMap[str]().ask("a", frame) == (1, sent)
 
 
 @given(JSON, JSON, st.text() | st.integers(), st.text() | st.integers(), st.booleans())
@@ -53,7 +53,7 @@ def test_whatever_the_id_and_whatever_is_around_it_the_answer_has_it_again(
     params: Any, result: Any, ident: Any, token: Any, tight: bool
 ) -> None:
     how: dict[str, Any] = {"separators": (",", ":")} if tight else {"indent": 1}
-    remap = IdMap[str](stateless=True)
+    remap = IdMap[str]()
     remap.ask("somebody", b'{"id":0}')
     asked = {"params": {"x": params, "_meta": {"progressToken": token}}, "id": ident, "method": "m"}
     number, sent = remap.ask("me", written(asked, **how))
@@ -70,14 +70,14 @@ def test_whatever_the_id_and_whatever_is_around_it_the_answer_has_it_again(
 
 
 def test_a_subscription_that_is_written_as_text_stays_text() -> None:
-    remap = IdMap[str](stateless=True)
+    remap = IdMap[str]()
     remap.ask("me", b'{"id":77,"method":"subscriptions/listen"}')
     frame = b'{"method":"n","params":{"_meta":{"%b":"1"}}}' % SUBSCRIPTION_KEY.encode()
     assert remap.notified(frame).frame == frame.replace(b'"1"', b'"77"')
 
 
 def test_what_names_no_open_request_is_for_nobody_and_unchanged() -> None:
-    remap = IdMap[str](stateless=True)
+    remap = IdMap[str]()
     remap.ask("me", b'{"id":"x"}')
     for frame in (b'{"id":2,"result":{}}', b'{"id":"1x","result":{}}', b'{"id":null,"error":{}}', b'{"id":1.5}'):
         assert remap.answer(frame) == (None, frame, None)
@@ -86,7 +86,7 @@ def test_what_names_no_open_request_is_for_nobody_and_unchanged() -> None:
 
 
 def test_a_late_answer_is_still_known_as_whose_it_was_for_a_while() -> None:
-    remap = IdMap[str](stateless=True)
+    remap = IdMap[str]()
     for count in range(1, 1003):
         number, _ = remap.ask("me", b'{"id":7}')
         remap.close(number)
@@ -96,7 +96,7 @@ def test_a_late_answer_is_still_known_as_whose_it_was_for_a_while() -> None:
 
 
 def test_one_can_only_cancel_what_is_ones_own() -> None:
-    remap = IdMap[str](stateless=False)
+    remap = IdMap[str]()
     remap.ask("me", b'{"id":7}')
     remap.ask("other", b'{"id":7}')
     cancel = b'{"method":"notifications/cancelled","params":{"requestId":7.0}}'
@@ -107,15 +107,10 @@ def test_one_can_only_cancel_what_is_ones_own() -> None:
 
 
 def test_who_leaves_is_forgotten_with_all_that_is_open() -> None:
-    remap = IdMap[str](stateless=False)
+    remap = IdMap[str]()
     remap.ask("me", b'{"id":1}')
     remap.ask("other", b'{"id":1}')
     remap.ask("me", b'{"id":2}')
     assert remap.leave("me") == [1, 3]
     assert remap.answer(b'{"id":3,"result":{}}').owner is None
     assert remap.answer(b'{"id":2,"result":{}}').owner == "other"
-
-
-def test_what_is_remembered_for_one_is_said_to_another_under_its_own_id() -> None:
-    asked = b'{"method":"initialize","id": "a" }'
-    assert answer_as(b'{"id":1,"result":{"id":1}}', asked) == b'{"id":"a","result":{"id":1}}'

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from assay.guard.shared_server import Addressed, Mishandled, Sent, SharedServer, SharedSessions
+from assay.guard.shared_server import Addressed, Mishandled, SharedServer
 
 LOG = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
-INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
 @dataclass(eq=False)
@@ -31,15 +30,10 @@ def server() -> SharedServer[Somebody]:
     return SharedServer()
 
 
-@pytest.fixture
-def sessions() -> SharedSessions[Somebody]:
-    return SharedSessions()
-
-
 def test_equal_ids_of_two_clients_are_told_apart(server: SharedServer[Somebody]) -> None:
     one, other = Somebody(), Somebody()
-    assert server.send(one, asked(b'"a"')) == Sent((asked(b"1"),))
-    assert server.send(other, asked(b'"a"')) == Sent((asked(b"2"),))
+    assert server.send(one, asked(b'"a"')) == (asked(b"1"),)
+    assert server.send(other, asked(b'"a"')) == (asked(b"2"),)
     assert server.everybody == [one, other]
     assert server.route(answered(b"2")) == (Addressed(other, answered(b'"a"')),)
     assert server.route(answered(b"1")) == (Addressed(one, answered(b'"a"')),)
@@ -54,23 +48,23 @@ def test_an_answer_that_nobody_waits_for_is_for_the_guard(server: SharedServer[S
 
 def test_the_entries_of_a_batch_are_sent_and_routed_one_by_one(server: SharedServer[Somebody]) -> None:
     one = Somebody()
-    assert server.send(one, b"[%b,%b]" % (asked(b"7"), asked(b"8"))).frames == (asked(b"1"), asked(b"2"))
+    assert server.send(one, b"[%b,%b]" % (asked(b"7"), asked(b"8"))) == [asked(b"1"), asked(b"2")]
     batch = b"[%b,%b]" % (answered(b"2"), answered(b"1"))
     assert list(server.route(batch)) == [Addressed(one, answered(b"8")), Addressed(one, answered(b"7"))]
 
 
 @pytest.mark.parametrize("frame", [b"7", b'"text"', answered(b"5")], ids=["number", "text", "answer-to-nothing"])
 def test_what_the_server_has_not_asked_for_is_not_sent(server: SharedServer[Somebody], frame: bytes) -> None:
-    assert server.send(Somebody(), frame) == Sent()
+    assert server.send(Somebody(), frame) == ()
 
 
 def test_only_the_client_that_asked_can_cancel(server: SharedServer[Somebody]) -> None:
     cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}'
     one, other = Somebody(), Somebody()
     server.send(one, asked(b'"a"'))
-    assert server.send(other, cancelled % b'"a"') == Sent()
-    assert server.send(one, b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}') == Sent()
-    assert server.send(one, cancelled % b'"a"') == Sent((cancelled % b"1",))
+    assert server.send(other, cancelled % b'"a"') == ()
+    assert server.send(one, b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}') == ()
+    assert server.send(one, cancelled % b'"a"') == (cancelled % b"1",)
     # Its answer may have crossed with the cancellation.
     assert server.route(answered(b"1")) == (Addressed(one, answered(b'"a"')),)
 
@@ -138,79 +132,3 @@ def test_a_message_that_could_not_be_routed_fails_the_request_it_answers(server:
     assert list(server.mishandled(answered(b"9"))) == []
     assert list(server.mishandled(LOG)) == []
     assert list(server.mishandled(asked(b"4", b"ping"))) == [Mishandled(None, 4)]
-
-
-# ── sessions that share one handshake ────────────────────────────────────────────────────────────────────────────────
-
-
-def test_initialize_is_sent_once_and_answered_to_all(sessions: SharedSessions[Somebody]) -> None:
-    first, second, third = Somebody(), Somebody(), Somebody()
-    assert sessions.send(first, asked(b'"a"', b"initialize")) == Sent((asked(b"1", b"initialize"),))
-    assert sessions.send(second, asked(b'"b"', b"initialize")) == Sent()
-    assert sessions.route(answered(b"1")) == (
-        Addressed(first, answered(b'"a"')),
-        Addressed(second, answered(b'"b"')),
-    )
-    assert sessions.send(third, asked(b"5", b"initialize")) == Sent(answers=(Addressed(third, answered(b"5")),))
-    assert sessions.send(first, INITIALIZED) == Sent((INITIALIZED,))
-    assert sessions.send(second, INITIALIZED) == Sent()
-    assert sessions.everybody == [first, second, third]
-
-
-def test_a_failed_initialize_is_tried_again_by_the_next(sessions: SharedSessions[Somebody]) -> None:
-    failed = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32603,"message":"no"}}'
-    first, second = Somebody(), Somebody()
-    sessions.send(first, asked(b"0", b"initialize"))
-    assert sessions.route(failed % b"1") == (Addressed(first, failed % b"0"),)
-    assert sessions.send(second, asked(b"0", b"initialize")) == Sent((asked(b"2", b"initialize"),))
-
-
-def test_a_run_whose_first_sessions_have_left_is_stuck(sessions: SharedSessions[Somebody]) -> None:
-    first = Somebody()
-    sessions.send(first, asked(b"0", b"initialize"))
-    assert not sessions.is_stuck
-    assert sessions.leave(first) == []
-    assert sessions.is_stuck
-
-
-def test_a_session_that_leaves_later_has_its_requests_cancelled(sessions: SharedSessions[Somebody]) -> None:
-    first = Somebody()
-    sessions.send(first, asked(b"0", b"initialize"))
-    sessions.route(answered(b"1"))
-    sessions.send(first, asked(b"1"))
-    [frame] = sessions.leave(first)
-    assert b'"requestId":2,' in frame
-    assert not sessions.is_stuck
-
-
-def test_a_request_of_the_server_goes_to_the_one_that_waits_and_only_it_can_answer(
-    sessions: SharedSessions[Somebody],
-) -> None:
-    first, second = Somebody(), Somebody()
-    for each in (first, second):
-        sessions.send(each, asked(b"0", b"initialize"))
-    sessions.route(answered(b"1"))
-    sessions.send(first, asked(b"1"))
-    wanted = asked(b'"s"', b"sampling/createMessage")
-    assert sessions.route(wanted) == (Addressed(first, wanted),)
-    assert sessions.send(second, answered(b'"s"')) == Sent()
-    assert sessions.send(first, answered(b'"s"')) == Sent((answered(b'"s"'),))
-    assert sessions.send(first, answered(b'"s"')) == Sent()
-    sessions.send(second, asked(b"1"))
-    # Either may be meant.
-    assert sessions.route(wanted) == (Addressed(None, wanted),)
-
-
-def test_a_notification_of_the_server_is_for_every_session(sessions: SharedSessions[Somebody]) -> None:
-    first, second = Somebody(), Somebody()
-    for each in (first, second):
-        sessions.send(each, asked(b"0", b"initialize"))
-    changed = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
-    assert list(sessions.route(changed)) == [Addressed(first, changed), Addressed(second, changed)]
-
-
-def test_a_run_whose_initialize_got_no_usable_answer_is_stuck(sessions: SharedSessions[Somebody]) -> None:
-    """No request fails by itself: whoever drives the run ends it, and with it all that waits."""
-    sessions.send(Somebody(), asked(b'"a"', b"initialize"))
-    assert list(sessions.mishandled(answered(b"1"))) == []
-    assert sessions.is_stuck

@@ -20,7 +20,9 @@ COMMANDS: Final[Mapping[str, str]] = {}
 OPTIONS: Final[Mapping[str, str]] = {}
 """Options of any command."""
 
-SETTINGS: Final[Mapping[str, str]] = {}
+SETTINGS: Final[Mapping[str, str]] = {
+    "guard.shared": "leave it out: each session has a child of its own, and requests without a session share one",
+}
 """Keys of settings, as written in a file; a section stands for all of its keys."""
 
 
@@ -31,7 +33,7 @@ def removed(name: str, table: Mapping[str, str]) -> str:
 
 
 def removed_setting(key: str) -> str:
-    """Return the same for the key of a setting, such as ``guard.shared``, or of a section above it."""
+    """Return the same for the key of a setting, such as ``guard.mode``, or of a section above it."""
     parts = key.split(".")
     above = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((found for each in above if (found := removed(each, SETTINGS))), "")

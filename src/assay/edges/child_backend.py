@@ -1,8 +1,7 @@
 """
 A server in child processes, behind the guard, for clients over HTTP.
 
-A session of the handshake revisions has a child of its own, or shares one with others; requests without a session all
-share one.
+A session of the handshake revisions has a child of its own; requests without a session all share one.
 """
 
 import asyncio
@@ -10,15 +9,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from hashlib import sha256
 from math import inf
-from operator import itemgetter
 from time import monotonic
 from typing import Any, Final
 
-import orjson
-
-from assay.base.message import params_of
 from assay.edges.backend import HttpRequest
 from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
@@ -27,10 +21,10 @@ from assay.edges.client_http import BROKEN, AwaitedResponse, HttpClient, HttpPor
 from assay.edges.compile_turns import TURNS
 from assay.edges.http.quotas import Full, Idleness, Quota
 from assay.edges.http.replies import CLOSE, HttpReply, Receive, Send, is_patient, not_allowed, refuse, reply, shared
-from assay.edges.http.request_headers import UNNAMED, names_revision, peeked
+from assay.edges.http.request_headers import names_revision, peeked
 from assay.edges.http.sessions import DROPPED, HttpSession, Sessions
 from assay.edges.response_stream import ResponseStream
-from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild, SharedLink, shared_sessions
+from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild
 from assay.edges.stateless_requests import StatelessRequests
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
@@ -38,7 +32,6 @@ from assay.guard.factory import SessionFactory
 from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import GuardedSession
-from assay.guard.shared_server import SharedServer
 from assay.records.journal.http_notes import HttpNotes
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake, is_known
@@ -69,7 +62,6 @@ class ChildBackend:
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
-        shared: bool = False,
         children: int = 64,
         children_each: int | None = None,
         http: Http | None = None,
@@ -82,8 +74,7 @@ class ChildBackend:
     ) -> None:
         """
         At most *children* run at once for sessions, and *children_each* for those of one principal; None where
-        there is one principal. One more is for requests without a session. With *shared*, sessions of one
-        principal that are opened in the same way share one.
+        there is one principal. One more is for requests without a session.
 
         The last messages of a broken session are written to *flights*, redacted by *redact*. What children write to
         stderr goes to *errors*, with *name* or that of its program before each line; with *stderr_in_errors* the
@@ -103,8 +94,6 @@ class ChildBackend:
         self._errors = errors or _to_stderr
         self._name = name or os.path.basename(self._command[0])
         self._clock = clock
-        self._is_shared = shared
-        self._shares: dict[tuple[str, bytes], SharedChild] = {}
         self._port = HttpPort(self._http, self._commit)
         self._stateless = StatelessRequests(factory, self._port, self._stateless_child, self._arm)
         self._backoffs: dict[str, Backoff] = {}
@@ -175,7 +164,6 @@ class ChildBackend:
         message = None if request.head.is_stateless else peeked(request.frame)
         opens = isinstance(message, dict) and message.get("method") == "initialize"
         stateless = _is_stateless(version, message) and (self._factory.enforcing or not opens)
-        params = params_of(message) if opens and self._is_shared else {}
         # It may be large, and the answer may take long.
         del message
         if stateless:
@@ -183,7 +171,7 @@ class ChildBackend:
             await self._carry_on(self._ask_stateless(request), receive, send)
         elif opens:
             # Under audit also with an unknown revision in the header: the child of a session may know it.
-            await self._open(request, params, receive, send)
+            await self._open(request, receive, send)
         else:
             await refuse(
                 send, "INVALID_ENVELOPE", "there is no session; begin with initialize", shared(request.headers)
@@ -210,18 +198,18 @@ class ChildBackend:
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _open(self, request: HttpRequest, params: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def _open(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """`initialize`: a session, and a child for it."""
         if self._is_full(request.principal) and not self._factory.passes(request.frame):
             # It is refused, and must not cost another session its place.
             client = self._client(self._dedicated(request.principal), request)
             await self._carry_on(self._ask(client, request, opens=True), receive, send)
             return
-        full = await self._room_for(request, params)
+        full = await self._room.make(request.principal)
+        if self._stopping:
+            full = _ENDING
         if full is None:
-            # Not before: a child that waits for its first session counts as spent, and may be gone by now.
-            shared_link = SharedLink(self._share_for(request, params)) if self._is_shared else None
-            client = self._client(shared_link or self._dedicated(request.principal), request)
+            client = self._client(self._dedicated(request.principal), request)
             session = self._sessions.begin(request.principal, client)
             if session is not None:
                 await self._opened(client, session, request, receive, send)
@@ -244,19 +232,11 @@ class ChildBackend:
             if not client.opened or client.ended:
                 self._sessions.drop(session)
 
-    def _client(self, link: DedicatedChild | SharedLink, request: HttpRequest) -> HttpClient:
+    def _client(self, link: DedicatedChild, request: HttpRequest) -> HttpClient:
         """Return the client of a new session over *link*."""
         traits = ClientTraits("http", owner=request.principal)
-        server = ServerTraits("child", shared=isinstance(link, SharedLink))
-        client = link.client = HttpClient(self._factory.open(traits, server), link)
+        client = link.client = HttpClient(self._factory.open(traits, ServerTraits("child")), link)
         return client
-
-    async def _room_for(self, request: HttpRequest, params: Mapping[str, Any]) -> Full | None:
-        """Wait for a child of a new session, or for room for one; return the reached limit if there is no room."""
-        full = None
-        if not self._is_shared or not self._share_for(request, params).is_running:
-            full = await self._room.make(request.principal)
-        return _ENDING if self._stopping else full
 
     def _is_full(self, principal: str) -> bool:
         """Return whether something has to end before *principal* can begin a session."""
@@ -376,28 +356,7 @@ class ChildBackend:
             own.save_recent(self._flights, self._redact, end)
 
         # It has a place of its own: however many sessions there are, requests without one are answered.
-        return SharedChild(self._spawn, _stateless_server, begin, self._clock, broke)
-
-    def _share_for(self, request: HttpRequest, params: Mapping[str, Any]) -> SharedChild:
-        """Return the child of all sessions that this principal opens in this way; no other principal shares it."""
-        opening = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
-        try:
-            key = request.principal, sha256(orjson.dumps(opening, option=orjson.OPT_SORT_KEYS)).digest()
-        except orjson.JSONEncodeError:
-            # It is nested too deep, and will be refused.
-            key = request.principal, b""
-        if key not in self._shares:
-            revision = opening[0] if opening and is_known(opening[0]) else UNNAMED
-            traits = ClientTraits("http", owner=request.principal)
-            begin = partial(self._factory.open, traits, ServerTraits("child", shared=True), revision=revision)
-            spawn = partial(self.spawn, principal=request.principal)
-            self._shares[key] = SharedChild(spawn, shared_sessions, begin, self._clock, self._sessions_broke)
-        return self._shares[key]
-
-    def _sessions_broke(self, _: GuardedSession, clients: Sequence[ChildSharer], end: End) -> None:
-        for each in clients:
-            if isinstance(each, HttpClient):
-                self.broke(each, end)
+        return SharedChild(self._spawn, begin, self._clock, broke)
 
     def broke(self, client: HttpClient, end: End) -> None:
         """The child of one session has ended by itself."""
@@ -416,25 +375,13 @@ class ChildBackend:
         for session in list(self._sessions):
             link = session.server.server
             if isinstance(link, DedicatedChild) and link.pipe is not None:
-                ending = partial(self._give_up, [session], link.pipe)
+                ending = partial(self._give_up, session, link.pipe)
                 yield Tenant(session.principal, session.server.idleness, ending)
-        used = [(_last_use(share), key[0], share) for key, share in self._shares.items() if share.is_running]
-        for _, principal, share in sorted(used, key=itemgetter(0)):
-            idleness = max((each.server.idleness for each in _sessions_of(share)), default=Idleness.IDLE)
-            yield Tenant(principal, idleness, partial(self._give_up_share, share))
 
-    async def _give_up(self, sessions: Sequence[HttpSession[HttpClient]], pipe: ChildPipe) -> None:
-        """End *sessions*, and wait until nothing is left of their child, which ends with them."""
-        for session in sessions:
-            self._sessions.drop(session)
+    async def _give_up(self, session: HttpSession[HttpClient], pipe: ChildPipe) -> None:
+        """End *session*, and wait until nothing is left of its child, which ends with it."""
+        self._sessions.drop(session)
         await pipe.over()
-
-    async def _give_up_share(self, share: SharedChild) -> None:
-        """End a child that sessions share, and all of these."""
-        sessions, pipe = _sessions_of(share), share.release(NEEDED)
-        if pipe is not None:
-            self.end(pipe)
-            await self._give_up(sessions, pipe)
 
     def shown(self, last_words: list[str]) -> list[str]:
         """Return what a client may read of the last lines that its own child wrote to stderr."""
@@ -481,16 +428,12 @@ class ChildBackend:
     def sweep(self) -> None:
         """Drop the sessions that no client uses, and end the children that none needs."""
         self._sessions.sweep()
-        self._shares = {key: share for key, share in self._shares.items() if not share.is_spent}
         now = self._clock()
         self._backoffs = {name: each for name, each in self._backoffs.items() if not each.is_spent(now)}
         kept = self._http.session_seconds
         if self._stateless.child.is_idle(kept if self._stateless.is_useful else min(kept, PROBED)):
             self._stateless.is_useful = False
             self._do(self._stateless.child.end(UNUSED))
-        for share in self._shares.values():
-            if share.is_idle(kept):
-                self._do(share.end(UNUSED))
 
     def stop(self) -> None:
         """Begin nothing new; streams end, after what is still to be sent on them."""
@@ -506,13 +449,13 @@ class ChildBackend:
         self.stop()
         if self._alarm is not None:
             self._alarm.cancel()
-        ending = [each.end(STOPPED, at_once=True) for each in [self._stateless.child, *self._shares.values()]]
+        ending = self._stateless.child.end(STOPPED, at_once=True)
         for session in list(self._sessions):
             with contained("a session could not be ended"):
                 session.server.close(STOPPED)
             self._sessions.drop(session)
         pipes = [pipe.end(at_once=True) for pipe in list(self._pipes)]
-        await asyncio.gather(*ending, *pipes)
+        await asyncio.gather(ending, *pipes)
         await asyncio.gather(*self._beside)
         self._commit()
 
@@ -528,20 +471,6 @@ def _whole(request: HttpRequest, found: WholeResponse) -> HttpReply:
 
 def _idleness(session: HttpSession[HttpClient]) -> Idleness:
     return session.server.idleness
-
-
-def _stateless_server() -> SharedServer[ChildSharer]:
-    return SharedServer()
-
-
-def _sessions_of(share: SharedChild) -> list[HttpSession[HttpClient]]:
-    clients = [each for each in share.server.members if isinstance(each, HttpClient)]
-    return [each.http_session for each in clients if each.http_session is not None]
-
-
-def _last_use(share: SharedChild) -> float:
-    """Return when one of its sessions was used; the child itself counts as used while it has any."""
-    return max((each.used for each in _sessions_of(share)), default=share.used)
 
 
 def _is_stateless(version: str | None, message: Any) -> bool:

@@ -160,7 +160,6 @@ class Composition(NamedTuple):
             command,
             env=env,
             cwd=cwd,
-            shared=self.settings.guard.shared,
             children=self.settings.guard.children,
             children_each=self.settings.guard.children_each if self.gated else None,
             http=self.settings.http,

@@ -1,4 +1,4 @@
-"""Child processes as servers of HTTP clients: one for a session, or one that many sessions or requests share."""
+"""Child processes as servers of HTTP clients: one for a session, or one that all requests without a session share."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,14 +8,14 @@ from assay.base.verdict import Party
 from assay.core import render
 from assay.edges.child import StartError
 from assay.edges.child_pipe import ChildPipe, PipeLine, PipeOwner
-from assay.edges.client_http import BROKEN, HttpClient
-from assay.edges.response_stream import SLOW_BYTES, ResponseStream
+from assay.edges.client_http import HttpClient
+from assay.edges.response_stream import ResponseStream
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import Loss
 from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import CROWD, GuardedSession
-from assay.guard.shared_server import FAILED, SharedServer, SharedSessions, Sharer
+from assay.guard.shared_server import FAILED, SharedServer, Sharer
 from assay.ladder import syntax
 
 WHOSE: Final = "it cannot be said which client this is for"
@@ -145,7 +145,6 @@ class SharedChild:
     def __init__(
         self,
         spawn: Callable[[PipeOwner], ChildPipe],
-        server: Callable[[], SharedServer[ChildSharer]],
         begin: Callable[[], GuardedSession],
         clock: Callable[[], float],
         broke: Callable[[GuardedSession, Sequence[ChildSharer], End], None],
@@ -158,7 +157,6 @@ class SharedChild:
         """
         self._spawn = spawn
         self._begin = begin
-        self._new_server = server
         self._clock = clock
         self._broke = broke
         self._backoff = Backoff()
@@ -168,7 +166,7 @@ class SharedChild:
         self._beside: set[asyncio.Task[None]] = set()
         self.pipe: ChildPipe | None = None
         """The child, while there is one."""
-        self.server = server()
+        self.server: SharedServer[ChildSharer] = SharedServer()
         """Whom each message is for, in this run of the child."""
         self.used = 0.0
         """When something was last sent to it."""
@@ -209,30 +207,18 @@ class SharedChild:
 
     def send(self, sender: ChildSharer, frame: bytes, value: Any = None) -> None:
         """Send a message of *sender*, as far as it is meant for the child, and is about the sender's own requests."""
-        sent = self.server.send(sender, frame, value)
-        for each in sent.frames:
+        for each in self.server.send(sender, frame, value):
             self._send(each)
-        for answer in sent.answers:
-            if answer.to is not None:
-                answer.to.from_server(answer.frame)
 
     def leave(self, sender: ChildSharer) -> None:
         """*sender* waits for nothing any more; its requests are cancelled."""
         for each in self.server.leave(sender):
             self._send(each)
-        if self.server.is_stuck:
-            # No session has got an answer, and none would: the next tries another child.
-            self._end_soon(Loss("timeout", "it did not answer initialize"))
 
     def _send(self, frame: bytes) -> None:
         self.used = self._clock()
         if self.pipe is not None:
             self.pipe.send(frame)
-
-    def _end_soon(self, why: Loss) -> None:
-        task = asyncio.ensure_future(self.end(why))
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
 
     # ── from the child ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -258,8 +244,6 @@ class SharedChild:
                 to.failed(ident)
             else:
                 self._send(render.plain_error(syntax.write(ident), "INTERNAL_ERROR", FAILED))
-        if self.server.is_stuck:
-            self._end_soon(BROKEN)
 
     def from_nobody(self, frame: bytes, rest: bytes = b"") -> None:
         """Judge and record a message that does not show whom it is for. If it is a request, it is answered."""
@@ -286,7 +270,7 @@ class SharedChild:
     def _forget(self, why: Loss) -> None:
         everybody = self.server.everybody
         self.pipe = self._run = self._own = None
-        self.server = self._new_server()
+        self.server = SharedServer()
         for each in everybody:
             with contained("a client could not be informed that its server has ended"):
                 each.lost(why)
@@ -333,43 +317,3 @@ class _ChildRun:
     def ended(self, reason: str, last_words: list[str]) -> None:
         if self._child._run is self:
             self._child.ended(reason, last_words)
-
-
-class SharedLink:
-    """The way from one session to a child that it shares."""
-
-    __slots__ = ("client", "shared")
-
-    def __init__(self, shared: SharedChild) -> None:
-        self.shared = shared
-        self.client: HttpClient | None = None
-
-    def has_room(self, size: int) -> bool:
-        """Return whether *size* bytes more may wait for it."""
-        return self.shared.has_room(size)
-
-    def send(self, frame: bytes, value: Any = None) -> None:
-        """Send one message."""
-        if self.client is None:
-            return
-        try:
-            self.shared.start()
-        except UnavailableError as error:
-            self.client.lost(Loss("unstartable", str(error)))
-        else:
-            self.shared.send(self.client, frame, value)
-
-    def leave(self) -> None:
-        """The session is over; the child goes on for the others."""
-        if self.client is not None:
-            self.shared.leave(self.client)
-
-    def slow(self, stream: ResponseStream) -> None:
-        """A client that is too slow is cut off: the others would have to wait for it."""
-        if stream.behind > SLOW_BYTES and self.client is not None:
-            self.client.cut(stream)
-
-
-def shared_sessions() -> SharedServer[ChildSharer]:
-    """Return the routing for a child that sessions share."""
-    return SharedSessions()

@@ -42,7 +42,7 @@ from assay.records.journal.http_notes import HttpNotes
 from assay.spec.revisions import LATEST
 
 _CLIENT: Final = ClientTraits("http")
-_SERVER: Final = ServerTraits("child", shared=True)
+_SERVER: Final = ServerTraits("child")
 _FROM_CLIENT: Final = Party.CLIENT
 _FROM_SERVER: Final = Party.SERVER
 

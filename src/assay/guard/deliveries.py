@@ -53,7 +53,6 @@ class ServerTraits(NamedTuple):
     transport: Literal["child", "url"]
     restorable: bool = False
     """A lost server is followed by another one, which gets the client's handshake again."""
-    shared: bool = False
     cancels_by: Literal["notification", "closing"] = "notification"
     """How a request is cancelled at the server: by a message, or by closing the HTTP response."""
 

@@ -59,15 +59,11 @@ class Routed(NamedTuple, Generic[Owner]):
 class IdMap(Generic[Owner]):
     """The open requests of all clients of one server."""
 
-    def __init__(self, *, stateless: bool) -> None:
-        """Without a handshake a server sends no requests, and it can cancel only a client's subscription."""
-        self._stateless = stateless
+    def __init__(self) -> None:
         self._count = 0
         self._open: dict[int, Ticket[Owner]] = {}
         self._late: dict[int, Ticket[Owner]] = {}
         self._by_key: dict[tuple[Owner, tuple[bool, Any]], int] = {}
-        self.asked: dict[tuple[bool, Any], Owner] = {}
-        """The receiver of each open request of the server."""
 
     def everybody(self) -> list[Owner]:
         """Return the clients with an open request, each once."""
@@ -109,14 +105,6 @@ class IdMap(Generic[Owner]):
         self.close(number)
         return _respelt(frame, _CANCELLED, lambda _, __: str(number))
 
-    def owed(self, owner: Owner, frame: bytes) -> bool:
-        """Whether *frame*, a response of *owner*, answers a request that the server sent to this client."""
-        spelt = dict(_spots(frame, {"id": "id"})).get("id")
-        if spelt is None or self.asked.get(_key(spelt)) is not owner:
-            return False
-        del self.asked[_key(spelt)]
-        return True
-
     def close(self, number: int) -> None:
         """Close a request that no client waits for."""
         ticket = self._open.pop(number, None)
@@ -134,7 +122,6 @@ class IdMap(Generic[Owner]):
         for number in left:
             self.close(number)
         self._late = {number: each for number, each in self._late.items() if each.owner is not owner}
-        self.asked = {key: each for key, each in self.asked.items() if each is not owner}
         return left
 
     # ── from the server ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,8 +141,6 @@ class IdMap(Generic[Owner]):
     def notified(self, frame: bytes) -> Routed[Owner]:
         """Return a notification of the server with its receiver, if it names one."""
         for name, spelt in _spots(frame, _TOLD):
-            if name == "id" and not self._stateless:
-                return Routed(self.asked.get(_key(spelt)), frame)
             number = _number(spelt)
             ticket = self._open.get(number) if number is not None else None
             if ticket is not None and (name != "token" or ticket.token is not None):
@@ -184,12 +169,6 @@ class IdMap(Generic[Owner]):
             self.close(number)
             return ticket
         return self._late.get(number)
-
-
-def answer_as(answer: bytes, asked: bytes) -> bytes:
-    """Return a response to one request as the response to an equal request of another client."""
-    ident = dict(_spots(asked, _ASKED)).get("id", "null")
-    return _respelt(answer, {"id": "id"}, lambda _, __: ident)
 
 
 def _as(ticket: Ticket[Any], frame: bytes, places: Tree) -> bytes:

@@ -1,16 +1,16 @@
 """
-One server that many sessions share: find the receiver of each message, and use its ids. No I/O, no judging.
+One server that all requests without a session share: find the receiver of each message, and use its ids. No I/O.
 
 `IdMap` makes unique ids for the server. The session of the receiver judges the message.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from assay.base.large_frames import loaded
 from assay.base.message import answers
 from assay.core import render
-from assay.guard.id_map import IdMap, answer_as, key_of
+from assay.guard.id_map import IdMap
 from assay.ladder import syntax
 from assay.ladder.partial_frame import outline
 
@@ -48,15 +48,6 @@ class Addressed(NamedTuple, Generic[S]):
     """False if it is only judged in that session."""
 
 
-class Sent(NamedTuple, Generic[S]):
-    """The result of a message to the server."""
-
-    frames: tuple[bytes, ...] = ()
-    """The frames for the server."""
-    answers: tuple[Addressed[S], ...] = ()
-    """Immediate responses for the sender: the server has answered this before."""
-
-
 class Mishandled(NamedTuple, Generic[S]):
     """A message of the server that could not be routed: the request that it answers fails."""
 
@@ -68,48 +59,36 @@ class Mishandled(NamedTuple, Generic[S]):
 class SharedServer(Generic[S]):
     """One run of a server, and the requests without a session that share it."""
 
-    stateless = True
-
     def __init__(self) -> None:
-        self.ids: IdMap[S] = IdMap(stateless=self.stateless)
-        self.members: dict[S, None] = {}
-        """The permanent sessions, in order of arrival."""
+        self.ids: IdMap[S] = IdMap()
         self._owners: set[str] = set()
         """The first two principals that have used this run."""
 
     @property
     def everybody(self) -> list[S]:
-        """Return all sessions with an open request, and the permanent ones."""
-        return list(dict.fromkeys([*self.members, *self.ids.everybody()]))
+        """Return all that have an open request."""
+        return self.ids.everybody()
 
-    @property
-    def is_stuck(self) -> bool:
-        """Whether no session can ever use this run."""
-        return False
-
-    def send(self, sender: S, frame: bytes, value: Any = None) -> Sent[S]:
+    def send(self, sender: S, frame: bytes, value: Any = None) -> Sequence[bytes]:
         """Return the frames for the server; *value* is the message, if it is already parsed."""
         if len(self._owners) < 2:
             self._owners.add(sender.owner)
         value = loaded(frame) if value is None else value
         if isinstance(value, list):
-            each = [self.send(sender, entry) for entry in render.entries(frame)]
-            return Sent(tuple(one for all_of in each for one in all_of.frames))
-        return self._send(sender, frame, value) if isinstance(value, dict) else Sent()
+            return [one for entry in render.entries(frame) for one in self.send(sender, entry)]
+        return self._send(sender, frame, value) if isinstance(value, dict) else ()
 
-    def _send(self, sender: S, frame: bytes, value: dict[str, Any]) -> Sent[S]:
-        sent: bytes | None = frame
-        if "method" not in value:
-            sent = frame if self.ids.owed(sender, frame) else None
-        elif "id" in value:
+    def _send(self, sender: S, frame: bytes, value: dict[str, Any]) -> Sequence[bytes]:
+        # A server without sessions sends no requests, so nothing answers one.
+        sent: bytes | None = frame if "method" in value else None
+        if "method" in value and "id" in value:
             sent = self.ids.ask(sender, frame, value)[1]
-        elif value["method"] == "notifications/cancelled":
+        elif value.get("method") == "notifications/cancelled":
             sent = self.ids.cancel(sender, frame)
-        return Sent((sent,)) if sent is not None else Sent()
+        return (sent,) if sent is not None else ()
 
     def leave(self, member: S) -> list[bytes]:
-        """Forget a session; return the notifications that cancel its requests."""
-        self.members.pop(member, None)
+        """Forget a client; return the notifications that cancel its requests."""
         return [_CANCELLED % number for number in self.ids.leave(member)]
 
     # ── from the server ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,7 +133,7 @@ class SharedServer(Generic[S]):
 
         No client gets it: its request is unknown, only that no open request wanted it.
         """
-        if not self.stateless or value.get("method") != "notifications/message":
+        if value.get("method") != "notifications/message":
             return ()
         waiting = self.ids.everybody()
         if not waiting or any(each.wants_logs for each in self.ids.known()):
@@ -170,7 +149,6 @@ class SharedServer(Generic[S]):
             if asked is not None:
                 yield Mishandled(asked.owner, asked.key[1])
             elif not answered and ident is not None:
-                self.ids.asked.pop(key_of(ident), None)
                 yield Mishandled(None, ident)
 
 
@@ -180,73 +158,3 @@ def _subject(value: Any, frame: bytes, rest: bytes) -> tuple[bool, Any]:
         return answers(value), value.get("id")
     found = outline(frame, rest or frame)
     return found.answers, found.id if found.answers or found.asks else None
-
-
-class SharedSessions(SharedServer[S]):
-    """One run of a server shared by sessions with the same `initialize`, which is sent once for all of them."""
-
-    stateless = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._result: bytes | None = None
-        """The result of `initialize`, once it has arrived."""
-        self._opening: list[tuple[S, bytes]] = []
-        """The sessions that wait for it, with their requests; the first was sent."""
-        self._initialized = self._is_lost = False
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether the sessions that waited for `initialize` are gone, or its response was lost."""
-        return self._is_lost or (bool(self._opening) and not self.members)
-
-    def _send(self, sender: S, frame: bytes, value: dict[str, Any]) -> Sent[S]:
-        method = value.get("method")
-        if method == "initialize" and "id" in value:
-            self.members[sender] = None
-            return self._open(sender, frame)
-        if method == "notifications/initialized":
-            is_first, self._initialized = not self._initialized, True
-            return Sent((frame,)) if is_first else Sent()
-        return super()._send(sender, frame, value)
-
-    def _open(self, sender: S, frame: bytes) -> Sent[S]:
-        if self._result is not None:
-            return Sent(answers=(Addressed(sender, answer_as(self._result, frame)),))
-        self._opening.append((sender, frame))
-        return Sent((self.ids.ask(sender, frame)[1],)) if len(self._opening) == 1 else Sent()
-
-    def leave(self, member: S) -> list[bytes]:
-        """Forget a session. `initialize` is for all sessions, and is not cancelled."""
-        if not self._opening:
-            return super().leave(member)
-        self.members.pop(member, None)
-        return []
-
-    def _route(self, frame: bytes, value: dict[str, Any]) -> Iterable[Addressed[S]]:
-        made = super()._route(frame, value)
-        # Nothing else is sent before it is answered.
-        if answers(value) and self._opening and self._result is None:
-            waiting, self._opening = self._opening, []
-            if "result" in value and "method" not in value:
-                self._result = frame
-            return (*made, *(Addressed(each, answer_as(frame, asked)) for each, asked in waiting[1:]))
-        return made
-
-    def _claimed(self, frame: bytes, value: dict[str, Any]) -> tuple[Addressed[S], ...]:
-        """Address a request of the server to the one session with an open request, and a notification to all."""
-        if "method" not in value:
-            return ()
-        if "id" in value:
-            asking = self.ids.everybody()
-            if len(asking) != 1:
-                return ()
-            self.ids.asked[key_of(value["id"])] = asking[0]
-            return (Addressed(asking[0], frame),)
-        return tuple(Addressed(each, frame) for each in self.members)
-
-    def mishandled(self, frame: bytes, rest: bytes = b"") -> Iterator[Mishandled[S]]:
-        """Yield the requests that fail; without an answer to `initialize` no session can use this run."""
-        found = list(super().mishandled(frame, rest))
-        self._is_lost = bool(self._opening) and any(each.to is not None for each in found)
-        return iter(() if self._is_lost else found)

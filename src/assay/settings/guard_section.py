@@ -92,12 +92,6 @@ class GuardSettings:
     again.
     """
 
-    shared: bool = False
-    """
-    Whether HTTP sessions with the same ``initialize`` share one child process. If not, each has its own, as a STDIO
-    server may expect.
-    """
-
     children: int = 64
     """
     Maximal child processes for HTTP sessions. A server takes some 50 MB; one more session ends the one that was idle
