@@ -1,7 +1,6 @@
 """The layout of the package: the order of its layers, and names that exist only once."""
 
 import ast
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,17 +26,6 @@ LATE = {
     ("spec", "engine"): "the compiler of schemas, when the first schema is needed",
 }
 """Imports against the order, in functions or for annotations only, and why."""
-
-SHARED_MODULE_NAMES = {
-    "contract": "the rung, and the rules of the rung",
-    "drafts": "the drafts of JSON Schema, and the rules from drafts of the protocol",
-    "envelope": "the rung, and the rules of the rung",
-    "protocol": "the rung, and the rules of the rung",
-    "replay": "the command, and what it does with a journal",
-    "schema": "the schema of the protocol, and the schema of the settings",
-    "schemas": "the command, and the comparison of two schemas",
-}
-"""Modules whose folder makes the difference clear."""
 
 
 @cache
@@ -97,18 +85,3 @@ def test_later_imports_against_the_order_are_known() -> None:
         if LAYERS.index(target) > LAYERS.index(layer)
     }
     assert found == LATE.keys()
-
-
-def test_no_class_name_exists_twice() -> None:
-    places: defaultdict[str, list[str]] = defaultdict(list)
-    for path, tree in modules():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(path)
-    assert {name: where for name, where in places.items() if len(where) > 1} == {}
-
-
-def test_no_module_name_exists_twice() -> None:
-    count = Counter(Path(path).stem for path, _ in modules())
-    repeated = {name for name, number in count.items() if number > 1 and not name.startswith("__")}
-    assert repeated - SHARED_MODULE_NAMES.keys() == set()
