@@ -132,7 +132,7 @@ the time of a test, so all others are not.
 """
 
 UNMEASURED = {
-    *("test_bench_targets", "test_call_command", "test_card_command", "test_commands", "test_compat", "test_docs"),
+    *("test_bench_targets", "test_call_command", "test_commands", "test_compat", "test_docs"),
     *("test_extras", "test_house", "test_one_of_each", "test_output", "test_public_names"),
     *("test_pydantic_schemas", "test_settings", "test_transcripts", "test_trust", "test_validate_command"),
     *("test_wording",),

@@ -39,7 +39,6 @@ RUNGS = (
     "tasks",
     "skills",
     "apps",
-    "card",
     "contract",
     "lock",
     "draft",

@@ -20,7 +20,6 @@ from assay.cli.main import _COMMANDS
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = str(ROOT / "examples" / "conversation.jsonl")
-CARD = str(ROOT / "examples" / "server-card.json")
 JOURNAL = ROOT / "tests" / "journal" / "golden.jsonl"
 SERVER = f"{sys.executable} -IS {ROOT / 'tests' / 'lock' / 'offering_server.py'} offer.json"
 SECONDS = 60
@@ -32,8 +31,6 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "check": (f"check {SAMPLE}", 1),
     "check as JSON": (f"check --messages --format ndjson {SAMPLE}", 1),
     "report": (f"report -o - {SAMPLE}", 0),
-    "card": (f"card {CARD}", 0),
-    "card as JSON": (f"card --format json {CARD}", 0),
     "rules": ("rules", 0),
     "rules as JSON": ("rules --format json", 0),
     "explain": ("explain contract/input", 0),

@@ -19,9 +19,12 @@ def test_a_removed_format_names_its_successor(name: str, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_removed_command_names_its_successor(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(name.split())
-    assert ended.value.code == 2
+    status: object
+    try:
+        status = main(name.split())
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
     assert f"removed: {COMMANDS[name]}" in capsys.readouterr().err
 
 
@@ -37,6 +40,15 @@ def test_a_removed_option_names_its_successor(name: str, capsys: pytest.CaptureF
 def test_a_removed_setting_names_its_successor(key: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="removed: "):
         load({}, str(tmp_path), flags=[f"{key}{'' if '.' in key else '.x'}=true"], log=print)
+
+
+def test_a_policy_that_names_a_removed_rule_says_so(tmp_path: Path) -> None:
+    from assay.rules.removed import REMOVED
+
+    rule = min(REMOVED)
+    (tmp_path / "a.toml").write_text(f'[guard.policy]\n"{rule}" = "refuse"\n')
+    with pytest.raises(SettingsError, match=f"{rule}: removed: leave it out"):
+        load({}, str(tmp_path), file=str(tmp_path / "a.toml"), log=print)
 
 
 def test_every_successor_is_an_instruction() -> None:

@@ -7,11 +7,12 @@ import pytest
 from assay.base.errors import CanonicalError
 from assay.cli.docs_pages import PAGES
 from assay.rules import RULES, violation
+from assay.rules.removed import REMOVED
 
 ROOT = Path(__file__).parents[1]
 RUNGS = {
-    "framing", "syntax", "envelope", "protocol", "extension", "tasks", "skills", "apps", "card", "contract", "lock",
-    "guard", "draft",
+    "framing", "syntax", "envelope", "protocol", "extension", "tasks", "skills", "apps", "contract", "lock", "guard",
+    "draft",
 }  # fmt: skip
 # But for the table itself, and the command that shows it.
 SOURCES = "\n".join(
@@ -41,6 +42,10 @@ def test_every_rule_is_enforced_somewhere(rule: str) -> None:
     by_member = rule in {f"envelope/{member}" for member in ("jsonrpc", "id", "method", "params", "result")}
     by_direction = rule in {"contract/input", "contract/output"}
     assert named or by_member or by_direction
+
+
+def test_no_rule_has_the_identifier_of_a_removed_rule() -> None:
+    assert REMOVED.isdisjoint(RULES)
 
 
 def test_a_violation_takes_source_and_hint_from_the_table() -> None:

@@ -1061,17 +1061,11 @@ CASES = [
 ]  # fmt: skip
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
-_OF_CARDS = (
-    *("card/schema", "card/format", "card/version", "card/primitives", "card/remote", "card/secret", "card/runtime"),
-    *("card/media-type", "card/https", "card/cors", "card/caching", "card/catalog"),
-)
-_DOCUMENTS = "a card is a document, which no message breaks: tests/extensions/test_card_rules.py"
 ELSEWHERE = {
     "envelope/schema": "only an operator's own schema for SchemaValidator has it: tests/faces/test_middleware.py",
     "protocol/header-missing": _HTTP_ONLY,
     "protocol/header-mismatch": _HTTP_ONLY,
     "protocol/header-encoding": _HTTP_ONLY,
-    **dict.fromkeys(_OF_CARDS, _DOCUMENTS),
     "guard/failure": "nothing that anybody says is known to break it, only a fault of our own: "
     "tests/guard/test_guard_failure.py",
 }

@@ -98,7 +98,7 @@ def test_remove_forgets_a_schema(machine: Machine) -> None:
     ("name", "why"),
     [
         *[(each, "the name of a released revision; choose another one") for each in (*REVISIONS, "latest")],
-        *[(each, "the name of an official extension; choose another one") for each in ("tasks", "ui", "server-card")],
+        *[(each, "the name of an official extension; choose another one") for each in ("tasks", "skills", "ui")],
         *[
             (each, "expected a name of 1 to 64 letters, digits, dots, - and _, which does not end in .json")
             for each in ("", "..", ".", "a/b", "a b", "../x", "x" * 65, "é", "x.json", "a\nb")

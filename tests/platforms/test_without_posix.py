@@ -17,7 +17,6 @@ from assay.cli.program import NEED_POSIX, refusal
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "examples" / "catalogue"
-CARD = ROOT / "examples" / "server-card.json"
 CONVERSATION = ROOT / "examples" / "conversation.jsonl"
 
 PLAIN = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}\n'
@@ -113,7 +112,6 @@ READING = [
     (("keys", "new", "ada"), 0, "[auth.keys.ada]"),
     (("check", str(CONVERSATION)), 1, "contract/output"),
     (("report", str(CONVERSATION)), 0, "assay-report.html ("),
-    (("card", str(CARD)), 0, "no findings"),
     (("check", "none.jsonl"), 2, "none.jsonl: No such file"),
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CATALOGUE / "examples")), 0, '"ok":true'),
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CONVERSATION)), 2, "expected one JSON value"),

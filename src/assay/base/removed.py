@@ -14,7 +14,9 @@ FORMATS: Final[Mapping[str, str]] = {
 }
 """Values of ``--from``."""
 
-COMMANDS: Final[Mapping[str, str]] = {}
+COMMANDS: Final[Mapping[str, str]] = {
+    "card": "use curl: the guard forwards the document, and does not judge it",
+}
 """Commands, and subcommands as two words."""
 
 OPTIONS: Final[Mapping[str, str]] = {}

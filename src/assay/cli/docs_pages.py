@@ -18,13 +18,12 @@ _RUNGS = {
     "tasks": "Does a server keep to the tasks extension, and the client too?",
     "skills": "Does a server keep to the skills extension, and the client too?",
     "apps": "Are the pages that show the results of tools as the extension ui asks?",
-    "card": "Does the card of a server match its definition, and the server itself?",
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
     "draft": "Does it follow a draft for the next revision? Judged only with `--preview`, and never stopped.",
 }
-ELSEWHERE = {**dict.fromkeys(("extension", "tasks", "skills", "apps", "card"), "extensions"), "draft": "preview"}
+ELSEWHERE = {**dict.fromkeys(("extension", "tasks", "skills", "apps"), "extensions"), "draft": "preview"}
 """The pages of rungs that have none of their own name."""
 
 

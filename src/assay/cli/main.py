@@ -39,7 +39,6 @@ _COMMANDS: Final = {
     "call": ("call",),
     "check": ("check",),
     "report": ("report",),
-    "card": ("card",),
     "journal": ("journal",),
     "top": ("top",),
     "console": ("console",),
@@ -195,6 +194,9 @@ def _is_unknown(given: Sequence[str]) -> bool:
     known = [name for names in _COMMANDS.values() for name in names]
     if given and (given[0] in known or _is_option(given[0])):
         return False
+    if given and (gone := removed(given[0], COMMANDS)):
+        print(plain(f"assay {given[0]}: {gone}"), file=sys.stderr)
+        return True
     if not given:
         parser().print_help(sys.stderr)
         return True

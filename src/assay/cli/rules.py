@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from assay.rules import Rule
 
 _RUNGS = (
-    "framing", "syntax", "envelope", "protocol", "extension", "tasks", "skills", "apps", "card", "contract", "lock",
-    "guard", "draft",
+    "framing", "syntax", "envelope", "protocol", "extension", "tasks", "skills", "apps", "contract", "lock", "guard",
+    "draft",
 )  # fmt: skip
 """The rungs from the bytes up. A test compares them with the rules."""
 

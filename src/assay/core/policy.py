@@ -52,9 +52,6 @@ _DROPPED: Final = frozenset(
 
 _NOTHING_TO_STOP: Final = frozenset({"protocol/unanswered"})
 
-_DOCUMENTS: Final = frozenset({"card"})
-"""Rungs about documents, which are no messages: they are forwarded, whatever they contain."""
-
 UNJUDGED: Final = (
     "contract/unjudged", "contract/not-judged", "contract/unknown-dialect", "contract/pattern", "contract/remote-ref",
     "contract/schema-size", "contract/schema-cost", "guard/failure",
@@ -76,7 +73,7 @@ REPAIRABLE: Final = (*REPAIRED, *REPAIRED_RESULTS)
 def fitting(rule: str) -> tuple[str, ...]:
     """Return the actions that fit *rule*, in the operator's words."""
     row = RULES[rule]
-    if rule in _NOTHING_TO_STOP or row.is_draft or row.rung in _DOCUMENTS:
+    if rule in _NOTHING_TO_STOP or row.is_draft:
         return ("pass",)
     passed = rule in _READABLE or (rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING)
     dropped = rule in _DROPPED or row.rung in _WITHOUT_MEANING

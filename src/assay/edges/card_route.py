@@ -1,19 +1,13 @@
 """
-The card of a server behind the guard: ``<endpoint>/server-card``, forwarded byte for byte in both modes, and judged.
+The card of a server behind the guard: ``<endpoint>/server-card``, forwarded byte for byte in both modes, not judged.
 
-A card is not a message: it belongs to no session and is in no journal. Its findings are reported once for each distinct
-content. The URLs in it are those of the server, and stay as they are: to a client, a rewritten card would be another
-card than the published one.
+A card is not a message: it belongs to no session and is in no journal. The URLs in it are those of the server, and stay
+as they are: to a client, a rewritten card would be another card than the published one.
 """
 
 import asyncio
-from collections.abc import Iterable
-from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Violation
-from assay.core.extensions.card_context import check_response
-from assay.core.extensions.card_rules import DOCUMENT_BYTES, NAME, NOTHING, check_card, read_document
 from assay.edges.http.access import METADATA, Door
 from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.heads import LAST_EVENT, PRINTABLE, SESSION, RequestHead
@@ -25,11 +19,14 @@ from assay.edges.upstream_errors import NoAnswerError
 from assay.edges.upstream_target import Answered
 from assay.edges.url_backend import NO_QUERY, UrlBackend
 
+_NAME: Final = "server-card"
+"""The name below the path of an MCP endpoint that is reserved for its card."""
+
+_MOST: Final = 1 << 20
+"""Bytes of a card; most have one or two thousand."""
+
 _SECONDS: Final = 15.0
 """Seconds for the whole document, as for the documents about tokens."""
-
-_MOST_JUDGED: Final = 100
-"""Distinct contents that are judged: a server that changes its card with each request is judged no longer."""
 
 _CONDITIONS: Final = (b"accept", b"if-none-match", b"if-modified-since")
 """Headers of a request that are forwarded in both modes, beside those of every request."""
@@ -58,18 +55,16 @@ class _Card(NamedTuple):
 class CardRoute:
     """The card of one server at a URL."""
 
-    __slots__ = ("_door", "_known", "_proxy")
+    __slots__ = ("_door", "_proxy")
 
     def __init__(self, proxy: UrlBackend, door: Door) -> None:
         self._proxy = proxy
         self._door = door
-        self._known: set[bytes] = set()
-        """Digests of the contents that were judged."""
 
     @staticmethod
     def path(endpoint: str) -> str:
         """Return where the card of the server at *endpoint* is."""
-        return f"{endpoint}/{NAME}"
+        return f"{endpoint}/{_NAME}"
 
     def routes(self) -> dict[str, Route]:
         """Return the route of the card, by its path."""
@@ -118,7 +113,7 @@ class CardRoute:
     async def _ask(self, head: RequestHead, query: bytes, address: str) -> _Card:
         """Return the response of the server to a request with *head*. Raises `NoAnswerError`."""
         target = self._proxy.target
-        path = target.below(NAME) + (f"?{query.decode('latin-1')}" if query else "")
+        path = target.below(_NAME) + (f"?{query.decode('latin-1')}" if query else "")
         answered = await target.ask(head.method, target.with_own(self._headers(head)), path=path)
         try:
             self._check(answered.head)
@@ -127,11 +122,8 @@ class CardRoute:
         finally:
             answered.close()
         status = answered.head.status
-        # What is compressed, or in another charset, cannot be judged.
-        if status == 200 and head.method == "GET" and not answered.head.trouble:
-            self._judge(content, [*answered.pairs, *answered.sharing])
         if self._proxy.factory.enforcing and status not in {200, 304}:
-            # The text of an error was not judged.
+            # The text of an error is not a card.
             content = b""
         length = (answered.length or b"") if head.method == "HEAD" else b"%d" % len(content)
         return _Card(status, pairs, content, b"" if status == 304 or not length.isdigit() else length)
@@ -166,28 +158,11 @@ class CardRoute:
         known = [pair for pair in answered.pairs if pair[0] in _OF_DOCUMENTS and pair not in written]
         return [*written, *(pair for pair in (*known, *answered.sharing) if PRINTABLE.fullmatch(pair[1]))]
 
-    def _judge(self, content: bytes, pairs: Pairs) -> None:
-        """Report what is wrong with a card, once for each distinct content."""
-        digest = sha256(content).digest()
-        if digest in self._known or len(self._known) >= _MOST_JUDGED:
-            return
-        self._known.add(digest)
-        value = read_document(content)
-        found = NOTHING.and_also([value]) if isinstance(value, Violation) else check_card(value)
-        found = found.and_also(_of_response(pairs))
-        remedy = "assay card shows them all"
-        self._proxy.factory.another_watch().document("server card", found.violations, found.more, remedy)
-
-
-def _of_response(pairs: Pairs) -> Iterable[Violation]:
-    """Return the findings about the headers. Whether the URL is HTTPS is not one: clients have that of the guard."""
-    return check_response(dict(reversed(pairs)))
-
 
 async def _content(answered: Answered) -> bytes:
     held = bytearray()
     while chunk := await answered.piece():
         held += chunk
-        if len(held) > DOCUMENT_BYTES:
+        if len(held) > _MOST:
             raise NoAnswerError("the document is too long")
     return bytes(held)

@@ -200,10 +200,6 @@ class SessionFactory:
         )
         return conversation.hear(Party.CLIENT, frame, Facts("http")).onward is not None
 
-    def another_watch(self) -> "GuardSummary":
-        """Return a summary for several sessions with one run of a server."""
-        return self._watch.another()
-
 
 def _line_peers(client: ClientTraits, server: ServerTraits) -> bool:
     """Return whether both peers send lines: then a carriage return inside a message is refused."""

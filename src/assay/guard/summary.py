@@ -38,9 +38,6 @@ _MOST_COUNTED: Final = 1000
 _MOST_ASIDE: Final = 1000
 """Maximal bytes to show of server output that is not a message."""
 
-_WHOLE: Final = "the message"
-"""The place of a violation of the whole; a document is not a message."""
-
 _ANSWERS: Final = frozenset({"result", "error"})
 _CLIENT: Final = Party.CLIENT
 
@@ -295,25 +292,6 @@ class GuardSummary(Sink):
                 tally.log.say(line)
         elif tally.shown == MOST_SHOWN + 1:
             tally.log.say("assay: further findings are counted, not shown")
-
-    def document(self, what: str, violations: Sequence[Violation], more: int, remedy: str) -> None:
-        """
-        Report the findings of a document of the server, which is not a message: it is in no journal.
-
-        *what* names the document, and *more* is how many further findings it has; *remedy* lists them all.
-        """
-        from assay.base.printable import plain  # noqa: PLC0415 - as above
-
-        if not violations:
-            return
-        tally = self._tally
-        tally.rules.update((each.rule, what) for each in violations)
-        tally.shown += 1
-        if tally.shown <= MOST_SHOWN:
-            rest = len(violations) - 1 + more
-            further = f" and {rest} more; {remedy}" if rest else ""
-            first = str(_discreet(violations[0], tally.secrets.redactor)).removeprefix(f"{_WHOLE}: ")
-            tally.log.say(plain(f"assay: reported: {what}: {first}{further}"))
 
     def aside(self, data: bytes) -> None:
         """Send server output that is not a message to stderr, as one line."""

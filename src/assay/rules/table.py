@@ -12,7 +12,6 @@ from assay.rules import (
     frames,
     lock_and_guard,
     protocol,
-    server_card,
     skills_and_apps,
 )
 from assay.rules.rule import Rule
@@ -27,7 +26,6 @@ _FAMILIES: Final = (
     protocol,
     extensions,
     skills_and_apps,
-    server_card,
     contract,
     lock_and_guard,
     drafts,

@@ -5,6 +5,7 @@ from typing import Final
 
 from assay.core.policy import ACTIONS, REPAIRABLE, REPAIRED, Excepted, Policy, fitting, meant, precision
 from assay.rules import RULES
+from assay.rules.removed import REMOVED
 from assay.settings.guard_section import GuardSettings, RuleException, Ruling
 
 SOON: Final = 14
@@ -85,6 +86,8 @@ def _check_exception(given: RuleException) -> None:
 
 def _rules(pattern: str) -> list[str]:
     rules = meant(pattern)
+    if pattern in REMOVED:
+        raise ValueError(f"{_shown(pattern)}: removed: leave it out")
     if not rules:
         from assay.spec.schema import closest  # noqa: PLC0415 - only a slip needs it
 

@@ -113,16 +113,8 @@ APPS: Final = Extension(
     settings=(("client", "UiClientCapability"),),
     reserved=("ui/",),
 )
-SERVER_CARD: Final = Extension(
-    name="server-card",
-    identifier="",
-    standing="experimental; a document, not a message",
-    facts="server_card.txt",
-    first=5,
-    proved="2c772b51edb367f154771d84ddbae87ddba00a624422c8e46f218a9ac03bf042",
-)
 
-EXTENSIONS: Final[Mapping[str, Extension]] = {each.name: each for each in (TASKS, SKILLS, APPS, SERVER_CARD)}
+EXTENSIONS: Final[Mapping[str, Extension]] = {each.name: each for each in (TASKS, SKILLS, APPS)}
 """Every official extension, by its short name."""
 
 
