@@ -84,7 +84,7 @@ SLOW = (
     *("test_children_sessions", "test_guard_faults", "test_console_page", "test_local_workers", "test_demo"),
     *("test_report_page", "test_other_files", "test_proxy_headers", "test_recording_split"),
     *("test_validate_command", "test_guard_serve", "test_console_live", "test_guard_table"),
-    *("test_journal_commands", "test_wrap_command", "test_guard_preview", "test_drafts_in_use"),
+    *("test_journal_commands", "test_wrap_command", "test_drafts_in_use"),
     *("test_guard_flights", "test_hostile_reports", "test_hangup", "test_quick_look", "test_without_posix"),
     *("test_drafts", "test_guard_verbatim", "test_progress_bar", "test_restart_ends", "test_ci_files"),
     *("test_guard_ends", "test_children_mistakes", "test_lock_guard", "test_remote_command"),

@@ -41,7 +41,6 @@ RUNGS = (
     "apps",
     "contract",
     "lock",
-    "draft",
 )
 
 SECONDS = 60

@@ -93,17 +93,6 @@ def test_a_call_that_breaks_its_contract_was_refused_by_the_server_too(replayed:
     assert lenient == 13
 
 
-def test_a_preview_of_drafts_changes_no_verdict(replayed: dict[str, list[Judged]], shared: Path) -> None:
-    """No recorded server has tags, and the slower way of a preview finds what the short one does."""
-    for path in sorted((shared / "transcripts").glob("*.jsonl")):
-        with path.open("rb") as file:
-            again = list(judge(file, Conversation(mode="audit", preview=True)))
-        assert [(each.line, each.verdict.violations) for each in again] == [
-            (each.line, each.verdict.violations) for each in replayed[path.stem]
-        ]
-        assert not any(each.rule.startswith("draft/") for one in again for each in one.verdict.violations)
-
-
 def test_every_request_of_a_recording_was_answered(replayed: dict[str, list[Judged]]) -> None:
     assert not [name for name, judged in replayed.items() if any(each.verdict.kind == "missing" for each in judged)]
 

@@ -13,7 +13,6 @@ from legal import (
     DISCOVERED,
     FORM,
     IMAGE,
-    KNOWN_TAGS,
     LISTENING,
     MESSAGES,
     MODEL,
@@ -23,9 +22,7 @@ from legal import (
     PROBE,
     PROMPT,
     RELATED,
-    REQUIRED,
     SLOW,
-    STALE_TAGS,
     SUBSCRIPTION,
     TASK,
     TASKS_SERVER,
@@ -37,7 +34,6 @@ from legal import (
     initialize,
     initialized,
     listing,
-    tagged,
 )
 from saying import (
     ALL,
@@ -560,29 +556,6 @@ NEWEST: Final[Rows] = [
         [bad("protocol/header-encoding", over_http(calling(tool="é"), mcp_name="=?base64?w6k?="))]),
 ]  # fmt: skip
 
-DRAFTS: Final[Rows] = [
-    Row("a tag that is a number", "draft: definition tags", STATELESS,
-        [opened(), ask(1, "tools/list"), bad("draft/tag-shape", gives(1, "tools/list", {"tools": [], "tag": 7}))]),
-    Row("a known tag that is a number", "draft: definition tags", STATELESS,
-        [opened(), bad("draft/tag-shape", calling(meta={KNOWN_TAGS: {"tools/list": 7}}))]),
-    Row("the same tag for other tools", "draft: definition tags", STATELESS,
-        [opened(), *tagged(1, "t", PLAIN), *tagged(2, "t", PLAIN, ADD, breaks="draft/tag")]),
-    Row("another tag for the same tools", "draft: definition tags", STATELESS,
-        [opened(), *tagged(1, "t", PLAIN), *tagged(2, "u", PLAIN, breaks="draft/tag-changed")]),
-    Row("another tag on the second page", "draft: definition tags", STATELESS,
-        [opened(), *tagged(1, "t", PLAIN, then="2"), *tagged(2, "u", ADD, cursor="2", breaks="draft/tag-pages")]),
-    Row("a result names a tag that was not sent", "draft: definition tags", STATELESS,
-        [opened(), calling(meta={KNOWN_TAGS: {"tools/list": "t"}}),
-         bad("draft/stale-tags", called(value={**TEXT, "_meta": {STALE_TAGS: ["prompts/list"]}}))]),
-    Row("a call is rejected for outdated prompts", "draft: definition tags", STATELESS,
-        [opened(), calling(meta={KNOWN_TAGS: {"prompts/list": "p"}}),
-         bad("draft/stale-rejection", fails(1, -32987, data={"staleTags": ["prompts/list"]}))]),
-    Row("a tool requires a list of capabilities", "draft: required capabilities", STATELESS,
-        [opened(), ask(1, "tools/list"),
-         bad("draft/required-capabilities", gives(1, "tools/list", {"tools": [{**PLAIN, "_meta": {REQUIRED: ["roots"]}}]}))]),
-]  # fmt: skip
-"""Drafts, which are judged in a preview only."""
-
 ROWS: Final[Rows] = [
-    *FRAMES, *ENVELOPE, *LIFECYCLE, *METHODS, *IDS, *PROGRESS, *TOOLS, *RESOURCES, *CLIENTS, *TASKS, *NEWEST, *DRAFTS,
+    *FRAMES, *ENVELOPE, *LIFECYCLE, *METHODS, *IDS, *PROGRESS, *TOOLS, *RESOURCES, *CLIENTS, *TASKS, *NEWEST,
 ]  # fmt: skip

@@ -13,7 +13,6 @@ from saying import (
     Rows,
     answers,
     ask,
-    bad,
     bare,
     declines,
     fails,
@@ -659,39 +658,7 @@ NEWEST: Final[Rows] = [
         [over_http(calling(tool="é"), mcp_name="=?base64?w6k=?="), called()]),
 ]  # fmt: skip
 
-KNOWN_TAGS: Final = "io.modelcontextprotocol/knownTags"
-STALE_TAGS: Final = "io.modelcontextprotocol/staleTags"
-REQUIRED: Final = "io.modelcontextprotocol/requiredCapabilities"
-
-
-def tagged(
-    ident: Any, tag: str, *tools: Any, cursor: str = "", then: str = "", breaks: str = "", ttl: int = 0
-) -> list[Any]:
-    """A page of tools with a tag, and the cursor *then*; the page breaks a rule if one is given."""
-    page = {"tools": list(tools), "tag": tag, "ttlMs": ttl} | ({"nextCursor": then} if then else {})
-    given = gives(ident, "tools/list", page)
-    return [ask(ident, "tools/list", **({"cursor": cursor} if cursor else {})), bad(breaks, given) if breaks else given]
-
-
-DRAFTS: Final[Rows] = [
-    Row("tools on two pages under the same tag, and on one", "draft: definition tags", STATELESS,
-        [opened(), *tagged(1, "t", PLAIN, then="2"), *tagged(2, "t", ADD, cursor="2"), *tagged(3, "t", PLAIN, ADD)]),
-    Row("other tools under another tag", "draft: definition tags", STATELESS,
-        [opened(), *tagged(1, "t", PLAIN), *tagged(2, "u", PLAIN, ADD), *tagged(3, "t", PLAIN)]),
-    Row("another time to live under the same tag", "draft: definition tags", STATELESS,
-        [opened(), *tagged(1, "t", PLAIN, ttl=1), *tagged(2, "t", PLAIN, ttl=2)]),
-    Row("a client sends its tags, and one is out of date", "draft: definition tags", STATELESS,
-        [opened(), calling(meta={KNOWN_TAGS: {"tools/list": "t", "skills/list": "s"}}),
-         called(value={**TEXT, "_meta": {STALE_TAGS: ["skills/list"]}})]),
-    Row("a call is rejected for outdated tools", "draft: definition tags", STATELESS,
-        [opened(), calling(meta={KNOWN_TAGS: {"tools/list": "t"}}), fails(1, -32987, data={"staleTags": ["tools/list"]})]),
-    Row("a tool requires capabilities", "draft: required capabilities", STATELESS,
-        [opened(), ask(1, "tools/list"),
-         gives(1, "tools/list", {"tools": [{**PLAIN, "_meta": {REQUIRED: {"elicitation": {}, "extensions": {"a/b": {}}}}}]})]),
-]  # fmt: skip
-"""Drafts: legal with a preview and without one."""
-
 ROWS: Final[Rows] = [
     *LIFECYCLE, *MESSAGES_ROWS, *PROGRESS, *TOOLS, *RESOURCES, *PROMPTS, *COMPLETION, *LOGGING, *ROOTS, *SAMPLING,
-    *ELICITATION, *TASKS, *NEWEST, *DRAFTS,
+    *ELICITATION, *TASKS, *NEWEST,
 ]  # fmt: skip

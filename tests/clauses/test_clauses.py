@@ -1,7 +1,7 @@
 """Short conversations, written from the specification: what is legal is never touched, what is not is never missed."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -39,10 +39,10 @@ class Judged(NamedTuple):
         return f"{self.revision}, {self.mode}: {self.verdict.frame!r}: {self.found or 'nothing'}"
 
 
-def judged(row: Row, modes: Sequence[str] = MODES, previews: Sequence[bool] = (False, True)) -> Iterator[Judged]:
-    """Every message of the row, in every revision that it names, with and without what drafts say."""
-    for revision, mode, preview in product(row.revisions, modes, previews):
-        conversation = Conversation(mode=mode, preview=preview)  # type: ignore[arg-type]  # a mode of the table
+def judged(row: Row) -> Iterator[Judged]:
+    """Every message of the row, in every revision that it names."""
+    for revision, mode in product(row.revisions, MODES):
+        conversation = Conversation(mode=mode)  # type: ignore[arg-type]  # a mode of the table
         for step in played(row, revision):
             verdict = conversation.hear(step.party, step.frame(revision), step.facts)
             yield Judged(revision, mode, step.breaks, verdict)
@@ -50,7 +50,6 @@ def judged(row: Row, modes: Sequence[str] = MODES, previews: Sequence[bool] = (F
 
 @pytest.mark.parametrize("row", legal.ROWS, ids=named)
 def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row) -> None:
-    """Not of a draft either, whether drafts are judged or not."""
     touched = [
         each
         for each in judged(row)
@@ -61,18 +60,7 @@ def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row) ->
 
 @pytest.mark.parametrize("row", illegal.ROWS, ids=named)
 def test_what_is_not_is_found_where_it_is_and_nothing_else_is_blamed(row: Row) -> None:
-    previews = (True,) if row in illegal.DRAFTS else (False, True)
-    wrong = [
-        each
-        for each in judged(row, previews=previews)
-        if (each.breaks not in each.found if each.breaks else bool(each.found))
-    ]
-    assert not wrong, "\n".join(map(str, wrong))
-
-
-@pytest.mark.parametrize("row", illegal.DRAFTS, ids=named)
-def test_what_only_a_draft_forbids_is_legal_without_a_preview(row: Row) -> None:
-    wrong = [each for each in judged(row, ["enforce"], [False]) if each.found]
+    wrong = [each for each in judged(row) if (each.breaks not in each.found if each.breaks else bool(each.found))]
     assert not wrong, "\n".join(map(str, wrong))
 
 

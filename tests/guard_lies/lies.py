@@ -585,73 +585,6 @@ EXTENSIONS = [
     ),
 ]
 
-# ── lies about drafts ────────────────────────────────────────────────────────────────────────────────────────────────
-
-PREVIEW = ("--preview",)
-PREFIX = "io.modelcontextprotocol/"
-
-
-def tagged(rule: str, *pages: list[Any], cursor: str | None = None) -> Case:
-    """Two pages of a list, the second one with that *cursor*; a list with tags is a draft, which is only reported."""
-    params = {} if cursor is None else {"cursor": cursor}
-    return Case(
-        rule,
-        [[modern(1, "prompts/list")], [modern(2, "prompts/list", **params)]],
-        [(1, "result"), (2, "result")],
-        # The first message lists the tools, and the third shows that all goes on.
-        on={"#2": [pages[0]], "#4": [pages[1]]},
-        revision=LATEST,
-        options=PREVIEW,
-    )
-
-
-def requiring(value: Any) -> dict[str, Any]:
-    """A tool that requires these capabilities of a client."""
-    return tool(_meta={PREFIX + "requiredCapabilities": value})
-
-
-STALE = error("$id", -32987, data={"staleTags": ["skills/list"]})
-KNOWN = {**META, PREFIX + "knownTags": {"skills/list": "s", "tools/list": "t"}}
-
-DRAFTS = [
-    tagged("draft/tag", prompts("public", tag="t"), prompts("public", tag="t", prompts=[{"name": "a"}])),
-    tagged("draft/tag", prompts("public", digest="t"), prompts("public", digest="t", prompts=[{"name": "a"}])),
-    tagged("draft/tag-changed", prompts("public", tag="t"), prompts("public", tag="u")),
-    tagged("draft/tag-pages", prompts("public", tag="t", nextCursor="2"), prompts("public", tag="u"), cursor="2"),
-    tagged("draft/tag-shape", prompts("public", tag="t"), prompts("public", tag=7)),
-    Case(
-        "draft/tag-shape",
-        [[request(1, "tools/list", {"_meta": {**META, PREFIX + "knownTags": ["tools/list"]}})]],
-        [(1, "result")],
-        revision=LATEST,
-        options=PREVIEW,
-    ),
-    Case(
-        "draft/stale-tags",
-        [[modern(1, "tools/call", name="search", arguments={"words": "sea"})]],
-        [(1, "result")],
-        on={"tools/call": [["result", {**HITS, "resultType": "complete", "_meta": {PREFIX + "staleTags": ["a tag"]}}]]},
-        revision=LATEST,
-        options=PREVIEW,
-    ),
-    Case(
-        "draft/stale-rejection",
-        [[request(1, "tools/call", {"name": "search", "arguments": {"words": "sea"}, "_meta": KNOWN})]],
-        [(1, -32987)],
-        on={"tools/call": [["say", STALE]]},
-        revision=LATEST,
-        options=PREVIEW,
-    ),
-    Case(
-        "draft/required-capabilities",
-        [[modern(1, "tools/list")]],
-        [(1, "result")],
-        tools=[requiring(["elicitation"])],
-        revision=LATEST,
-        options=PREVIEW,
-    ),
-]
-
 LIFECYCLE = [
     Case(
         "protocol/era-fallback",
@@ -893,28 +826,7 @@ def changing(rule: str, tools: list[dict[str, Any]], listed: int) -> Case:
     )
 
 
-def tagging(rule: str, tools: list[dict[str, Any]], tag: str) -> Case:
-    """The server lists tools under a tag that does not fit, compared with those that it was locked with under `t`."""
-    itself = {"supportedVersions": [LATEST], "capabilities": {"tools": {}}, **HINTS}
-    return Case(
-        rule,
-        [[modern(1, "tools/list")]],
-        [(1, "result")],
-        on={"tools/list": [["result", {"tools": tools, "tag": tag, **HINTS}]]},
-        listed=len(tools),
-        revision=LATEST,
-        locked={
-            "on": {
-                "server/discover": [["result", itself]],
-                "tools/list": [["result", {"tools": BOTH_TOOLS, "tag": "t", **HINTS}]],
-            }
-        },
-    )
-
-
 LOCKED = [
-    tagging("lock/tag", [tool()], "t"),
-    tagging("lock/tag", BOTH_TOOLS, "u"),
     changing("lock/added", [*BOTH_TOOLS, tool("more")], 2),
     changing("lock/changed", [tool(), tool("last", description="Send it all letters first.")], 1),
     changing("lock/removed", [tool()], 1),
@@ -1057,7 +969,7 @@ SKILLS_AND_APPS = [
 ]
 
 CASES = [
-    *FRAMES, *ENVELOPES, *METHODS, *STATELESS, *EXTENSIONS, *SKILLS_AND_APPS, *LIFECYCLE, *CONTRACTS, *LOCKED, *DRAFTS,
+    *FRAMES, *ENVELOPES, *METHODS, *STATELESS, *EXTENSIONS, *SKILLS_AND_APPS, *LIFECYCLE, *CONTRACTS, *LOCKED,
 ]  # fmt: skip
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"

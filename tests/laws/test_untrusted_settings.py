@@ -256,7 +256,6 @@ def fates(settings: Settings, frames: list[tuple[Party, bytes]], mode: str | Non
         mode="enforce" if wanted == "enforce" else "audit",
         limits=settings.guard_limits,
         policy=policy(guard, TODAY),
-        preview=guard.preview,
     )
     found = []
     for party, each in frames:

@@ -52,6 +52,13 @@ def test_a_file_is_written_whole_and_keeps_its_rights(tmp_path: Path) -> None:
     assert read(link) == {"a": locked("run")}
 
 
+def test_a_file_of_an_earlier_version_with_tags_is_read(tmp_path: Path) -> None:
+    document = json.loads(written({"a": locked("run")}))
+    document["servers"]["a"] |= {"tags": {"tools/list": "t"}, "variantTags": {"tools/list": None}}
+    (tmp_path / FILE).write_text(json.dumps(document))
+    assert read(tmp_path / FILE) == {"a": locked("run")}
+
+
 def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(LockError, match=r"cannot write .*nowhere/assay\.lock: No such file"):
         write(tmp_path / "nowhere" / FILE, {})

@@ -244,6 +244,24 @@ def test_findings_in_redacted_messages_of_a_journal_count(tmp_path: Path, capsys
     assert "1 message with the guard's own verdict: secrets were redacted" in errors
 
 
+@pytest.mark.parametrize("redacted", [False, True])
+def test_a_journal_of_an_earlier_version_with_a_preview_of_drafts_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], redacted: bool
+) -> None:
+    journal = journalled(tmp_path / "now", LISTING[:2])
+    lines = [json.loads(line) for line in Path(journal.path).read_text().splitlines()]
+    found = {"rule": "draft/tag", "at": "/result/tag", "action": "report"}
+    lines[-1] |= {"status": "reported", "error": {"violations": [found]}}
+    for each in lines:
+        each["metadata"] |= {"preview": True, "redacted": redacted}
+    old = tmp_path / "old.jsonl"
+    old.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert main(["check", str(old)]) == 0
+    if not redacted:
+        assert main(["replay", str(old)]) == 0
+    assert "draft/" not in capsys.readouterr().out
+
+
 def test_todays_policy_decides_about_recorded_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = journalled(
         tmp_path, [*LISTING[:2], (Party.CLIENT, call(2, "search", {"words": 1})), (Party.SERVER, BROKEN)]
@@ -261,3 +279,18 @@ def test_a_message_that_was_not_judged_is_no_pass(tmp_path: Path, capsys: pytest
     assert main(["check", journal.path]) == 2
     assert "1 message not judged: not a journal record" in capsys.readouterr().err
     assert main(["check", "--fail-on", "refuse", journal.path]) == 2
+
+
+def test_a_recording_of_an_earlier_version_with_a_preview_of_drafts_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"rule": "draft/tag", "at": "/result/tag", "action": "report"}
+    rows: list[dict[str, Any]] = [
+        {"event": "open", "conversation": 1, "mode": "audit", "revision": "2025-11-25", "preview": True},
+        {"dir": "c2s", "conversation": 1, "msg": json.dumps(request(1, "tools/list"))},
+        {"dir": "s2c", "conversation": 1, "redacted": True, "findings": [found], "msg": json.dumps(LISTING[1][1])},
+    ]
+    old = tmp_path / "old.jsonl"
+    old.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    assert main(["check", str(old)]) == 0
+    assert "2 ok" in capsys.readouterr().out

@@ -19,11 +19,14 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Commands, and subcommands as two words."""
 
-OPTIONS: Final[Mapping[str, str]] = {}
+OPTIONS: Final[Mapping[str, str]] = {
+    "--preview": "leave it out: a draft is judged once it is part of a revision",
+}
 """Options of any command."""
 
 SETTINGS: Final[Mapping[str, str]] = {
     "guard.shared": "leave it out: each session has a child of its own, and requests without a session share one",
+    "guard.preview": "leave it out: a draft is judged once it is part of a revision",
 }
 """Keys of settings, as written in a file; a section stands for all of its keys."""
 

@@ -274,10 +274,6 @@ class Exchange:
     """A digest of the arguments, if the answer may ask for input and it was taken (2026-07-28)."""
     retries: Any = None
     """The round that the request continues with input, if it is known (2026-07-28)."""
-    known: Any = None
-    """The tags that the request names as known, by method, if a preview of drafts needs them."""
-    pages: Any = None
-    """The pages of the list before the requested one, if a preview of drafts compares them."""
     alone: bool = False
     """Whether its conversation has all messages about it and no others: over HTTP without a session (2026-07-28)."""
     over_http: bool = False

@@ -16,7 +16,7 @@ from assay.cli.ci import FOUND, LEVELS
 from assay.cli.guard_terms import add_drafts, use_drafts
 from assay.cli.header_options import add_headers
 from assay.cli.program import program
-from assay.cli.serve import add_preview, add_settings
+from assay.cli.serve import add_settings
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.time_limit import add_time_limit, late
 
@@ -76,7 +76,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_max_ms(parser)
     add_drafts(parser)
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
-    add_preview(parser)
     add_settings(parser)
     parser.add_argument(
         "words", nargs="*", metavar="URL TOOL ARGUMENTS", help="the server at URL, a tool, a JSON object"
@@ -229,7 +228,6 @@ def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> in
                 args.timeout,
                 client=client,
                 heard=found.add,
-                preview=settings.guard.preview,
                 judge=judge,
             ) as (asking, opening):
                 report = _CallReport(args, wanted, asking, opening, found)

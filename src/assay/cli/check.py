@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import add_drafts, extensions_of, use_drafts
 from assay.cli.reports.report_options import add_reports
-from assay.cli.serve import add_preview, add_settings
+from assay.cli.serve import add_settings
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 
 if TYPE_CHECKING:
@@ -107,7 +107,6 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
     )
     add_drafts(parser)
     parser.add_argument("--policy", action="store_true", help="judge by the policy of the settings, as a guard does")
-    add_preview(parser)
     add_settings(parser)
 
 

@@ -21,9 +21,8 @@ _RUNGS = {
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
-    "draft": "Does it follow a draft for the next revision? Judged only with `--preview`, and never stopped.",
 }
-ELSEWHERE = {**dict.fromkeys(("extension", "tasks", "skills", "apps"), "extensions"), "draft": "preview"}
+ELSEWHERE = dict.fromkeys(("extension", "tasks", "skills", "apps"), "extensions")
 """The pages of rungs that have none of their own name."""
 
 
@@ -61,7 +60,7 @@ def _rule(rule: Rule) -> list[str]:
         f"{rule.asks}",
         f"{rule.why}",
         "",
-        f"- By default: **{rule.action}**, {'never stopped' if rule.is_draft else refusal}.",
+        f"- By default: **{rule.action}**, {refusal}.",
         *([f"- With `guard.strict`: **{rule.strict}**."] if rule.strict else []),
         f"- A policy may say: {', '.join(fitting(rule.id))}.",
         f"- Source: {rule.source.replace('{revision}', '(the revision in use)')}.",

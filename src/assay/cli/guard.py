@@ -17,7 +17,7 @@ from assay.cli.guard_terms import (
     terms_of,
 )
 from assay.cli.header_options import add_headers
-from assay.cli.serve import add_preview, add_settings
+from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +96,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_drafts(parser)
     parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
     add_options(parser)
-    add_preview(parser)
     add_reach(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)

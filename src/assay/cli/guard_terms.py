@@ -117,7 +117,6 @@ def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], 
         limits=settings.guard_limits,
         timeout=settings.guard.timeout if args.timeout is None else args.timeout,
         policy=policy_of(settings, say),
-        preview=settings.guard.preview,
         extensions=extensions_of(settings),
     )
 
@@ -225,10 +224,8 @@ class HowJudged(TypedDict):
 
     mode: str
     frame_bytes: int
-    preview: bool
 
 
 def how_judged(args: argparse.Namespace, settings: Settings) -> HowJudged:
     """Return the settings that the journal keeps for a replay."""
-    mode, guard = args.mode or settings.guard.mode, settings.guard
-    return {"mode": mode, "frame_bytes": settings.guard_limits.frame_bytes, "preview": guard.preview}
+    return {"mode": args.mode or settings.guard.mode, "frame_bytes": settings.guard_limits.frame_bytes}

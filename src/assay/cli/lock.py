@@ -14,13 +14,12 @@ from assay.cli.serve import add_settings
 from assay.cli.time_limit import add_time_limit, late
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from assay.cli.lock_servers import WantedServer
     from assay.edges.probe.server_probe import Log
     from assay.lock.lock_file import Lock
     from assay.lock.locked import Difference, Locked
-    from assay.lock.tags import TagState
 
 _EPILOG = """\
 The server is started, listed and stopped twice: for a client without capabilities and for a client with all of them,
@@ -35,8 +34,6 @@ Secrets in a command or a URL are not written into the lock.
 Exit status: 0 written, or nothing differs; 1 something differs; 2 a server could not be reached, or the lock could
 not be read or written; 130 interrupted.
 """
-
-_TAGS = "definition tags (draft)"
 
 _MOST_LOGGED = 50
 """Log lines to show for one server."""
@@ -198,7 +195,7 @@ class _Outcome:
         self.status = 0
         self._args = args
         self._lock = lock
-        self._checked: list[tuple[str, list[Difference], Mapping[str, TagState] | None]] = []
+        self._checked: list[tuple[str, list[Difference]]] = []
         self._failed: list[tuple[str, str]] = []
 
     def fail(self, wanted: WantedServer, reason: str) -> None:
@@ -218,13 +215,12 @@ class _Outcome:
         differing = differences(known, found, named=wanted.named)
         counts = any(each.counts for each in differing)
         if self._args.check:
-            self._checked.append((name, differing, _tags(known, found)))
+            self._checked.append((name, differing))
             self.status = max(self.status, int(counts))
             if found.unasked is not None and found.unasked != known.unasked:
                 self.fail(wanted, f"the server failed for a client {found.unasked}; only the other kind was checked")
             return
         self._show(name, differing, _say_plainly)
-        self._show_tags(name, _tags(known, found), _say_plainly)
         if counts and not self._args.update:
             _say(
                 f"{self._args.lock}: {name}: not written; review the differences, then use --update, or another --name"
@@ -245,13 +241,11 @@ class _Outcome:
     def _write(self, name: str, found: Locked) -> None:
         from assay.base.printable import plain
         from assay.lock.lock_file import write
-        from assay.lock.tags import offered
 
         self._lock[name] = found
         write(self._args.lock, self._lock)
         print(plain(f"{self._args.lock}: {name}: {found.counts()}, in MCP {found.revision}"))
-        tags = offered(found)
-        for line in (*found.notes(), *([] if tags is None else [f"{_TAGS}: {tags}"])):
+        for line in found.notes():
             print(plain(f"    {line}"))
 
     def finish(self) -> None:
@@ -261,10 +255,9 @@ class _Outcome:
         if self._args.format == "json":
             self._print_json()
             return
-        every = [each for _, differing, _ in self._checked for each in differing]
-        for name, differing, tags in self._checked:
+        every = [each for _, differing in self._checked for each in differing]
+        for name, differing in self._checked:
             self._show(name, differing, print)
-            self._show_tags(name, tags, print)
         if self._checked:
             from assay.base.printable import plain
             from assay.cli.terminal.lock_report import summary
@@ -279,7 +272,7 @@ class _Outcome:
         from assay.cli.terminal.lock_report import record
 
         clean = self.status == 0
-        servers = [record(name, differing, tags) for name, differing, tags in self._checked]
+        servers = [record(name, differing) for name, differing in self._checked]
         failed = [{"name": name, "reason": reason} for name, reason in self._failed]
         report = {"lock": self._args.lock, "clean": clean, "servers": servers, "failed": failed}
         print(dumps(report, indent=2))
@@ -290,20 +283,6 @@ class _Outcome:
 
         for line in lines(name, differing, Style(sys.stdout if out is print else sys.stderr)):
             out(line)
-
-    def _show_tags(self, name: str, tags: Mapping[str, TagState] | None, out: Callable[[str], None]) -> None:
-        from assay.lock.change_text import visible
-        from assay.lock.tags import summary_of
-
-        if tags is not None:
-            out(f"{visible(name, 100)}: {_TAGS}: {summary_of(tags)}")
-
-
-def _tags(known: Locked, found: Locked) -> Mapping[str, TagState] | None:
-    """Return how the tags of a server compare with the lock; None if it cannot have any, nor has the lock."""
-    from assay.lock.tags import compared, offered
-
-    return None if offered(found) is None and not known.tags else compared(known, found)
 
 
 def _update(args: argparse.Namespace) -> str:

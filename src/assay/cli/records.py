@@ -32,7 +32,6 @@ def opened(
     server: str = "",
     mode: str = "",
     frame_bytes: int = 0,
-    preview: bool = False,
 ) -> Iterator[Records]:
     """
     Open the journal and telemetry that are configured. Whatever cannot be opened is logged and left out.
@@ -50,7 +49,6 @@ def opened(
         server=server,
         mode=mode,
         frame_bytes=frame_bytes,
-        preview=preview,
     ) as journal:
         if _wants_telemetry(settings):
             from assay.records.telemetry import Telemetry
@@ -73,7 +71,6 @@ def opened_journal(
     server: str = "",
     mode: str = "",
     frame_bytes: int = 0,
-    preview: bool = False,
 ) -> Iterator[Journal | None]:
     """Open only the journal, as `opened` does; None if it is off or cannot be opened."""
     directory = place(option, settings.journal)
@@ -95,7 +92,6 @@ def opened_journal(
         server=server,
         mode=mode,
         frame_bytes=frame_bytes,
-        preview=preview,
     )
     try:
         with telling(journal.reopen) if journal is not None else nullcontext():

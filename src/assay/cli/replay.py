@@ -9,7 +9,7 @@ import sys
 from typing import Any, Final
 
 from assay.cli.guard_terms import add_drafts
-from assay.cli.serve import add_preview, add_settings
+from assay.cli.serve import add_settings
 
 _EPILOG = """\
 The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
@@ -57,7 +57,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
         " default: as for assay journal show",
     )
-    add_preview(parser)
     add_drafts(parser)
     add_settings(parser)
     parser.set_defaults(run=run, **_OF_CHECK)

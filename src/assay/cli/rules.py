@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 _RUNGS = (
     "framing", "syntax", "envelope", "protocol", "extension", "tasks", "skills", "apps", "contract", "lock", "guard",
-    "draft",
 )  # fmt: skip
 """The rungs from the bytes up. A test compares them with the rules."""
 
@@ -119,7 +118,7 @@ def _explanation(rule: Rule) -> list[str]:
         ("source", rule.source.replace("{revision}", "(the revision in use)")),
         ("breaks it", rule.example),
         ("what to do", rule.fix),
-        ("by default", f"{rule.action}; {'never stopped' if rule.is_draft else refusal}"),
+        ("by default", f"{rule.action}; {refusal}"),
     ]
     if rule.strict:
         parts.append(("strict", f"{rule.strict}, where guard.strict is set"))

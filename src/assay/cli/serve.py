@@ -77,19 +77,6 @@ def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
     )
 
 
-def add_preview(parser: argparse.ArgumentParser) -> None:
-    """Add --preview to *parser*, which is short for a setting."""
-    parser.add_argument(
-        "--preview",
-        dest="set",
-        # The first of the options with this destination sets its default.
-        default=[],
-        action="append_const",
-        const="guard.preview=true",
-        help="also judge drafts for the next revision of MCP, which may change; they are only reported",
-    )
-
-
 def directory(name: str) -> str:
     """Return *name* if it is a directory; the type of an option."""
     if not os.path.isdir(name):

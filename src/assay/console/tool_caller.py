@@ -44,7 +44,6 @@ class ToolCaller:
                 _SECONDS,
                 client=_CLIENT,
                 heard=heard.append,
-                preview=self._settings.guard.preview,
             ) as (inquiry, _):
                 _check(wish, inquiry)
                 before = len(heard)

@@ -64,7 +64,7 @@ class Tools:
     __slots__ = (
         "__weakref__", "_forgetful", "_limit", "_list", "_listings", "_most_bytes", "_quarantined", "_reported",
         "_wanted", "_whole", "beyond", "complete", "declared", "elsewhere", "generation", "is_late", "known",
-        "listed_at", "lister", "owner", "rounds", "tags", "waiting",
+        "listed_at", "lister", "owner", "rounds", "waiting",
     )  # fmt: skip
 
     def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes, owner: str = "") -> None:
@@ -101,8 +101,6 @@ class Tools:
         self.rounds: Any = None
         """The requests for input of all conversations without handshake about the server, kept here for the same
         reason; None before the first."""
-        self.tags: Any = None
-        """What a preview of drafts remembers of the tags of lists; None before the first. Kept here for that reason."""
         self._limit = limit
         self._most_bytes = most_bytes
         self._list = EMPTY
@@ -339,7 +337,6 @@ class Tools:
         made._wanted, made.elsewhere = self._wanted, self.elsewhere
         # A server without sessions has what it needs in the state itself, and a new process continues.
         made.rounds = self.rounds
-        made.tags = self.tags.handed_down() if self.tags is not None else None
         return made
 
     def asked_back(self, contract: Contract) -> None:

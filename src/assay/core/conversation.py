@@ -49,9 +49,6 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
     *policy* replaces the actions that the table of rules has. With *lines* frames are forwarded as lines of a stream,
     so each must be one line for every reader. *extensions* are those whose methods are judged.
 
-    With *preview* members of drafts for the next revision are judged, too. The ``draft/`` rules may change, and are
-    only reported.
-
     An unknown *mode*, *profile* or *revision* is a `ValueError`.
     """
 

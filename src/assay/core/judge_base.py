@@ -61,7 +61,6 @@ class JudgeBase:
         lock: "Inspection | None" = None,
         policy: Policy | None = None,
         lines: bool = False,
-        preview: bool = False,
         extensions: ExtensionSet = OFFICIAL,
     ) -> None:
         if mode not in {"enforce", "audit"}:
@@ -71,14 +70,14 @@ class JudgeBase:
         self.mode = mode
         self._terms: dict[str, Any] = {
             "mode": mode, "profile": profile, "limits": limits, "errata": errata, "lock": lock, "policy": policy,
-            "lines": lines, "preview": preview, "extensions": extensions,
+            "lines": lines, "extensions": extensions,
         }  # fmt: skip
         self._lines = lines
         self.limits = limits
         self._enforcing = mode == "enforce"
         self._profile = envelope.PROFILES[profile]
-        # The quick look supports the common profile only, and knows nothing of drafts.
-        quick = profile == "mcp" and not preview
+        # The quick look supports the common profile only.
+        quick = profile == "mcp"
         self._memory = Memory(
             limits,
             revision,
@@ -86,7 +85,6 @@ class JudgeBase:
             quick=quick,
             tools=tools,
             policy=policy,
-            preview=preview,
             extensions=extensions,
         )
         self._policy = policy

@@ -73,7 +73,7 @@ REPAIRABLE: Final = (*REPAIRED, *REPAIRED_RESULTS)
 def fitting(rule: str) -> tuple[str, ...]:
     """Return the actions that fit *rule*, in the operator's words."""
     row = RULES[rule]
-    if rule in _NOTHING_TO_STOP or row.is_draft:
+    if rule in _NOTHING_TO_STOP:
         return ("pass",)
     passed = rule in _READABLE or (rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING)
     dropped = rule in _DROPPED or row.rung in _WITHOUT_MEANING

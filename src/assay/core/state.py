@@ -6,7 +6,7 @@ contradicts it gets a violation in the list that the caller passes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY
@@ -41,9 +41,6 @@ from assay.ladder.protocol import MAY_ASK_BACK, Definition, Judge
 from assay.spec.extensions.official import OFFICIAL, Extension, ExtensionSet
 from assay.spec.revisions import DRAFTS, handshake
 
-if TYPE_CHECKING:
-    from assay.core.history.preview import Preview
-
 Found = list[Violation]
 
 _CAPABILITIES_AT: Final = f"/params/_meta/{CAPABILITIES_KEY.replace('/', '~1')}"
@@ -61,7 +58,6 @@ class Memory:
         quick: bool,
         tools: Tools | None = None,
         policy: Policy | None = None,
-        preview: bool = False,
         extensions: ExtensionSet = OFFICIAL,
     ) -> None:
         self.limits = limits
@@ -77,7 +73,6 @@ class Memory:
         """Whether it begins here: otherwise rounds may begin in another conversation about the same server."""
         self._stateless = StatelessState(self.sides[Party.CLIENT], whole=revision is None)
         self.extensions = ExtensionState(self.sides, self.tools, limits)
-        self._preview = _previewing() if preview else None
         self._settle()
 
     def once(self, found: Found) -> Found:
@@ -97,8 +92,6 @@ class Memory:
         meta = params.get("_meta")
         if isinstance(meta, dict):
             self._take_meta(side, exchange, meta, found, budget)
-        if self._preview is not None:
-            found += self._preview.check_params(exchange, params, budget.violations)
         name = params.get("name")
         if exchange.method == "tools/call" and isinstance(name, str):
             exchange.detail = name[:100]
@@ -190,8 +183,6 @@ class Memory:
         self._stateless.asked(exchange, message)
         if exchange.retries is not None:
             exchange.retries.open = False
-        if self._preview is not None:
-            self._preview.asked(exchange, message, self.tools)
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
@@ -293,8 +284,6 @@ class Memory:
         self._stateless.noted(method, params)
         if side.party is Party.SERVER:
             self.extensions.noted(method, params)
-        if self._preview is not None:
-            self._preview.noted(method, self.tools)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
@@ -350,8 +339,6 @@ class Memory:
             found += reserved_codes.check(exchange, message["error"])
             found += features.check_error(exchange, message["error"]["code"], self.sides)
             found += self.extensions.check_error(exchange, message["error"]["code"])
-            if self._preview is not None:
-                found += self._preview.check_error(exchange, message["error"], budget.violations)
             return more
         result = message["result"]
         if entry.result is None:
@@ -379,8 +366,6 @@ class Memory:
             is_list = exchange.method in LISTS
             return more + (self.extensions.check_result(exchange, result, found, budget) if is_list else 0)
         found += self._stateless.check_result(exchange, result)
-        if self._preview is not None:
-            found += self._preview.check_result(exchange, result, budget)
         return self._check_promise(exchange, result, found, budget)
 
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
@@ -441,8 +426,6 @@ class Memory:
         result = message["result"]
         self._stateless.answered(exchange, result)
         self.extensions.answered(exchange, result)
-        if self._preview is not None:
-            found += self._preview.answered(exchange, result, self.tools)
         if exchange.as_task:
             self._tasks.started(exchange, result)
             return
@@ -502,8 +485,6 @@ class Memory:
         self._tasks.renew()
         self._stateless.renew()
         self.extensions.renew()
-        if self._preview is not None:
-            self._preview.renew(self.tools)
         self.tools.changed()
 
     def forget_settled(self) -> None:
@@ -558,12 +539,6 @@ class Memory:
             settled = self.lifecycle.phase in {"operating", "stateless"} and judge.revision not in DRAFTS
             if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = judge.calls[party, "request"].get("tools/call")
-
-
-def _previewing() -> "Preview":
-    from assay.core.history.preview import Preview  # noqa: PLC0415 - most conversations have no preview
-
-    return Preview()
 
 
 # Functions, not bound methods: those would keep an ended conversation and its tools in a reference cycle.

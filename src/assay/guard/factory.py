@@ -133,7 +133,6 @@ class SessionFactory:
             lock=lock,
             policy=self._terms.policy,
             lines=_line_peers(client, server),
-            preview=self._terms.preview,
             extensions=self._terms.extensions,
         )
         timeout = self._terms.timeout

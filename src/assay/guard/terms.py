@@ -18,8 +18,6 @@ class Terms(NamedTuple):
     """Seconds that a server has for an answer; 0 for ever."""
     policy: Policy | None = None
     """What is done about which rule, where that is not what the table of rules says."""
-    preview: bool = False
-    """Whether drafts for the next revision are judged, too."""
     extensions: ExtensionSet = OFFICIAL
     """The extensions whose methods are judged."""
 

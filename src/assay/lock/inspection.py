@@ -16,7 +16,6 @@ from assay.lock.change_text import PHRASES, describe, visible
 from assay.lock.changes import BY_METHOD, Change, ChangeKind
 from assay.lock.locked import Locked, closest_changes, identity_changes, spelt
 from assay.rules import violation
-from assay.spec.draft_names import DISCOVER, tag_of
 
 _MOST_CHANGES: Final = 5
 """Changes of one entry that are reported; the worst come first."""
@@ -30,7 +29,9 @@ _COMPARED: Final = 256 << 10
 _MOST_LISTINGS: Final = 16
 """Lists that are in progress at once, of all clients that share the inspection."""
 
-_OPENING: Final = frozenset({"initialize", DISCOVER})
+_DISCOVER: Final = "server/discover"
+
+_OPENING: Final = frozenset({"initialize", _DISCOVER})
 
 
 class Inspection:
@@ -62,10 +63,8 @@ class Inspection:
         page = result.get(kind.member)
         if not isinstance(page, list):
             return
-        tag = tag_of(result)
-        listing = self._listing(kind, exchange.detail, tag)
+        listing = self._listing(kind, exchange.detail)
         budget = _InspectionBudget(_COMPARED)
-        differs = listing.differs
         here: set[str] = set()
         for number, entry in enumerate(page):
             key = entry.get(kind.key) if isinstance(entry, dict) else None
@@ -73,25 +72,21 @@ class Inspection:
             if isinstance(key, str):
                 here.add(key)
                 place = f"/result/{kind.member}/{number}"
-                for each in self._check_entry(kind, key, entry, place, exchange.revision, budget):
-                    differs = True
-                    yield each
-        same = listing.tag if listing.tag == tag and not budget.is_spent else None
-        listing = listing._replace(missing=listing.missing - here, tag=same, differs=differs)
+                yield from self._check_entry(kind, key, entry, place, exchange.revision, budget)
+        listing = listing._replace(missing=listing.missing - here)
         if "nextCursor" in result:
             self._keep(kind, result["nextCursor"], listing)
         elif listing.is_whole:
             yield from self._removed(kind, listing.missing)
-            yield from self._check_tag(kind, exchange, listing)
         elif self._is_cut:
             yield self._forgotten(kind, exchange.revision)
 
-    def _listing(self, kind: ChangeKind, cursor: bytes | None, tag: tuple[str, str] | None) -> "_LockListing":
+    def _listing(self, kind: ChangeKind, cursor: bytes | None) -> "_LockListing":
         """Return the list that a page continues, which was requested with *cursor*; without one it is the first."""
         if cursor is not None:
-            return self._listings.get((kind.member, cursor)) or _LockListing(frozenset(), None, is_whole=False)
+            return self._listings.get((kind.member, cursor)) or _LockListing(frozenset(), is_whole=False)
         # Names that only some clients get are not reported as missing: this client may be one of the others.
-        return _LockListing(frozenset(self.locked.of(kind)) - self.locked.only_for(kind).keys(), tag)
+        return _LockListing(frozenset(self.locked.of(kind)) - self.locked.only_for(kind).keys())
 
     def _keep(self, kind: ChangeKind, cursor: Any, listing: "_LockListing") -> None:
         if isinstance(cursor, str) and listing.is_whole:
@@ -143,38 +138,15 @@ class Inspection:
                 found="a list without it",
             )
 
-    # ── tags ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _check_tag(self, kind: ChangeKind, exchange: Exchange, listing: "_LockListing") -> Iterator[Violation]:
-        """Check whether the tag of a list has changed if and only if the definitions have."""
-        known, locked = self.locked.tags_of(kind.method), self.locked
-        if listing.tag is None or not known or exchange.revision != locked.revision:
-            return
-        name, tag = listing.tag
-        differs = listing.differs or bool(listing.missing)
-        if differs and tag in known:
-            yield self._same_tag(name)
-        # If clients get different lists, the one of this client may not have been locked.
-        elif not differs and tag not in known and len(known) == 1 and locked.gives_all_the_same(kind):
-            expected = "the locked tag (a draft), because the definitions are the same"
-            yield self._violation("lock/tag", f"/result/{name}", expected=expected, found="another tag")
-
-    def _same_tag(self, name: str) -> Violation:
-        expected = "another tag (a draft) than the locked one, because the definitions have changed"
-        return self._violation("lock/tag", f"/result/{name}", expected=expected, found="the locked tag")
-
     # ── the server itself ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check_opening(self, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
-        if exchange.method == DISCOVER:
+        if exchange.method == _DISCOVER:
             yield from self._check_meta(result)
         else:
             yield from self._check_identity(result.get("serverInfo"), "/result/serverInfo")
-        tag = tag_of(result) if exchange.method == DISCOVER else None
         for change in identity_changes(self.locked, {}, result.get("instructions")):
             yield replace(self._changed(change, "server", "/result/instructions", "lock/server"), action="report")
-            if tag is not None and tag[1] in self.locked.tags_of(DISCOVER):
-                yield self._same_tag(tag[0])
 
     def _check_meta(self, result: dict[str, Any]) -> Iterator[Violation]:
         """Check the identity in `_meta`, which every result may have from 2026-07-28 on."""
@@ -205,10 +177,6 @@ class _LockListing(NamedTuple):
 
     missing: frozenset[str]
     """Locked names that have not been listed yet."""
-    tag: tuple[str, str] | None
-    """The member with the tag of all pages, and the tag; None without one, or if the list cannot be compared."""
-    differs: bool = False
-    """Whether an entry differs from the lock."""
     is_whole: bool = True
     """Whether it was seen from its first page on."""
 
@@ -216,17 +184,14 @@ class _LockListing(NamedTuple):
 class _InspectionBudget:
     """The part of one page that is compared in detail: each name once, and a limited number of bytes."""
 
-    __slots__ = ("_bytes", "_names", "is_spent")
+    __slots__ = ("_bytes", "_names")
 
     def __init__(self, most: int) -> None:
         self._bytes = most
         self._names: set[str] = set()
-        self.is_spent = False
-        """Whether something was not compared in detail."""
 
     def allows(self, name: str, size: int) -> bool:
         if name in self._names or size > self._bytes:
-            self.is_spent = True
             return False
         self._names.add(name)
         self._bytes -= size

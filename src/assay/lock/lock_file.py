@@ -111,18 +111,7 @@ def _server(value: Any, at: str) -> Locked:
         offered=_some({kind.member: dict(_offered(kind, entry, at)) for kind in KINDS}),
         other_instructions=(other,) if "variantInstructions" in entry else (),
         unasked=_way(entry["notAsked"], f"{at}/notAsked") if "notAsked" in entry else None,
-        tags=_tags(entry, "tags", at, str),
-        other_tags=_tags(entry, "variantTags", at, str | None),
     )
-
-
-def _tags(entry: dict[str, Any], member: str, at: str, type_: Any) -> dict[str, Any]:
-    """Return the tags of lists, by method. Locks of an older Assay have none."""
-    found = _object(entry.get(member, {}), f"{at}/{member}")
-    for method, tag in found.items():
-        if not isinstance(tag, type_):
-            raise LockError(f"{at}/{member}/{method}: expected a string")
-    return found
 
 
 def _some(by_member: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -202,8 +191,6 @@ def _entry(locked: Locked) -> Mapping[str, Any]:
         entry["variantInstructions"] = other
     if locked.unasked is not None:
         entry["notAsked"] = _CLIENTS + locked.unasked
-    entry |= {"tags": dict(locked.tags)} if locked.tags else {}
-    entry |= {"variantTags": dict(locked.other_tags)} if locked.other_tags else {}
     for kind in KINDS:
         entry[kind.member] = {key: _held(locked, kind, key) for key in locked.of(kind)}
     return entry

@@ -65,19 +65,6 @@ class Locked:
     """The instructions for clients with capabilities, if they differ."""
     unasked: Way | None = None
     """The kind of client for which the server failed, so that its offer to them is unknown."""
-    tags: Mapping[str, str] = field(default_factory=dict)
-    """The tags of its lists and of `server/discover`, by method, if it has some: see `lock.tags`."""
-    other_tags: Mapping[str, str | None] = field(default_factory=dict)
-    """The tags for clients with capabilities, where they differ from *tags*; None for none."""
-
-    def tag(self, method: str, way: Way) -> str | None:
-        """Return the tag that one kind of client gets from *method*; None without one."""
-        tag = self.tags.get(method)
-        return self.other_tags.get(method, tag) if way == CAPABLE else tag
-
-    def tags_of(self, method: str) -> frozenset[str]:
-        """Return the tags that clients get from *method*: none, one or two."""
-        return frozenset(tag for tag in (self.tag(method, way) for way in WAYS) if tag is not None)
 
     def of(self, kind: ChangeKind) -> Definitions:
         """Return the definitions of one kind."""
@@ -91,10 +78,6 @@ class Locked:
     def only_for(self, kind: ChangeKind) -> Mapping[str, Way]:
         """Return the names of one kind that only one kind of client gets."""
         return self.offered.get(kind.member, {})
-
-    def gives_all_the_same(self, kind: ChangeKind) -> bool:
-        """Whether clients without and with capabilities get the same definitions of one kind."""
-        return self.unasked is None and not self.only_for(kind) and not self.variants.get(kind.member)
 
     def is_reached_by(self, command: tuple[str, ...], url: str) -> bool:
         """Whether this is the server of that command or URL; secrets are not compared."""

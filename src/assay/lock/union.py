@@ -22,11 +22,6 @@ def united(bare: Locked, capable: Locked) -> Locked:
         variants=_some({kind.member: _variants(kind, bare, capable) for kind in KINDS}),
         offered=_some({kind.member: _offered(kind, bare, capable) for kind in KINDS}),
         other_instructions=() if other == bare.instructions else (other,),
-        other_tags={
-            method: capable.tags.get(method)
-            for method in bare.tags.keys() | capable.tags.keys()
-            if bare.tags.get(method) != capable.tags.get(method)
-        },
     )
 
 

@@ -46,19 +46,6 @@ ROWS: Final[tuple[Rule, ...]] = (
         example='{"serverInfo":{"name":"libary","version":"1"}} where library was locked',
     ),
     Rule(
-        id="lock/tag",
-        asks="The tag of a list, if it has one, has changed since it was locked if and only if the definitions have.",
-        why=(
-            "A client that trusts the tag does not notice other definitions under the same one. Tags are a draft, so "
-            "the definitions alone decide what is quarantined."
-        ),
-        source=f"{OURS}; draft of the transports working group: definition tags",
-        fix="Compute the tag from the definitions, for example as a hash; `assay lock --update` accepts another tag.",
-        action=REPORT,
-        code="UPSTREAM_INVALID",
-        example='a tool with another description in a list that still has "tag":"v1"',
-    ),
-    Rule(
         id="guard/failure",
         asks="The guard reaches a verdict.",
         why="A message that could not be judged is not forwarded. It is a bug in Assay, and is logged.",

@@ -1,4 +1,4 @@
-"""Identifiers of rules that were removed; they are never used again."""
+"""Identifiers of rules that were removed. They are never used again."""
 
 from typing import Final
 
@@ -6,5 +6,13 @@ REMOVED: Final[frozenset[str]] = frozenset(
     {
         *("card/schema", "card/format", "card/version", "card/primitives", "card/remote", "card/secret"),
         *("card/runtime", "card/media-type", "card/https", "card/cors", "card/caching", "card/catalog"),
+        *("draft/tag-shape", "draft/tag-pages", "draft/tag", "draft/tag-changed", "draft/stale-tags"),
+        *("draft/stale-rejection", "draft/required-capabilities", "lock/tag"),
     }
 )
+"""Recordings and journals of earlier versions may name them."""
+
+
+def is_removed(rule: object) -> bool:
+    """Return whether *rule*, any value from a file, is the identifier of a removed rule."""
+    return isinstance(rule, str) and rule in REMOVED

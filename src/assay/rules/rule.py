@@ -34,11 +34,6 @@ class Rule(NamedTuple):
         """The rung that enforces it."""
         return self.id.partition("/")[0]
 
-    @property
-    def is_draft(self) -> bool:
-        """Whether it comes from a draft, which is not part of MCP: no message is stopped because of it."""
-        return self.rung == "draft"
-
 
 RFC8259 = "RFC 8259"
 BASIC = "MCP {revision}, basic"

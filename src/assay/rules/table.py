@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from assay.base.verdict import Violation
 from assay.rules import (
     contract,
-    drafts,
     envelope,
     extensions,
     frames,
@@ -28,7 +27,6 @@ _FAMILIES: Final = (
     skills_and_apps,
     contract,
     lock_and_guard,
-    drafts,
 )
 
 RULES: Final[Mapping[str, Rule]] = {rule.id: rule for family in _FAMILIES for rule in family.ROWS}

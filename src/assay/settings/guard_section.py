@@ -133,12 +133,6 @@ class GuardSettings:
     accept them. If not set, yes unless ``strict`` is set.
     """
 
-    preview: bool = field(default=False, metadata=unless(True))
-    """
-    Whether drafts for the next revision of MCP are judged, too. Their rules may change, and are only reported. Off by
-    default: a draft is not part of the protocol.
-    """
-
     draft_revisions: tuple[str, ...] = ()
     """
     Draft revisions that messages are judged by if they name them; ``assay schemas add`` reads their schemas. A draft is

@@ -5,7 +5,7 @@ import { jsonView } from "./json_tree.js";
 import { bytes, clock, counted, number, time } from "./text.js";
 import { verdictMark } from "./verdict_words.js";
 
-const LEVELS = { error: "error", warning: "warning", note: "note" };
+const LEVELS = { error: "error", warning: "warning" };
 
 /** Return the level of a finding as a small label; its colour only repeats the word. */
 export function levelBadge(level) {

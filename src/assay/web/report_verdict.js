@@ -19,7 +19,7 @@ function tile(title, value, detail) {
 }
 
 function findingsTile(totals) {
-  const levels = ["error", "warning", "note"].filter((level) => totals[level] > 0);
+  const levels = ["error", "warning"].filter((level) => totals[level] > 0);
   const detail = levels.map((level) =>
     element("span", { class: `level tone-${level}` }, counted(totals[level], level)),
   );

@@ -114,7 +114,6 @@ def conversation_of_recording(terms: CheckTerms, listed: ListedTools | None, ope
         policy=terms.policy or opening.effect,
         lines=opening.lines,
         tools=opening.tools,
-        preview=settings.guard.preview or opening.preview,
         extensions=terms.extensions,
     )
     if listed is not None:
@@ -379,7 +378,6 @@ class _JournalEvidence:
             policy=terms.policy or opening.effect,
             # Without sessions each request is a conversation of its own, and all share the server's tools.
             tools=self._tools.get(opening.route) if alone else None,
-            preview=terms.settings.guard.preview or opening.preview,
             extensions=terms.extensions,
         )
         if self._listed is not None:

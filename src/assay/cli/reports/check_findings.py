@@ -14,7 +14,6 @@ from assay.cli.terminal.verdicts import title
 from assay.core.redaction import Redactor
 from assay.records.outcomes import WORDS, outcome_of
 from assay.records.transcript import Judged
-from assay.rules import RULES
 
 LONGEST_NAME: Final = 200
 """Maximal characters of a name that a peer chose. The longest names in use have 64."""
@@ -23,7 +22,7 @@ _LONGEST_PLACE: Final = 1000
 _LONGEST_TEXT: Final = 500
 """Maximal characters of a place, and of a text about it: peers choose parts of both."""
 
-Level = Literal["error", "warning", "note"]
+Level = Literal["error", "warning"]
 
 _LEVELS: Final[Mapping[Action, Level]] = {
     "refuse": "error",
@@ -33,7 +32,7 @@ _LEVELS: Final[Mapping[Action, Level]] = {
     "repair": "warning",
 }
 
-SEVERITY: Final[tuple[Level, ...]] = ("error", "warning", "note")
+SEVERITY: Final[tuple[Level, ...]] = ("error", "warning")
 """The levels, the worst first."""
 
 
@@ -76,7 +75,7 @@ class CheckFinding:
     @property
     def level(self) -> Level:
         """How severe it is."""
-        return "note" if RULES[self.violation.rule].is_draft else _LEVELS[self.violation.action]
+        return _LEVELS[self.violation.action]
 
     @property
     def subject(self) -> str:

@@ -14,7 +14,7 @@ from assay.cli.reports.report_outputs import ReportFileError, ReportOutput
 SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 """The variable with the path of the summary, which is Markdown."""
 
-_COMMANDS: Final[dict[Level, str]] = {"error": "error", "warning": "warning", "note": "notice"}
+_COMMANDS: Final[dict[Level, str]] = {"error": "error", "warning": "warning"}
 
 _MOST_IN_SUMMARY: Final = 100
 """Maximal groups of findings in the summary, which GitHub drops if it is over 1 MiB. A group has at most some 6 KB."""

@@ -12,7 +12,7 @@ from assay.cli.reports.finding_groups import FindingGroup, FindingGroups
 from assay.cli.reports.report_json import described, dumped
 from assay.cli.reports.report_outputs import ReportOutput
 
-_SEVERITIES: Final[dict[Level, str]] = {"error": "major", "warning": "minor", "note": "info"}
+_SEVERITIES: Final[dict[Level, str]] = {"error": "major", "warning": "minor"}
 
 _PROBLEM: Final = "assay/recording"
 """The name of the check for a file that could not be judged, and for findings that are not listed."""

@@ -43,7 +43,7 @@ _PLACE: Final[dict[str, Any]] = {
 
 _FINDING: Final[dict[str, Any]] = {
     "fingerprint": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "the same in every run"},
-    "level": {"enum": ["error", "warning", "note"]},
+    "level": {"enum": ["error", "warning"]},
     "action": {"enum": ["refuse", "quarantine", "report", "drop", "repair"]},
     "known": {"type": "boolean", "description": "whether the baseline has it"},
     "count": {"type": "integer", "minimum": 1, "description": "how many equal findings the file has"},

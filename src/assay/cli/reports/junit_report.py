@@ -22,8 +22,8 @@ _NAMELESS: Final = "server"
 _RECORDINGS: Final = "recordings"
 """The suite with one test case, about the files themselves."""
 
-_NOT_JUDGED: Final = frozenset({"lock", "draft"})
-"""Rungs without a passed test case: a lock is not compared here, and drafts count only with `--preview`."""
+_NOT_JUDGED: Final = frozenset({"lock"})
+"""Rungs without a passed test case: a lock is not compared here."""
 
 
 class _Case:

@@ -12,7 +12,7 @@ from assay.cli.reports.report_outputs import ReportOutput
 from assay.core.quarantined_names import counted
 from assay.records.outcomes import WORDS
 
-_MARKS: Final[dict[Level, str]] = {"error": "✗", "warning": "!", "note": "·"}
+_MARKS: Final[dict[Level, str]] = {"error": "✗", "warning": "!"}
 
 _MOST_FILES: Final = 1000
 """Maximal files in the table."""

@@ -74,7 +74,7 @@ class SarifReport(CheckReport):
             "fullDescription": {"text": f"{rule.asks} {rule.why}"},
             "help": {"text": "\n".join(parts), "markdown": "\n\n".join(parts)},
             **({} if page is None else {"helpUri": page}),
-            "defaultConfiguration": {"level": "note" if rule.is_draft else _DEFAULT_LEVELS[rule.action]},
+            "defaultConfiguration": {"level": _DEFAULT_LEVELS[rule.action]},
             "properties": {"tags": ["mcp", rule.rung]},
         }
 

@@ -1,7 +1,7 @@
 """Report the differences from a lock, as text or JSON."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from assay.cli.terminal.style import Style
@@ -9,7 +9,6 @@ from assay.lock.change_text import describe, visible
 from assay.lock.changes import WEIGHTS, Change, Weight
 from assay.lock.locked import Difference
 from assay.lock.shifts import ABSENT
-from assay.lock.tags import TagState
 
 _MARKS: Final = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
 _COLOURS: Final[dict[Weight, str]] = {
@@ -83,10 +82,9 @@ def summary(found: Iterable[Difference], path: str) -> str:
     return f"{len(counting):,} {noun} from {path}: {', '.join(parts)}"
 
 
-def record(name: str, found: Iterable[Difference], tags: Mapping[str, TagState] | None) -> dict[str, Any]:
-    """Return the differences of one server as JSON values, with the states of its *tags* if it can have some."""
-    listed = [_difference(each) for each in found]
-    return {"name": name, "differences": listed} | ({} if tags is None else {"tags": dict(tags)})
+def record(name: str, found: Iterable[Difference]) -> dict[str, Any]:
+    """Return the differences of one server as JSON values."""
+    return {"name": name, "differences": [_difference(each) for each in found]}
 
 
 def _difference(each: Difference) -> dict[str, Any]:

@@ -19,15 +19,11 @@ from assay.edges.probe.capabilities import NO_CAPABILITIES, declared, reply_to
 from assay.ladder import syntax
 from assay.lock.changes import KINDS, ChangeKind
 from assay.lock.locked import Locked, spelt
-from assay.spec.draft_names import tag_of
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
 
 MOST_PAGES: Final = 1000
 MOST_ENTRIES: Final = 10_000
 """Maximal entries of one list: as many tools as a conversation remembers."""
-
-_LONGEST_TAG: Final = 1024
-"""Characters of a tag that is kept. Tags are hashes or versions; a longer one is not."""
 
 _MOST_LISTINGS: Final = 3
 """Maximal requests for one list, if the server reports each time that it has changed."""
@@ -118,14 +114,13 @@ class Inquiry:
         capabilities: Mapping[str, Any] = NO_CAPABILITIES,
         *,
         heard: Callable[[Verdict], None] | None = None,
-        preview: bool = False,
         judge: Callable[..., Conversation] = Conversation,
     ) -> None:
         """
         *client* and *capabilities* are declared to the server; capabilities only if the revision has them.
 
         *heard* gets the verdict on every message of either side; nothing is stopped. Without it, findings go to *log*.
-        With *preview* drafts are judged, too. *judge* makes the conversation, such as a recorded one.
+        *judge* makes the conversation, such as a recorded one.
         """
         self._line = line
         self._heard = heard
@@ -133,12 +128,10 @@ class Inquiry:
         self._capabilities = capabilities
         self._log = log
         mode: Literal["enforce", "audit"] = "enforce" if heard is None else "audit"
-        self._conversation = judge(limits=limits, mode=mode, preview=preview)
+        self._conversation = judge(limits=limits, mode=mode)
         self._deadline = deadline
         self._asked = 0
         self._outdated: set[str] = set()
-        self.tags: dict[str, str] = {}
-        """The tags of lists and of `server/discover` so far, by method: a draft that some servers follow."""
         self.revision = LATEST
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +144,6 @@ class Inquiry:
         result: dict[str, Any] | None = answer.value.get("result") if answer.accepted else None
         if result is None or LATEST not in result.get("supportedVersions", ()):
             return None
-        self._take_tag("server/discover", result, first=True)
         return result
 
     def initialize(self) -> dict[str, Any]:
@@ -207,20 +199,11 @@ class Inquiry:
                 self._log(f"{kind.method} is not supported")
                 return
             result = answer["result"]
-            self._take_tag(kind.method, result, first=not params)
             yield result[kind.member]
             if "nextCursor" not in result:
                 return
             params = {"cursor": result["nextCursor"]}
         raise InquiryError(f"{kind.method}: more than {MOST_PAGES:,} pages")
-
-    def _take_tag(self, method: str, result: dict[str, Any], *, first: bool) -> None:
-        """Keep the tag of a list, if all of its pages have the same."""
-        _, tag = tag_of(result) or ("", "")
-        if first:
-            self.tags[method] = tag if not handshake(self.revision) and len(tag) <= _LONGEST_TAG else ""
-        elif tag != self.tags[method]:
-            self.tags[method] = ""
 
     # ── one exchange ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -356,7 +339,6 @@ def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...]
         server=server_of(opening),
         instructions=opening.get("instructions"),
         listed=listed,
-        tags={method: tag for method, tag in inquiry.tags.items() if tag},
     )
 
 
@@ -395,20 +377,19 @@ def conversing(
     capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     heard: Callable[[Verdict], None] | None = None,
     discovers: bool = True,
-    preview: bool = False,
     judge: Callable[..., Conversation] = Conversation,
 ) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
     """
     Open a conversation in the newest revision of the server; yield it, and the server's description of itself.
 
     With *discovers* false, server/discover is not sent: the server is known to need a handshake. Some servers exit, or
-    stop responding, after any request before a handshake: those are opened again. *preview* and *judge* are as for
-    `Inquiry`. Raises `InquiryError`.
+    stop responding, after any request before a handshake: those are opened again. *judge* is as for `Inquiry`.
+    Raises `InquiryError`.
     """
     deadline = time.monotonic() + timeout
 
     def inquiring(line: ServerLine) -> Inquiry:
-        return Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, preview=preview, judge=judge)
+        return Inquiry(line, log, limits, deadline, client, capabilities, heard=heard, judge=judge)
 
     if discovers:
         with opened() as line:

@@ -62,7 +62,6 @@ class RunIdentity:
         "frame_bytes",
         "mode",
         "payloads",
-        "preview",
         "restarts",
         "server",
         "servers",
@@ -77,16 +76,14 @@ class RunIdentity:
         patterns: Sequence[str],
         mode: str = "",
         frame_bytes: int = 0,
-        preview: bool = False,
     ) -> None:
         """
         *mode* is that of a guard, "" for a server.
 
-        *frame_bytes* is the limit for a replay, if not the default; *preview* is whether drafts are judged.
+        *frame_bytes* is the limit for a replay, if not the default.
         """
         self.mode = mode
         self.frame_bytes = frame_bytes
-        self.preview = preview
         self.deterministic = deterministic
         self.payloads = payloads
         self.server = server
@@ -227,8 +224,6 @@ def _metadata(verdict: Verdict, moment: Moment, context: RecordContext, run: Run
     if run.payloads:
         if run.frame_bytes:
             found["frameBytes"] = run.frame_bytes
-        if run.preview:
-            found["preview"] = True
         if isinstance(moment, HttpMoment) and (http := moment.http.members(verdict, run)):
             found["http"] = http
         found |= payload(verdict, run.redactor)

@@ -17,6 +17,7 @@ from assay.records.journal.reading import JournalEntry, Record, recorded_frame, 
 from assay.records.journal.record import ID_LENGTH, status_of
 from assay.records.recording.rows import Effect
 from assay.rules import RULES
+from assay.rules.removed import is_removed
 from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 from assay.spec.revisions import is_known
 
@@ -64,8 +65,6 @@ class ReplayOpening(NamedTuple):
     """The recorded actions, line by line."""
     route: str = ""
     """The path of the server over HTTP, as a journal may have several servers."""
-    preview: bool = False
-    """Whether drafts are judged, too."""
     name: str = ""
     """The name of the guarded server."""
 
@@ -87,7 +86,6 @@ def plain_judge(opening: ReplayOpening, extensions: ExtensionSet = OFFICIAL) -> 
         revision=opening.revision,
         limits=opening.limits,
         policy=opening.effect,
-        preview=opening.preview,
         extensions=extensions,
     )
 
@@ -215,7 +213,6 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> ReplayOpening:
         limits,
         Effect(),
         record["route"],
-        metadata.get("preview") is True,
         server_of(record),
     )
 
@@ -287,4 +284,7 @@ def _same(record: Record, verdict: Verdict) -> bool:
     # A failed tool is not a verdict, so the recorded status is used.
     status = status_of(verdict, failed=record["status"] == "failed")
     found = [(each.rule, each.at) for each in verdict.violations]
-    return status == record["status"] and found == violations(record)
+    recorded = violations(record)
+    known = [each for each in recorded if not is_removed(each[0])]
+    was = "ok" if record["status"] == "reported" and recorded and not known else record["status"]
+    return status == was and found == known

@@ -71,7 +71,6 @@ class Journal:
         server: str = "",
         mode: str = "",
         frame_bytes: int = 0,
-        preview: bool = False,
         file_bytes: int = FILE_BYTES,
         total_bytes: int = TOTAL_BYTES,
     ) -> "Journal | None":
@@ -80,8 +79,8 @@ class Journal:
 
         At most *keep* runs are kept there. With *payloads* the frames are written, too, without secrets and matches of
         *redact*. *server* is the name of the server. *mode* is that of a guard, *frame_bytes* its limit of a message,
-        and *preview* whether it judges drafts, if a replay needs them. After *file_bytes* it continues in another file,
-        and the oldest files are removed so that all have at most *total_bytes*.
+        if a replay needs them. After *file_bytes* it continues in another file, and the oldest files are removed so
+        that all have at most *total_bytes*.
 
         Raises `ValueError` for an invalid pattern.
         """
@@ -92,7 +91,6 @@ class Journal:
             patterns=tuple(redact),
             mode=mode,
             frame_bytes=frame_bytes,
-            preview=preview,
         )
         output = JournalOutput.open(os.fspath(directory), keep, log, file_bytes, total_bytes)
         return None if output is None else cls(output, run)

@@ -19,6 +19,5 @@ def unwritten_journal(settings: "Settings", terms: "Terms | None", server: str) 
         patterns=tuple(settings.journal.redact),
         mode="" if terms is None else terms.mode,
         frame_bytes=0 if terms is None else terms.limits.frame_bytes,
-        preview=settings.guard.preview,
     )
     return Journal.unwritten(run)

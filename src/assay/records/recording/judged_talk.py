@@ -31,8 +31,6 @@ class RecordingOpening(NamedTuple):
     """The tools it shares with another conversation; None if they are its own."""
     effect: Effect | None = None
     """The actions of the guard; None if the recording is not from a guard."""
-    preview: bool = False
-    """Whether the guard judged drafts, too."""
 
     def limited(self, limits: Limits) -> Limits:
         """Return *limits* with the recorder's limit for a message, unless the settings have another one."""

@@ -374,7 +374,6 @@ class Judging:
                 size if type(size) is int and size > 0 else None,
                 self._shared(shared) if isinstance(shared, int) else None,
                 Effect(),
-                members.get("preview") is True,
             ),
             line,
         )

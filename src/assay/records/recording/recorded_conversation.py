@@ -37,7 +37,6 @@ class RecordedConversation(Conversation):
                 "revision": terms.get("revision"),
                 "lines": bool(terms.get("lines")),
                 "frameBytes": self.limits.frame_bytes,
-                **({"preview": True} if terms.get("preview") else {}),
                 **recording.tools_of(self.tools, self._number),
             }
         )

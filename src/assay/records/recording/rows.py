@@ -9,6 +9,7 @@ from assay.core.conversation import NO_FACTS, Facts
 from assay.core.policy import ACTIONS, Policy, fitting
 from assay.ladder.headers import Headers
 from assay.rules import RULES, violation
+from assay.rules.removed import is_removed
 
 
 class Effect(Policy):
@@ -62,7 +63,10 @@ def with_findings(heard: Verdict, row: Mapping[str, Any], policy: Policy | None)
     *policy* chooses the actions; None keeps the recorded ones.
     """
     listed = row.get("findings")
-    if not isinstance(listed, list) or not all(map(_is_finding, listed)):
+    if not isinstance(listed, list):
+        return None
+    listed = [each for each in listed if not (isinstance(each, dict) and is_removed(each.get("rule")))]
+    if not all(map(_is_finding, listed)):
         return None
     known = {(each.rule, each.at): each for each in heard.violations}
     found = tuple(_read(each, known, heard, policy) for each in listed)

@@ -88,7 +88,6 @@ def _totals(digest: PageDigest) -> dict[str, Any]:
         "findings": digest.rules.total(),
         "error": digest.levels["error"],
         "warning": digest.levels["warning"],
-        "note": digest.levels["note"],
         "known": digest.known.total(),
         "bytes": digest.bytes,
         "conversations": digest.conversations.count,
@@ -109,7 +108,6 @@ def _file(file: FileEnd) -> dict[str, Any]:
 def _rule(name: str, options: ReportOptions) -> dict[str, Any]:
     rule = RULES[name]
     error = CanonicalError.to_jsonrpc_error(rule.code)
-    effect = rule.action if rule.is_draft else f"{rule.action}; as an error {error['code']} “{error['message']}”"
     return {
         "id": name,
         "asks": rule.asks,
@@ -118,7 +116,7 @@ def _rule(name: str, options: ReportOptions) -> dict[str, Any]:
         "sourceUrl": source_link(rule.source, None),
         "fix": rule.fix,
         "example": rule.example,
-        "effect": effect,
+        "effect": f"{rule.action}; as an error {error['code']} “{error['message']}”",
         "page": options.page_of(name),
     }
 
