@@ -1,13 +1,15 @@
 """
-A recording of two million messages, judged by `assay check`: in one process, and in two.
+A recording of 1 GB, and 100 recordings of 10 MB, judged by `assay check`: in one process, in two, and by Dask.
 
-The unit is the CPU time of `orjson.loads` of each line, read from the file. The file is made once, in .cache/bench.
+The unit is `orjson.loads` of each line of the same files. They are written once, to .cache/bench.
 """
 
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -15,22 +17,31 @@ import archive_rows
 from tables import PROGRESS, table
 
 MESSAGES: Final = 2_000_000
+"""Messages of the large file, and of all small files together."""
+
+FILES: Final = 100
 ROUNDS: Final = 2
 """The best of so many rounds counts."""
 
-FILE: Final = Path(__file__).parents[1] / ".cache" / "bench" / f"archive-{MESSAGES}.jsonl"
+PLACE: Final = Path(__file__).parents[1] / ".cache" / "bench"
 
 _LOADS = """
 import sys, orjson
-with open(sys.argv[1], "rb") as file:
-    for line in file:
-        orjson.loads(line)
+for name in sys.argv[1:]:
+    with open(name, "rb") as file:
+        for line in file:
+            orjson.loads(line)
 """
 
+LOADS: Final = "orjson.loads of each line"
+ONE: Final = "assay check --jobs 1"
+TWO: Final = "assay check --jobs 2"
+DASK: Final = "assay check --cluster, two workers"
+
 _COMMANDS: Final = {
-    "orjson.loads of each line": ("-c", _LOADS),
-    "assay check --jobs 1": ("-m", "assay", "check", "--jobs", "1"),
-    "assay check --jobs 2": ("-m", "assay", "check", "--jobs", "2"),
+    LOADS: ("-c", _LOADS),
+    ONE: ("-m", "assay", "check", "--jobs", "1"),
+    TWO: ("-m", "assay", "check", "--jobs", "2"),
 }
 
 
@@ -40,15 +51,15 @@ class Cost(NamedTuple):
     seconds: float
     """By the clock."""
     cpu: float
-    """Seconds of CPU, of all of its processes."""
+    """Seconds of CPU of all of its processes; those of Dask are not its own."""
     memory: float
     """Megabytes of the largest of its processes."""
 
 
-def measured(command: tuple[str, ...], path: Path) -> Cost:
-    """Run a command on *path*."""
+def measured(command: Sequence[str], files: Sequence[Path]) -> Cost:
+    """Run a command on *files*."""
     began = time.monotonic()
-    process = subprocess.Popen([sys.executable, *command, str(path)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, *command, *map(str, files)], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     # Popen must not wait for a process that has ended already.
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -56,38 +67,56 @@ def measured(command: tuple[str, ...], path: Path) -> Cost:
     return Cost(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
-def best(path: Path, rounds: int = ROUNDS) -> dict[str, Cost]:
-    """Return the best round of each command, interleaved."""
+def best(title: str, commands: Mapping[str, Sequence[str]], files: Sequence[Path]) -> dict[str, Cost]:
+    """Return the best round of each command, interleaved, and print them."""
     found: dict[str, Cost] = {}
-    for turn in range(rounds):
-        for name, command in _COMMANDS.items():
-            PROGRESS.show(f"archive: {name}, round {turn + 1}")
-            now, before = measured(command, path), found.get(name)
+    for turn in range(ROUNDS):
+        for name, command in commands.items():
+            PROGRESS.show(f"archive: {title}, {name}, round {turn + 1}")
+            now, before = measured(command, files), found.get(name)
             found[name] = now if before is None else Cost(*map(min, now, before))
+    PROGRESS.show("")
+    size, unit = sum(each.stat().st_size for each in files), found[LOADS].seconds
+    rows = [
+        (name, f"{cost.seconds:.1f}", f"{cost.cpu:.1f}", f"{cost.seconds / unit:.2f}×", f"{cost.memory:.0f}")
+        for name, cost in found.items()
+    ]
+    print(table((f"{title}, {size / 1e6:,.0f} MB", "seconds", "CPU s", "ratio", "MB"), rows))
     return found
 
 
-def main(path: Path = FILE, messages: int = MESSAGES) -> dict[str, Any]:
-    """Print the table; return the figures."""
-    if not path.exists():
-        PROGRESS.show(f"archive: {path} is written")
-        archive_rows.write_archive(path, messages)
-    found = best(path)
-    PROGRESS.show("")
-    loads, one, two = found.values()
-    rows = [
-        (name, f"{cost.seconds:.1f}", f"{cost.cpu:.1f}", f"{cost.cpu / loads.cpu:.2f}×", f"{cost.memory:.0f}")
-        for name, cost in found.items()
-    ]
-    size = path.stat().st_size
-    print(table((f"{messages:,} messages, {size / 1e6:,.0f} MB", "seconds", "CPU s", "ratio", "MB"), rows))
+def cluster() -> Any:
+    """Return a Dask cluster of two processes; what has no address if Dask is not installed."""
+    try:
+        import distributed  # noqa: PLC0415 - it takes a second
+    except ImportError:
+        return nullcontext()
+    start: Any = distributed.LocalCluster
+    return start(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1")
+
+
+def main(messages: int = MESSAGES, place: Path = PLACE) -> dict[str, Any]:
+    """Print the tables; return the figures."""
+    large = place / f"archive-{messages}.jsonl"
+    small = [place / f"archive-{messages}-{FILES}" / f"{each:03}.jsonl" for each in range(FILES)]
+    PROGRESS.show(f"archive: files are written to {place}")
+    archive_rows.write_archive(large, messages)
+    for seed, path in enumerate(small):
+        archive_rows.write_archive(path, messages // FILES, seed)
+    one = best("one file", {name: _COMMANDS[name] for name in (LOADS, ONE)}, [large])
+    many = best(f"{FILES} files", _COMMANDS, small)
+    # Afterwards: a process that is started counts with the memory of the one that starts it, which Dask makes larger.
+    with cluster() as running:
+        if running is not None:
+            dask = ("-m", "assay", "check", "--cluster", running.scheduler_address)
+            many[DASK] = best(f"{FILES} files, Dask", {LOADS: _COMMANDS[LOADS], DASK: dask}, small)[DASK]
     return {
-        "bytes": size,
         "messages": messages,
-        "commands": {name: cost._asdict() for name, cost in found.items()},
-        "ratio": one.cpu / loads.cpu,
-        "memory_mb": max(one.memory, two.memory),
-        "speed_up": one.seconds / two.seconds,
+        "one file": {name: cost._asdict() for name, cost in one.items()},
+        "files": {name: cost._asdict() for name, cost in many.items()},
+        "ratio": one[ONE].cpu / one[LOADS].cpu,
+        "memory_mb": max(one[ONE].memory, many[TWO].memory),
+        "speed_up": many[ONE].seconds / many[TWO].seconds,
     }
 
 

@@ -1,4 +1,4 @@
-"""A large recording to judge: many conversations at a time, mostly good calls of tools, and a few findings."""
+"""Large recordings to judge: many conversations at a time, mostly good calls of tools, and a few findings."""
 
 import random
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import orjson
 REVISION: Final = "2025-11-25"
 
 SEED: Final = 20251125
-"""Every run makes the same file."""
+"""Every run makes the same files."""
 
 LIVE: Final = 20
 """Conversations that go on at the same time."""
@@ -76,20 +76,21 @@ _SENTENCE: Final = (
 _WORDS: Final = tuple(_SENTENCE.split(" "))
 
 
-def write_archive(path: Path, messages: int) -> int:
-    """Write a recording of *messages* messages to *path*; return its bytes."""
+def write_archive(path: Path, messages: int, seed: int = SEED) -> None:
+    """Write a recording of *messages* messages to *path*, unless it is there."""
+    if path.exists():
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     with partial.open("wb", buffering=1 << 20) as file:
-        for row in rows(messages):
+        for row in rows(messages, seed):
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
     partial.replace(path)
-    return path.stat().st_size
 
 
-def rows(messages: int) -> Iterator[dict[str, Any]]:
+def rows(messages: int, seed: int = SEED) -> Iterator[dict[str, Any]]:
     """Yield the rows of a recording: *messages* messages, and the events of the guard between them."""
-    chance = random.Random(SEED)  # noqa: S311 - a test file, not a secret
+    chance = random.Random(seed)  # noqa: S311 - a test file, not a secret
     yield {"event": "recording", "version": 1, "assay": "0.1.0"}
     live: list[Iterator[dict[str, Any]]] = []
     number = written = 0

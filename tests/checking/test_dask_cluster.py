@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from assay.cli.checking import dask_cluster, stream_merge, work_plan
+from assay.cli.checking import dask_cluster, work_plan
 from assay.cli.main import main
-from kit.archives import archive, split_small_files
+from kit.archives import archive
 from kit.check_formats import outputs, written
-from kit.guarded import plain_rows
 
 distributed: Any = pytest.importorskip("distributed", reason="the extra cluster is not installed")
 
@@ -42,12 +41,6 @@ def cluster() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
     ) as made:
         yield made
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Split even the smallest files."""
-    split_small_files(monkeypatch)
 
 
 def checked(place: Path, *arguments: str) -> Any:
@@ -91,14 +84,13 @@ def killing(cluster: Any, tmp_path: Path) -> Iterator[Path]:
     cloudpickle.unregister_pickle_by_value(module)
 
 
-@pytest.mark.usefixtures("small")
 def test_all_output_is_the_same_although_a_worker_is_killed(
     cluster: Any, killing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = tmp_path / "inputs"
     inputs.mkdir()
-    for seed in range(2):
-        archive(inputs / f"{seed}.jsonl", seed, conversations=30)
+    for seed in range(6):
+        archive(inputs / f"{seed}.jsonl", seed, conversations=10)
     files = [str(inputs), GOLDEN, "nowhere.jsonl"]
     one = checked(tmp_path / "one", "--jobs", "1", *files), capsys.readouterr()
     assert (checked(tmp_path / "many", "--cluster", cluster.scheduler_address, *files), capsys.readouterr()) == one
@@ -125,32 +117,6 @@ def test_recorded_conversations_have_the_same_findings_wherever_they_are_judged(
     assert len([*killing.iterdir()]) == 1
 
 
-@pytest.mark.usefixtures("small")
-def test_a_cluster_judges_ranges(
-    cluster: Any, killing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second file has a session that is too long for ranges."""
-    rows = plain_rows(100, 4)
-    (tmp_path / "a.jsonl").write_text("\n".join([*rows, ""]))
-    long = [rows[0], rows[1].replace(":1,", ":999,", 1), *rows[1:-1], rows[3].replace(":1,", ":999,", 1), rows[-1]]
-    (tmp_path / "b.jsonl").write_text("\n".join([*long, ""]))
-    assert main(["check", "--jobs", "1", str(tmp_path)]) == 1
-    one = capsys.readouterr()
-    ways: list[str] = []
-
-    def noted(name: str, way: Any, *given: Any) -> Any:
-        ways.append(name)
-        return way(*given)
-
-    for name in ("put_together", "merged"):
-        monkeypatch.setattr(stream_merge, name, partial(noted, name, getattr(stream_merge, name)))
-    assert main(["check", "--cluster", cluster.scheduler_address, str(tmp_path)]) == 1
-    assert capsys.readouterr() == one
-    assert ways == ["put_together", "merged"]
-    assert len([*killing.iterdir()]) == 1
-
-
-@pytest.mark.usefixtures("small")
 def test_a_unit_that_no_worker_survives_is_done_here(
     cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +131,18 @@ def test_a_unit_that_no_worker_survives_is_done_here(
     one = capsys.readouterr()
     monkeypatch.setattr(distributed.Future, "result", never)
     assert main(["check", "--cluster", cluster.scheduler_address, path]) == 1
+    assert capsys.readouterr() == one
+
+
+def test_more_files_than_are_begun_at_a_time(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_cluster, "AHEAD", 1)
+    for seed in range(9):
+        archive(tmp_path / f"{seed}.jsonl", seed, conversations=2)
+    status = main(["check", "--jobs", "1", str(tmp_path)])
+    one = capsys.readouterr()
+    assert main(["check", "--cluster", cluster.scheduler_address, str(tmp_path)]) == status
     assert capsys.readouterr() == one
 
 

@@ -6,25 +6,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
-from random import Random
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
 import pytest
 
-from assay.cli.checking import work_plan
+from assay.cli.checking import local_workers, work_plan
 from assay.cli.checking.check_terms import CheckTerms
 from assay.cli.checking.executors import InOneProcess
 from assay.cli.checking.local_workers import LocalWorkers, WorkerError, may_fork
 from assay.cli.main import main
-from assay.cli.reports.report_options import FORMATS
 from assay.settings import Settings
 from assay.spec.extensions.official import OFFICIAL
-from kit.archives import archive, split_small_files
+from kit.archives import archive
 from kit.check_formats import outputs, written
-from kit.guarded import guarded_rows, plain_rows
 
 TERMS = CheckTerms(Settings(), OFFICIAL)
 SECONDS = 60
@@ -39,6 +36,7 @@ class Doing(NamedTuple):
     deaths: int = 0
     """How many times the process is killed in the middle."""
     fault: str = ""
+    path: str = "a"
 
     def results(self, _: Any, tick: Any) -> Iterator[Any]:
         """Yield the numbers."""
@@ -61,20 +59,17 @@ class Doing(NamedTuple):
 def test_results_come_in_order_and_progress_is_summed_up() -> None:
     ticks: list[int] = []
     with LocalWorkers(TERMS, ticks.append, 2) as workers:
-        assert workers.start([Doing(count) for count in (1000, 3, 0, 700)]) == 0
-        assert [[*workers.stream(index)] for index in range(4)] == [[*range(count)] for count in (1000, 3, 0, 700)]
-        assert workers.start([Doing(5)]) == 4
-        assert [*workers.stream(4)] == [*range(5)]
-    assert sum(ticks) == 1708
+        found = [[*each] for each in workers.map([Doing(count) for count in (1000, 3, 0, 700)])]
+    assert found == [[*range(count)] for count in (1000, 3, 0, 700)]
+    assert sum(ticks) == 1703
 
 
 @pytest.mark.parametrize("deaths", [1, 2, 3])
 def test_a_unit_whose_process_is_killed_is_done_again(tmp_path: Path, deaths: int) -> None:
     """After three processes it is done in this one, which the unit does not kill then."""
     with LocalWorkers(TERMS, lambda _: None, 2) as workers:
-        workers.start([Doing(600, str(tmp_path), deaths), Doing(4)])
-        assert [*workers.stream(0)] == [*range(600)]
-        assert [*workers.stream(1)] == [*range(4)]
+        found = [[*each] for each in workers.map([Doing(600, str(tmp_path), deaths), Doing(4)])]
+    assert found == [[*range(600)], [*range(4)]]
     tries = sorted(tmp_path.iterdir(), key=lambda path: int(path.name.split("-")[1]))
     assert len(tries) == deaths + 1
     assert (tries[-1].name.split("-")[2] == str(os.getpid())) is (deaths == 3)
@@ -82,72 +77,28 @@ def test_a_unit_whose_process_is_killed_is_done_again(tmp_path: Path, deaths: in
 
 def test_a_unit_without_memory_is_done_in_this_process_at_last(tmp_path: Path) -> None:
     with LocalWorkers(TERMS, lambda _: None, 1) as workers:
-        workers.start([Doing(10, str(tmp_path), fault="memory")])
+        [results] = workers.map([Doing(10, str(tmp_path), fault="memory")])
         with pytest.raises(MemoryError):
-            [*workers.stream(0)]
+            list(results)
     assert len([*tmp_path.iterdir()]) == 4
 
 
 def test_a_fault_of_ours_is_raised_with_its_traceback() -> None:
     with LocalWorkers(TERMS, lambda _: None, 1) as workers:
-        workers.start([Doing(10, fault="a bug")])
+        results = workers.map([Doing(10, fault="a bug")])
         with pytest.raises(WorkerError, match="KeyError: 'a bug'"):
-            workers.stream(0)
+            next(results)
 
 
-class Endless(NamedTuple):
-    """A unit that reads for ever."""
-
-    marks: str
-
-    def results(self, _: Any, tick: Any) -> Iterator[Any]:
-        """Yield numbers."""
-        Path(self.marks, str(os.getpid())).touch()
-        for number in count():
-            tick(1 << 16)
-            yield number
-
-
-def test_the_first_unit_that_is_done_is_known_before_its_results_are_read(tmp_path: Path) -> None:
-    with LocalWorkers(TERMS, lambda _: None, 2) as workers:
-        workers.start([Endless(str(tmp_path)), Doing(600), Doing(3)])
-        assert workers.ended({0, 1, 2}) == (1, 599)
-        assert workers.ended({0, 2}) == (2, 2)
-        assert [*workers.stream(1)] == [*range(600)]
-        assert [*workers.stream(2)] == [*range(3)]
-
-
-def test_a_unit_that_no_process_survives_is_known_as_well(tmp_path: Path) -> None:
-    with LocalWorkers(TERMS, lambda _: None, 1) as workers:
-        workers.start([Doing(600, str(tmp_path), 3)])
-        assert workers.ended({0}) == (0, 599)
-        assert [*workers.stream(0)] == [*range(600)]
-
-
-def test_units_that_are_dropped_make_room_for_others(tmp_path: Path) -> None:
-    """The processes go on with the next units at once, and none of them is started again."""
-    with LocalWorkers(TERMS, lambda _: None, 2) as workers:
-        workers.start([Doing(2), Endless(str(tmp_path)), Endless(str(tmp_path)), Endless(str(tmp_path))])
-        assert workers.ended({0, 1, 2, 3}) == (0, 1)
-        deadline = time.monotonic() + SECONDS
-        while len([*tmp_path.iterdir()]) < 2 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        busy = {int(path.name) for path in tmp_path.iterdir()}
-        workers.drop(range(4))
-        first = workers.start([Doing(5), Doing(6)])
-        assert [*workers.stream(first)] == [*range(5)]
-        assert [*workers.stream(first + 1)] == [*range(6)]
-        assert busy == {each.process.pid for each in workers._workers}
-
-
-def test_units_that_are_started_later_are_done_first(tmp_path: Path) -> None:
-    (tmp_path / "order").mkdir()
-    with LocalWorkers(TERMS, lambda _: None, 1) as workers:
-        workers.start([Endless(str(tmp_path)), Doing(1, str(tmp_path / "order"))])
-        assert workers.start([Doing(2, str(tmp_path / "order"))]) == 2
-        workers.drop({0})
-        assert [[*workers.stream(1)], [*workers.stream(2)]] == [[0], [0, 1]]
-    assert sorted(path.name[:3] for path in (tmp_path / "order").iterdir()) == ["1-1", "2-0"]
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_no_unit_is_begun_far_ahead_of_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    """The results of each unit that is begun are kept until they are read."""
+    monkeypatch.setattr(local_workers, "AHEAD", 4)
+    with LocalWorkers(TERMS, lambda _: None, jobs) as workers:
+        for index, results in enumerate(workers.map([Doing(30 + each, str(tmp_path)) for each in range(20)])):
+            assert [*results] == [*range(30 + index)]
+            assert len([*tmp_path.iterdir()]) <= index + 4
+    assert len([*tmp_path.iterdir()]) == 20
 
 
 def test_a_process_with_another_thread_is_not_forked() -> None:
@@ -169,7 +120,6 @@ def test_a_process_with_another_thread_is_not_forked() -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share even the smallest inputs."""
     monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
-    split_small_files(monkeypatch)
 
 
 def checked(place: Path, jobs: int, *arguments: str) -> Any:
@@ -201,38 +151,6 @@ def test_all_output_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[st
     }.items():
         one = checked(tmp_path / f"{name}1", 1, *options, *files), capsys.readouterr()
         assert (checked(tmp_path / f"{name}2", 2, *options, *files), capsys.readouterr()) == one, name
-
-
-@pytest.mark.usefixtures("small")
-def test_files_are_split_into_ranges_or_in_another_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second file has a session that is too long for ranges, and the third one a row of an unknown conversation."""
-    plain = plain_rows(200, 4)
-    sent = plain[3].replace(":1,", ":999,", 1)
-    files = []
-    for name, rows in {
-        "a": plain,
-        "b": [plain[0], plain[1].replace(":1,", ":999,", 1), *plain[1:-1], sent, plain[-1]],
-        "c": [*plain[:-9], sent, *plain[-9:]],
-        "d": plain,
-    }.items():
-        files.append(str(tmp_path / name))
-        Path(files[-1]).write_text("\n".join([*rows, ""]))
-    assert main(["check", "--jobs", "1", *files]) == 1
-    one = capsys.readouterr()
-    assert main(["check", "--jobs", "2", *files]) == 1
-    assert capsys.readouterr() == one
-    ticks: list[int] = []
-    works = work_plan.works_of([work_plan_piece(Path(file)) for file in files], lambda name: (name, False))
-    with LocalWorkers(TERMS, ticks.append, 2) as workers:
-        plan = work_plan.WorkPlan(TERMS, works, workers, 2)
-        plan.begin()
-        assert all(work.ranges for work in works)
-        for work in works:
-            assert list(plan.stream(work))
-    assert [bool(work.ranges) for work in works] == [True, False, False, True]
-    assert [bool(work.units) for work in works] == [False, True, True, False]
-    # The shares of the parts of a file are rounded.
-    assert sum(work.size for work in works) - 200 < sum(ticks) <= sum(work.size for work in works)
 
 
 @pytest.mark.usefixtures("small")
@@ -276,47 +194,33 @@ if __name__ == "__main__":
 METHODS = ["spawn", *(["fork"] if sys.platform == "linux" else [])]
 """How processes are started."""
 
-_RANGED = """
+_SHARED = """
 import atexit, os, signal, sys
-from assay.cli.checking import local_workers, range_units, stream_merge, work_plan
+from assay.cli.checking import local_workers, work_plan
 if __name__ == "__main__":
-    work_plan.SMALL_INPUT = work_plan.SPLIT_FILE = 0
-    range_units.SMALLEST_RANGE = range_units.LEAST_BEHIND = 30_000
+    work_plan.SMALL_INPUT = 0
     method, marks, kill = sys.argv[1:4]
     if method == "spawn":
         local_workers.may_fork = lambda: False
-    contexts, put = local_workers.get_context, stream_merge.put_together
-    def marked(name, function):
-        def call(*given):
-            open(os.path.join(marks, name(*given)), "w").close()
-            return function(*given)
-        return call
+    contexts = local_workers.get_context
+    def context(name):
+        open(os.path.join(marks, name), "w").close()
+        return contexts(name)
     class Losing(local_workers.LocalWorkers):
-        def start(self, units):
-            started, mark = super().start(units), os.path.join(marks, "killed")
-            if not os.path.exists(mark):
-                os.kill(self._workers[-1].process.pid, signal.SIGKILL)
-                open(mark, "w").close()
-            return started
+        def map(self, units):
+            begun = super().map(units)
+            os.kill(self._workers[-1].process.pid, signal.SIGKILL)
+            open(os.path.join(marks, "killed"), "w").close()
+            return begun
     if kill == "kill":
         local_workers.LocalWorkers = Losing
-    local_workers.get_context = marked(lambda name: name, contexts)
-    stream_merge.put_together = marked(lambda *_: "put together", put)
+    local_workers.get_context = context
     atexit.register(print, "<after>")
     # Not flushed yet when processes are started.
     print("<before>", end="")
     from assay.cli.main import main
     sys.exit(main(sys.argv[4:]))
 """
-
-
-def guarded_file(path: Path, talks: int) -> Path:
-    """Write a recording of a guard that can be judged in ranges."""
-    rows = guarded_rows(Random(9), talks, strange=0)  # noqa: S311 - no secret
-    # Without lists: a call before its list is judged by line numbers, which a range does not know.
-    text = "".join(f"{row}\n" for row in rows if "inputSchema" not in row)
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 class Ran(NamedTuple):
@@ -328,41 +232,39 @@ class Ran(NamedTuple):
     files: dict[str, str]
 
 
-def ran(place: Path, method: str, jobs: int, path: Path, *, kill: bool = False) -> Ran:
-    """Run `assay check` in ranges, with every report that does not need every message; *kill* one of its processes."""
+def ran(place: Path, method: str, jobs: int, files: list[Path], *, kill: bool = False) -> Ran:
+    """Run `assay check` with every report; *kill* one of its processes."""
     place.mkdir()
     marks = place / "marks"
     marks.mkdir()
-    formats = [word for name in FORMATS if name != "html" for word in ("--output", f"{name}={place / name}")]
-    given = ["check", "--jobs", str(jobs), *formats, str(path)]
-    command = [sys.executable, "-c", _RANGED, method, str(marks), "kill" if kill else "", *given]
+    given = ["check", "--jobs", str(jobs), *outputs(place), *map(str, files)]
+    command = [sys.executable, "-c", _SHARED, method, str(marks), "kill" if kill else "", *given]
     done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)
-    files = {each.name: each.read_text(encoding="utf-8") for each in place.iterdir() if each.is_file()}
     if jobs > 1:
-        assert {each.name for each in marks.iterdir()} >= {method, "put together", *(["killed"] if kill else [])}
-    return Ran(done.returncode, done.stdout, done.stderr, files)
+        assert {each.name for each in marks.iterdir()} >= {method, *(["killed"] if kill else [])}
+    return Ran(done.returncode, done.stdout, done.stderr, written(place))
 
 
 @pytest.fixture(scope="module")
-def in_one_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
-    """A recording, and what comes of it without other processes."""
-    place = tmp_path_factory.mktemp("ranged")
-    path = guarded_file(place / "a.jsonl", 400)
-    return path, ran(place / "one", METHODS[0], 1, path)
+def in_one_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Ran]:
+    """Some recordings, and what comes of them without other processes."""
+    place = tmp_path_factory.mktemp("files")
+    files = [archive(place / f"{seed}.jsonl", seed, conversations=20) for seed in range(5)]
+    return files, ran(place / "one", METHODS[0], 1, files)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kill", [False, True])
-def test_ranges_in_other_processes_change_nothing(
-    in_one_process: tuple[Path, Ran], tmp_path: Path, method: str, kill: bool
+def test_files_in_other_processes_change_nothing(
+    in_one_process: tuple[list[Path], Ran], tmp_path: Path, method: str, kill: bool
 ) -> None:
     """Forked or not, and if one of them is lost. What was printed before is printed once."""
-    path, one = in_one_process
+    files, one = in_one_process
     assert one.output.startswith(b"<before>")
     assert one.output.count(b"<before>") == one.output.count(b"<after>\n") == 1
     assert one.status == 1
     assert len(one.files) > 5
-    assert ran(tmp_path / "two", method, 2, path, kill=kill) == one
+    assert ran(tmp_path / "two", method, 2, files, kill=kill) == one
 
 
 _IDLE = """
@@ -373,12 +275,12 @@ from assay.settings import Settings
 from assay.spec.extensions.official import OFFICIAL
 
 class Quick:
+    path = "a"
     def results(self, terms, tick):
         yield 1
 
 with LocalWorkers(CheckTerms(Settings(), OFFICIAL), print, 3) as workers:
-    workers.start([Quick()] * 9)
-    print([[*workers.stream(index)] for index in range(9)], flush=True)
+    print([[*each] for each in workers.map([Quick()] * 9)], flush=True)
     time.sleep(60)
 """
 
@@ -406,13 +308,15 @@ def test_small_inputs_stay_in_one_process(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
     assert "assay.cli.checking.executors" in loaded
-    assert not {"multiprocessing", "assay.cli.checking.local_workers", "assay.cli.checking.block_scan"} & {*loaded}
+    assert not {"multiprocessing", "assay.cli.checking.local_workers"} & {*loaded}
 
 
-def test_one_process_is_enough_for_one_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_is_enough_for_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
     [work] = work_plan.works_of([work_plan_piece(archive(tmp_path / "a.jsonl", 1))], lambda name: (name, False))
     assert isinstance(work_plan.executor_of(TERMS, [work], lambda _: None, 2), InOneProcess)
+    gone = replace(work, error="No such file or directory")
+    assert isinstance(work_plan.executor_of(TERMS, [work, gone], lambda _: None, 2), InOneProcess)
     assert isinstance(work_plan.executor_of(TERMS, [work, work], lambda _: None, 1), InOneProcess)
     assert isinstance(work_plan.executor_of(TERMS, [work, work], lambda _: None, 2), LocalWorkers)
 

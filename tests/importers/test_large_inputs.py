@@ -115,10 +115,7 @@ def test_blank_lines_are_read_many_at_a_time(file: Path, capsys: pytest.CaptureF
     assert numbers(check(capsys, file, "--revision", "2025-11-25", "--from", "assay")) == [2 * BLANK + 2]
 
 
-def test_blank_lines_of_a_large_recording_are_read_by_one_process(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Several processes would look at every line, to find out where conversations are."""
+def test_blank_lines_of_a_large_recording_are_counted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_bytes(native(QUIET) + b"\n" * (40 << 20) + BAD)
     checked = check(capsys, file, "--jobs", "2")
     assert numbers(checked) == [native(QUIET).count(b"\n") + (40 << 20) + 1]

@@ -7,10 +7,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
-
-from assay.cli.checking import block_scan, range_units, recording_split, work_plan
-
 REVISION = "2025-11-25"
 
 ADD = {
@@ -121,13 +117,3 @@ def archive(path: Path, seed: int, *, conversations: int = 12, is_cut: bool = Tr
     end = '\n{"dir":"c2s","conversation":1,"msg":"{\\"jsonrpc' if is_cut and random.random() < 0.7 else "\n"
     path.write_text("\n".join(lines) + end, encoding="utf-8")
     return path
-
-
-def split_small_files(patch: pytest.MonkeyPatch) -> None:
-    """Make `assay check` split files of some kilobytes, as it splits large ones."""
-    patch.setattr(work_plan, "SPLIT_FILE", 2000)
-    patch.setattr(work_plan, "SCANNED", 20_000)
-    patch.setattr(block_scan, "PAGE", 1000)
-    patch.setattr(recording_split, "SMALLEST", 3000)
-    patch.setattr(range_units, "SMALLEST_RANGE", 3000)
-    patch.setattr(range_units, "LEAST_BEHIND", 9000)

@@ -16,7 +16,7 @@ from parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.verdict import Exchange, Party, Verdict
-from assay.core.conversation import NO_FACTS, Conversation, Facts
+from assay.core.conversation import Conversation
 from assay.core.quick_look import _is_common
 from assay.ladder.protocol import Entry
 from assay.spec.revisions import REVISIONS, handshake
@@ -473,16 +473,6 @@ def test_a_common_result_is_one_that_the_schema_allows(revision: str) -> None:
 @pytest.mark.parametrize("value", [None, 5, "", "content", [], ["content"], [[], {}], {}, {"content": []}.keys()])
 def test_what_has_no_content_is_not_common(value: Any) -> None:
     assert not _is_common(value)
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("party", Party)
-@pytest.mark.parametrize("facts", [NO_FACTS, Facts("http", headers={b"mcp-method": b"tools/call"})])
-def test_a_value_that_is_no_object_is_not_heard(revision: str, party: Party, facts: Facts) -> None:
-    """A recording may have any value where most rows have a call."""
-    hear = _listed(opened(revision), revision).skimming(party, facts)
-    values: tuple[Any, ...] = (None, 0, 5, 2.5, True, "", "tools/call", [], ["method"], {})
-    assert [hear(value) for value in values] == [None] * len(values)
 
 
 def _client_entry(revision: str) -> Entry:

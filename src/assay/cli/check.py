@@ -85,7 +85,7 @@ def add_scale(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         metavar="N",
         type=_jobs,
-        help="processes for large inputs (default: one for each CPU)",
+        help="processes for several large files (default: one for each CPU)",
     )
     parser.add_argument(
         "--cluster",
@@ -296,7 +296,7 @@ def _streams(
 ) -> Iterator[tuple[FileWork, Iterator[StreamItem]]]:
     """Yield the findings of each file, from this process or from several."""
     from assay.cli.checking.tuning import LARGE_INPUT, tune
-    from assay.cli.checking.work_plan import WorkPlan, available_jobs, cluster_executor, executor_of
+    from assay.cli.checking.work_plan import available_jobs, cluster_executor, executor_of
     from assay.cli.terminal.progress_bar import ProgressBar
 
     total = sum(each.size for each in works)
@@ -304,15 +304,13 @@ def _streams(
         tune()
     bar = ProgressBar(f"assay {args.chosen}", total)
     if args.cluster:
-        executor, jobs = cluster_executor(terms, works, bar.tick, args.cluster)
+        executor = cluster_executor(terms, works, bar.tick, args.cluster)
     else:
-        jobs = args.jobs or available_jobs()
-        executor = executor_of(terms, works, bar.tick, jobs)
+        executor = executor_of(terms, works, bar.tick, args.jobs or available_jobs())
     with bar, executor:
-        plan = WorkPlan(terms, works, executor, jobs)
-        plan.begin()
+        judged = executor.map([each.whole for each in works if each.error is None])
         for work in works:
-            yield work, plan.stream(work)
+            yield work, iter(()) if work.error is not None else next(judged)
 
 
 def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:

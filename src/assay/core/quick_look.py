@@ -6,15 +6,13 @@ here is accepted there too; tests/laws/test_quick_look.py compares the two. With
 over pipes takes 44 µs of CPU in place of 17.
 """
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY
-from assay.base.verdict import Exchange, Party, Verdict, verdict
+from assay.base.verdict import Exchange, Verdict, verdict
 from assay.core.history.asking_back import declared_in
 from assay.core.history.log_levels import RANKS
-from assay.core.judge_base import CLIENT, NO_FACTS, SERVER, Facts, JudgeBase, repeated_headers
-from assay.engine.budget import LARGE
+from assay.core.judge_base import SERVER, JudgeBase, repeated_headers
 from assay.ladder import syntax
 from assay.ladder.headers import Headers, keeps_headers
 
@@ -33,32 +31,6 @@ class QuickLook(JudgeBase):
         """
         self._client.close(exchange, "answered")
         return verdict(SERVER, frame, "result", None, exchange, exchange.entry.revision)
-
-    def skims(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> bool:
-        """
-        Hear a good call of a tool, or its good result, and return True; return False, and do nothing, for all others.
-
-        For recordings, in which most messages are of that kind, and a message without findings needs no verdict.
-        """
-        if len(frame) > LARGE or len(frame) > self._frame_bytes or (self._lines and b"\r" in frame):
-            return False
-        value = _read(frame, self._depth, self._values)
-        if type(value) is not dict or (facts.headers is not None and not self._keeps_headers(value, facts.headers)):
-            return False
-        return (self._quick_call(value) if party is CLIENT else self._quick_result(value)) is not None
-
-    def skimming(self, party: Party, facts: Facts) -> Callable[[Any], object]:
-        """
-        Return a function that does the same for the messages of *party* with these *facts*.
-
-        It gets the value of a message that is read by the limits of the conversation, whatever that is, and returns
-        None for all that it does not hear.
-        """
-        hear = self._quick_call if party is CLIENT else self._quick_result
-        headers = facts.headers
-        if headers is None:
-            return hear
-        return lambda value: hear(value) if type(value) is dict and self._keeps_headers(value, headers) else None
 
     def _quick_call(self, message: dict[str, Any]) -> Exchange | None:
         try:

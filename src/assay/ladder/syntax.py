@@ -63,7 +63,7 @@ def read(frame: bytes, depth: int = DEFAULT.depth, values: int = DEFAULT.values)
         return _why_not(frame, error, depth)
     except _TooDeepError:
         return _too_deep(depth)
-    if again == frame or has_every_key(frame, again):
+    if again == frame or _has_every_key(frame, again):
         return value
     return _repeated_key(frame)
 
@@ -171,14 +171,14 @@ def _opening_brackets(frame: bytes) -> int:
 
 
 # orjson writes at most this many levels, and fails for one more.
-DEEPEST_DUMP = 254
+_DEEPEST_DUMP = 254
 
 
 def _dumps_within(value: Any, depth: int) -> bytes:
     """Return *value* written again, if it is nested at most *depth* deep: wrapped so that orjson's limit applies."""
-    if depth > DEEPEST_DUMP:
-        raise ValueError(f"a nesting limit is at most {DEEPEST_DUMP}")
-    wrapping = DEEPEST_DUMP - depth
+    if depth > _DEEPEST_DUMP:
+        raise ValueError(f"a nesting limit is at most {_DEEPEST_DUMP}")
+    wrapping = _DEEPEST_DUMP - depth
     for _ in range(wrapping):
         value = [value]
     try:
@@ -188,7 +188,7 @@ def _dumps_within(value: Any, depth: int) -> bytes:
     return again[wrapping : len(again) - wrapping]
 
 
-def has_every_key(frame: bytes, again: bytes) -> bool:
+def _has_every_key(frame: bytes, again: bytes) -> bool:
     """
     Return whether the value, written *again*, has as many keys as *frame*, so that none was repeated.
 

@@ -87,11 +87,6 @@ def _without_blanks(lines: list[bytes]) -> Iterator[LineBlock]:
         yield block
 
 
-def blank_lines(block: LineBlock) -> int:
-    """Return the number of lines in a block of blank lines alone; 0 for any other block."""
-    return block[0].count(b"\n") or 1 if len(block) == 1 and block[0].isspace() else 0
-
-
 def numbered_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield each line that is not blank with its number. An item may be several blank lines."""
     number = 0

@@ -62,8 +62,6 @@ class Judged(NamedTuple):
     """Why the verdict is the one that the guard recorded, and not a new one; "" for a message that was judged."""
     time: float | None = None
     """The time of the message in seconds since 1970; None if the recording does not have it."""
-    order: tuple[int, int] | None = None
-    """Its place among all verdicts of the file, if that is not its line: the line, and a second number to sort by."""
     recording: int = 0
     """The line with which its recording begins, as a file may have several, with the same numbers; 0 without one."""
 
@@ -71,8 +69,6 @@ class Judged(NamedTuple):
 class Meeting(NamedTuple):
     """The first message of a conversation that is judged. It comes before the verdict on that message."""
 
-    order: tuple[int, int]
-    """As in `Judged`."""
     conversation: int
     server: str
 
@@ -80,18 +76,9 @@ class Meeting(NamedTuple):
 def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
     """Yield the rows of a recording, in order. Raises `TranscriptError` for a line that is not a JSON object."""
     for number, line in numbered_lines(lines):
-        yield row_of(number, members_of(number, line))
-
-
-def row_of(number: int, members: dict[str, Any]) -> TranscriptRow:
-    """Return the row of a line of our own with these *members*."""
-    time = members.get("time")
-    return TranscriptRow(number, members, time=seconds_of(time) if type(time) is int and time in _TIMES else None)
-
-
-def seconds_of(time: int) -> float:
-    """Return the seconds since 1970, given the microseconds."""
-    return time / 1e6
+        members = _members_of(number, line)
+        time = members.get("time")
+        yield TranscriptRow(number, members, time=time / 1e6 if type(time) is int and time in _TIMES else None)
 
 
 def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged]:
@@ -101,7 +88,7 @@ def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged
     return Judging(lambda _: conversation).judge(lines)
 
 
-def members_of(number: int, line: bytes) -> dict[str, Any]:
+def _members_of(number: int, line: bytes) -> dict[str, Any]:
     """Return the members of a row; empty for a last line that was cut off. Raises `TranscriptError`."""
     # As strictly as a message: a duplicate key would be dropped silently, and with it the message to judge.
     row = syntax.read(line, ROW_DEPTH)
@@ -122,6 +109,12 @@ def party_of(row: TranscriptRow) -> Party:
     if party is None:
         raise TranscriptError(f'line {row.line}: expected "dir": "c2s" or "s2c"')
     return party
+
+
+def conversation_of(members: dict[str, Any]) -> int:
+    """Return the number of the conversation that a row belongs to; 0 for a row without one."""
+    number = members.get("conversation")
+    return number if type(number) is int else 0
 
 
 def frame_of(row: TranscriptRow) -> bytes:

@@ -1,40 +1,33 @@
-"""What comes out of reading a file, or a part of one: findings in order, and at the end counts and notes."""
+"""What comes out of reading a file: findings in order, and at the end counts and notes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from assay.base.verdict import Exchange, Findings, verdict
 from assay.cli.reports.check_findings import CheckedMessage
-from assay.core.lifecycle import preferred
-from assay.records.recording.reasons import Reasons
 from assay.records.transcript import Meeting
 
 if TYPE_CHECKING:
     from assay.cli.checking.check_terms import MessageDigest
-    from assay.records.recording.range_judging import RangeCounts
 
 AS_RECORDED = "with the guard's own verdict"
 """How a message is counted whose payload is incomplete: the verdict of the guard is used."""
-
-Order = tuple[int, int]
-"""The place of something in its file: the line, and a second number to sort by."""
 
 
 class ChangedVerdict(NamedTuple):
     """A verdict of a journal that is another one today."""
 
-    order: Order
     text: str
     """The lines that show it, without control characters."""
 
 
 @dataclass(slots=True)
 class UnitEnd:
-    """What is known at the end of a file, or of a part of it."""
+    """What is known at the end of a file."""
 
     good: int = 0
     """Messages without findings that were not listed."""
@@ -44,12 +37,14 @@ class UnitEnd:
     """Whether a message was judged."""
     remarks: tuple[str, ...] = ()
     """Remarks about the file as a whole."""
-    notes: list[tuple[int, str]] = field(default_factory=list)
-    """Remarks about places in it, each with its line."""
-    unjudged: Reasons = field(default_factory=Reasons)
-    recorded: Reasons = field(default_factory=Reasons)
-    revisions: list[tuple[int, str]] = field(default_factory=list)
-    """Revisions that may be that of the file, each with its line."""
+    notes: list[str] = field(default_factory=list)
+    """Remarks about places in it."""
+    unjudged: Counter[str] = field(default_factory=Counter)
+    """The number of messages that were not judged, by reason, in the order of the first message of each."""
+    recorded: Counter[str] = field(default_factory=Counter)
+    """The number of messages with the verdict of the guard, likewise."""
+    revision: str | None = None
+    """The revision of the file, if it is known."""
     is_partial: bool = False
     """Whether messages are missing or were not judged."""
     remedy: str = ""
@@ -59,76 +54,22 @@ class UnitEnd:
     outcomes: Counter[str] = field(default_factory=Counter)
     """The number of records by the outcome of the comparison."""
     digests: list[MessageDigest] = field(default_factory=list)
-    counts: RangeCounts | None = None
-    """The counts of a range of a recording."""
-
-    def move(self, lines: int) -> None:
-        """Count *lines* more before everything that has a line."""
-        self.notes = [(line + lines, note) for line, note in self.notes]
-        self.revisions = [(line + lines, revision) for line, revision in self.revisions]
-        self.unjudged.move(lines)
-        self.recorded.move(lines)
-
-    def merge(self, other: UnitEnd) -> None:
-        """Add the end of another part of the same file."""
-        self.good += other.good
-        self.failed += other.failed
-        self.is_judged = self.is_judged or other.is_judged
-        self.remarks += other.remarks
-        self.notes = sorted([*self.notes, *other.notes])
-        self.unjudged.merge(other.unjudged)
-        self.recorded.merge(other.recorded)
-        self.revisions = sorted([*self.revisions, *other.revisions])
-        self.is_partial = self.is_partial or other.is_partial
-        self.remedy = self.remedy or other.remedy
-        self.outcomes += other.outcomes
-        for mine, theirs in zip(self.digests, other.digests, strict=False):
-            mine.merge(theirs)
-        self.digests = self.digests or other.digests
-
-    @property
-    def revision(self) -> str | None:
-        """The revision of the file, if it is known."""
-        found: str | None = None
-        for _, each in self.revisions:
-            found = preferred(found, each)
-        return found
 
     def all_remarks(self) -> Iterator[str]:
         """Yield the remarks in the order in which they are shown."""
         yield from self.remarks
-        yield from (text for _, text in self.notes)
+        yield from self.notes
         yield from _counted(self.unjudged, "not judged")
         yield from _counted(self.recorded, AS_RECORDED)
 
 
-def _counted(messages: Reasons, what: str) -> Iterator[str]:
-    for why, count in messages:
+def _counted(messages: Counter[str], what: str) -> Iterator[str]:
+    for why, count in messages.items():
         yield f"{count:,} message{'' if count == 1 else 's'} {what}: {why}"
 
 
 StreamItem = CheckedMessage | Meeting | ChangedVerdict | UnitEnd
 """What reading yields: findings and other items in order, then one `UnitEnd`."""
-
-
-def order_of(item: CheckedMessage | Meeting | ChangedVerdict) -> Order:
-    """Return the place of *item* in its file."""
-    if isinstance(item, CheckedMessage):
-        return item.judged.order or (item.judged.line, 0)
-    return item.order
-
-
-def moved(item: StreamItem, lines: int) -> StreamItem:
-    """Return *item* with *lines* more before it."""
-    if isinstance(item, UnitEnd):
-        item.move(lines)
-        return item
-    if isinstance(item, CheckedMessage):
-        judged = item.judged
-        findings = tuple(replace(each, line=each.line + lines) for each in item.findings)
-        return item._replace(judged=judged._replace(line=judged.line + lines), findings=findings)
-    line, second = item.order
-    return item._replace(order=(line + lines, second))
 
 
 class RecalledExchange(NamedTuple):

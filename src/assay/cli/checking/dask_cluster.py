@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import pickle
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import distributed
 from distributed.scheduler import KilledWorker
 
 from assay.base.extras import NAME
-from assay.cli.checking.executors import ClusterError, Spool, is_only_here, packed, spooled
-from assay.cli.checking.range_units import FileRange
-from assay.cli.checking.recording_split import LARGEST
-from assay.cli.checking.work_units import FilePart, WholeFile
+from assay.cli.checking.executors import AHEAD, ClusterError, is_only_here, packed
 from assay.records.line_blocks import is_url
 
 if TYPE_CHECKING:
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 10
 """Seconds to wait for the scheduler, and for its first worker."""
-
-_MOST_UNITS: Final = 1 << 30
-"""More units than are ever started at a time."""
 
 _LEVEL: Final = 1
 """How much to compress results: findings repeat most of their text, and the fastest level finds that."""
@@ -56,19 +52,13 @@ def sizes_of(paths: Sequence[str]) -> list[int]:
 class DaskCluster:
     """Does units on a Dask cluster."""
 
-    is_shared = True
-    largest = LARGEST
-
     def __init__(self, terms: CheckTerms, tick: Tick, address: str) -> None:
         """Connect to the scheduler at *address*. Raises `ClusterError`."""
         if terms.drafts or terms.settings.guard.draft_revisions:
             raise ClusterError("draft revisions are files of this machine; they cannot be used with --cluster")
         self._terms, self._tick, self._address = terms, tick, address
-        self._units: list[WorkUnit] = []
-        self._futures: list[Any] = []
-        self._starts = 0
-        self._spools: dict[int, Spool] = {}
-        """Results that were looked at, and are still to be read."""
+        self._begun: deque[tuple[WorkUnit, Any]] = deque()
+        """The units whose results are still to be read, each with its future; None for one to be done here."""
         self._sizes: dict[str, int] = {}
         try:
             self._client = _client(address)
@@ -82,7 +72,7 @@ class DaskCluster:
             raise
 
     @property
-    def jobs(self) -> int:
+    def _jobs(self) -> int:
         """The number of units that the cluster does at a time."""
         return max(1, int(sum(self._client.nthreads().values())))
 
@@ -112,44 +102,23 @@ class DaskCluster:
                         f"{path}: the worker {worker} {other}; give a path or a URL that all workers can read"
                     )
 
-    def start(self, units: Sequence[WorkUnit]) -> int:
-        """Begin with *units*, before those that still wait."""
-        first = len(self._units)
-        self._units.extend(units)
-        self._starts += 1
-        for at, unit in enumerate(units):
-            is_here = is_only_here(getattr(unit, "path", None))
-            # Of several tasks the one with the highest priority is begun.
-            priority = self._starts * _MOST_UNITS - at
-            future = None if is_here else self._client.submit(do_unit, self._terms, unit, pure=False, priority=priority)
-            self._futures.append(future)
-        return first
+    def map(self, units: Sequence[WorkUnit]) -> Iterator[Iterator[Any]]:
+        """Begin with *units*, some of them at a time, and yield the results of each. Raises `ClusterError`."""
+        waiting = iter(units)
+        self._begin(islice(waiting, max(AHEAD, 2 * self._jobs)))
+        while self._begun:
+            results = self._results(*self._begun[0])
+            self._begun.popleft()
+            self._begin(islice(waiting, 1))
+            yield results
 
-    def ended(self, indices: Collection[int]) -> tuple[int, Any]:
-        """Wait for one of these units. Raises `ClusterError`."""
-        index = next((each for each in indices if self._futures[each] is None), None)
-        if index is None:
-            futures = {self._futures[each]: each for each in indices}
-            as_completed: Any = distributed.as_completed
-            index = futures[next(as_completed([*futures], loop=self._client.loop))]
-        self._spools[index] = spooled(self.stream(index))
-        return index, self._spools[index].last
+    def _begin(self, units: Iterable[WorkUnit]) -> None:
+        for unit in units:
+            is_here = is_only_here(unit.path)
+            self._begun.append((unit, None if is_here else self._client.submit(do_unit, self._terms, unit, pure=False)))
 
-    def drop(self, indices: Collection[int]) -> None:
-        """End these units."""
-        for index in indices:
-            future, self._futures[index] = self._futures[index], None
-            if future is not None:
-                future.cancel()
-            if index in self._spools:
-                self._spools.pop(index).drop()
-                self._tick(-_share(self._units[index], self._sizes))
-
-    def stream(self, index: int) -> Iterator[Any]:
-        """Wait for one unit, and yield its results. Raises `ClusterError`."""
-        if index in self._spools:
-            return self._spools.pop(index).items()
-        unit, future = self._units[index], self._futures[index]
+    def _results(self, unit: WorkUnit, future: Any) -> Iterator[Any]:
+        """Wait for one unit, and return its results. Raises `ClusterError`."""
         if future is None:
             return unit.results(self._terms, self._tick)
         try:
@@ -159,8 +128,7 @@ class DaskCluster:
             return unit.results(self._terms, self._tick)
         except (CancelledError, OSError) as error:
             raise ClusterError(f"the connection to {self._address} was lost: {error}") from None
-        self._futures[index] = None
-        self._tick(_share(unit, self._sizes))
+        self._tick(self._sizes.get(unit.path, 0))
         return _unpacked(batches)
 
     def __enter__(self) -> Self:
@@ -168,21 +136,10 @@ class DaskCluster:
 
     def __exit__(self, *_: object) -> None:
         """End all work of ours, and leave the cluster to others."""
-        for future in self._futures:
+        for _unit, future in self._begun:
             if future is not None:
                 future.cancel()
-        for spool in self._spools.values():
-            spool.drop()
         self._client.close()
-
-
-def _share(unit: WorkUnit, sizes: Mapping[str, int]) -> int:
-    """Return the bytes that a unit stands for in the progress."""
-    if isinstance(unit, FilePart):
-        return unit.share
-    if isinstance(unit, FileRange):
-        return unit.size
-    return sizes.get(unit.path, 0) if isinstance(unit, WholeFile) else 0
 
 
 def _unpacked(batches: Sequence[bytes]) -> Iterator[Any]:

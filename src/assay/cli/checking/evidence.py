@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
-from assay.records.recording.reasons import Reasons
 from assay.records.transcript import Judged, Meeting
 
 if TYPE_CHECKING:
@@ -92,16 +91,7 @@ def is_journal(terms: CheckTerms, head: bytes) -> bool:
     return not isinstance(first, dict) or "metadata" in first
 
 
-def is_native(terms: CheckTerms, head: bytes, path: str) -> bool:
-    """Return whether a file that begins with *head* is a recording in our own format."""
-    from assay.records.importers.importer_table import NATIVE, recognised
-
-    if is_journal(terms, head) or terms.fields or terms.source not in {None, "assay"}:
-        return False
-    return terms.source == "assay" or recognised(head, path) is NATIVE
-
-
-def conversation_of_recording(terms: CheckTerms, listed: ListedTools | None, opening: RecordingOpening) -> Conversation:
+def _conversation(terms: CheckTerms, listed: ListedTools | None, opening: RecordingOpening) -> Conversation:
     """Return a new conversation of a recording, which takes tools that it has not listed from *listed*."""
     from assay.core.conversation import Conversation
 
@@ -136,20 +126,6 @@ def import_options(terms: CheckTerms) -> ImportOptions:
     from assay.records.importers.importer import ImportOptions
 
     return ImportOptions(Party(terms.party) if terms.party is not None else None, terms.fields or {})
-
-
-def end_of_judging(judging: Judging, *, is_partial: bool = False) -> UnitEnd:
-    """Return what is known at the end of a recording, or of a part of it."""
-    return UnitEnd(
-        good=judging.good,
-        failed=judging.failed,
-        notes=judging.notes,
-        unjudged=judging.unjudged,
-        recorded=judging.recorded,
-        revisions=judging.revisions,
-        is_partial=is_partial or judging.is_incomplete or bool(judging.unjudged),
-        remedy="; assay guard --record FILE writes a recording",
-    )
 
 
 class RecordedLines:
@@ -221,34 +197,41 @@ class _RecordingEvidence:
 
         from assay.cli.checking.tool_evidence import tools_of
         from assay.records.importers.importer_table import NATIVE
-        from assay.records.recording.block_judging import BlockJudging
         from assay.records.recording.judging import Judging
-        from assay.records.transcript import TranscriptError
+        from assay.records.transcript import TranscriptError, read
 
         importer = self._importer = chosen_importer(self._terms) or self._lines.recognised()
         if self._terms.is_compared:
             raise TranscriptError(_NOT_COMPARED)
         terms = self._terms
         listed = tools_of(terms, self._path)
-        begin = partial(conversation_of_recording, terms, listed)
-        if importer is NATIVE:
-            rapid = self._judging = BlockJudging(begin, terms.policy, every=terms.every, listed=listed)
-            return rapid.follow_blocks(self._lines.blocks())
+        begin = partial(_conversation, terms, listed)
         judging = Judging(begin, terms.policy, importer.blind, every=terms.every, listed=listed)
         self._judging = judging
-        read = self._lines.pieces() if importer.is_document else self._lines.readable()
+        if importer is NATIVE:
+            return judging.follow_rows(read(chain.from_iterable(self._lines.blocks())))
+        text = self._lines.pieces() if importer.is_document else self._lines.readable()
         options = import_options(terms)._replace(remark=self._remarks.append)
-        return judging.follow_rows(importer.read(read, options))
+        return judging.follow_rows(importer.read(text, options))
 
     def end(self) -> UnitEnd:
         skipped, cannot = self._skipped(), self._cannot()
         if self._judging is None:
             return UnitEnd()
-        end = end_of_judging(self._judging, is_partial=bool(skipped))
+        judging, remarks = self._judging, [*self._remarks, *([skipped] if skipped else [])]
         if cannot and self._importer is not None:
-            end.remarks += (f"read as {self._importer.format.title}; not observed: {'; '.join(cannot)}",)
-        end.remarks += (*self._remarks, *([skipped] if skipped else []))
-        return end
+            remarks.insert(0, f"read as {self._importer.format.title}; not observed: {'; '.join(cannot)}")
+        return UnitEnd(
+            good=judging.good,
+            failed=judging.failed,
+            remarks=tuple(remarks),
+            notes=judging.notes,
+            unjudged=judging.unjudged,
+            recorded=judging.recorded,
+            revision=judging.revision,
+            is_partial=bool(skipped) or judging.is_incomplete or bool(judging.unjudged),
+            remedy="; assay guard --record FILE writes a recording",
+        )
 
     def _cannot(self) -> tuple[str, ...]:
         """Return what cannot be found in the file because of how it was recorded."""
@@ -271,10 +254,10 @@ class _JournalEvidence:
 
         self._terms, self._pages, self._tick = terms, pages, tick
         self._listed = tools_of(terms, path)
-        self._unjudged = Reasons()
-        self._recorded = Reasons()
+        self._unjudged: Counter[str] = Counter()
+        self._recorded: Counter[str] = Counter()
         self._tools: dict[str, Tools] = {}
-        self._revisions: list[tuple[int, str]] = []
+        self._revision: str | None = None
         self._outcomes: Counter[str] = Counter()
         self._good = self._failed = 0
 
@@ -291,30 +274,27 @@ class _JournalEvidence:
         self._pages.rewind()
         self._pages.tick = self._tick
         met: set[int] = set()
-        revision = None
         for each in replay(self._entries(), seen, limits=self._terms.settings.guard_limits, judge=self._judge):
             number = each.entry.number
             if self._terms.is_compared:
                 self._outcomes[each.outcome] += 1
                 if each.outcome == "different":
-                    yield ChangedVerdict((number, 0), difference_text(each))
+                    yield ChangedVerdict(difference_text(each))
             verdict, lacks = each.verdict, ""
             if verdict is None or each.outcome == "by a lock":
                 lacks = _lack(each)
                 verdict = self._as_recorded(each)
             if verdict is None:
-                self._unjudged.add(lacks, number)
+                self._unjudged[lacks] += 1
                 continue
             if lacks:
-                self._recorded.add(lacks, number)
-            known, revision = revision, preferred(revision, spoken(verdict))
-            if revision is not None and revision != known:
-                self._revisions.append((number, revision))
+                self._recorded[lacks] += 1
+            self._revision = preferred(self._revision, spoken(verdict))
             if each.conversation not in met:
                 met.add(each.conversation)
                 # So much older conversations have been forgotten, and do not come back.
                 met.discard(each.conversation - MOST_CONVERSATIONS)
-                yield Meeting((number, 0), each.conversation, _server(each.entry))
+                yield Meeting(each.conversation, _server(each.entry))
             if verdict.findings is None and not self._terms.every:
                 self._good += 1
                 # Without its payload, a message says only in its record that it failed.
@@ -353,7 +333,7 @@ class _JournalEvidence:
             remarks=(too_long,) if self._pages.too_long else (),
             unjudged=self._unjudged,
             recorded=self._recorded,
-            revisions=self._revisions,
+            revision=self._revision,
             is_partial=bool(self._unjudged),
             remedy=_NO_PAYLOADS if self._unjudged[_NO_PAYLOAD] else "",
             outcomes=self._outcomes,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import stat
-import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -27,6 +26,9 @@ _LARGEST_BATCH: Final = 1 << 20
 _IN_MEMORY: Final = 256 << 10
 """Bytes of the results of one unit to keep in memory; more of them are kept in a temporary file."""
 
+AHEAD: Final = 100
+"""Units that are begun before the results of the first of them are read: each may have a file."""
+
 _LENGTH: Final = 8
 """Bytes of the length before each batch in a file."""
 
@@ -41,22 +43,8 @@ class ClusterError(Exception):
 class Executor(Protocol):
     """Does units of work."""
 
-    is_shared: bool
-    """Whether several processes do the work, so that large files are worth splitting."""
-    largest: int
-    """Maximal bytes of a range of a file: a lost unit is done again."""
-
-    def start(self, units: Sequence[WorkUnit]) -> int:
-        """Begin with *units*, in order, before those that still wait; return the index of the first one."""
-
-    def stream(self, index: int) -> Iterator[Any]:
-        """Yield the results of one unit, once. Waits until they are there."""
-
-    def ended(self, indices: Collection[int]) -> tuple[int, Any]:
-        """Wait until one of these units is done; return its index and its last result. `stream` yields that, too."""
-
-    def drop(self, indices: Collection[int]) -> None:
-        """End these units, whose results are not needed."""
+    def map(self, units: Sequence[WorkUnit]) -> Iterator[Iterator[Any]]:
+        """Begin with *units*, and yield the results of each, in order. Called once."""
 
     def __enter__(self) -> Self: ...
 
@@ -67,36 +55,12 @@ class Executor(Protocol):
 class InOneProcess:
     """Does each unit when its results are asked for."""
 
-    is_shared = False
-    largest = sys.maxsize
-
     def __init__(self, terms: CheckTerms, tick: Tick) -> None:
         self._terms, self._tick = terms, tick
-        self._units: list[WorkUnit] = []
-        self._spools: dict[int, Spool] = {}
 
-    def start(self, units: Sequence[WorkUnit]) -> int:
-        """Do nothing yet."""
-        self._units.extend(units)
-        return len(self._units) - len(units)
-
-    def stream(self, index: int) -> Iterator[Any]:
-        """Do one unit, and yield its results as they come."""
-        if index in self._spools:
-            return self._spools.pop(index).items()
-        return self._units[index].results(self._terms, self._tick)
-
-    def ended(self, indices: Collection[int]) -> tuple[int, Any]:
-        """Do one of these units."""
-        index = min(indices)
-        self._spools[index] = spooled(self.stream(index))
-        return index, self._spools[index].last
-
-    def drop(self, indices: Collection[int]) -> None:
-        """Forget what is done of these units."""
-        for index in indices:
-            if index in self._spools:
-                self._spools.pop(index).drop()
+    def map(self, units: Sequence[WorkUnit]) -> Iterator[Iterator[Any]]:
+        """Do one unit after the other, and yield its results as they come."""
+        return (unit.results(self._terms, self._tick) for unit in units)
 
     def __enter__(self) -> Self:
         return self
@@ -105,9 +69,9 @@ class InOneProcess:
         """Nothing is left to end."""
 
 
-def is_only_here(path: str | None) -> bool:
+def is_only_here(path: str) -> bool:
     """Return whether only this process can read a file: standard input, or a pipe, whose bytes are there only once."""
-    if path is None or is_url(path):
+    if is_url(path):
         return False
     if path == "-" or os.path.abspath(path).startswith(_OF_A_PROCESS):
         return True
@@ -140,20 +104,11 @@ class Spool:
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(_IN_MEMORY, prefix="assay-check-")  # noqa: SIM115 - `drop` closes it
-        self._newest = 0
-        """The place of the newest batch."""
 
     def add(self, batch: bytes) -> None:
         """Add a batch that `packed` has yielded."""
-        self._newest = self._file.tell()
         self._file.write(len(batch).to_bytes(_LENGTH, "big"))
         self._file.write(batch)
-
-    @property
-    def last(self) -> Any:
-        """The last result."""
-        self._file.seek(self._newest + _LENGTH)
-        return pickle.loads(self._file.read())[-1]  # noqa: S301 - as below
 
     def items(self) -> Iterator[Any]:
         """Yield all results, once."""
@@ -167,11 +122,3 @@ class Spool:
     def drop(self) -> None:
         """Forget all results."""
         self._file.close()
-
-
-def spooled(items: Iterator[Any]) -> Spool:
-    """Return all *items* in a new spool."""
-    made = Spool()
-    for batch in packed(items):
-        made.add(batch)
-    return made

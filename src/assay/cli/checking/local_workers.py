@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from multiprocessing import get_context
@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from assay.cli.checking.executors import Spool, is_only_here, spooled
+from assay.cli.checking.executors import AHEAD, Spool, is_only_here
 from assay.cli.checking.worker_process import FAILED, READ, RESULTS, serve
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _PAUSE: Final = 0.2
 """Seconds between looks at whether the main thread has ended the work."""
 
 
-_NEEDED: Final = ("assay.cli.checking.range_units", "assay.core.redaction")
+_NEEDED: Final = ("assay.cli.checking.evidence", "assay.core.redaction", "assay.records.recording.judging")
 """Modules that units import."""
 
 
@@ -65,11 +65,6 @@ class _Worker:
         with suppress(OSError):
             # A process that is dead already is noticed when its pipe is read.
             self.connection.send(unit)
-
-    def stop(self) -> None:
-        """Let it end its unit as soon as it has read a few bytes more."""
-        with suppress(OSError):
-            self.connection.send(None)
 
     def end(self) -> None:
         """End it at once."""
@@ -130,15 +125,15 @@ def _without_interrupts(*, is_spawning: bool) -> Iterator[None]:
 class LocalWorkers:
     """Does units in up to *jobs* processes."""
 
-    is_shared = True
-    largest = 256 << 20
-
     def __init__(self, terms: CheckTerms, tick: Tick, jobs: int) -> None:
         self._terms, self._tick, self._jobs = terms, tick, jobs
-        self._units: list[WorkUnit] = []
+        self._units: Sequence[WorkUnit] = ()
         self._workers: list[_Worker] = []
         self._waiting: deque[int] = deque()
-        self._tries: list[int] = []
+        self._tries: Counter[int] = Counter()
+        """How often each unit was begun."""
+        self._read_now = 0
+        """The unit whose results are read."""
         self._spools: dict[int, Spool] = {}
         self._done: dict[int, BaseException | None] = {}
         """The units that are done, with the error that ended them, if any."""
@@ -146,8 +141,6 @@ class LocalWorkers:
         """Units to be done in this process."""
         self._read: Counter[int] = Counter()
         """Bytes that were reported as read, by unit."""
-        self._dropped: set[int] = set()
-        """Units whose results are not needed."""
         self._lock = Lock()
         self._news: SimpleQueue[None] = SimpleQueue()
         """
@@ -157,82 +150,45 @@ class LocalWorkers:
         self._is_over = False
         self._pump: Thread | None = None
 
-    def start(self, units: Sequence[WorkUnit]) -> int:
-        """Begin with *units*, before those that still wait."""
-        here = [is_only_here(getattr(unit, "path", None)) for unit in units]
-        with self._lock:
-            first = len(self._units)
-            self._units.extend(units)
-            self._tries += [0] * len(units)
-            self._left_over.update(first + at for at, is_here in enumerate(here) if is_here)
-            self._waiting.extendleft(first + at for at, is_here in reversed([*enumerate(here)]) if not is_here)
-            busy = sum(each.index is not None for each in self._workers)
-            missing = min(self._jobs, len(self._waiting) + busy) - len(self._workers)
-        # With the thread that takes results, a process cannot be forked any more.
-        is_forked = missing > 0 and self._pump is None and may_fork()
+    def map(self, units: Sequence[WorkUnit]) -> Iterator[Iterator[Any]]:
+        """Begin with *units*, and yield the results of each. Raises `WorkerError`."""
+        self._units = units
+        self._left_over = {index for index, unit in enumerate(units) if is_only_here(unit.path)}
+        self._waiting.extend(index for index in range(len(units)) if index not in self._left_over)
+        is_forked = may_fork()
         if is_forked:
             _prepare()
-        with _without_interrupts(is_spawning=missing > 0 and not is_forked):
-            for _ in range(missing):
+        with _without_interrupts(is_spawning=not is_forked):
+            for _ in range(min(self._jobs, len(self._waiting))):
                 self._employ(_Worker(self._terms, self._workers if is_forked else None))
             self._assign()
-            if self._pump is None:
-                self._pump = Thread(target=self._run, name="assay-check-results", daemon=True)
-                self._pump.start()
-        return first
+            # With this thread, a process cannot be forked any more.
+            self._pump = Thread(target=self._run, name="assay-check-results", daemon=True)
+            self._pump.start()
+        return map(self._results, range(len(units)))
 
     def _employ(self, worker: _Worker) -> None:
         with self._lock:
             self._workers.append(worker)
 
-    def stream(self, index: int) -> Iterator[Any]:
-        """Wait for one unit, and yield its results. Raises `WorkerError`."""
-        self._wait_for({index})
+    def _results(self, index: int) -> Iterator[Any]:
+        """Wait for one unit, and return its results. Raises `WorkerError`."""
+        self._read_now = index
+        self._assign()
+        self._wait_for(index)
         if index in self._left_over:
             return self._units[index].results(self._terms, self._tick)
         return self._spools.pop(index).items()
 
-    def _wait_for(self, indices: Collection[int]) -> int:
-        """Wait until one of these units is done, or is to be done here; return its index. Raises `WorkerError`."""
-        while True:
-            with self._lock:
-                index = next((each for each in indices if each in self._done or each in self._left_over), None)
-            if index is not None:
-                break
+    def _wait_for(self, index: int) -> None:
+        """Wait until a unit is done, or is to be done here. Raises `WorkerError`."""
+        while index not in self._done and index not in self._left_over:
             # With a time-out the main thread notices Ctrl-C on every system.
             with suppress(Empty):
                 self._news.get(timeout=_PAUSE)
         error = self._done.get(index)
         if error is not None:
             raise error
-        return index
-
-    def ended(self, indices: Collection[int]) -> tuple[int, Any]:
-        """Wait for one of these units. Raises `WorkerError`."""
-        index = self._wait_for(indices)
-        if index in self._left_over:
-            self._spools[index] = spooled(self._units[index].results(self._terms, self._tick))
-            self._left_over.discard(index)
-            self._done[index] = None
-        return index, self._spools[index].last
-
-    def drop(self, indices: Collection[int]) -> None:
-        """End these units."""
-        with self._lock:
-            self._dropped.update(indices)
-            self._waiting = deque(each for each in self._waiting if each not in self._dropped)
-            for worker in self._workers:
-                if worker.index in self._dropped:
-                    worker.stop()
-            for index in [each for each in self._done if each in self._dropped]:
-                self._forget(index)
-
-    def _forget(self, index: int) -> None:
-        """Forget the results of a unit, if there are any: it is dropped, or done again."""
-        self._tick(-self._read.pop(index, 0))
-        spool = self._spools.pop(index, None)
-        if spool is not None:
-            spool.drop()
 
     def __enter__(self) -> Self:
         return self
@@ -263,7 +219,7 @@ class LocalWorkers:
     def _assign(self) -> None:
         with self._lock:
             for each in self._workers:
-                if each.index is None and self._waiting:
+                if each.index is None and self._waiting and self._waiting[0] < self._read_now + AHEAD:
                     index = self._waiting.popleft()
                     self._tries[index] += 1
                     self._spools[index] = Spool()
@@ -288,9 +244,7 @@ class LocalWorkers:
         else:
             with self._lock:
                 worker.index = None
-                self._done[index] = WorkerError(data[1:].decode()) if kind == FAILED else None
-                if index in self._dropped:
-                    self._forget(index)
+            self._done[index] = WorkerError(data[1:].decode()) if kind == FAILED else None
             self._news.put(None)
             self._assign()
 
@@ -301,10 +255,9 @@ class LocalWorkers:
         index = worker.index
         with self._lock:
             if index is not None:
-                self._forget(index)
-                if index in self._dropped:
-                    self._done[index] = None
-                elif self._tries[index] < _TRIES:
+                self._tick(-self._read.pop(index, 0))
+                self._spools.pop(index).drop()
+                if self._tries[index] < _TRIES:
                     self._waiting.appendleft(index)
                 else:
                     self._left_over.add(index)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from assay.records.recording.listed_tools import MARK, ListedTools, ListPlace
-from assay.records.transcript import TranscriptError, TranscriptRow, frame_of
+from assay.records.transcript import TranscriptError, TranscriptRow, conversation_of, frame_of
 
 if TYPE_CHECKING:
     from assay.cli.checking.check_terms import CheckTerms
@@ -90,8 +90,6 @@ def _rows(terms: CheckTerms, lines: RecordedLines) -> Iterator[TranscriptRow]:
 
 
 def _in_rows(path: str, rows: Iterable[TranscriptRow]) -> Iterator[_Found]:
-    from assay.records.recording.plain_rows import conversation_of
-
     servers: dict[int, str] = {}
     for row in rows:
         members = row.members

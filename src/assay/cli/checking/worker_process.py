@@ -41,10 +41,7 @@ def serve(connection: Connection, terms: CheckTerms, inherited: Sequence[Connect
         _begin_anew(terms)
     with suppress(EOFError, OSError):
         while True:
-            unit: WorkUnit | None = connection.recv()
-            # It was to end a unit that was done already.
-            if unit is not None:
-                _serve_one(connection, terms, unit)
+            _serve_one(connection, terms, connection.recv())
 
 
 def _begin_anew(terms: CheckTerms) -> None:
@@ -58,26 +55,18 @@ def _begin_anew(terms: CheckTerms) -> None:
     use_drafts_named((*terms.settings.guard.draft_revisions, *terms.drafts))
 
 
-class _DroppedUnitError(Exception):
-    """The results of a unit are not needed any more."""
-
-
 class _UnitTicks:
-    """Reports the bytes that a unit has read, from time to time, and ends it if it is to be dropped."""
+    """Reports the bytes that a unit has read, from time to time."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._count = 0
 
     def add(self, count: int) -> None:
-        """Count some bytes more. Raises `_DroppedUnitError`."""
+        """Count some bytes more."""
         self._count += count
         if self._count >= _REPORTED:
             self.report()
-        if self._connection.poll():
-            # Nothing else comes while a unit is being done.
-            self._connection.recv()
-            raise _DroppedUnitError
 
     def report(self) -> None:
         """Report all bytes up to now."""
@@ -91,8 +80,6 @@ def _serve_one(connection: Connection, terms: CheckTerms, unit: WorkUnit) -> Non
         for batch in packed(unit.results(terms, ticks.add)):
             connection.send_bytes(RESULTS + batch)
         ticks.report()
-    except _DroppedUnitError:
-        connection.send_bytes(DONE)
     except MemoryError:
         # The unit is done again in a new process, which has all of its memory for it.
         raise SystemExit(1) from None

@@ -106,7 +106,7 @@ class Reporting:
         self._has_errors = self._has_errors or ended.error is not None
         self._counts["ok"] += ended.good - ended.failed
         self._counts["failed"] += ended.failed
-        self._counts["unjudged"] += sum(count for _, count in ended.unjudged)
+        self._counts["unjudged"] += ended.unjudged.total()
         for mine, theirs in zip(self._digests, ended.digests, strict=False):
             mine.merge(theirs)
         revision, is_partial = (ended.revision, ended.is_partial) if ended.error is None else (None, False)

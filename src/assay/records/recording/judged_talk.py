@@ -1,8 +1,6 @@
 """One conversation of a recording: how it was opened, and which of its requests are open or left out. No I/O."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Literal, NamedTuple
 
 from assay.base.errors import CanonicalError
@@ -10,7 +8,6 @@ from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
-from assay.records.recording.beginnings import Beginning
 from assay.records.recording.rows import Effect
 from assay.records.transcript import TranscriptRow, party_of
 
@@ -42,66 +39,20 @@ class RecordingOpening(NamedTuple):
 class JudgedTalk:
     """One conversation of a recording."""
 
-    __slots__ = (
-        "_begin", "_conversation", "beginning", "blind", "heads", "is_met", "number", "opening", "touched", "unheard",
-    )  # fmt: skip
+    __slots__ = ("blind", "conversation", "is_met", "number", "opening", "touched", "unheard")
 
-    def __init__(
-        self,
-        number: int,
-        begin: Callable[[RecordingOpening], Conversation],
-        opening: RecordingOpening,
-        line: int,
-        beginning: Beginning | None = None,
-    ) -> None:
-        """*begin* creates the conversation. With *beginning* that is done for the first message that differs."""
+    def __init__(self, number: int, conversation: Conversation, opening: RecordingOpening, line: int) -> None:
         self.number = number
+        self.conversation = conversation
         self.opening = opening
-        self._begin = begin
-        self._conversation = begin(opening) if beginning is None else None
-        self.beginning = beginning
-        """Its messages so far, if other conversations may begin in the same way."""
         self.unheard: set[tuple[Party, Ident]] = set()
         """Requests that are not in the recording: their responses cannot be judged."""
         self.blind: frozenset[str] = frozenset()
         """Rules that cannot be judged any more, because messages are missing."""
         self.touched = line
         """The line of its last message, or of its start."""
-        self.heads: list[bytes] = []
-        """The heads of its rows that need no second look."""
         self.is_met = False
         """Whether a message was judged."""
-
-    @property
-    def conversation(self) -> Conversation:
-        """The conversation, for whatever happens in it. After that it counts as different from all others."""
-        made = self.hearing()
-        self.beginning = None
-        return made
-
-    def hearing(self) -> Conversation:
-        """Return the conversation for a message that others may have, too."""
-        if self._conversation is None:
-            before = self.beginning or Beginning()
-            self._conversation = before.conversation(partial(self._begin, self.opening), self.opening.effect)
-        return self._conversation
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether all of its messages are known, so that there is no conversation yet."""
-        return self._conversation is None
-
-    @property
-    def revision(self) -> str | None:
-        """The revision of the conversation, if it is known."""
-        if self._conversation is not None:
-            return self._conversation.revision
-        return None if self.beginning is None else self.beginning.revision
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether a row that only has a message is judged by that message alone."""
-        return not self.unheard and (self.opening.effect is None or self.opening.effect.is_empty)
 
     def give_up(self, row: TranscriptRow) -> Verdict | None:
         """Return the verdict on a missing response; None if the request was no longer open."""

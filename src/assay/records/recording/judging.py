@@ -4,11 +4,10 @@ Judge a recording: repeat the calls that it lists, for each conversation. No I/O
 The verdicts are those of the guard that wrote it, as far as a recording carries what they depend on.
 """
 
-import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from assay.base.verdict import Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
@@ -18,13 +17,11 @@ from assay.core.policy import Policy
 from assay.ladder import syntax
 from assay.records.outcomes import outcome_of
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
-from assay.records.recording.listed_tools import ListedTools
-from assay.records.recording.plain_rows import conversation_of
+from assay.records.recording.listed_tools import ListedTools, ListPlace
 from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
-from assay.records.recording.reasons import Reasons
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
-from assay.records.transcript import Judged, Meeting, TranscriptRow, frame_of, party_of, read
-from assay.spec.revisions import handshake, is_known
+from assay.records.transcript import Judged, Meeting, TranscriptRow, conversation_of, frame_of, party_of, read
+from assay.spec.revisions import is_known
 
 MOST_CONVERSATIONS: Final = 10_000
 """Maximal conversations in memory. A guard has at most some thousand sessions; the longest idle ones are dropped."""
@@ -34,12 +31,6 @@ _MOST_NOTES: Final = 100
 
 _LONGEST_REASON: Final = 200
 """Maximal characters of the reason why a recording stops. Those of a guard have less than a hundred."""
-
-END: Final = sys.maxsize
-"""The place after the last line."""
-
-EVENTS_OF_ALL: Final = ("recording", "close", "stopped")
-"""Events that belong to no conversation. No set: a row may have a list as its event, and a set cannot look for one."""
 
 _LEFT_OUT: Final = {
     "omitted": "too large to record",
@@ -60,18 +51,6 @@ State = Literal["foreign", "open", "closed", "stopped"]
 """State of a recording: not from a guard, so without a last row; from a guard, last row not seen yet; or complete."""
 
 
-class RecordingPart(NamedTuple):
-    """Some conversations between two ``recording`` events, which are judged apart from all others."""
-
-    numbers: frozenset[int]
-    is_foreign: bool = False
-    """Whether no guard wrote them, so that open requests are reported at the end."""
-    end: int = END
-    """The line that ends them: the next ``recording`` event."""
-    begin: int = 0
-    """The line of the ``recording`` event before them; 0 without one."""
-
-
 class Judging:
     """The verdicts on one recording, and notes about it."""
 
@@ -82,15 +61,13 @@ class Judging:
         blind: Collection[str] = (),
         *,
         every: bool = True,
-        part: RecordingPart | None = None,
         listed: ListedTools | None = None,
     ) -> None:
         """
         *begin* creates the conversations; *policy* applies to them, None for the recorded actions.
 
         *blind* are the rules that the recording cannot prove; their findings are dropped. Without *every*, messages
-        without findings are only counted. Rows that are not of *part* must not be given. *listed* is kept at the
-        place of the message that is judged.
+        without findings are only counted. *listed* is kept at the place of the message that is judged.
         """
         self._policy = policy
         self._blind = frozenset(blind)
@@ -100,13 +77,13 @@ class Judging:
         self._talks: dict[int, JudgedTalk] = {}
         self._idle: list[tuple[int, int]] = []
         """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
-        self._tools: OrderedDict[int, Tools | JudgedTalk] = OrderedDict()
-        """The tools of each conversation, or the conversation as long as they are not needed."""
+        self._tools: OrderedDict[int, Tools] = OrderedDict()
+        """The tools of each conversation."""
         self._dropped: set[int] = set()
         self._ended: set[int] = set()
         """Conversations that the guard has released. Nothing of them is kept: a large recording has many."""
-        self._state: State = "foreign" if part is None or part.is_foreign else "closed"
-        self._began = 0 if part is None else part.begin
+        self._state: State = "foreign"
+        self._began = 0
         """The line of the last ``recording`` event."""
         self.good = 0
         """Messages without findings that were only counted."""
@@ -114,22 +91,16 @@ class Judging:
         """How many of them report the server's own error."""
         self.is_incomplete = False
         """Whether messages are missing at the end of the recording."""
-        self.unjudged = Reasons()
-        """Messages that were not judged."""
-        self.recorded = Reasons()
-        """Messages with the verdict of the guard."""
-        self.notes: list[tuple[int, str]] = []
-        """Other notes about the recording, each with its line."""
+        self.unjudged: Counter[str] = Counter()
+        """Messages that were not judged, by reason, in the order of the first message of each."""
+        self.recorded: Counter[str] = Counter()
+        """Messages with the verdict of the guard, likewise."""
+        self.notes: list[str] = []
+        """Other notes about the recording."""
         self._unlisted = 0
         """The number of notes beyond the limit."""
-        self.revisions: list[tuple[int, str]] = []
-        """The revisions that may be that of the recording, each with the line that shows it."""
-        self._is_final = False
-
-    @property
-    def revision(self) -> str | None:
+        self.revision: str | None = None
         """The revision of the first conversation with a handshake; without one, of the first that has a revision."""
-        return self.revisions[-1][1] if self.revisions else None
 
     def judge(self, lines: Iterable[bytes]) -> Iterator[Judged]:
         """Yield a verdict on each message, then on each request without a response. Raises `TranscriptError`."""
@@ -143,25 +114,25 @@ class Judging:
         """Yield the same, and before the first verdict of each conversation that it is met."""
         for row in rows:
             yield from self._row(row)
-        yield from self._finish(END)
+        yield from self._finish()
 
     def _row(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
         if not row.members:
             self.is_incomplete = True
-            self._note(row.line, f"line {row.line} is cut off and not judged; the recorder was killed")
+            self._note(f"line {row.line} is cut off and not judged; the recorder was killed")
         elif "event" in row.members:
             yield from self._event(row)
         else:
             yield from self._message(row)
 
-    def _note(self, line: int, text: str) -> None:
+    def _note(self, text: str) -> None:
         """Add a note, or count it if there are too many."""
         if len(self.notes) < _MOST_NOTES:
-            self.notes.append((line, text))
+            self.notes.append(text)
             return
         self._unlisted += 1
         more = "1 more remark" if self._unlisted == 1 else f"{self._unlisted:,} more remarks"
-        self.notes[_MOST_NOTES:] = [(END, f"{more} about places in it")]
+        self.notes[_MOST_NOTES:] = [f"{more} about places in it"]
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -170,7 +141,7 @@ class Judging:
         number = conversation_of(row.members)
         if number in self._dropped or number in self._ended:
             reason = "too many conversations" if number in self._dropped else "its conversation had ended"
-            self.unjudged.add(reason, row.line)
+            self.unjudged[reason] += 1
             return
         talk = self._talk(number, row.line)
         self._go_to(talk, row)
@@ -180,42 +151,38 @@ class Judging:
 
     def _go_to(self, talk: JudgedTalk, row: TranscriptRow) -> None:
         if self._listed is not None:
-            self._listed.here = self._listed.here._replace(conversation=talk.number, line=row.line)
+            self._listed.here = ListPlace(self._listed.here.path, talk.number, row.line)
 
     def _conclude(
         self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict | None, lacks: str = ""
     ) -> Iterator[Judged | Meeting]:
         """Count the verdict on a message, and yield it if it is to be shown."""
-        self._prefer(talk.revision, row.line)
+        self.revision = preferred(self.revision, talk.conversation.revision)
         if judged is None:
-            self.unjudged.add(lacks, row.line)
+            self.unjudged[lacks] += 1
             return
         if lacks:
-            self.recorded.add(lacks, row.line)
+            self.recorded[lacks] += 1
         if not talk.is_met:
-            yield self._meet(talk, (row.line, 0))
+            yield self._meet(talk)
         shown = self._provable(talk, row, judged)
         if shown is None:
             return
         if shown.findings is None and not self._every:
             self.good += 1
-            self.failed += outcome_of(shown).word == "failed"
+            self.failed += shown.kind != "request" and outcome_of(shown).word == "failed"
         else:
             server = talk.opening.server
             yield Judged(row.line, shown, talk.number, server, lacks, row.time, recording=self._began)
 
-    def _meet(self, talk: JudgedTalk, order: tuple[int, int]) -> Meeting:
+    def _meet(self, talk: JudgedTalk) -> Meeting:
         talk.is_met = True
-        return Meeting(order, talk.number, talk.opening.server)
-
-    def _prefer(self, revision: str | None, line: int) -> None:
-        """Note the revision of a conversation."""
-        if not self._is_final and revision is not None and preferred(self.revision, revision) != self.revision:
-            self.revisions.append((line, revision))
-            self._is_final = handshake(revision)
+        return Meeting(talk.number, talk.opening.server)
 
     def _provable(self, talk: JudgedTalk, row: TranscriptRow, judged: Verdict) -> Verdict | None:
         """Return *judged* without findings that the recording cannot prove; None if then nothing is known of it."""
+        if judged.findings is None and "findings" not in row.members:
+            return judged
         blind = self._blind | talk.blind | frozenset(row.blind)
         # An export that leaves messages out carries what the guard found by them.
         recalled = with_findings(judged, row.members, self._policy) if blind and "findings" in row.members else None
@@ -227,7 +194,7 @@ class Judging:
             proved = [each for each in shown if not is_masked(judged.value, each.at, row.mask)]
             if len(proved) < len(shown):
                 # The message may be valid, or not: only its sender knows.
-                self.unjudged.add("values were redacted by the recorder", row.line)
+                self.unjudged["values were redacted by the recorder"] += 1
                 if not proved:
                     return None
             shown = proved
@@ -286,11 +253,10 @@ class Judging:
         number = conversation_of(members)
         if event == "recording":
             # A file may contain several recordings.
-            yield from self._finish(row.line)
+            yield from self._finish()
             self._talks.clear()
             self._idle.clear()
             self._tools.clear()
-            self._forget_all()
             self._dropped.clear()
             self._ended.clear()
             self._state = "open"
@@ -305,15 +271,15 @@ class Judging:
             self._state = "stopped"
             self.is_incomplete = True
             why = str(members.get("why"))[:_LONGEST_REASON]
-            self._note(row.line, f"the recording stops at line {row.line}: {why}; later messages are missing")
+            self._note(f"the recording stops at line {row.line}: {why}; later messages are missing")
         elif event == "release" and number in self._talks:
-            self._let_go(self._talks.pop(number))
+            del self._talks[number]
             self._ended.add(number)
         elif number in self._talks:
             talk = self._talks[number]
             for left in self._happened(talk, row):
                 if not talk.is_met:
-                    yield self._meet(talk, (row.line, 0))
+                    yield self._meet(talk)
                 yield Judged(row.line, left, number, talk.opening.server, time=row.time, recording=self._began)
 
     def _happened(self, talk: JudgedTalk, row: TranscriptRow) -> Iterator[Verdict]:
@@ -335,25 +301,24 @@ class Judging:
         elif event == "forget":
             talk.conversation.forget_settled()
 
-    def _finish(self, line: int) -> Iterator[Judged | Meeting]:
-        """Yield a verdict on each open request before *line*, unless its response may be among the missing messages."""
+    def _finish(self) -> Iterator[Judged | Meeting]:
+        """Yield a verdict on each open request, unless its response may be among the missing messages."""
         if self._state == "open":
             self.is_incomplete = True
-            self._note(line, "the recording has no end: later messages are missing")
+            self._note("the recording has no end: later messages are missing")
         if self._state == "foreign":
-            yield from self._left(line)
+            yield from self._left()
 
-    def _left(self, line: int) -> Iterator[Judged | Meeting]:
+    def _left(self) -> Iterator[Judged | Meeting]:
         """Yield a verdict on each open request; the conversation that was silent for longest comes first."""
         for talk in sorted(self._talks.values(), key=lambda each: each.touched):
             if _UNANSWERED in self._blind | talk.blind:
                 continue
-            order = (line, talk.touched)
             for party in (Party.SERVER, Party.CLIENT):
                 for left in talk.conversation.end(party):
                     if not talk.is_met:
-                        yield self._meet(talk, order)
-                    yield Judged(0, left, talk.number, talk.opening.server, order=order, recording=self._began)
+                        yield self._meet(talk)
+                    yield Judged(0, left, talk.number, talk.opening.server, recording=self._began)
 
     def _talk(self, number: int, line: int) -> JudgedTalk:
         talk = self._talks.get(number)
@@ -383,31 +348,15 @@ class Judging:
             self._drop_one()
         before = self._talks.get(number)
         if before is not None:
-            self._forget(before)
             line = before.touched
         elif self._idle:
             heappush(self._idle, (line, number))
         # What is opened again is another conversation, and nothing of it is missing.
         self._ended.discard(number)
         self._dropped.discard(number)
-        talk = self._talks[number] = self._begun(number, opening, line)
-        self._keep(number, talk if talk.is_waiting else talk.conversation.tools)
+        talk = self._talks[number] = JudgedTalk(number, self._begin(opening), opening, line)
+        self._keep(number, talk.conversation.tools)
         return talk
-
-    def _begun(self, number: int, opening: RecordingOpening, line: int) -> JudgedTalk:
-        return JudgedTalk(number, self._begin, opening, line)
-
-    def _forget(self, talk: JudgedTalk) -> None:
-        """Look at every part of the next row of *talk* again."""
-
-    def _forget_all(self) -> None:
-        """Do so for every conversation."""
-
-    def _let_go(self, talk: JudgedTalk) -> None:
-        """Keep nothing of a conversation but its tools."""
-        self._forget(talk)
-        if self._tools.get(talk.number) is talk and not talk.is_waiting:
-            self._tools[talk.number] = talk.conversation.tools
 
     def _drop_one(self) -> None:
         """Drop the conversation whose last message is the longest ago."""
@@ -421,7 +370,7 @@ class Judging:
                 break
             if talk is not None:
                 heappush(self._idle, (talk.touched, number))
-        self._let_go(self._talks.pop(number))
+        del self._talks[number]
         self._dropped.add(number)
 
     def _hand_down(self, number: int, members: dict[str, Any]) -> None:
@@ -430,7 +379,7 @@ class Judging:
         if tools is not None:
             self._keep(number, tools.handed_down())
 
-    def _keep(self, number: int, tools: Tools | JudgedTalk) -> None:
+    def _keep(self, number: int, tools: Tools) -> None:
         self._tools[number] = tools
         if len(self._tools) > MOST_CONVERSATIONS:
             self._tools.popitem(last=False)
@@ -438,8 +387,7 @@ class Judging:
     def _shared(self, number: int) -> Tools | None:
         if number in self._tools:
             self._tools.move_to_end(number)
-        known = self._tools.get(number)
-        return known.conversation.tools if isinstance(known, JudgedTalk) else known
+        return self._tools.get(number)
 
 
 def _is_mended(frame: bytes, members: dict[str, Any]) -> bool:

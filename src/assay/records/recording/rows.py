@@ -33,11 +33,6 @@ class Effect(Policy):
         self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in recorded}
         self.repairs = frozenset(rule for (rule, _), action in self._done.items() if action == "repair")
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the last message had no recorded actions."""
-        return not self._done and not self._whole
-
     def decide(self, violation: Violation, _: str | None) -> Violation:
         """Return *violation* with the recorded action, if that fits the rule."""
         # Consequences of other findings, such as a quarantined entry, are computed again.

@@ -1,0 +1,138 @@
+"""Rows of a recording, good and odd: what `assay check` says of each, and what it keeps of conversations."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.cli.checking.check_stream import UnitEnd
+from assay.cli.checking.check_terms import CheckTerms
+from assay.cli.checking.work_units import WholeFile
+from assay.records.line_blocks import numbered_lines, split_blocks
+from assay.records.recording import judging
+from assay.settings import Settings
+from assay.spec.extensions.official import OFFICIAL
+from kit.archives import archive
+from kit.laws import law
+
+TERMS = CheckTerms(Settings(), OFFICIAL)
+
+PING = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":%d,\\"method\\":\\"ping\\"}"'
+NOTICE = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"notifications/initialized\\"}"'
+OPENING = '{"event":"open","conversation":%d,"server":"a","mode":"audit","revision":"2025-11-25"}'
+
+
+def end_of(path: Path, rows: Iterable[str] | None = None) -> UnitEnd:
+    """Judge a file, with these *rows* if they are given, and return its end."""
+    if rows is not None:
+        path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    end: Any = [*WholeFile(str(path), "shown").results(TERMS, lambda _: None)][-1]
+    assert isinstance(end, UnitEnd)
+    return end
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        ("no JSON", "line 3: expected "),
+        ("[]", "line 3: expected an object with dir and msg"),
+        ("{}", "line 3: expected an object with dir and msg"),
+        ('{"dir":"up","msg":"{}"}', 'line 3: expected "dir": "c2s" or "s2c"'),
+        ('{"dir":"c2s"}', 'line 3: expected "msg", the frame'),
+        ('{"dir":"c2s","msg":"{}","dir":"s2c"}', "line 3: expected "),
+        ('{"dir":"c2s","msg":"{}"}}', "line 3: expected "),
+    ],
+)
+def test_a_row_that_cannot_be_read_ends_the_file_with_its_line(tmp_path: Path, row: str, error: str) -> None:
+    good = f'{{"dir":"c2s",{NOTICE}}}'
+    found = end_of(tmp_path / "a.jsonl", [good, "  ", row, good])
+    assert (found.error or "").startswith(error)
+
+
+def test_the_last_row_may_be_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"dir":"c2s",{NOTICE}}}\n{{"dir":"c2s","ms', encoding="utf-8")
+    found = end_of(path)
+    assert found.error is None
+    assert found.is_partial
+    assert "line 2 is cut off and not judged; the recorder was killed" in found.notes
+
+
+def test_a_line_without_an_end_can_be_whole(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.jsonl", 3, is_cut=False)
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert "cut off" not in str([*end_of(path).all_remarks()])
+
+
+def test_a_file_that_is_gone_is_an_error_of_that_file(tmp_path: Path) -> None:
+    assert end_of(tmp_path / "gone.jsonl").error == "No such file or directory"
+
+
+def test_a_conversation_is_dropped_by_its_last_message_not_by_its_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "MOST_CONVERSATIONS", 3)
+    rows = [f'{{"dir":"c2s","conversation":{number},{NOTICE}}}' for number in [1, 2, 3, 1, 4, 1, 3, 2]]
+    assert end_of(tmp_path / "a.jsonl", rows).unjudged == {"too many conversations": 1}
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3, 1), (1, 2, 1)], ids=["dropped", "dropped by itself"])
+def test_a_dropped_conversation_that_is_opened_again_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(judging, "MOST_CONVERSATIONS", 2)
+    rows = []
+    for at, number in enumerate(order, 1):
+        rows += [OPENING % number, f'{{"dir":"c2s","conversation":{number},{PING % at}}}']
+    rows += [f'{{"dir":"c2s","conversation":1,{PING % ident}}}' for ident in (8, 9)]
+    found = end_of(tmp_path / "a.jsonl", rows)
+    assert (found.good, found.unjudged) == (len(order) + 2, {})
+
+
+def test_nothing_is_kept_of_a_conversation_that_has_ended(tmp_path: Path) -> None:
+    """A row behind its end is not judged, until the conversation is opened again."""
+    rows = ['{"event":"recording","version":1}']
+    for number in range(1, 9):
+        rows += [OPENING % number, f'{{"dir":"c2s","conversation":{number},{PING % 1}}}']
+        rows += [json.dumps({"event": "release", "conversation": number})]
+    late = f'{{"dir":"c2s","conversation":3,{PING % 2}}}'
+    found = end_of(tmp_path / "a.jsonl", [*rows, late, late, OPENING % 3, late, '{"event":"close"}'])
+    assert (found.good, found.unjudged) == (9, {"its conversation had ended": 2})
+
+
+@pytest.mark.parametrize("row", ['{"event":"stopped","why":"x"}', '{"event":"recording"}'])
+def test_remarks_about_places_are_bounded(tmp_path: Path, row: str) -> None:
+    """A short row asks for a long remark: with all of them, memory and stderr would grow faster than the file."""
+    rows = [f'{{"dir":"c2s","conversation":{number},{NOTICE}}}' for number in range(1, 30)]
+    notes = end_of(tmp_path / "a.jsonl", [*rows, *[row] * 500]).notes
+    assert len(notes) == 101
+    assert notes[-1] == "400 more remarks about places in it"
+
+
+def _split(text: bytes) -> Iterable[bytes]:
+    """Yield the lines of *text*, which end with a newline only."""
+    parts = text.split(b"\n")
+    yield from (each + b"\n" for each in parts[:-1])
+    if parts[-1]:
+        yield parts[-1]
+
+
+@law(200)
+@given(st.lists(st.binary(max_size=12), max_size=12), st.integers(2, 9), st.integers(1, 7))
+def test_lines_are_split_as_a_file_splits_them(parts: list[bytes], longest: int, step: int) -> None:
+    """A line with its newline has at most *longest* bytes, or is replaced. Blank lines may come as one item."""
+    text = b"".join(parts)
+    chunks = [text[at : at + step] for at in range(0, len(text), step)]
+    blocks = list(split_blocks(lambda _: chunks.pop(0) if chunks else b"", longest, lambda size: b"(%d)\n" % size))
+    wanted = []
+    for line in _split(text):
+        whole = line.endswith(b"\n")
+        long = len(line) > longest or (len(line) == longest and not whole)
+        wanted.append(b"(%d)\n" % len(line) if long else line)
+    items = [line for block in blocks for line in block]
+    assert [line for item in items for line in (_split(item) if item.isspace() else [item])] == wanted
+    assert list(numbered_lines(items)) == [(at, line) for at, line in enumerate(wanted, 1) if not line.isspace()]
