@@ -84,9 +84,9 @@ SLOW = (
     *("test_children_sessions", "test_guard_faults", "test_console_page", "test_local_workers", "test_demo"),
     *("test_report_page", "test_other_files", "test_proxy_headers"),
     *("test_validate_command", "test_guard_serve", "test_console_live", "test_guard_table"),
-    *("test_journal_commands", "test_wrap_command", "test_drafts_in_use"),
+    *("test_journal_commands", "test_wrap_command"),
     *("test_guard_flights", "test_hostile_reports", "test_hangup", "test_quick_look", "test_without_posix"),
-    *("test_drafts", "test_guard_verbatim", "test_progress_bar", "test_restart_ends", "test_ci_files"),
+    *("test_guard_verbatim", "test_progress_bar", "test_restart_ends", "test_ci_files"),
     *("test_guard_ends", "test_children_mistakes", "test_lock_guard", "test_remote_command"),
     *("test_proxy_failures", "test_messages", "test_remote_failures", "test_bytes", "test_commands"),
     *("test_recording_laws",),
@@ -121,7 +121,7 @@ MEASURED_TESTS = {
     *("test_front_page", "test_guarded_card", "test_host", "test_host_recording", "test_middleware"),
     *("test_guard_discretion", "test_guard_failure", "test_guard_faults", "test_guard_flights", "test_guard_moves"),
     *("test_guard_policy", "test_guard_records", "test_guard_result_repair", "test_guard_stdio", "test_no_answer"),
-    *("test_own_extensions", "test_recording_laws", "test_remote_failures", "test_remote_sessions"),
+    *("test_recording_laws", "test_remote_failures", "test_remote_sessions"),
     *("test_server_names", "test_session_calls", "test_session_states"),
 }
 """

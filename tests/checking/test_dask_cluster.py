@@ -262,9 +262,3 @@ def test_without_the_extra(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     line = failing(capsys, "--cluster", "tcp://127.0.0.1:8786")
     assert line.startswith("assay check: --cluster needs distributed: ")
     assert line.endswith("[cluster]'")
-
-
-def test_drafts_stay_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.cli.check.use_drafts", lambda *_: None)
-    line = failing(capsys, "--cluster", "tcp://127.0.0.1:8786", "--draft", "mine")
-    assert line == "assay check: draft revisions are files of this machine; they cannot be used with --cluster"

@@ -19,11 +19,10 @@ from assay.cli.checking.executors import InOneProcess
 from assay.cli.checking.local_workers import LocalWorkers, WorkerError, may_fork
 from assay.cli.main import main
 from assay.settings import Settings
-from assay.spec.extensions.official import OFFICIAL
 from kit.archives import archive
 from kit.check_formats import outputs, written
 
-TERMS = CheckTerms(Settings(), OFFICIAL)
+TERMS = CheckTerms(Settings())
 SECONDS = 60
 
 
@@ -272,14 +271,13 @@ import sys, time
 from assay.cli.checking.check_terms import CheckTerms
 from assay.cli.checking.local_workers import LocalWorkers
 from assay.settings import Settings
-from assay.spec.extensions.official import OFFICIAL
 
 class Quick:
     path = "a"
     def results(self, terms, tick):
         yield 1
 
-with LocalWorkers(CheckTerms(Settings(), OFFICIAL), print, 3) as workers:
+with LocalWorkers(CheckTerms(Settings()), print, 3) as workers:
     print([[*each] for each in workers.map([Quick()] * 9)], flush=True)
     time.sleep(60)
 """

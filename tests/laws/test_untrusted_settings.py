@@ -43,17 +43,12 @@ leeway = 300
 require_exp = false
 tiers = { gold = "pro" }
 """
-EXTENSION = """\
-[extensions."com.example/jobs"]
-schema = "jobs.json"
-methods."com.example/run" = { sender = "client", params = "Run", result = "Done" }
-"""
 EXCEPTED = ("contract/input", "contract/output", "contract/schema", "protocol/params", "protocol/progress", "*")
 
 
 def tables() -> Iterator[str]:
     """Tables with names of their own, which cannot be made from the type of a field."""
-    yield from (AUTH, JWT, EXTENSION)
+    yield from (AUTH, JWT)
     for rule in (*RULES, "contract/*", "protocol/*", "*"):
         fit = fitting(rule) if rule in RULES else ("pass", "refuse", "quarantine")
         for action in fit:

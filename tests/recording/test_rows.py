@@ -15,11 +15,10 @@ from assay.cli.checking.work_units import WholeFile
 from assay.records.line_blocks import numbered_lines, split_blocks
 from assay.records.recording import judging
 from assay.settings import Settings
-from assay.spec.extensions.official import OFFICIAL
 from kit.archives import archive
 from kit.laws import law
 
-TERMS = CheckTerms(Settings(), OFFICIAL)
+TERMS = CheckTerms(Settings())
 
 PING = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":%d,\\"method\\":\\"ping\\"}"'
 NOTICE = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"notifications/initialized\\"}"'

@@ -15,17 +15,22 @@ FORMATS: Final[Mapping[str, str]] = {
 """Values of ``--from``."""
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "schemas add": "use a later version: the next revision is part of Assay once its schema is frozen",
+    "schemas remove": "leave it out: no schema can be added",
     "card": "use curl: the guard forwards the document, and does not judge it",
 }
 """Commands, and subcommands as two words."""
 
 OPTIONS: Final[Mapping[str, str]] = {
+    "--draft": "leave it out: a revision is judged once its schema is frozen",
     "--preview": "leave it out: a draft is judged once it is part of a revision",
 }
 """Options of any command."""
 
 SETTINGS: Final[Mapping[str, str]] = {
     "guard.shared": "leave it out: each session has a child of its own, and requests without a session share one",
+    "guard.draft_revisions": "leave it out: a revision is judged once its schema is frozen",
+    "extensions": "leave it out: messages of extensions that are not official pass, and are reported",
     "guard.preview": "leave it out: a draft is judged once it is part of a revision",
 }
 """Keys of settings, as written in a file; a section stands for all of its keys."""

@@ -66,8 +66,6 @@ class Violation:
     """A schema refused it, and no value of its JSON type would fit, whatever its content."""
     entry: ListEntry | None = None
     """The entry of a list that it is about, if any."""
-    tentative: bool = False
-    """Its rule is that of a draft revision: it is reported, whatever the policy."""
 
     @property
     def stops(self) -> bool:

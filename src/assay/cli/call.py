@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.base.verdict import Party
 from assay.cli.ci import FOUND, LEVELS
-from assay.cli.guard_terms import add_drafts, use_drafts
 from assay.cli.header_options import add_headers
 from assay.cli.program import program
 from assay.cli.serve import add_settings
@@ -74,7 +73,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
     )
     add_max_ms(parser)
-    add_drafts(parser)
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
     add_settings(parser)
     parser.add_argument(
@@ -212,7 +210,6 @@ def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> in
     from assay.settings import load_cautiously
 
     settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings
-    use_drafts(args, settings)
     limits = settings.guard_limits
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals, _judging(args, wanted, settings) as judge:

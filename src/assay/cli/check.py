@@ -15,7 +15,6 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.cli.ci import LEVELS
-from assay.cli.guard_terms import add_drafts, extensions_of, use_drafts
 from assay.cli.reports.report_options import add_reports
 from assay.cli.serve import add_settings
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
@@ -105,7 +104,6 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--literal", action="store_true", help="judge by the official schema without corrections of its known errors"
     )
-    add_drafts(parser)
     parser.add_argument("--policy", action="store_true", help="judge by the policy of the settings, as a guard does")
     add_settings(parser)
 
@@ -182,7 +180,6 @@ def judge_pieces(
     args: argparse.Namespace, settings: Settings, pieces: list[Piece], passed_over: list[str]
 ) -> CheckedRun:
     """Judge *pieces* and write all reports. *passed_over* are problems with other names."""
-    use_drafts(args, settings)
     wrong = None if args.revision is None else _no_revision(args.revision)
     if wrong is not None:
         return CheckedRun(_refuse(args, "", wrong))
@@ -247,14 +244,12 @@ def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, 
 
     return CheckTerms(
         settings,
-        extensions_of(settings),
         policy,
         args.revision,
         args.literal,
         args.source,
         args.fields,
         args.party,
-        tuple(args.draft),
         args.compare,
         args.messages,
         (*reporting.digests, *([partial(SlowAnswers, max_ms)] if (max_ms := _max_ms(args)) is not None else ())),

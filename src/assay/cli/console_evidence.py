@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from assay.cli.checking.check_terms import CheckTerms
 from assay.cli.checking.evidence import is_journal, opened
 from assay.cli.checking.evidence_files import Piece, found
-from assay.cli.guard_terms import extensions_of
 from assay.cli.journal_choice import Directories, chosen
 from assay.console.console_sources import EvidenceError, FilePump
 from assay.console.judged_records import JudgedRecords
@@ -31,7 +30,6 @@ class ConsoleEvidence:
         self._args, self._settings, self._piece = args, settings, piece
         self._terms = CheckTerms(
             settings,
-            extensions_of(settings),
             revision=args.revision,
             is_literal=args.literal,
             source=args.source,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.guard_terms import (
-    add_drafts,
     in_place,
     loaded_settings,
     locked_of,
@@ -93,7 +92,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_name,
         help="the server's name in messages, the journal and the lock; default: from its command or URL",
     )
-    add_drafts(parser)
     parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
     add_options(parser)
     add_reach(parser)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from assay.guard.terms import Terms
     from assay.lock.locked import Locked
     from assay.settings import Settings
-    from assay.spec.extensions.official import ExtensionSet
 
 
 def signed(say: Callable[[str], None]) -> Callable[[str], None]:
@@ -72,10 +71,6 @@ def loaded_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Set
             "assay.toml: [auth] is not trusted yet, and without it every client could connect; "
             "run assay trust assay.toml, or use --config assay.toml"
         )
-    use_drafts(args, cautious.settings)
-    if cautious.settings.extensions:
-        # An error in a schema is reported before a server is started.
-        extensions_of(cautious.settings)
     return cautious.settings
 
 
@@ -117,43 +112,7 @@ def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], 
         limits=settings.guard_limits,
         timeout=settings.guard.timeout if args.timeout is None else args.timeout,
         policy=policy_of(settings, say),
-        extensions=extensions_of(settings),
     )
-
-
-def extensions_of(settings: Settings) -> ExtensionSet:
-    """Return the official extensions and those of the settings. Raises `SettingsError`."""
-    if not settings.extensions:
-        from assay.spec.extensions.official import OFFICIAL
-
-        return OFFICIAL
-    from assay.settings.own_schemas import extension_set
-
-    return extension_set(settings, os.environ)
-
-
-def add_drafts(parser: argparse.ArgumentParser) -> None:
-    """Add --draft to *parser*."""
-    parser.add_argument(
-        "--draft",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="judge messages that name this draft revision by it, which assay schemas add has read; can be repeated",
-    )
-
-
-def use_drafts(args: argparse.Namespace, settings: Settings) -> None:
-    """Use the draft revisions of the options and of the settings in this process. Raises `SettingsError`."""
-    use_drafts_named((*settings.guard.draft_revisions, *args.draft))
-
-
-def use_drafts_named(names: Sequence[str]) -> None:
-    """Use these draft revisions in this process. Raises `SettingsError`."""
-    if names:
-        from assay.settings import own_schemas
-
-        own_schemas.use_drafts(names, os.environ)
 
 
 def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:

@@ -8,7 +8,6 @@ import argparse
 import sys
 from typing import Any, Final
 
-from assay.cli.guard_terms import add_drafts
 from assay.cli.serve import add_settings
 
 _EPILOG = """\
@@ -57,7 +56,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
         " default: as for assay journal show",
     )
-    add_drafts(parser)
     add_settings(parser)
     parser.set_defaults(run=run, **_OF_CHECK)
 

@@ -8,9 +8,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.schemas_added import add_added, added_schema, added_table, answered
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from assay.cli.terminal.style import Style
     from assay.spec.revision_diff import RevisionChange
     from assay.spec.schema import ProtocolSchema
@@ -19,23 +19,22 @@ Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
 _LITERAL = "the official schema.json to the letter, without corrections of its known errors"
 
-_REVISION = "a revision such as 2025-11-25, latest, an extension such as tasks, or an added name"
+_REVISION = "a revision such as 2025-11-25, latest, or an extension such as tasks"
 
 
 def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Register ``schemas`` and its sub-commands; each sets ``run``."""
     parser = subparsers.add_parser(
         "schemas",
-        help="list, show, export or compare the protocol's own schemas, or add one",
+        help="list, show, export or compare the protocol's own schemas",
         description="The schema of every released revision of the Model Context Protocol, and of its official "
-        "extensions, as Assay judges by it; and the drafts that you add.",
+        "extensions, as Assay judges by it.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_list(commands)
     _add_show(commands)
     _add_export(commands)
     _add_diff(commands)
-    add_added(commands)
 
 
 def _revision(name: str) -> str:
@@ -86,18 +85,34 @@ def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
         description="Show what changed from one revision to another, definition by definition and field by field.",
         epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
     )
-    parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from, or an added one")
-    parser.add_argument(
-        "new", metavar="NEW", type=_revision, help="the revision to compare with, latest, or an added one"
-    )
+    parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from")
+    parser.add_argument("new", metavar="NEW", type=_revision, help="the revision to compare with, or latest")
     parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
     parser.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
     parser.set_defaults(run=run_diff)
 
 
+def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
+    """Print the result of *answer*; an unknown name is reported in one line."""
+    try:
+        text = answer()
+    except (KeyError, ValueError) as error:
+        from assay.base.printable import plain
+
+        print(plain(f"assay schemas: {error.args[0]}"), file=sys.stderr)
+        return 2
+    if json:
+        from assay.edges.standard_streams import write_utf8
+
+        write_utf8(text)
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
 def run_list(args: argparse.Namespace) -> int:
     """Print the revisions with their number of definitions, or the definitions of one revision."""
-    return answered(lambda: _definitions(args.revision) if args.revision else _revisions())
+    return _answered(lambda: _definitions(args.revision) if args.revision else _revisions())
 
 
 def run_show(args: argparse.Namespace) -> int:
@@ -107,7 +122,7 @@ def run_show(args: argparse.Namespace) -> int:
         protocol = _schema(args.revision, errata=not args.literal)
         return _json(protocol.closure(args.definition) if args.closure else protocol.definition(args.definition))
 
-    return answered(schema, json=True)
+    return _answered(schema, json=True)
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -136,7 +151,7 @@ def run_export(args: argparse.Namespace) -> int:
 
 def run_diff(args: argparse.Namespace) -> int:
     """Print what changed between two revisions. The status is 0 even if something changed: that is not an error."""
-    return answered(
+    return _answered(
         lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)),
         json=args.format == "json",
     )
@@ -150,7 +165,7 @@ def _revisions() -> str:
     rows = [(each, len(protocol_schema(each).definitions), len(methods(each))) for each in REVISIONS]
     head = "revision     definitions  methods\n"
     revisions = "".join(f"{revision}   {count:>11}  {known:>7}\n" for revision, count, known in rows)
-    return f"{head}{revisions}\n{_extensions()}{added_table()}"
+    return f"{head}{revisions}\n{_extensions()}"
 
 
 def _extensions() -> str:
@@ -166,7 +181,7 @@ def _definitions(revision: str) -> str:
 
 
 def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
-    """Return the schema of a revision, of an extension on top of the latest one, or of an added schema."""
+    """Return the schema of a revision, or of an extension on top of the latest one."""
     from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
     from assay.spec.revisions import LATEST, REVISIONS
     from assay.spec.schema import extension_schema, protocol_schema
@@ -175,7 +190,7 @@ def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
     if extension is not None:
         return extension_schema(extension, LATEST, errata=errata)
     if name not in REVISIONS:
-        return added_schema(name, errata=errata)
+        raise ValueError(f"there is no revision {name!r}; there are {', '.join((*REVISIONS, *EXTENSIONS))}")
     return protocol_schema(name, errata=errata)
 
 

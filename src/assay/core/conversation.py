@@ -47,7 +47,7 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
     server listed, and the *lock* of the server, if it was locked.
 
     *policy* replaces the actions that the table of rules has. With *lines* frames are forwarded as lines of a stream,
-    so each must be one line for every reader. *extensions* are those whose methods are judged.
+    so each must be one line for every reader.
 
     An unknown *mode*, *profile* or *revision* is a `ValueError`.
     """

@@ -20,7 +20,6 @@ from assay.engine.budget import Budget
 from assay.ladder import envelope, serving
 from assay.ladder.headers import Headers
 from assay.ladder.protocol import Entry, Judge
-from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
@@ -61,7 +60,6 @@ class JudgeBase:
         lock: "Inspection | None" = None,
         policy: Policy | None = None,
         lines: bool = False,
-        extensions: ExtensionSet = OFFICIAL,
     ) -> None:
         if mode not in {"enforce", "audit"}:
             raise ValueError(f"mode is enforce or audit, not {mode!r}")
@@ -70,7 +68,7 @@ class JudgeBase:
         self.mode = mode
         self._terms: dict[str, Any] = {
             "mode": mode, "profile": profile, "limits": limits, "errata": errata, "lock": lock, "policy": policy,
-            "lines": lines, "extensions": extensions,
+            "lines": lines,
         }  # fmt: skip
         self._lines = lines
         self.limits = limits
@@ -85,7 +83,6 @@ class JudgeBase:
             quick=quick,
             tools=tools,
             policy=policy,
-            extensions=extensions,
         )
         self._policy = policy
         self._sides = self._memory.sides

@@ -6,7 +6,6 @@ from assay.base.meta import REVISION_KEY, named_revision
 from assay.base.verdict import Party, Verdict, Violation
 from assay.ladder.protocol import Judge, judge
 from assay.rules import violation
-from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, handshake, is_known, nearest_handshake
 
 Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
@@ -27,13 +26,10 @@ class LifecycleStage(NamedTuple):
 class Lifecycle:
     """The phases of one conversation."""
 
-    __slots__ = ("_asked_for", "_early", "_errata", "_extensions", "_reported_early", "judge", "modern_only", "phase")
+    __slots__ = ("_asked_for", "_early", "_errata", "_reported_early", "judge", "modern_only", "phase")
 
-    def __init__(
-        self, revision: str | None = None, *, errata: bool = True, extensions: ExtensionSet = OFFICIAL
-    ) -> None:
+    def __init__(self, revision: str | None = None, *, errata: bool = True) -> None:
         self._errata = errata
-        self._extensions = extensions
         self._asked_for = LATEST_HANDSHAKE
         self._early = False
         self.modern_only = ""
@@ -149,7 +145,7 @@ class Lifecycle:
         self.modern_only = ", ".join(each[:40] for each in listed[:_MOST_NAMED]) if modern else ""
 
     def _judge_of(self, revision: str) -> Judge:
-        return judge(revision, errata=self._errata, extensions=self._extensions)
+        return judge(revision, errata=self._errata)
 
     def _place_of_stateless(self, named: str | None) -> LifecycleStage:
         revision = LATEST if named is None else named

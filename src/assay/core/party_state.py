@@ -8,7 +8,7 @@ from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
 from assay.ladder.protocol import Entry, Judge
 from assay.spec.methods import methods
-from assay.spec.revisions import DRAFTS, handshake
+from assay.spec.revisions import handshake
 
 Id = str | int
 
@@ -156,8 +156,7 @@ def undeclared(party: Party, revision: str, declared: Mapping[Party, Mapping[str
     if all(each is None for each in declared.values()):
         # True at the start of every conversation, and without sessions each request starts one.
         return frozenset()
-    needs = _needs(party, revision) if revision not in DRAFTS else _needs.__wrapped__(party, revision)
-    lacking = [names for owner, path, names in needs if not _is_declared(declared[owner], path)]
+    lacking = [names for owner, path, names in _needs(party, revision) if not _is_declared(declared[owner], path)]
     return frozenset().union(*lacking)
 
 

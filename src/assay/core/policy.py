@@ -146,8 +146,6 @@ class Policy:
     def decide(self, violation: Violation, tool: str | None) -> Violation:
         """Return *violation* with its action."""
         rule = violation.rule
-        if violation.tentative:
-            return violation
         if self._exceptions:
             made = self._exceptions.get((rule, tool)) or self._exceptions.get((rule, None))
             if made is not None:

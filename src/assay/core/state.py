@@ -38,8 +38,8 @@ from assay.core.policy import Policy
 from assay.engine.budget import Budget
 from assay.ladder import contract
 from assay.ladder.protocol import MAY_ASK_BACK, Definition, Judge
-from assay.spec.extensions.official import OFFICIAL, Extension, ExtensionSet
-from assay.spec.revisions import DRAFTS, handshake
+from assay.spec.extensions.official import Extension
+from assay.spec.revisions import handshake
 
 Found = list[Violation]
 
@@ -58,12 +58,11 @@ class Memory:
         quick: bool,
         tools: Tools | None = None,
         policy: Policy | None = None,
-        extensions: ExtensionSet = OFFICIAL,
     ) -> None:
         self.limits = limits
         self._quick = quick
         self._policy = policy
-        self.lifecycle = Lifecycle(revision, errata=errata, extensions=extensions)
+        self.lifecycle = Lifecycle(revision, errata=errata)
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
@@ -535,8 +534,7 @@ class Memory:
         for party, side in self.sides.items():
             side.use(judge)
             side.undeclared = undeclared(party, judge.revision, declared)
-            # The quick look relies on what the schemas of released revisions require.
-            settled = self.lifecycle.phase in {"operating", "stateless"} and judge.revision not in DRAFTS
+            settled = self.lifecycle.phase in {"operating", "stateless"}
             if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = judge.calls[party, "request"].get("tools/call")
 

@@ -38,7 +38,7 @@ from assay.records.live.unwritten import unwritten_journal
 from assay.records.metrics import Metrics
 from assay.records.recording.recording_file import Recording
 from assay.settings import Settings, SettingsError
-from assay.spec.revisions import DRAFTS, REVISIONS
+from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
 
 Log = Callable[[str], None]
@@ -327,7 +327,7 @@ def run(
     backends = servers.backends(desk)
     place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
     # Before clients can connect: a request must not wait for a file.
-    for revision in (*REVISIONS, *DRAFTS):
+    for revision in REVISIONS:
         protocol_schema(revision)
     door = Door(place.safety, gate, Principal(ANONYMOUS, settings.tiers.tier), say)
     front = Front(

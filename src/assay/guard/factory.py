@@ -133,7 +133,6 @@ class SessionFactory:
             lock=lock,
             policy=self._terms.policy,
             lines=_line_peers(client, server),
-            extensions=self._terms.extensions,
         )
         timeout = self._terms.timeout
         timing = Timing(timeout, drain, min(timeout or HANDSHAKE, HANDSHAKE), self._clock)
@@ -194,9 +193,7 @@ class SessionFactory:
     def passes(self, frame: bytes) -> bool:
         """Return whether the first message of a client goes on to a server. Nothing of it is recorded."""
         terms = self._terms
-        conversation = Conversation(
-            mode=terms.mode, limits=terms.limits, policy=terms.policy, extensions=terms.extensions
-        )
+        conversation = Conversation(mode=terms.mode, limits=terms.limits, policy=terms.policy)
         return conversation.hear(Party.CLIENT, frame, Facts("http")).onward is not None
 
 

@@ -4,7 +4,6 @@ from typing import Literal, NamedTuple
 
 from assay.base.limits import Limits
 from assay.core.policy import Policy
-from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 
 Mode = Literal["audit", "enforce"]
 
@@ -18,8 +17,6 @@ class Terms(NamedTuple):
     """Seconds that a server has for an answer; 0 for ever."""
     policy: Policy | None = None
     """What is done about which rule, where that is not what the table of rules says."""
-    extensions: ExtensionSet = OFFICIAL
-    """The extensions whose methods are judged."""
 
     @property
     def enforcing(self) -> bool:

@@ -15,7 +15,7 @@ from assay.engine.compiled import Compiled
 from assay.engine.drafts import BASE64
 from assay.engine.fault import Faults
 from assay.rules import broken, violation
-from assay.spec.extensions.official import OFFICIAL, Extension, ExtensionSet
+from assay.spec.extensions.official import OFFICIAL, Extension
 from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema
 from assay.spec.revisions import FEATURES, newer_than, position
@@ -115,7 +115,7 @@ class Definition:
 
     def _newer(self, instance: Any, revision: str, budget: Budget) -> str | None:
         """Return that a newer revision allows the value, if one does: servers often run ahead."""
-        for newer in newer_than(revision) if self._extension is None or self._extension.document is None else ():
+        for newer in newer_than(revision):
             schema = protocol_schema(newer, errata=self._errata)
             if self.name not in schema.definitions:
                 continue
@@ -138,10 +138,7 @@ class Definition:
         return None if self._extension is None else f"{self._extension.identifier or self._extension.name}, schema"
 
     def _look_up(self, revision: str, name: str) -> str:
-        document = None if self._extension is None else self._extension.document
-        if self._extension is not None and document is not None and document.defines(name, 0):
-            return f"The definition {name} in {self._extension.facts} has the expected shape."
-        place = revision if self._extension is None or document is not None else self._extension.name
+        place = revision if self._extension is None else self._extension.name
         return f"`assay schemas show {place} {name}` shows the expected shape."
 
 
@@ -173,11 +170,9 @@ class Entry:
         if method is None:
             return
         if method.params is not None:
-            base = "RequestParams" if method.kind == "request" else "NotificationParams"
-            self.params = _on_top(schema, method.params, base)
+            self.params = whole(schema, method.params)
             self.params_required = not self.params.is_valid({})
-        elif method.definition and "params" in schema.definition(method.definition).get("properties", ()):
-            # Only the message of a draft may leave them out: then there is nothing to judge them by.
+        else:
             self.params_required = "params" in schema.definition(method.definition).get("required", ())
             self.params = Definition(
                 method.definition,
@@ -189,7 +184,7 @@ class Entry:
             )
         if method.result:
             own = schema.extension is not None
-            self.result = _on_top(schema, method.result, "Result") if own else judge.definition(method.result)
+            self.result = whole(schema, method.result) if own else judge.definition(method.result)
 
 
 class Judge:
@@ -199,9 +194,9 @@ class Judge:
         "_cache", "_defined_errors", "_extended", "_forms", "_schema", "calls", "extensions", "features", "revision",
     )  # fmt: skip
 
-    def __init__(self, schema: ProtocolSchema, extensions: ExtensionSet = OFFICIAL) -> None:
+    def __init__(self, schema: ProtocolSchema) -> None:
         self.revision = schema.revision
-        self.extensions = extensions
+        self.extensions = OFFICIAL
         """The extensions whose methods and results are judged, too."""
         self._extended: dict[tuple[Party, str, str], Entry] = {}
         self._forms: dict[tuple[str, str], Definition] = {}
@@ -371,14 +366,14 @@ class Judge:
         return None if meant is None else f"Did you mean {meant}?"
 
 
-def judge(revision: str, *, errata: bool = True, extensions: ExtensionSet = OFFICIAL) -> Judge:
-    """Return the judge of *revision*; the same one for every conversation with these *extensions*."""
-    return _judge_by(protocol_schema(revision, errata=errata), extensions)
+def judge(revision: str, *, errata: bool = True) -> Judge:
+    """Return the judge of *revision*; the same one for every conversation."""
+    return _judge_by(protocol_schema(revision, errata=errata))
 
 
 @cache
-def _judge_by(schema: ProtocolSchema, extensions: ExtensionSet) -> Judge:
-    return Judge(schema, extensions)
+def _judge_by(schema: ProtocolSchema) -> Judge:
+    return Judge(schema)
 
 
 def whole(schema: ProtocolSchema, name: str) -> Definition:
@@ -390,29 +385,6 @@ def whole(schema: ProtocolSchema, name: str) -> Definition:
         lambda: _named(schema, schema.definition(name)),
         errata=schema.errata,
         extension=schema.extension,
-    )
-
-
-def _on_top(schema: ProtocolSchema, name: str, base: str) -> Definition:
-    """
-    Return the judge of the definition *name* of an extension.
-
-    The document of an operator has only the members that the extension adds; those that every message of the revision
-    has are in the definition *base*. Revisions up to 2025-06-18 do not have all of these definitions.
-    """
-    extension = schema.extension
-    if extension is None or extension.document is None or base not in schema.definitions:
-        return whole(schema, name)
-    parts = [{"$ref": f"#/$defs/{each}"} for each in (name, base)]
-    definitions = {each: part for root in (name, base) for each, part in schema.closure(root)["$defs"].items()}
-    document = schema.closure(name) | {"$defs": definitions}
-    return Definition(
-        name,
-        "",
-        lambda formats: schema.compiled({"allOf": parts} | document, formats=formats),
-        lambda: _named(schema, schema.definition(name), schema.definition(base)),
-        errata=schema.errata,
-        extension=extension,
     )
 
 

@@ -14,7 +14,7 @@ from assay.rules import (
     skills_and_apps,
 )
 from assay.rules.rule import Rule
-from assay.spec.revisions import DRAFTS, handshake
+from assay.spec.revisions import handshake
 
 if TYPE_CHECKING:
     from assay.engine.fault import Fault
@@ -39,20 +39,6 @@ _MOVED: Final = (
 )
 """Pages of the specification that are at another place in revisions without a handshake."""
 
-_AS_EVER: Final = frozenset(
-    {
-        # Ids: an answer could reach the wrong request.
-        "protocol/unsolicited", "protocol/answered-twice", "protocol/id-in-use", "protocol/too-many-open",
-        # A second handshake would change the meaning of everything after it.
-        "protocol/initialize-again", "protocol/batched-initialize",
-        # A request could be routed by one value and served by another.
-        "protocol/header-missing", "protocol/header-mismatch", "protocol/header-encoding",
-        # Our own limits.
-        "protocol/token-size",
-    }
-)  # fmt: skip
-"""Rules of the rung `protocol` that decide by a draft as by a released revision; all others only report."""
-
 
 def violation(
     rule: str,
@@ -74,10 +60,6 @@ def violation(
     """
     row = RULES[rule]
     source = (page or row.source).replace("{revision}", revision or "(every revision)")
-    tentative = False
-    if revision in DRAFTS:
-        source = source.replace(f"MCP {revision}", f"draft {revision}")
-        tentative = page is None and row.rung == "protocol" and rule not in _AS_EVER
     if revision is not None and not handshake(revision):
         source = _moved(source)
     if detail:
@@ -90,10 +72,9 @@ def violation(
         _cut(found, 200),
         source,
         hint or row.fix,
-        "report" if tentative else row.action,
+        row.action,
         where,
         wrong_type=wrong_type,
-        tentative=tentative,
     )
 
 

@@ -53,10 +53,10 @@ def load_cautiously(
 def _weighed(environ: Mapping[str, str], found: FoundSettings | None, flags: Sequence[str], log: Log) -> Cautious:
     from assay.settings.merging import made  # noqa: PLC0415
     from assay.settings.schema import known  # noqa: PLC0415 - only a file costs it
-    from assay.settings.setting_sources import in_file, in_flags, in_variables  # noqa: PLC0415
+    from assay.settings.setting_sources import in_flags, in_table, in_variables  # noqa: PLC0415
 
     rows = known(Settings)
-    file = list(in_file(rows, found)) if found is not None else []
+    file = list(in_table(rows, found.table, found.place)) if found is not None else []
     rest = [*in_variables(rows, own_variables(environ), log), *in_flags(rows, flags)]
     # Errors are reported in ignored settings, too.
     settings = made(Settings, [*file, *rest])

@@ -133,12 +133,6 @@ class GuardSettings:
     accept them. If not set, yes unless ``strict`` is set.
     """
 
-    draft_revisions: tuple[str, ...] = ()
-    """
-    Draft revisions that messages are judged by if they name them; ``assay schemas add`` reads their schemas. A draft is
-    never offered or chosen, and its own rules only report.
-    """
-
     fail_open: bool = False
     """Whether messages that the guard cannot judge are forwarded, under ``enforce``, and only reported."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 from assay.settings.locations import FoundSettings, Log
 from assay.settings.schema import Path, is_array, known, when_given
 from assay.settings.setting_errors import SettingsError
-from assay.settings.setting_sources import Given, in_file, in_flags, in_variables
+from assay.settings.setting_sources import Given, in_flags, in_table, in_variables
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -33,7 +33,7 @@ def merged(
         kind,
         chain(
             _as_given(defaults or {}),
-            in_file(rows, found) if found else (),
+            in_table(rows, found.table, found.place) if found else (),
             in_variables(rows, variables, log),
             in_flags(rows, flags),
         ),

@@ -91,8 +91,6 @@ class Setting(NamedTuple):
     kind: ValueKind
     words: tuple[str, ...] = ()
     secret: bool = False
-    anchor: Callable[[str, str], str] | None = None
-    """Return a value of a file with the directory of that file as its base, for paths. Raises `ValueError`."""
     weaker: Weaker = changed
     """Whether a value weakens the guard, compared with the value that applies without it."""
     within: int = 0
@@ -147,7 +145,7 @@ def _rows(kind: Any, metadata: Mapping[str, Any]) -> dict[Path, Setting]:
     words = metadata.get("words")
     value = DAY if metadata.get("day") else MOMENT if metadata.get("moment") else KINDS[kind]
     choice, weaker = tuple(words()) if words else (), metadata.get("weaker", changed)
-    return {(): Setting(value, choice, metadata.get("secret", False), metadata.get("anchor"), weaker)}
+    return {(): Setting(value, choice, metadata.get("secret", False), weaker)}
 
 
 def is_array(kind: Any) -> bool:

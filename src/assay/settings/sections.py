@@ -8,7 +8,6 @@ from typing import Final
 from assay.base.limits import Limits
 from assay.base.tiers import TIERS
 from assay.settings.auth_section import Auth
-from assay.settings.extensions_section import ExtensionSettings
 from assay.settings.field_rules import WHOLE, table, word
 from assay.settings.guard_section import GuardSettings
 from assay.settings.http_section import Http
@@ -118,13 +117,6 @@ class Settings:
     guard: GuardSettings = field(default_factory=GuardSettings)
     auth: Auth | None = field(default=None, metadata=WHOLE)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
-    extensions: Mapping[str, ExtensionSettings] = field(default_factory=dict, metadata=WHOLE)
-
-    def __post_init__(self) -> None:
-        if self.extensions:
-            from assay.settings.extensions_section import check  # noqa: PLC0415 - few have an extension of their own
-
-            check(self.extensions)
 
     @property
     def guard_limits(self) -> Limits:

@@ -6,11 +6,10 @@ Each source yields values with their places, checked one by one. `merging` combi
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from os.path import dirname
 from typing import Any, Final, NamedTuple
 
 from assay.base.removed import SETTINGS, removed_setting
-from assay.settings.locations import FoundSettings, Log
+from assay.settings.locations import Log
 from assay.settings.schema import (
     EACH,
     FREE,
@@ -33,19 +32,6 @@ class Given(NamedTuple):
     path: Path
     value: Any
     place: str
-
-
-def in_file(rows: Rows, found: FoundSettings) -> Iterator[Given]:
-    """Yield the settings of a file; paths that are relative to the file are made absolute."""
-    for given in in_table(rows, found.table, found.place):
-        setting = setting_at(rows, given.path) if isinstance(given.value, str) else None
-        if setting is None or setting.anchor is None:
-            yield given
-            continue
-        try:
-            yield given._replace(value=setting.anchor(given.value, dirname(found.path)))
-        except ValueError as error:
-            raise SettingsError(f"{given.place}: {error}") from None
 
 
 def in_table(rows: Rows, given: Any, place: str, above: Path = ()) -> Iterator[Given]:

@@ -10,7 +10,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from assay.spec.revisions import DRAFTS, REVISIONS, position
+from assay.spec.revisions import REVISIONS, position
 
 PartyName = Literal["client", "server"]
 Kind = Literal["request", "notification"]
@@ -95,14 +95,9 @@ _TABLE: Final = """
 """  # noqa: E501 - a table is read across
 
 
+@cache
 def methods(revision: str) -> Mapping[str, Method]:
     """Return every method of *revision* by name; ValueError for an unknown revision."""
-    draft = DRAFTS.get(revision)
-    return _released(revision) if draft is None else draft.methods
-
-
-@cache
-def _released(revision: str) -> Mapping[str, Method]:
     position(revision)
     return MappingProxyType({method.name: method for method in _methods() if revision in method.revisions})
 

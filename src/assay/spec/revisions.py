@@ -1,14 +1,10 @@
 """
 The released revisions of the protocol in the order of their dates, and the features of each one.
 
-This is the only place that compares dates: other modules ask for a feature. Schemas and methods are elsewhere. A draft
-is known only while it is in use, by choice: see `assay.spec.draft_revisions`.
+This is the only place that compares dates: other modules ask for a feature. Schemas and methods are elsewhere.
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
-
-if TYPE_CHECKING:
-    from assay.spec.draft_revisions import DraftRevision
+from typing import Final, NamedTuple, TypeGuard
 
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """Oldest first. They are ISO dates: plain string comparison orders them."""
@@ -99,14 +95,7 @@ FEATURES: Final[dict[str | None, Features]] = {
     "2025-11-25": _WITH_TASKS,
     "2026-07-28": _STATELESS,
 }
-"""The row of each revision, and of each draft in use. A new revision is one more row."""
-
-DRAFTS: Final[dict[str, "DraftRevision"]] = {}
-"""
-The drafts in use, by name. Only `assay.spec.draft_revisions` changes it, once, when a command starts.
-
-`REVISIONS` never has them: it is the list that is offered to a peer, and chosen from.
-"""
+"""The row of each revision. A new revision is one more row."""
 
 LATEST_HANDSHAKE: Final = next(each for each in reversed(REVISIONS) if FEATURES[each].handshake)
 """The newest revision that opens with ``initialize``."""
@@ -126,19 +115,13 @@ def nearest_handshake(revision: str) -> str:
 
 
 def is_known(revision: object) -> TypeGuard[str]:
-    """Return whether messages can be judged by *revision*, any value of a peer: a released one, or a draft in use."""
+    """Return whether messages can be judged by *revision*, any value of a peer."""
     return isinstance(revision, str) and revision in FEATURES
 
 
-def base_of(revision: str) -> str:
-    """Return the released revision whose features *revision* has: its own unless it is a draft in use."""
-    draft = DRAFTS.get(revision)
-    return revision if draft is None else draft.base
-
-
 def newer_than(revision: str) -> tuple[str, ...]:
-    """Return the released revisions after *revision*, oldest first; none after a draft."""
-    return REVISIONS[position(revision) :] if revision in REVISIONS else ()
+    """Return the revisions after *revision*, oldest first."""
+    return REVISIONS[position(revision) :]
 
 
 def named(revision: str) -> str:
@@ -157,12 +140,8 @@ def handshake(revision: str) -> bool:
 
 
 def position(revision: str) -> int:
-    """
-    Return the number of *revision* in the order of dates, from 1; an unknown one is a ValueError.
-
-    A draft in use has the number of the released revision whose features it has.
-    """
+    """Return the number of *revision* in the order of dates, from 1; an unknown one is a ValueError."""
     try:
-        return REVISIONS.index(base_of(revision)) + 1
+        return REVISIONS.index(revision) + 1
     except ValueError:
         raise ValueError(f"there is no revision {revision!r}; there are {', '.join(REVISIONS)}") from None

@@ -1,24 +1,19 @@
 """
 The protocol's own schema of each revision, compiled from the facts on first use.
 
-Everything returned is cached and shared, and the same on every run. Only our own table is read; a draft or an extension
-that an operator added comes as a parsed document.
+Everything returned is cached and shared, and the same on every run. Only our own table is read.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from os.path import dirname, join
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.spec.notation import Schema, WireFacts
-from assay.spec.revisions import DRAFTS, REVISIONS, position
-from assay.spec.written_facts import WrittenFacts
+from assay.spec.revisions import REVISIONS, position
 
 if TYPE_CHECKING:
     from assay.engine.compiled import Compiled
-    from assay.engine.fault import SchemaLimits
-    from assay.spec.draft_revisions import DraftRevision
     from assay.spec.extensions.official import Extension
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -29,40 +24,6 @@ _VALUES: Final = frozenset({"const", "enum"})
 """Keywords with values, which are no schemas."""
 
 
-class DefinitionSource(Protocol):
-    """Definitions as JSON Schema, by name and the number of a revision; references are ``#/$defs/Name``."""
-
-    def definitions(self, revision: int, /) -> list[str]:
-        """Return the names of the definitions, sorted."""
-
-    def defines(self, name: str, revision: int, /) -> bool:
-        """Whether *name* is defined."""
-
-    def read(self, name: str, revision: int, /) -> Schema:
-        """Return the schema of *name*, which is defined. It is shared: do not change it."""
-
-
-class LayeredFacts:
-    """The definitions *names* of one source on top of those of another."""
-
-    def __init__(self, upper: DefinitionSource, names: Iterable[str], lower: DefinitionSource) -> None:
-        self._upper = upper
-        self._names = frozenset(names)
-        self._lower = lower
-
-    def definitions(self, revision: int) -> list[str]:
-        """Return the names of the definitions of both, sorted."""
-        return sorted(self._names.union(self._lower.definitions(revision)))
-
-    def defines(self, name: str, revision: int) -> bool:
-        """Whether either source has *name*."""
-        return name in self._names or self._lower.defines(name, revision)
-
-    def read(self, name: str, revision: int) -> Schema:
-        """Return the schema of *name*: that of the upper source, if it has one."""
-        return (self._upper if name in self._names else self._lower).read(name, revision)
-
-
 class ProtocolSchema:
     """
     The definitions of one revision as JSON Schema 2020-12.
@@ -70,31 +31,13 @@ class ProtocolSchema:
     The returned schemas are shared: copy one before you change it.
     """
 
-    def __init__(
-        self,
-        revision: str,
-        *,
-        errata: bool = True,
-        extension: "Extension | None" = None,
-        source: DefinitionSource | None = None,
-        base: str | None = None,
-        own: tuple[str, ...] | None = None,
-    ) -> None:
-        """
-        With *extension* its definitions are there too, on top of those of *revision*.
-
-        *source* has the definitions of a document in place of our own facts: they are compiled within the limits for
-        untrusted schemas. *own* are those that the extension adds to it. *base* is the released revision that a draft
-        resembles.
-        """
+    def __init__(self, revision: str, *, errata: bool = True, extension: "Extension | None" = None) -> None:
+        """With *extension* its definitions are there too, on top of those of *revision*."""
         self.revision = revision
         self.errata = errata
         self.extension = extension
-        self._base = base or revision
-        self._position = position(self._base)
-        self._untrusted = source is not None
-        self._own = own
-        self._facts: DefinitionSource = source or (facts() if extension is None else facts_with(extension.facts))
+        self._position = position(revision)
+        self._facts = facts() if extension is None else facts_with(extension.facts)
         self._definitions: dict[str, Schema] = {}
         self._validators: dict[tuple[str, str, bool], Compiled] = {}
         self._names: tuple[str, ...] = ()
@@ -111,8 +54,6 @@ class ProtocolSchema:
         """The names of the definitions that the extension adds, sorted; all definitions without an extension."""
         if self.extension is None:
             return self.definitions
-        if self._own is not None:
-            return self._own
         return tuple(name for name in self.definitions if not facts().defines(name, self._position))
 
     def definition(self, name: str) -> Schema:
@@ -155,32 +96,11 @@ class ProtocolSchema:
             self._validators[key] = self.compiled(self.closure(definition), at=at, formats=formats)
         return self._validators[key]
 
-    def compiled(
-        self, document: Schema, *, at: str = "#", formats: bool, limits: "SchemaLimits | None" = None
-    ) -> "Compiled":
-        """
-        Return the part at *at* of *document*, which is made of these definitions, compiled.
+    def compiled(self, document: Schema, *, at: str = "#", formats: bool) -> "Compiled":
+        """Return the part at *at* of *document*, which is made of these definitions, compiled."""
+        from assay.engine.compiled import compile_schema  # noqa: PLC0415 - listing definitions needs no engine
 
-        ValueError for a document of an operator that exceeds *limits*.
-        """
-        from assay.engine.compiled import Compiled, compile_schema  # noqa: PLC0415 - listing definitions needs no engine
-
-        if not self._untrusted:
-            return compile_schema(document, at=at, formats=formats)
-        from assay.engine.admission import compile_untrusted  # noqa: PLC0415 - as above
-
-        part = document if at == "#" else {"$ref": at} | document
-        usable = compile_untrusted(part, formats=formats, limits=limits or _in_use())
-        if not isinstance(usable, Compiled):
-            raise ValueError(f"{usable.at.removeprefix('/$defs/')}: expected {usable.expected}, found {usable.found}")
-        return usable
-
-    def check(self) -> None:
-        """Raise ValueError if one of the definitions, or of those that the extension adds, cannot be compiled."""
-        document = self.document()
-        # One document with a place for each: so its limits are those of all definitions together.
-        places = {name: {"$ref": _REFERENCE + name} for name in document["$defs"]}
-        self.compiled({"properties": places} | document, formats=True, limits=_at_first())
+        return compile_schema(document, at=at, formats=formats)
 
     def members(self, node: Schema) -> dict[str, list[Schema]]:
         """Return the members that *node* defines for an object, in all of its branches, each with its schemas there."""
@@ -209,27 +129,9 @@ class ProtocolSchema:
     def _corrected(self, name: str, schema: Schema) -> Schema:
         from assay.spec.errata import errata  # noqa: PLC0415 - not needed without errata
 
-        for erratum in errata(self._base, name):
-            if not self._untrusted or self._repeats(name, schema, erratum.at):
-                schema = _replaced(schema, erratum.at, facts().type(erratum.type, self._position))
+        for erratum in errata(self.revision, name):
+            schema = _replaced(schema, erratum.at, facts().type(erratum.type, self._position))
         return schema
-
-    def _repeats(self, name: str, schema: Schema, at: str) -> bool:
-        """Whether a document has the same as the official file at a place with a known mistake."""
-        official = facts().read(name, self._position)
-        try:
-            mine, theirs = _part(schema, at, name), _part(official, at, name)
-            return bool(self._spelt(self._facts, mine) == self._spelt(facts(), theirs))
-        except KeyError:
-            return False
-
-    def _spelt(self, source: DefinitionSource, node: Schema) -> Any:
-        """Return *node* in a form that can be compared; the files write out some definitions where they are used."""
-        members = [self._written_out(source, each) for each in node.get("anyOf", ())]
-        return _unordered({**node, "anyOf": members} if members else node)
-
-    def _written_out(self, source: DefinitionSource, node: Schema) -> Schema:
-        return source.read(node["$ref"].removeprefix(_REFERENCE), self._position) if "$ref" in node else node
 
 
 def protocol_schema(revision: str, *, errata: bool = True) -> ProtocolSchema:
@@ -239,8 +141,7 @@ def protocol_schema(revision: str, *, errata: bool = True) -> ProtocolSchema:
     The official files contain mistakes. They are corrected unless *errata* is false; then every verdict is exactly
     that of the files.
     """
-    draft = DRAFTS.get(revision)
-    return _released(revision, errata) if draft is None else draft.schema(errata=errata)
+    return _released(revision, errata)
 
 
 @cache
@@ -250,44 +151,12 @@ def _released(revision: str, errata: bool) -> ProtocolSchema:
 
 def extension_schema(extension: "Extension", revision: str, *, errata: bool = True) -> ProtocolSchema:
     """Return the schema of *extension* on top of *revision*."""
-    return _extended(extension, revision, DRAFTS.get(revision), errata)
+    return _extended(extension, revision, errata)
 
 
 @cache
-def _extended(extension: "Extension", revision: str, draft: "DraftRevision | None", errata: bool) -> ProtocolSchema:
-    """Return the schema of *extension*; *draft* is the draft that *revision* names, if it is one."""
-    if extension.document is None and draft is None:
-        return ProtocolSchema(revision, errata=errata, extension=extension)
-    lower: DefinitionSource = facts() if draft is None else draft.facts
-    base = revision if draft is None else draft.base
-    if extension.document is not None:
-        own = tuple(extension.document.definitions(0))
-        upper: DefinitionSource = extension.document
-    else:
-        own = ProtocolSchema(base, extension=extension).own
-        upper = facts_with(extension.facts)
-    source = _completed(LayeredFacts(upper, own, lower), own, position(base))
-    return ProtocolSchema(revision, errata=errata, extension=extension, source=source, base=base, own=own)
-
-
-def _completed(source: LayeredFacts, own: Iterable[str], revision: int) -> LayeredFacts:
-    """
-    Return *source* with the definitions that *own* ones refer to and that it lacks, as they are in the latest revision.
-
-    An extension is written for one revision, and used with others, which may not have all that it refers to.
-    """
-    latest = position(REVISIONS[-1])
-    lacking: dict[str, Schema] = {}
-    waiting, seen = list(own), set(own)
-    while waiting:
-        name = waiting.pop()
-        schema = source.read(name, revision) if source.defines(name, revision) else None
-        if schema is None:
-            lacking[name] = schema = facts().read(name, latest)
-        new = set(_references(schema)) - seen
-        seen |= new
-        waiting += new
-    return LayeredFacts(WrittenFacts(lacking), lacking, source) if lacking else source
+def _extended(extension: "Extension", revision: str, errata: bool) -> ProtocolSchema:
+    return ProtocolSchema(revision, errata=errata, extension=extension)
 
 
 @cache
@@ -364,33 +233,9 @@ def _part(schema: Schema, pointer: str, whole: str) -> Any:
     return node
 
 
-def _unordered(node: Any) -> Any:
-    """Return *node* in a form that does not depend on the order of members and items."""
-    if isinstance(node, dict):
-        return frozenset((key, _unordered(value)) for key, value in node.items())
-    return frozenset(map(_unordered, node)) if isinstance(node, list) else node
-
-
 def _replaced(schema: Schema, pointer: str, value: Schema) -> Schema:
     """Return a copy of *schema* with *value* at *pointer*."""
     if not pointer:
         return value
     step, _, rest = pointer[1:].partition("/")
     return schema | {step: _replaced(schema[step], rest and f"/{rest}", value)}
-
-
-@cache
-def _at_first() -> "SchemaLimits":
-    """Return the limits for all definitions of a document together, when it is read."""
-    from assay.engine.fault import SchemaLimits  # noqa: PLC0415 - only such documents need it
-
-    # A message is judged by a definition without counting its values first, so one value must be cheap: the official
-    # definitions that judge one need up to 66 steps, and the largest union has 184.
-    return SchemaLimits(cost=256)
-
-
-@cache
-def _in_use() -> "SchemaLimits":
-    """Return the limits for a part of such a document with what every message has: never less than at first."""
-    first = _at_first()
-    return replace(first, size=2 * first.size, subschemas=2 * first.subschemas, cost=2 * first.cost)

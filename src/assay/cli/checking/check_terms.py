@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from assay.cli.reports.check_findings import CheckedMessage
     from assay.core.policy import Policy
     from assay.settings import Settings
-    from assay.spec.extensions.official import ExtensionSet
 
 
 class MessageDigest(Protocol):
@@ -32,7 +31,6 @@ class CheckTerms:
     """The options and settings that decide about verdicts and findings."""
 
     settings: Settings
-    extensions: ExtensionSet
     policy: Policy | None = None
     """The policy that replaces the recorded actions, if any."""
     revision: str | None = None
@@ -45,8 +43,6 @@ class CheckTerms:
     """The members of lines in a format of the user."""
     party: str | None = None
     """The sender of all messages in files with one side."""
-    drafts: tuple[str, ...] = ()
-    """Draft revisions, beside those of the settings."""
     is_compared: bool = False
     """Whether verdicts are compared with those of the journal."""
     with_messages: bool = False

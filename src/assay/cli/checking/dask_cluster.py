@@ -54,8 +54,6 @@ class DaskCluster:
 
     def __init__(self, terms: CheckTerms, tick: Tick, address: str) -> None:
         """Connect to the scheduler at *address*. Raises `ClusterError`."""
-        if terms.drafts or terms.settings.guard.draft_revisions:
-            raise ClusterError("draft revisions are files of this machine; they cannot be used with --cluster")
         self._terms, self._tick, self._address = terms, tick, address
         self._begun: deque[tuple[WorkUnit, Any]] = deque()
         """The units whose results are still to be read, each with its future; None for one to be done here."""

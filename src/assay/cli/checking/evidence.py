@@ -104,7 +104,6 @@ def _conversation(terms: CheckTerms, listed: ListedTools | None, opening: Record
         policy=terms.policy or opening.effect,
         lines=opening.lines,
         tools=opening.tools,
-        extensions=terms.extensions,
     )
     if listed is not None:
         made.tools.elsewhere = listed.finder(opening.server)
@@ -358,7 +357,6 @@ class _JournalEvidence:
             policy=terms.policy or opening.effect,
             # Without sessions each request is a conversation of its own, and all share the server's tools.
             tools=self._tools.get(opening.route) if alone else None,
-            extensions=terms.extensions,
         )
         if self._listed is not None:
             server = server_in_journal(self._listed.here.path, opening.name, opening.route)

@@ -38,21 +38,19 @@ def serve(connection: Connection, terms: CheckTerms, inherited: Sequence[Connect
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
     else:
-        _begin_anew(terms)
+        _begin_anew()
     with suppress(EOFError, OSError):
         while True:
             _serve_one(connection, terms, connection.recv())
 
 
-def _begin_anew(terms: CheckTerms) -> None:
+def _begin_anew() -> None:
     """Set up a process that has nothing of the main process."""
     from assay.cli.checking.tuning import tune  # noqa: PLC0415 - for this process only
-    from assay.cli.guard_terms import use_drafts_named  # noqa: PLC0415 - as above
 
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     tune()
-    use_drafts_named((*terms.settings.guard.draft_revisions, *terms.drafts))
 
 
 class _UnitTicks:

@@ -47,9 +47,9 @@ def has_revision(capabilities: Mapping[str, Any] | None, extension: Extension) -
     Return whether a party declares *extension* in a revision that is unknown here.
 
     SEP-3392: an extension that makes a breaking change adds a `revision` to its settings, and without one it is the
-    first revision. That is the one which our definitions have; those of an operator are used in any case.
+    first revision. That is the one which our definitions have.
     """
-    return extension.document is None and _REVISION in settings_of(capabilities, extension.identifier)
+    return _REVISION in settings_of(capabilities, extension.identifier)
 
 
 def declares(capabilities: Mapping[str, Any] | None, identifier: str) -> bool | None:
@@ -99,7 +99,7 @@ def _check_one(
     if not isinstance(settings, dict):
         yield _wrong_settings(at, "an object; {} for no settings", found_words(settings), judge)
         return
-    if extension is not None and extension.document is None and _REVISION in settings:
+    if extension is not None and _REVISION in settings:
         yield _unknown_revision(at, settings[_REVISION], judge)
         return
     # Before its first revision an extension means nothing, and may be declared in any way.

@@ -67,7 +67,6 @@ def _violation(listed: dict[str, Any]) -> Violation:
         hint,
         action=cast("Action", action) if isinstance(action, str) and action in _ACTIONS else RULES[rule].action,
         reason=reason if isinstance(reason, str) else None,
-        tentative=source.startswith("draft "),
         entry=_entry(entry) if isinstance(entry, dict) else None,
     )
 

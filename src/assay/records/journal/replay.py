@@ -18,7 +18,6 @@ from assay.records.journal.record import ID_LENGTH, status_of
 from assay.records.recording.rows import Effect
 from assay.rules import RULES
 from assay.rules.removed import is_removed
-from assay.spec.extensions.official import OFFICIAL, ExtensionSet
 from assay.spec.revisions import is_known
 
 Mode = Literal["enforce", "audit"]
@@ -79,14 +78,13 @@ class Replayed(NamedTuple):
     """The number of the conversation; 0 if the journal has only one."""
 
 
-def plain_judge(opening: ReplayOpening, extensions: ExtensionSet = OFFICIAL) -> ReplayJudge:
-    """Return a judge for any client and any server, which also knows *extensions*."""
+def plain_judge(opening: ReplayOpening) -> ReplayJudge:
+    """Return a judge for any client and any server."""
     return Conversation(
         mode=opening.mode,
         revision=opening.revision,
         limits=opening.limits,
         policy=opening.effect,
-        extensions=extensions,
     )
 
 

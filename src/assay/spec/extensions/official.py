@@ -1,20 +1,16 @@
 """
 The official extensions as a table: identifiers, methods, result types, settings, and the files that have their facts.
 
-Third-party extensions come from the configuration. No I/O, no state.
+No I/O, no state.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from assay.spec.methods import Method, PartyName, extension_method
-from assay.spec.revisions import base_of, position
+from assay.spec.revisions import position
 from assay.spec.schema import ProtocolSchema, extension_schema
-
-if TYPE_CHECKING:
-    from assay.spec.document_facts import DocumentFacts
-
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME: Final = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
@@ -48,7 +44,7 @@ class Extension(NamedTuple):
     standing: str
     """How far its specification has come, for people."""
     facts: str
-    """The file with its definitions; for one that an operator configured, as the settings name it."""
+    """The file with its definitions."""
     first: int
     """The number of the first revision that has it, as in the facts."""
     methods: tuple[Method, ...] = ()
@@ -59,8 +55,6 @@ class Extension(NamedTuple):
     """Beginnings of method names that belong to it: no other extension has such a method."""
     proved: str | None = None
     """SHA-256 of the official schema that its facts were last proved equal to; None without an official schema."""
-    document: "DocumentFacts | None" = None
-    """The definitions of an extension that an operator configured; None for an official one."""
 
 
 # A row: revisions, sender, method, the definition of the message, of its result, and of its params where the message
@@ -140,7 +134,6 @@ class ExtensionSet:
 
     def methods(self, revision: str) -> Mapping[str, ExtendedMethod]:
         """Return the methods of all extensions in *revision*, by name."""
-        revision = base_of(revision)
         if revision not in self._methods:
             self._methods[revision] = {
                 method.name: ExtendedMethod(each, method)
