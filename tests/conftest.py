@@ -122,7 +122,8 @@ MEASURED_TESTS = {
     *("test_guard_discretion", "test_guard_failure", "test_guard_faults", "test_guard_flights", "test_guard_moves"),
     *("test_guard_policy", "test_guard_records", "test_guard_result_repair", "test_guard_stdio", "test_no_answer"),
     *("test_recording_laws", "test_remote_failures", "test_remote_sessions"),
-    *("test_server_names", "test_session_calls", "test_session_states"),
+    *("test_server_names", "test_session_calls", "test_session_states", "test_unlisted_tools"),
+    *("test_blameless_ends", "test_discovery_time", "test_own_lists"),
 }
 """
 Folders and files that are measured, with the processes that they start; `tests` has the files that are in no folder.
