@@ -236,7 +236,7 @@ def test_a_list_that_there_was_no_room_for_is_nobody_elses(monkeypatch: pytest.M
 
 
 def test_an_owner_that_has_little_never_waits_for_one_that_has_much() -> None:
-    from assay.contracts.shares import Shares
+    from assay.base.shares import Shares
 
     shares = Shares(100)
     assert shares.take("mallory", 100)

@@ -36,7 +36,7 @@ def test_released_bytes_leave_nothing() -> None:
     for number in range(100):
         held.release(number)
         held.release(number)
-    assert (held.total, held._held, held._owned) == (0, {}, {})
+    assert (held.total, held._held, held._shares._owned) == (0, {}, {})
 
 
 def test_many_owners_with_little_push_out_none_that_has_less() -> None:

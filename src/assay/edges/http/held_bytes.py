@@ -4,6 +4,8 @@ from collections.abc import Hashable
 from ipaddress import ip_address
 from typing import Generic, TypeVar
 
+from assay.base.shares import Shares
+
 H = TypeVar("H", bound=Hashable)
 
 
@@ -15,14 +17,16 @@ class HeldBytes(Generic[H]):
     push out another one that holds less, in however many pieces.
     """
 
-    __slots__ = ("_held", "_limit", "_owned", "total")
+    __slots__ = ("_held", "_shares")
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self._shares = Shares(limit)
         self._held: dict[H, tuple[Hashable, int]] = {}
-        self._owned: dict[Hashable, int] = {}
-        self.total = 0
+
+    @property
+    def total(self) -> int:
         """All held bytes."""
+        return self._shares.total
 
     def __contains__(self, holder: object) -> bool:
         return holder in self._held
@@ -32,31 +36,24 @@ class HeldBytes(Generic[H]):
         self.release(holder)
         if count > 0:
             self._held[holder] = owner, count
-            self._owned[owner] = self._owned.get(owner, 0) + count
-            self.total += count
+            self._shares.add(owner, count)
         losing = []
         # One holder alone is bounded by the longest message.
-        while self.total > self._limit and len(self._held) > 1:
+        while self._shares.total > self._shares.most and len(self._held) > 1:
             losing.append(self._loser())
             self.release(losing[-1])
         return losing
 
     def _loser(self) -> H:
-        most = max(self._owned, key=self._owned.__getitem__)
+        most = self._shares.largest
         own = (each for each, (owner, _) in self._held.items() if owner == most)
         return max(own, key=lambda each: self._held[each][1])
 
     def release(self, holder: H) -> None:
         """Forget *holder*."""
-        owner, count = self._held.pop(holder, (None, 0))
-        if not count:
-            return
-        self.total -= count
-        left = self._owned[owner] - count
-        if left:
-            self._owned[owner] = left
-        else:
-            del self._owned[owner]
+        # Nearly no holder has any, and this is called for every request.
+        if holder in self._held:
+            self._shares.give_back(*self._held.pop(holder))
 
 
 def network_of(address: str) -> Hashable:

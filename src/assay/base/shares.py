@@ -1,5 +1,7 @@
 """A bound that several owners share, such as principals, so that none of them takes it away from the others. No I/O."""
 
+from collections.abc import Hashable
+
 
 class Shares:
     """
@@ -13,11 +15,11 @@ class Shares:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._owned: dict[str, int] = {}
+        self._owned: dict[Hashable, int] = {}
         self.total = 0
         """What all have together."""
 
-    def has_room(self, owner: str, count: int) -> bool:
+    def has_room(self, owner: Hashable, count: int) -> bool:
         """Whether *owner* may have *count* more."""
         if self.total + count <= self.most:
             return True
@@ -25,20 +27,25 @@ class Shares:
         owners = len(self._owned) + (owner not in self._owned)
         return own + count <= self.most // owners
 
-    def take(self, owner: str, count: int) -> bool:
+    def take(self, owner: Hashable, count: int) -> bool:
         """Count *count* more for *owner*; return False, and count nothing, if there is no room."""
         if not self.has_room(owner, count):
             return False
         self.add(owner, count)
         return True
 
-    def add(self, owner: str, count: int) -> None:
+    def add(self, owner: Hashable, count: int) -> None:
         """Count *count* more for *owner*, whether there is room or not."""
         if count:
             self.total += count
             self._owned[owner] = self._owned.get(owner, 0) + count
 
-    def give_back(self, owner: str, count: int) -> None:
+    @property
+    def largest(self) -> Hashable:
+        """The owner that has most; there must be one."""
+        return max(self._owned, key=self._owned.__getitem__)
+
+    def give_back(self, owner: Hashable, count: int) -> None:
         """Count *count* less for *owner*."""
         if not count:
             return
