@@ -19,7 +19,6 @@ from typing import Any, Final
 import orjson
 
 import archive
-import feed
 import guard
 import guard_http
 import serve
@@ -38,7 +37,6 @@ PARTS: Final[dict[str, Part]] = {
     "guard": guard.main,
     "listen": guard_http.main,
     "archive": archive.main,
-    "feed": feed.main,
 }
 KNOWN: Final = (*PARTS, "worst")
 RESULT: Final = serve.ROOT / ".cache" / "bench" / "result.json"

@@ -103,11 +103,6 @@ def _guard_journal(part: Any) -> float:
     return 100 * (1 - _per_cpu("enforce", "off")(part["the least server"]))
 
 
-def _feed(name: str) -> Callable[[Any], float]:
-    """Return what reads how much longer a round trip on one CPU takes than without a feed, in percent."""
-    return lambda part: float(100 * (part[name]["p50_us"] / part["off"]["p50_us"] - 1))
-
-
 TARGETS: Final = (
     Target("a verdict of 200 bytes ÷ orjson.loads", "verdict", lambda part: part["200 B"]["ratio"], 4.0, False),
     Target("guard over pipes, added round trip ÷ relay", "guard", _added, 2.5, False),
@@ -121,8 +116,6 @@ TARGETS: Final = (
     Target("an archive ÷ orjson.loads of its lines", "archive", lambda part: part["ratio"], 20.0, False),
     Target("an archive, MB of the largest process", "archive", lambda part: part["memory_mb"], 100, False, 0),
     Target("100 files, --jobs 2 ÷ one process", "archive", lambda part: part["speed_up"], 1.6),
-    Target("live feed without a listener, % of a round trip", "feed", _feed("alone"), 2, False, 1),
-    Target("live feed with one console, % of a round trip", "feed", _feed("console"), 5, False, 1),
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 BENCH = Path(__file__).parents[1] / "bench"
 
-PARTS = {"verdict", "guard", "listen", "http", "archive", "feed"}
+PARTS = {"verdict", "guard", "listen", "http", "archive"}
 
 
 @pytest.fixture
@@ -37,7 +37,6 @@ def figures(calls: float) -> dict[str, Any]:
         "verdict": {"200 B": {"ratio": 3.0}},
         "guard": {"the least server": pipes},
         "listen": {"aiohttp": others, "assay": candidate(calls), "child": candidate(calls)},
-        "feed": {"off": candidate(10_000, 50.0), "alone": candidate(calls, 50.5), "console": candidate(calls, 52.0)},
         "http": {f"{revision} {tool}": tools for revision in "ab" for tool in ("list_schemas", "validate_asset")},
         "archive": {"ratio": 4.5, "memory_mb": 80.0, "speed_up": 1.9},
     }
@@ -47,8 +46,8 @@ def figures(calls: float) -> dict[str, Any]:
 def test_each_target_is_met_or_missed(targets: Any, calls: float, state: str) -> None:
     found = targets.result_of(figures(calls), 1.0)["targets"]
     assert {each["part"] for each in found} == PARTS
-    # The ratio to orjson.loads, the added round trip, an archive and the feed do not depend on the calls.
-    assert [each["state"] for each in found] == ["met", "met", *[state] * 7, "met", "met", "met", "met", "met"]
+    # The ratio to orjson.loads, the added round trip, and an archive do not depend on the calls.
+    assert [each["state"] for each in found] == ["met", "met", *[state] * 7, "met", "met", "met"]
     assert found[1]["found"] == 2.0
 
 

@@ -10,7 +10,7 @@ from assay.base.limits import Limits
 from assay.base.verdict import Verdict
 from assay.cli.main import main
 from assay.guard.summary import GuardSummary
-from assay.records.journal import Journal
+from assay.records.journal.writer import Journal
 from talk import SEARCH, Talk, answer, call, result, rules
 
 BROKEN = {"name": "bad", "inputSchema": {"type": "strnig"}}

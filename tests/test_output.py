@@ -37,7 +37,6 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "schemas list": ("schemas list", 0),
     "schemas show": ("schemas show 2025-11-25 Tool", 0),
     "schemas diff": ("schemas diff 2025-06-18 2025-11-25 --format markdown", 0),
-    "top": ("top --once", 0),
     "journal show": (f"journal show {JOURNAL}", 0),
     "journal show as JSON": (f"journal show --format json {JOURNAL}", 0),
     "journal list": ("journal list runs", 0),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
     from assay.lock.lock_file import read as read_lock
     from assay.lock.locked import Locked
-    from assay.records.journal import Journal
+    from assay.records.journal.writer import Journal
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
     from assay.settings import SettingsError, TelemetrySettings
@@ -98,7 +98,7 @@ _HOMES = {
     "Enveloper": "assets.response",
     "Gate": "edges.auth",
     "Inspection": "lock.inspection",
-    "Journal": "records.journal",
+    "Journal": "records.journal.writer",
     "JsonRpc": "api.jsonrpc",
     "JsonRpcClient": "api.jsonrpc",
     "JsonRpcError": "api.exceptions",
@@ -154,7 +154,7 @@ _OLD_PATHS = {
     "assets.sources": "assets.asset_sources",
     "assets.tools": "assets.asset_tools",
     "auth": "edges.auth",
-    "journal": "records.journal",
+    "journal": "records.journal.writer",
     "limits": "base.limits",
     "lock.file": "lock.lock_file",
     "metrics": "records.metrics",

@@ -1,6 +1,5 @@
 """The page of `assay console` in a real browser: a real console, real guards, real servers and clients."""
 
-import hashlib
 import json
 import re
 import tempfile
@@ -14,7 +13,7 @@ from console_scene import HttpClient, library, program, served_library, show, us
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from kit.browser import HERE, Opened, Watched, opening_pages, watched_page
-from kit.consoles import SECONDS, RunningConsole, StdioGuard, console, http_guard
+from kit.consoles import SECONDS, RunningConsole, StdioGuard, console
 
 REFUSALS = r"status of (401|404|409|410|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING"
 """What a browser logs by itself for an answer that is an error, or a console that ends or has ended."""
@@ -174,14 +173,16 @@ def test_a_click_during_an_update_is_not_lost(guarded: tuple[Page, HttpClient]) 
     expect(stopped).to_have_text("1")
 
 
-def test_without_a_guard_the_page_shows_how_to_begin_and_runs_the_demonstration(browser: Browser, state: Path) -> None:
+def test_without_a_guard_the_page_shows_how_to_begin(browser: Browser, state: Path, tmp_path: Path) -> None:
     with console(state) as running, opening_pages(browser, running.base, REFUSALS) as open_page:
         page = open_page(running.address)
         expect(page.locator("main")).to_contain_text("No guard is running on this machine")
         expect(page.locator(".command")).to_have_count(3)
-        page.get_by_role("button", name="Run the demonstration server").click()
-        expect(page.locator("tbody tr")).to_contain_text("demo")
-        expect(page.locator("td[data-title=Findings]")).not_to_have_text("0")
+        expect(page.locator("main")).to_contain_text("One whose journal is off is not shown.")
+        with served_library(state, "archive", program(tmp_path)):
+            expect(page.locator("tbody tr")).to_contain_text("archive")
+            expect(page.locator("tbody tr")).to_contain_text("running")
+        expect(page.locator("tbody tr")).to_contain_text("ended")
         running.process.terminate()
         running.process.wait(SECONDS)
         expect(page.locator(".connection")).to_have_text(re.compile("Console ended|Reconnecting"))
@@ -317,19 +318,6 @@ def test_everything_by_keyboard(opened: Opened, scene: Scene) -> None:
     expect(page.locator("#filter")).to_have_value("")
 
 
-def test_filtered_messages_are_exported_as_har(shown: Opened) -> None:
-    page = shown("#/stream?filter=server:archive+tool:lend")
-    expect(lines(page)).to_have_count(1)
-    export = page.get_by_label("Export the filtered messages")
-    with page.expect_download() as download:
-        export.select_option(label="HAR, for browsers and proxies")
-    assert download.value.suggested_filename == "assay-messages.har"
-    [entry] = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))["log"]["entries"]
-    assert json.loads(entry["request"]["postData"]["text"])["params"]["name"] == "lend"
-    assert "done" in entry["response"]["content"]["text"]
-    expect(export).to_have_value("")
-
-
 # ── one message ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -444,38 +432,6 @@ def test_contracts_list_the_tools_with_their_state(shown: Opened, scene: Scene) 
     expect(page.locator(".lead-sentence")).to_contain_text("tokens in every conversation")
 
 
-def test_a_tool_is_called_through_a_form(shown: Opened, scene: Scene) -> None:
-    page = shown(f"#/contracts?server={number_of(scene, 'archive')}")
-    entry_of(page, 0).get_by_role("button", name="Call this tool…").click()
-    form = page.get_by_role("dialog")
-    form.get_by_label("query").fill("sea")
-    form.get_by_label("limit").fill("3")
-    form.get_by_label("exact").select_option("true")
-    form.get_by_label("order").select_option("year")
-    form.get_by_role("button", name="Add an item").click()
-    form.get_by_label("Item 1", exact=True).fill("old")
-    form.get_by_label("from").fill("1900")
-    form.get_by_role("button", name="JSON").click()
-    asked = {"query": "sea", "limit": 3, "exact": True, "order": "year", "tags": ["old"], "range": {"from": 1900}}
-    assert json.loads(form.get_by_label("Arguments as JSON").input_value()) == asked
-    form.get_by_role("button", name="Call", exact=True).click()
-    expect(form.locator(".call-verdict")).to_have_text(["Request: valid", "Answer: valid"])
-    expect(form.locator(".call-answer .tree").first).to_contain_text("The Sea")
-
-
-def test_a_tool_that_may_change_something_is_confirmed_first(guarded: tuple[Page, HttpClient]) -> None:
-    page, _ = guarded
-    show(page, "#/contracts")
-    entry_of(page, 1).get_by_role("button", name="Call this tool…").click()
-    form = page.get_by_role("dialog")
-    form.get_by_label("book").fill("not a number")
-    form.get_by_role("button", name="Call", exact=True).click()
-    expect(form.locator(".confirm")).to_contain_text("This tool may change something.")
-    expect(form.locator(".call-answer")).to_have_count(0)
-    form.get_by_role("button", name="Call it").click()
-    expect(form.locator(".call-verdict").first).to_contain_text("contract/input")
-
-
 def test_an_open_entry_stays_as_it_is_when_the_server_lists_again(shown: Opened, scene: Scene) -> None:
     page = shown(f"#/contracts?server={number_of(scene, 'archive')}")
     message = page.get_by_role("link", name="show the message")
@@ -491,52 +447,8 @@ def test_an_open_entry_stays_as_it_is_when_the_server_lists_again(shown: Opened,
     entry.evaluate("each => { each.dataset.mark = 'same'; each.querySelector('summary').focus(); }")
     list_again()
     same = page.locator("details.entry[data-mark=same][open]")
-    expect(same.get_by_role("button", name="Call this tool…")).to_be_visible()
+    expect(same.locator(".row-body")).to_be_visible()
     expect(same.locator("summary")).to_be_focused()
-
-
-def test_a_guard_that_has_ended_takes_its_button_away(browser: Browser, state: Path, tmp_path: Path) -> None:
-    with console(state) as running, opening_pages(browser, running.base, REFUSALS) as open_page:
-        with served_library(state, "archive", program(tmp_path)):
-            running.wait(lambda rows: any(row["method"] == "tools/list" for row in rows))
-            page = open_page(running.address)
-            show(page, "#/contracts")
-            expect(entry_of(page, 0).get_by_role("button", name="Call this tool…")).to_be_visible()
-        expect(page.locator("details.entry").first).to_contain_text("The guard of this server does not run now")
-
-
-def test_a_server_over_stdio_is_called_in_a_new_process(browser: Browser, state: Path, tmp_path: Path) -> None:
-    command = program(tmp_path)
-    with (
-        console(state) as running,
-        library(state, "library", command) as guard,
-        library(state, "closed", [*command, "--token", "ghp_" + "a1B2" * 9]) as closed,
-        opening_pages(browser, running.base, REFUSALS) as open_page,
-    ):
-        for each in (guard, closed):
-            each.open()
-        found = running.wait_for("api/state", lambda found: len(found["servers"]) == 2)["servers"]
-        numbers = {each["name"]: each["id"] for each in found}
-        page = open_page(running.address)
-        show(page, f"#/contracts?server={numbers['library']}")
-        entry_of(page, 0).get_by_role("button", name="Call it in a new process…").click()
-        form = page.get_by_role("dialog")
-        form.get_by_label("query").fill("sea")
-        form.get_by_role("button", name="Call", exact=True).click()
-        asked = form.locator(".confirm")
-        expect(asked).to_contain_text("This starts a program on this machine.")
-        expect(asked.locator(".command")).to_have_text(" ".join(command))
-        expect(asked).not_to_contain_text("may change something")
-        assert len(running.get("api/state")["servers"]) == 2
-        expect(asked.get_by_role("button", name="Start it and call")).to_be_focused()
-        page.keyboard.press("Enter")
-        expect(form.locator(".call-verdict")).to_have_text(["Request: valid", "Answer: valid"])
-        expect(form.locator(".call-answer .tree").first).to_contain_text("The Sea")
-        page.keyboard.press("Escape")
-        show(page, f"#/contracts?server={numbers['closed']}")
-        entry = entry_of(page, 0)
-        expect(entry.locator(".no-call")).to_contain_text("its command has masked parts")
-        expect(entry.locator(".no-call .command")).to_contain_text("assay call search '{}' -- ")
 
 
 # ── sessions and performance ─────────────────────────────────────────────────────────────────────────────────────────
@@ -625,37 +537,6 @@ def test_the_theme_is_switched_and_remembered(opened: Opened) -> None:
     assert page.evaluate(colour) != dark
 
 
-def test_the_page_beside_a_guard_uses_its_own_addresses(browser: Browser, state: Path, tmp_path: Path) -> None:
-    with http_guard(state, tmp_path, "--console") as (_, address):
-        base = address.partition("?")[0]
-        with opening_pages(browser, base, REFUSALS) as open_page:
-            page = open_page(address)
-            expect(page.locator(".connection")).to_have_text("Live")
-            expect(page.locator("tbody tr")).to_contain_text("lib")
-
-
-def test_beside_a_guard_with_keys_the_page_asks_for_one(browser: Browser, state: Path, tmp_path: Path) -> None:
-    settings = tmp_path / "auth.toml"
-    digest = hashlib.sha256(KEY.encode()).hexdigest()
-    settings.write_text(f'[auth]\nconsole = ["alice"]\n[auth.keys.alice]\nhash = "sha256:{digest}"\n')
-    with (
-        http_guard(state, tmp_path, "--console", "--config", str(settings)) as (_, address),
-        opening_pages(browser, address, REFUSALS) as open_page,
-    ):
-        page = open_page(address)
-        page.get_by_label("Key or token").fill("wrong")
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).not_to_be_empty()
-        page.get_by_label("Key or token").fill(KEY)
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.locator("tbody tr")).to_contain_text("lib")
-        assert KEY not in page.evaluate("JSON.stringify([document.cookie, localStorage, document.body.innerHTML])")
-        page.get_by_role("button", name="Sign out").click()
-        expect(page.get_by_label("Key or token")).to_be_focused()
-        expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
-        expect(page.locator("tbody tr")).to_have_count(0)
-
-
 def test_signing_out_ends_every_page_of_this_browser(opened: Opened, scene: Scene) -> None:
     page = opened("#/stream")
     other = page.context.new_page()
@@ -713,29 +594,3 @@ def test_a_difference_has_the_changed_lines(shown: Opened) -> None:
     ]
     long = [json.dumps(list(range(first, first + 4000))) for first in (0, 1_000_000)]
     assert len(page.evaluate(script, long)) == 8002
-
-
-FORM = """text => import('./assets/schema_form.js').then(({schemaForm}) => {
-    const form = schemaForm(JSON.parse(text));
-    const count = () => form.node.querySelectorAll('input, select, textarea').length;
-    return form === null ? null : [JSON.stringify(form.value()), count()];
-})"""
-
-
-def test_a_form_is_made_of_any_schema(shown: Opened) -> None:
-    page = shown()
-    recursive: dict[str, Any] = {"type": "object", "properties": {"child": {"$ref": "#"}}}
-    deep: dict[str, Any] = {"type": "integer", "default": 1}
-    for _ in range(20):
-        deep = {"type": "object", "properties": {"in": deep}}
-    wide = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(5000)}}
-    own = {"default": "x", "type": "string"}
-    odd = {"properties": {"a": None, "b": True, "c": {"type": ["string", "null"]}, "__proto__": own}}
-    made = {
-        name: page.evaluate(FORM, json.dumps(each)) for name, each in (("deep", deep), ("wide", wide), ("odd", odd))
-    }
-    assert page.evaluate(FORM, json.dumps(recursive)) == ["{}", 1]
-    assert made["deep"][1] == 1
-    assert made["wide"][1] == 100
-    assert made["odd"] == ['{"__proto__":"x"}', 4]
-    assert [page.evaluate(FORM, each) for each in ('{"type": "string"}', "true", "null")] == [None] * 3

@@ -8,7 +8,6 @@ once in audit and once in enforce mode. The guard's journal shows whether it bla
 they should. Exit status: 0 the guard changes nothing and blames no server, 1 it does, 2 the suite could not run.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,8 @@ from suite import (
     served,
     suite_command,
 )
+
+from kit.journals import records
 
 SDK = ROOT / ".venvs" / "sdk" / "bin" / "python"
 EXPECTED = HERE / "fixture_server.toml"
@@ -108,8 +109,7 @@ def visit_once(trip: Trip) -> Visit:
 
 def blamed(journal: Path) -> Iterator[str]:
     """The findings against the server in a journal."""
-    lines = [line for file in journal.glob("*.jsonl") for line in file.read_bytes().splitlines()]
-    for record in map(json.loads, lines):
+    for record in records(journal):
         if record["metadata"]["party"] == "server" and record["error"] is not None:
             for each in record["error"]["violations"]:
                 yield f"{record['method']}: {each['at']} {each['rule']}, found {each['found']}"

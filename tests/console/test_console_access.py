@@ -1,19 +1,12 @@
 """Who gets at a console: only this user's browser and programs, with the token."""
 
-import asyncio
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from assay.console import console_app
-from assay.console.api_values import ConsoleActions
-from assay.console.console_access import TokenAccess
-from assay.console.console_app import ConsoleApp
-from assay.console.console_state import ConsoleState
 from kit.consoles import RunningConsole, console
 
 CSP = (
@@ -113,33 +106,6 @@ def test_signing_out_ends_the_pages_of_earlier_visits(running: RunningConsole, b
     # Only a cookie of the console is kept, not one that somebody else has set.
     browser.cookies.set(*kept.popitem(), domain="127.0.0.1")
     assert browser.get("api/state").status_code == 401
-
-
-def test_a_page_whose_key_is_not_valid_any_more_gets_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_app, "ACCESS_PACE", 0.01)
-    access = TokenAccess(port=1)
-    app = ConsoleApp(ConsoleState(), access, ConsoleActions(), epoch="e")
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        return {}
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    async def listen() -> None:
-        head = [(b"host", b"127.0.0.1:1"), (b"authorization", f"Bearer {access.token}".encode())]
-        asked = {"method": "GET", "path": "/api/events", "query_string": b""}
-        scope = {**asked, "headers": head, "client": ("127.0.0.1", 2)}
-        stream = asyncio.ensure_future(app(scope, receive, send))
-        await asyncio.sleep(0.1)
-        assert not stream.done()
-        access.token = access.token[::-1]
-        await asyncio.wait_for(stream, 60)
-
-    asyncio.run(listen())
-    assert (sent[0]["status"], sent[-1]) == (200, {"type": "http.response.body", "body": b""})
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,6 @@ def test_a_recording_is_judged_as_check_does(state: Path, recording: Path) -> No
         found = loaded(running)
         [server] = found["servers"]
         assert (server["source"], server["label"], server["state"]) == ("file", str(recording), "ended")
-        assert "demo" not in found["can"]
         rows = running.rows()
         assert [each["kind"] for each in rows] == ["request", "result", "notification", "request", "result"]
         assert rows[4]["of"] == rows[3]["seq"]
@@ -205,7 +204,7 @@ def test_a_filtered_recording_is_judged_as_the_guard_judged_it(mode: str, tmp_pa
 def test_a_filtered_recording_without_sessions_has_the_list_of_its_server(tmp_path: Path, state: Path) -> None:
     """Each request is a conversation of its own, and all share the tools of the server."""
     options = ("--lock", "off", "--set", "journal.payloads=true", "--journal", str(tmp_path / "journal"))
-    with http_guard(state, tmp_path, *options) as (url, _):
+    with http_guard(state, tmp_path, *options) as url:
         for arguments in ('{"count": 1}', '{"count": "many"}'):
             assay_text("call", url, "look", arguments)
     with console(state, str(tmp_path / "journal")) as running:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -11,16 +10,14 @@ import pytest
 from test_console_state import SOURCE, fed, record
 
 from assay.console.api_values import ApiError, json_reply
-from assay.console.console_sources import FilePump, GuardPump
+from assay.console.console_sources import FilePump
 from assay.console.console_state import ConsoleState
 from assay.console.finding_board import MOST_GROUPS
 from assay.console.message_view import message_answer
 from assay.console.row_store import RowStore
+from assay.records.journal.events import RECORD, JournalItem, item_of
 from assay.records.journal.reading import Record
 from assay.records.journal.recorded_verdict import recorded_verdict
-from assay.records.live.feed_items import RECORD, FeedItem, item_of
-from assay.records.live.live_feed import LiveFeed
-from assay.records.live.live_totals import LiveTotals
 
 
 def deep(levels: int) -> Any:
@@ -105,7 +102,7 @@ class Lines:
 def test_a_record_that_cannot_be_shown_stops_no_other() -> None:
     odd = record(2, kind=["request"])
     nested = item_of(json.dumps(record(3, more=deep(400))).encode())
-    assert nested == FeedItem(RECORD, nested.data if nested else {})
+    assert nested == JournalItem(RECORD, nested.data if nested else {})
     state = ConsoleState()
     made = [record(1), odd, nested.data if nested else {}, record(4)]
     asyncio.run(FilePump(state, lambda: None, ["x"], lambda _: Lines(made)).run())
@@ -118,17 +115,14 @@ def _rows(state: ConsoleState) -> list[dict[str, Any]]:
 
 
 def test_made_up_rules_do_not_fill_the_memory() -> None:
-    state, totals = ConsoleState(), LiveTotals()
+    state = ConsoleState()
     for number in range(4_000):
         made = record(number, status="refused", error={"violations": [{"rule": f"made-up/{number}", "at": "/a"}]})
-        item = FeedItem(RECORD, made)
-        state.take(SOURCE, item, 0.0)
-        totals.take("journal", item, 0.0)
+        state.take(SOURCE, JournalItem(RECORD, made), 0.0)
     groups = state.findings.answer()
     assert len(groups) == MOST_GROUPS + 1
     assert (groups[0]["rule"], groups[0]["count"]) == ("others", 4_000 - MOST_GROUPS)
-    assert sum(each["count"] for each in groups) == sum(each.count for each in totals.groups.values()) == 4_000
-    assert len(totals.groups) < 2_000
+    assert sum(each["count"] for each in groups) == 4_000
 
 
 def test_rows_with_long_places_are_bounded_by_their_bytes() -> None:
@@ -157,25 +151,3 @@ def test_a_list_without_an_end_is_bounded() -> None:
     fed(state, iter([listed({"name": "good"})]))
     again = state.contract(facts)["lists"][0]
     assert (again["complete"], [each["name"] for each in again["entries"]]) == (True, ["good"])
-
-
-def test_beside_a_guard_its_messages_come_between_the_records() -> None:
-    feed, state, sizes = LiveFeed("guard", "http"), ConsoleState(), [0]
-    pump = GuardPump(state, lambda: None, feed)
-    lines = b"".join(json.dumps(record(each)).encode() + b"\n" for each in range(500))
-
-    async def watched() -> None:
-        running = asyncio.ensure_future(pump.run())
-        while sizes[-1] < 500:
-            await asyncio.sleep(0)
-            sizes.append(state.store.newest)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-
-    feed.lines(lines)
-    asyncio.run(asyncio.wait_for(watched(), 30))
-    assert max(after - before for before, after in pairwise(sizes)) <= 50
-    # At the end of the guard, all that is left is taken at once.
-    feed.lines(lines)
-    pump.take()
-    assert [row["id"] for row in _rows(state)] == [*range(500), *range(500)]

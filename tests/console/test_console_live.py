@@ -1,16 +1,13 @@
 """A console in front of running guards: rows, findings, contracts and sessions as they come."""
 
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
-from kit.consoles import SECONDS, RunningConsole, console, environment, http_guard, parsed, stdio_guard
+from kit.consoles import HANDSHAKE, SECONDS, console, http_guard, parsed, stdio_guard
 
 PAYLOADS = ("--set", "journal.payloads=true")
 
@@ -35,7 +32,7 @@ def test_a_message_appears_while_the_guard_runs(state: Path, tmp_path: Path) -> 
         assert answer["latency"] >= request["guard"] >= 0
         assert request["verdict"] == answer["verdict"] == "ok"
         found = running.get("api/state")["servers"]
-        assert [(each["name"], each["source"], each["state"]) for each in found] == [("lib", "guard", "running")]
+        assert [(each["name"], each["source"], each["state"]) for each in found] == [("lib", "journal", "running")]
 
 
 def _until(events: Iterator[tuple[str, Any, str]], method: str, count: int) -> Iterator[tuple[str, Any, str]]:
@@ -169,70 +166,32 @@ def test_past_sessions_are_there(state: Path, tmp_path: Path) -> None:
     with console(state) as running:
         rows = running.wait(lambda rows: bool(by_kind(rows, "result")))
         assert len(rows) == 7
-        [server] = running.get("api/state")["servers"]
-        assert (server["name"], server["source"], server["state"]) == ("lib", "journal", "ended")
+        found = running.wait_for("api/state", lambda found: found["servers"][0]["state"] == "ended")
+        assert [(each["name"], each["source"]) for each in found["servers"]] == [("lib", "journal")]
 
 
-def test_a_guard_without_a_feed_is_shown_by_its_journal(state: Path, tmp_path: Path) -> None:
-    with console(state) as running, stdio_guard(state, tmp_path, *PAYLOADS, "--set", "guard.feed=false") as guard:
+def test_a_guard_without_a_journal_is_not_shown(state: Path, tmp_path: Path) -> None:
+    with console(state) as running, stdio_guard(state, tmp_path, "--journal", "off") as unseen:
+        unseen.open()
+        with stdio_guard(state, tmp_path, *PAYLOADS) as seen:
+            seen.open()
+            running.wait(lambda rows: bool(by_kind(rows, "result", "tools/list")))
+            assert len(running.get("api/state")["servers"]) == 1
+
+
+def test_a_request_appears_before_its_answer(state: Path, tmp_path: Path) -> None:
+    call = {"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": {"name": "wait", "arguments": {}}}
+    with (
+        console(state) as running,
+        http_guard(state, tmp_path, *PAYLOADS) as url,
+        stdio_guard(state, tmp_path) as guard,
+    ):
         guard.open()
-        running.wait(lambda rows: bool(by_kind(rows, "result", "tools/list")))
-        guard.call("look", count=1)
-        rows = running.wait(lambda rows: bool(by_kind(rows, "result")))
-        assert len(rows) == 7
-        found = running.wait_for("api/state", lambda found: found["servers"][0]["state"] == "running")
-        assert found["servers"][0]["source"] == "journal"
-
-
-def test_a_tool_is_called_through_the_guard_after_a_confirmation(state: Path, tmp_path: Path) -> None:
-    with console(state) as running, http_guard(state, tmp_path, *PAYLOADS) as (url, _):
-        found = running.wait_for("api/state", lambda found: any(each["callable"] for each in found["servers"]))
-        [server] = found["servers"]
-        assert server["address"] == url
-        wish = {"server": server["id"], "tool": "look", "arguments": {"count": 3}}
-        read = running.post("api/call", wish).json()
-        assert read["response"]["result"]["content"][0]["text"] == '{"count": 3}'
-        assert [(each["party"], each["accepted"]) for each in read["verdicts"]] == [("client", True), ("server", True)]
-        wrong = running.post("api/call", {**wish, "arguments": {"count": "x"}}).json()
-        assert wrong["verdicts"][0]["violations"][0]["rule"] == "contract/input"
-        refused = running.post("api/call", {**wish, "tool": "change"})
-        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "confirm")
-        unlisted = running.post("api/call", {**wish, "tool": "none"})
-        assert (unlisted.status_code, unlisted.json()["error"]["code"]) == (409, "confirm")
-        changed = running.post("api/call", {**wish, "tool": "change", "confirmed": True})
-        assert changed.status_code == 200
-        rows = running.wait(lambda rows: len(by_kind(rows, "result")) == 3)
-        assert {each["tool"] for each in by_kind(rows, "request")} == {"look", "change"}
-        command = running.get(f"api/messages/{by_kind(rows, 'request')[0]['seq']}/curl")["command"]
-        assert command.startswith(f"curl -sS {url}")
-
-
-def test_the_demonstration_ends_with_a_console_that_is_killed(state: Path) -> None:
-    command = [sys.executable, "-m", "assay", "console", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(state), cwd=state, text=True) as process:
-        assert process.stdout is not None
-        running = RunningConsole(process, process.stdout.readline().strip())
-        try:
-            assert running.post("api/demo", {}).status_code == 200
-            address = running.wait_for("api/state", lambda found: found["servers"])["servers"][0]["address"]
-            parts = urlsplit(address)
-            with socket.create_connection((parts.hostname, parts.port), SECONDS) as connection:
-                process.kill()
-                # The guard closes the connection when it ends; the test has a limit of its own.
-                connection.settimeout(SECONDS)
-                assert connection.recv(1) == b""
-            with pytest.raises(ConnectionRefusedError):
-                socket.create_connection((parts.hostname, parts.port), SECONDS)
-        finally:
-            process.kill()
-            running.http.close()
-
-
-def test_the_demonstration_shows_its_faults(state: Path) -> None:
-    with console(state) as running:
-        assert running.post("api/demo", {}).json() == {"server": "demo"}
-        running.wait(lambda rows: sum(each["method"] == "tools/call" for each in rows) >= 6)
-        rules = {each["rule"] for each in running.get("api/findings")["groups"]}
-        assert {"contract/schema", "contract/input", "syntax/json", "protocol/unanswered"} <= rules
-        [tools] = running.get("api/contracts")["contracts"][0]["lists"]
-        assert [each["name"] for each in tools["entries"] if each["quarantined"]] == ["search"]
+        guard.send(call)
+        running.wait(lambda rows: any(each["tool"] == "wait" for each in rows))
+        with httpx.Client(trust_env=False, timeout=SECONDS) as client:
+            heads = {"Accept": "application/json, text/event-stream"}
+            opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
+            heads["Mcp-Session-Id"] = client.post(url, json=opening, headers=heads).headers["mcp-session-id"]
+            with client.stream("POST", url, json=call, headers=heads):
+                running.wait(lambda rows: sum(each["tool"] == "wait" for each in rows) == 2)

@@ -15,8 +15,8 @@ from assay.console.message_view import message_answer
 from assay.console.performance_board import MOST_LINES
 from assay.console.row_store import RowStore
 from assay.console.session_board import MOST_SESSIONS
-from assay.records.live.feed_items import RECORD, FeedItem
-from assay.records.live.live_totals import LiveTotals
+from assay.records.journal.events import RECORD, JournalItem
+from assay.records.journal.reading import EVENTS
 from kit.consoles import parsed
 
 SOURCE = ConsoleSource("test", "file", "test.jsonl")
@@ -46,7 +46,7 @@ def record(number: int = 1, **changes: Any) -> dict[str, Any]:
 def fed(state: ConsoleState, records: Iterator[dict[str, Any]]) -> ConsoleState:
     """Return *state* after it has taken *records*."""
     for each in records:
-        state.take(SOURCE, FeedItem(RECORD, each), 0.0)
+        state.take(SOURCE, JournalItem(RECORD, each), 0.0)
     return state
 
 
@@ -160,22 +160,54 @@ def test_requests_without_a_session_are_counted_by_principal() -> None:
     assert found == {"alice": 2, "bob": 1}
 
 
-def test_a_session_has_its_principal_and_its_streams() -> None:
+def event(kind: str, **members: Any) -> JournalItem:
+    """Return an event of the server."""
+    return JournalItem(kind, {"ts": "2026-11-15T22:39:04.000000Z", "event": kind, "server": "lib", **members})
+
+
+def test_a_session_is_opened_and_closed_by_events() -> None:
     state = fed(ConsoleState(), iter([record(1, session="s1", principal="alice")]))
-    [before] = state.sessions.answer()
-    assert (before["principal"], before["streams"]) == ("alice", None)
-    for count in (2, -5, 1):
-        data = {"event": "streams", "server": "lib", "session": "s1", "count": count}
-        state.take(SOURCE, FeedItem("streams", data), 0.0)
-        assert state.sessions.answer()[0]["streams"] == max(0, count)
-    unknown = {"event": "streams", "server": "lib", "session": "other", "count": 1}
-    state.take(SOURCE, FeedItem("streams", unknown), 0.0)
-    closed = {"event": "session", "state": "closed", "server": "lib", "session": "s1"}
-    state.take(SOURCE, FeedItem("session", closed), 0.0)
-    # The stream ends after its session.
-    state.take(SOURCE, FeedItem("streams", {**unknown, "session": "s1"}), 0.0)
-    [after] = state.sessions.answer()
-    assert (after["state"], after["streams"]) == ("closed", 0)
+    client = {"name": "tester", "version": "1", "capabilities": ["roots"]}
+    state.take(SOURCE, event("session", session="s1", state="opened", client=client, revision="2025-11-25"), 0.0)
+    [opened] = state.sessions.answer()
+    assert (opened["principal"], opened["client"], opened["revision"]) == ("alice", client, "2025-11-25")
+    assert (opened["state"], opened["open"]) == ("open", 1)
+    state.take(SOURCE, event("session", session="s1", state="closed", why="the client left"), 0.0)
+    [closed] = state.sessions.answer()
+    assert (closed["state"], closed["why"], closed["open"]) == ("closed", "the client left", 0)
+
+
+def test_the_state_of_a_server_is_that_of_its_last_event() -> None:
+    state = ConsoleState()
+    about = {"transport": "http", "mode": "enforce", "lock": "locked", "payloads": True}
+    state.take(SOURCE, event("server", what="npx lib", address="http://127.0.0.1:1/mcp", **about), 0.0)
+    state.live(SOURCE, grows=True)
+    [server] = state.servers(0.0)
+    assert {name: server[name] for name in about} == about  # type: ignore[literal-required]  # all of them are members
+    assert (server["label"], server["address"], server["state"]) == ("npx lib", "http://127.0.0.1:1/mcp", "running")
+    state.take(SOURCE, event("state", state="failed", why="status 3", stderr="boom"), 0.0)
+    state.take(SOURCE, event("restart", restarts=2), 0.0)
+    state.take(SOURCE, event("tools", count=5, bytes=400), 0.0)
+    state.live(SOURCE, grows=True)
+    [server] = state.servers(0.0)
+    assert (server["state"], server["why"], server["stderr"]) == ("failed", "status 3", "boom")
+    assert (server["restarts"], server["tools"], server["tokens"]) == (2, 5, 100)
+    state.take(SOURCE, event("state", state="made up"), 0.0)
+    state.live(SOURCE, grows=False)
+    [server] = state.servers(0.0)
+    assert (server["state"], server["why"], server["address"]) == ("failed", "status 3", "")
+    state.take(SOURCE, event("state", state="idle"), 0.0)
+    state.live(SOURCE, grows=False)
+    assert state.servers(0.0)[0]["state"] == "ended"
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+@pytest.mark.parametrize("value", [None, 5, -(1 << 70), "x" * 10_000, [], {"name": 1}])
+def test_any_event_is_taken(kind: str, value: Any) -> None:
+    names = ("server", "session", "state", "client", "why", "count", "bytes", "restarts", "what", "address", "ts")
+    state = ConsoleState()
+    state.take(SOURCE, JournalItem(kind, {"event": kind, **dict.fromkeys(names, value)}), 0.0)
+    orjson.dumps([*state.servers(0.0), *state.sessions.answer()])
 
 
 def listed(mode: str) -> dict[str, Any]:
@@ -203,9 +235,6 @@ def test_what_was_not_removed_is_not_quarantined(mode: str) -> None:
     assert (good["quarantined"], good["wouldQuarantine"]) == (False, False)
     [group] = state.findings.answer()
     assert (group["quarantined"], group["wouldQuarantine"]) == (int(removed), int(not removed))
-    totals = LiveTotals()
-    [finding] = totals.take(None, FeedItem(RECORD, listed(mode)), 0.0)
-    assert finding.status == "reported"
 
 
 @pytest.mark.parametrize("code", [-32601, -32602, -32000])

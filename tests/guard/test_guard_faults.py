@@ -8,6 +8,7 @@ import pytest
 from guarded import guarded, notification, request, result
 
 from faulting import INTERNAL_ERROR, JUDGED, LISTED, RECORDED, WATCHED, assert_logged_once, fault_at
+from kit.journals import records
 
 SINKS = {"recorded": RECORDED, "noted": LISTED, "watched": WATCHED}
 """Where a message is recorded: an error there never affects the message."""
@@ -139,6 +140,6 @@ def test_a_line_of_the_journal_that_cannot_be_written_loses_no_other(
         guard.close()
         assert guard.ended() == 0
     [written] = (tmp_path / "journal").glob("*.jsonl")
-    ids = [json.loads(line)["metadata"]["id"] for line in written.read_text().splitlines()]
+    ids = [each["metadata"]["id"] for each in records(written)]
     assert ids.count(1) == 2
     assert ids.count(3) == 2

@@ -25,6 +25,7 @@ from assay.guard.session import GuardedSession
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.summary import FLIGHTS, KEPT, KEPT_BYTES, GuardSummary
 from assay.guard.terms import Terms
+from kit import journals
 from kit.command import assay_text
 
 FLIGHT_DIRECTORY = Path("state/assay/servers/lying_server/flights")
@@ -58,7 +59,7 @@ assay = partial(assay_text, COLUMNS="120", NO_COLOR="1")
 
 def records(directory: Path) -> list[dict[str, Any]]:
     """The journal of the one run."""
-    return [json.loads(line) for line in (directory / ".latest").read_bytes().splitlines()]
+    return journals.records(directory / ".latest")
 
 
 def broken(directory: Path, mode: str, *options: str) -> list[bytes]:

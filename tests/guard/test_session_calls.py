@@ -22,7 +22,7 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.records.journal import Journal
+from assay.records.journal.writer import Journal
 
 MOST_CALLS = 35
 MOST_FILES = 16

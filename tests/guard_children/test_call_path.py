@@ -31,7 +31,7 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.records.journal import Journal
+from assay.records.journal.writer import Journal
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST
 

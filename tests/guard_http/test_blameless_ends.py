@@ -15,13 +15,14 @@ from assay.guard.deliveries import ClientTraits, Loss, LossReason, ServerTraits
 from assay.guard.session import GuardedSession
 from assay.guard.sinks import Sinks
 from assay.spec.revisions import LATEST
+from kit import journals
 from kit.command import assay
 
 
 def in_journal(directory: Path) -> list[dict[str, Any]]:
     """Return the records of the one run in *directory*."""
     [run] = directory.glob("2*.jsonl")
-    return [json.loads(line) for line in run.read_text().splitlines()]
+    return journals.records(run)
 
 
 def missing(directory: Path) -> list[dict[str, Any]]:

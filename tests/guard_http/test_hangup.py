@@ -18,6 +18,7 @@ from http_client import READY, SECONDS, Service, Wire, call, command, environmen
 from lying_http import GUARD, guarding, listening, lying
 
 from assay.spec.revisions import LATEST
+from kit import journals
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)
 
@@ -115,7 +116,7 @@ HEEDFUL = [serve_stdio, serve_http, stdio_to_child, stdio_to_http, http_to_http]
 
 
 def records(path: Path) -> list[Any]:
-    return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+    return journals.records(path) if path.exists() else []
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -22,6 +22,7 @@ from assay.edges.http.replies import Receive, Send, reply
 from assay.edges.multi_server import Hosted
 from assay.guard.hosted_server import HostedEntry, environment
 from assay.spec.revisions import LATEST
+from kit import journals
 
 # ── what a file says ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -355,7 +356,7 @@ def test_conversations_of_different_servers_do_not_meet(tmp_path: Path) -> None:
                 answer = guard.ask("POST", f"/{name}/mcp", initialize(REVISION), BOTH)
                 assert answer.header("mcp-session-id") == "5e55-1011"
             [run] = (tmp_path / "j").glob("*.jsonl")
-            routes = [json.loads(line)["route"] for line in run.read_text().splitlines()]
+            routes = [each["route"] for each in journals.records(run)]
     assert routes == ["/one/mcp", "/one/mcp", "/other/mcp", "/other/mcp"]
 
 

@@ -16,6 +16,7 @@ from assay.edges.awaited_exchange import SOON
 from assay.edges.url_sessions import REMEMBERED
 from assay.ladder.events import PING, event
 from assay.spec.revisions import LATEST
+from kit import journals
 
 Where = tuple[Service, Liar]
 
@@ -698,7 +699,7 @@ def test_every_message_is_on_record(tmp_path: Path) -> None:
     with lying() as liar, guarding(tmp_path, liar.url, "--journal", str(tmp_path / "journal")) as guard:
         guard.post(CALL, guard.session(REVISION))
         [run] = (tmp_path / "journal").glob("*.jsonl")
-        lines = [json.loads(line) for line in run.read_text().splitlines()]
+        lines = journals.records(run)
         page = guard.ask("GET", "/metrics").body.decode()
     assert [each["method"] for each in lines] == [
         *("initialize", "initialize", "notifications/initialized", "tools/call", "tools/call")
@@ -721,7 +722,7 @@ def test_an_answer_that_took_long_is_on_record_before_it_is_sent(tmp_path: Path,
     with lying(slow) as liar, guarding(tmp_path, liar.url, "--mode", mode, "--journal", str(journal)) as guard:
         assert guard.post(asked, modern(asked)).status == 200
         [run] = journal.glob("*.jsonl")
-        records = [json.loads(line) for line in run.read_text().splitlines()]
+        records = journals.records(run)
     kinds = [each["metadata"]["kind"] for each in records if each["method"] != "tools/list"]
     assert kinds == ["request", "result"]
 

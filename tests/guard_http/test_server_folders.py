@@ -15,6 +15,7 @@ from lying_http import REVISION, good, guarding, listening, lying
 from assay.base.server_names import folder_of
 from assay.cli.main import main
 from assay.settings.state_directory import make_folder, server_folder, servers_directory
+from kit import journals
 from kit.command import assay
 
 UNSET = {"ASSAY_JOURNAL": ""}
@@ -32,7 +33,7 @@ def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def records(folder: Path) -> list[dict[str, Any]]:
     """The records of the one run in *folder*."""
     [run] = folder.glob("2*.jsonl")
-    return [json.loads(line) for line in run.read_text().splitlines()]
+    return journals.records(run)
 
 
 def names(folder: Path) -> set[str]:

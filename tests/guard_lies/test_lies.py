@@ -19,6 +19,7 @@ from guarded import INITIALIZED, SERVER, Guarded, guarded, initialize, peak, req
 from lies import CASES, ELSEWHERE, LATEST, Case, Outcome, frames, locks, modern, named, script
 
 from assay.rules import RULES
+from kit import journals
 
 MEMORY = 120 << 20
 """What a guard may take, whatever it is told; it takes some 45 MB to begin with."""
@@ -146,7 +147,7 @@ def told(place: Path, case: Case, mode: str) -> Heard:
         rest = one.out.rest()
         log = [line.decode(errors="replace") for line in one.log.rest()]
         status = one.ended()
-    records = [json.loads(line) for line in (place / "journal" / ".latest").read_text().splitlines()]
+    records = journals.records(place / "journal" / ".latest")
     rules = {each["rule"] for record in records for each in (record["error"] or {}).get("violations", ())}
     received, sent = ((place / name).read_bytes() for name in ("received", "sent"))
     return Heard(telling.wrote, telling.got + rest, log, rules, received, sent, status, memory, seconds)

@@ -24,6 +24,7 @@ from http_client import Log, until
 from lies import CASES, LATEST, UNTOLD, Case, Outcome, frames, locks, modern, named, over_http, script
 from lying_over_http import read
 
+from kit import journals
 from kit.warm import TEXT
 
 HTTP_SERVER = Path(__file__).with_name("lying_over_http.py")
@@ -43,9 +44,9 @@ class House:
 
     def rules(self) -> set[str]:
         """What was found since this was last asked."""
-        records = (self.place / "journal" / ".latest").read_text().splitlines()
+        records = journals.records(self.place / "journal" / ".latest")
         new, self._read = records[self._read :], len(records)
-        violations = [each for line in new for each in (json.loads(line)["error"] or {}).get("violations", ())]
+        violations = [each for record in new for each in (record["error"] or {}).get("violations", ())]
         return {each["rule"] for each in violations}
 
 

@@ -12,6 +12,7 @@ from test_guard_random import one
 
 from assay.cli.main import main
 from assay.records.journal.record import session_digest
+from kit import journals
 
 EXCHANGES = 25
 
@@ -45,12 +46,10 @@ RESTARTS = {session_digest(f"restart {number}") for number in range(1, 10)}
 def found_by_guard(place: Path) -> Counter[Any]:
     """What the journal says of each message."""
     found: Counter[Any] = Counter()
-    for path in (place / "journal").rglob("*.jsonl"):
-        for line in path.read_bytes().splitlines():
-            record = json.loads(line)
-            metadata, error = record["metadata"], record["error"] or {}
-            if metadata.get("session") not in RESTARTS:
-                found[shown(metadata, record["method"], error.get("violations", ()))] += metadata.get("repeated", 1)
+    for record in journals.records(place / "journal"):
+        metadata, error = record["metadata"], record["error"] or {}
+        if metadata.get("session") not in RESTARTS:
+            found[shown(metadata, record["method"], error.get("violations", ()))] += metadata.get("repeated", 1)
     return found
 
 

@@ -9,6 +9,8 @@ import pytest
 from elsewhere import SECONDS, elsewhere
 from remotely import GUARD, enforcing, modern, remotely
 
+from kit import journals
+
 PROXIES = {"ASSAY_UPSTREAM_PROXIES": "true", "NO_PROXY": "", "no_proxy": ""}
 
 TOKEN = "tok-4711-secret"  # noqa: S105 - the test is that nobody tells it
@@ -149,7 +151,7 @@ def test_secrets_are_told_to_the_server_alone(tmp_path: Path) -> None:
         assert TOKEN not in guarded.log
         assert "it answered 401" in guarded.log
         (journal,) = [each for each in (tmp_path / "records").iterdir() if not each.is_symlink()]
-        assert len(journal.read_text(encoding="utf-8").splitlines()) == 4
+        assert len(journals.records(journal)) == 4
         assert TOKEN not in journal.read_text(encoding="utf-8")
         assert all(each.headers["x-key"] == TOKEN for each in server.heard())
 
@@ -161,7 +163,7 @@ def test_what_is_answered_is_on_record(tmp_path: Path) -> None:
         guarded.ask(modern(1, "tools/list"))
         guarded.ask(modern(2, "prompts/list"))
         (journal,) = [each for each in (tmp_path / "records").iterdir() if not each.is_symlink()]
-        rows = [json.loads(each) for each in journal.read_text(encoding="utf-8").splitlines()]
+        rows = journals.records(journal)
         assert [each["method"] for each in rows] == ["tools/list", "tools/list", "prompts/list", "prompts/list"]
         assert rows[0]["requestId"] == rows[1]["requestId"]
         assert rows[3]["error"]["code"] == "UPSTREAM_FAILURE"

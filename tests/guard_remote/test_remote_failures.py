@@ -1,7 +1,6 @@
 """A server at a URL that fails, in every way that HTTP has: each request gets one answer, and the next one is sent."""
 
 import gzip
-import json
 import socket
 import threading
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from elsewhere import OPENED, SECONDS, Line, Said, closed_port, elsewhere, resul
 from remotely import INITIALIZE, INITIALIZED, call, enforcing, modern, remotely, request
 
 from assay.edges.stdio_url import REFUSED_AT_ONCE
+from kit.journals import records
 
 LOST, INVALID, LATE = -31011, -31010, -31012
 LIMIT = 65536
@@ -468,8 +468,7 @@ def test_a_new_session_gets_the_settings_of_the_client_and_is_recorded(tmp_path:
             assert again.json["params"] == member
         assert guard.rest() == []
         assert guard.ended() == 0
-    lines = [json.loads(line) for path in journal.rglob("*.jsonl") for line in path.read_text().splitlines()]
-    recorded = [each.get("method") for each in lines if "session" in each["metadata"]]
+    recorded = [each.get("method") for each in records(journal) if "session" in each["metadata"]]
     assert {"initialize", "notifications/initialized", "logging/setLevel", "resources/subscribe"} <= set(recorded)
 
 

@@ -17,6 +17,7 @@ from elsewhere import SECONDS
 from remotely import GUARD, INITIALIZE, INITIALIZED, modern, remotely, request
 
 from assay.spec.revisions import LATEST, REVISIONS
+from kit import journals
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / "examples" / "catalogue"
@@ -193,6 +194,6 @@ def test_the_official_client_finds_the_official_server_unchanged(tmp_path: Path,
     assert direct["revision"] == ("2025-11-25" if handshake else LATEST)
     assert guarded == direct
     (journal,) = [each for each in (tmp_path / "records").iterdir() if not each.is_symlink()]
-    rows = [json.loads(each) for each in journal.read_text(encoding="utf-8").splitlines()]
+    rows = journals.records(journal)
     rules = {each["rule"] for row in rows if row["error"] for each in row["error"].get("violations", ())}
     assert rules <= {"contract/unknown-tool"}, rules

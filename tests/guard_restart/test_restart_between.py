@@ -12,6 +12,8 @@ import pytest
 from guarded import CAPABILITIES, SECONDS, Guarded, call, enforcing, frame_of, guarded, notification, request, result
 from restarting import GOOD, SLOW, TOOLS, Mortal, dies, ends, mortal
 
+from kit.journals import records
+
 STATELESS = {
     "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -332,7 +334,7 @@ def test_restarts_are_on_record(tmp_path: Path) -> None:
         assert one.out.rest() == []
         assert one.ended() == 0
         told = one.lines()
-    lines = [json.loads(line) for line in (journal / ".latest").read_bytes().splitlines()]
+    lines = records(journal / ".latest")
     marks = [line["metadata"].get("restarts", 0) for line in lines]
     assert marks == sorted(marks)
     assert set(marks) == {0, 1, 2}

@@ -14,6 +14,8 @@ from pairings import Http, Pairing
 from told_server import BLANKS, PLACE, blanked
 from valid_traffic import TOOL, opening
 
+from kit.journals import records
+
 
 def filled(text: str, name: str) -> bytes:
     """A line of the row *name*, as it is sent."""
@@ -125,14 +127,11 @@ class TableRun:
     def found(self) -> list[str]:
         """The findings in the journal."""
         found: list[str] = []
-        for path in (self.place / "journal").rglob("*.jsonl"):
-            for line in path.read_bytes().splitlines():
-                record = json.loads(line)
-                wrong = (record["error"] or {}).get("violations", ())
-                mark = " (reported)" if record["status"] == "reported" else ""
-                found += [f"{record['metadata']['party']} {each['rule']}{mark}" for each in wrong] * record[
-                    "metadata"
-                ].get("repeated", 1)
+        for record in records(self.place / "journal"):
+            wrong = (record["error"] or {}).get("violations", ())
+            mark = " (reported)" if record["status"] == "reported" else ""
+            times = record["metadata"].get("repeated", 1)
+            found += [f"{record['metadata']['party']} {each['rule']}{mark}" for each in wrong] * times
         return sorted(found)
 
 

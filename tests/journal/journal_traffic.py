@@ -14,7 +14,8 @@ import orjson
 
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation, Facts
-from assay.records.journal import Journal, Moment
+from assay.records.journal.record_ids import Moment
+from assay.records.journal.writer import Journal
 
 GOLDEN = Path(__file__).with_name("golden.jsonl")
 

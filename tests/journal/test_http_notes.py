@@ -10,8 +10,8 @@ import pytest
 
 from assay.guard.connection_name import ConnectionName
 from assay.ladder.header_values import encode
-from assay.records.journal import Journal
 from assay.records.journal.http_notes import HttpNotes
+from assay.records.journal.writer import Journal
 from assay.records.record_sinks import JournalSink
 from talk import SEARCH, Talk, call
 

@@ -20,9 +20,10 @@ from assay.cli.main import main
 from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
 from assay.edges.recorder import Recorder, Records
-from assay.records.journal import Journal, repeats, run_files
+from assay.records.journal import repeats, run_files
 from assay.records.journal.reading import LONGEST_LINE, Pages, entries
 from assay.records.journal.record import payload
+from assay.records.journal.writer import Journal
 from kit import command
 from kit.records import record_verdict
 

@@ -23,7 +23,7 @@ from assay.cli.records import place
 from assay.cli.terminal.journal_table import JournalTable, View
 from assay.cli.terminal.style import Style
 from assay.core.conversation import Conversation
-from assay.records.journal import Journal
+from assay.records.journal.writer import Journal
 from assay.settings import JournalSettings
 from kit import command as ours
 from kit.command import variables_but

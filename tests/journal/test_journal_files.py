@@ -17,8 +17,8 @@ import orjson
 import pytest
 
 from assay.base.verdict import Party, verdict
-from assay.records.journal import Journal
 from assay.records.journal.run_files import runs
+from assay.records.journal.writer import Journal
 
 NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}\.jsonl")
 SECONDS = 60
@@ -27,7 +27,7 @@ GOOD = verdict(Party.CLIENT, b"{}", "request", {"jsonrpc": "2.0", "id": 1, "meth
 # Journals until it is killed, and says so with its first line.
 ENDLESS = """
 import sys
-from assay.records.journal import Journal
+from assay.records.journal.writer import Journal
 from assay.base.verdict import Party, verdict
 
 good = verdict(Party.CLIENT, b"{}", "request", {"jsonrpc": "2.0", "id": 1, "method": "x" * 90}, None, None)
@@ -260,7 +260,7 @@ def test_two_processes_at_once_keep_out_of_each_others_way(tmp_path: Path) -> No
 def test_a_forked_process_has_ids_of_its_own_and_whole_lines(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from assay.records.journal import Journal\n"
+        "from assay.records.journal.writer import Journal\n"
         "journal = Journal.open(sys.argv[1], log=sys.exit)\n"
         "journal.moment('stdio', 'stdio', None, b'')\n"
         "child = os.fork()\n"

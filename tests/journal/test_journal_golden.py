@@ -10,8 +10,8 @@ import pytest
 from journal_traffic import GOLDEN, ROUTES, SAID, golden, heard, sent_for
 
 from assay.base.errors import CanonicalError
-from assay.records.journal import Journal
 from assay.records.journal.record_ids import deterministic_ids
+from assay.records.journal.writer import Journal
 
 RECORDS: list[dict[str, Any]] = [orjson.loads(line) for line in GOLDEN.read_bytes().splitlines()]
 

@@ -16,8 +16,9 @@ from assay.base.verdict import Party, Verdict, verdict
 from assay.core.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
 from assay.guard.connection_name import ConnectionName
-from assay.records.journal import Journal, Moment, line_templates, writer
-from assay.records.journal.record_ids import FRESH, trace_of
+from assay.records.journal import line_templates, writer
+from assay.records.journal.record_ids import FRESH, Moment, trace_of
+from assay.records.journal.writer import Journal
 from kit.laws import law
 from kit.records import record_verdict
 from talk import HITS, SEARCH, Talk, call, error, notification, request, result
@@ -243,8 +244,9 @@ def test_what_fails_a_request_without_being_a_message_has_its_ids(tmp_path: Path
 
 
 def test_what_was_said_to_a_server_that_ended_is_not_counted_to_the_next(tmp_path: Path) -> None:
-    [asked] = recorded(tmp_path, restarts=1)
+    asked, restarted = recorded(tmp_path, restarts=1)
     assert "restarts" not in asked["metadata"]
+    assert (restarted["event"], restarted["restarts"]) == ("restart", 1)
 
 
 def recorded(directory: Path, *answers: Any, restarts: int = 0) -> list[dict[str, Any]]:

@@ -17,8 +17,8 @@ from assay.cli.terminal.journal_table import title as recorded_title
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import title as title_of
 from assay.core.conversation import Conversation
-from assay.records.journal import Journal
 from assay.records.journal.tally import mode_in
+from assay.records.journal.writer import Journal
 from assay.settings.state_directory import server_folder
 from talk import SEARCH, call, error, frame_of, notification, request, result
 

@@ -10,9 +10,9 @@ from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.core.policy import REPAIRABLE, Excepted, Policy
 from assay.engine.drafts import DRAFT_7
-from assay.records.journal import Journal
 from assay.records.journal.reading import entries
 from assay.records.journal.replay import replay, survey
+from assay.records.journal.writer import Journal
 from talk import HITS, SEARCH, call, frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER

@@ -21,10 +21,10 @@ from assay.cli.main import main
 from assay.cli.terminal.run_tables import RunRow, RunTable
 from assay.cli.terminal.style import Style
 from assay.core.conversation import Conversation
-from assay.records.journal import Journal
 from assay.records.journal.following import Following
 from assay.records.journal.runs import JournalRun, runs_in
 from assay.records.journal.tally import ReadBudget, Tally, servers_in
+from assay.records.journal.writer import Journal
 from assay.settings.state_directory import server_folder
 
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)

@@ -13,10 +13,10 @@ from assay.console.console_rows import COLUMNS
 from assay.console.console_state import ConsoleSource, ConsoleState
 from assay.core.conversation import Conversation
 from assay.core.policy import REPAIRED_RESULTS, Policy
-from assay.records.journal import Journal
+from assay.records.filter_words import FilterWords
+from assay.records.journal.events import RECORD, JournalItem
 from assay.records.journal.record import STATUSES
-from assay.records.live.feed_items import RECORD, FeedItem
-from assay.records.live.filter_words import FilterWords
+from assay.records.journal.writer import Journal
 from assay.records.outcomes import WORDS, outcome_of, recorded_outcome
 from assay.settings.state_directory import server_folder
 from talk import HITS, SEARCH, call, error, frame_of, notification, request, result
@@ -78,7 +78,7 @@ def test_every_surface_has_the_same_word(mode: str, blocked: str, capsys: pytest
     assert [recorded_outcome(each).shown for each in records] == shown
     console = ConsoleState()
     for each in records:
-        console.take(ConsoleSource("test", "guard"), FeedItem(RECORD, each), 0.0)
+        console.take(ConsoleSource("test", "journal"), JournalItem(RECORD, each), 0.0)
     rows = [json.loads(row) for row in console.store.after(0)]
     assert [row[COLUMNS.index("verdict")] for row in rows] == shown
     assert main(["journal", "show", path]) == 0

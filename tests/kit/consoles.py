@@ -34,6 +34,8 @@ for line in sys.stdin:
     elif method == "tools/list":
         head["result"] = {"tools": TOOLS}
     elif method == "tools/call":
+        if params["name"] == "wait":
+            continue
         text = json.dumps(params.get("arguments"), ensure_ascii=False)
         head["result"] = {"content": [{"type": "text", "text": text}]}
     else:
@@ -207,24 +209,17 @@ def stdio_guard(state: Path, folder: Path, *options: str) -> Iterator[StdioGuard
 
 
 @contextmanager
-def http_guard(state: Path, folder: Path, *options: str) -> Iterator[tuple[str, str]]:
-    """Run a guard over HTTP; yield its URL, and the address of its console with --console."""
+def http_guard(state: Path, folder: Path, *options: str) -> Iterator[str]:
+    """Run a guard over HTTP; yield its URL."""
     command = [sys.executable, "-m", "assay", "guard", "--name", "lib", *options]
     command += ["--listen", "127.0.0.1:0", "--", *server_command(folder)]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(state), cwd=folder, text=True
     ) as process:
         assert process.stderr is not None
-        page = url = ""
-        for line in process.stderr:
-            found = re.search(r"http://[^\s,]+", line)
-            if found is not None and "/console/" in found[0]:
-                page = found[0]
-            elif found is not None:
-                url = found[0]
-                break
-        assert url, process.wait(SECONDS)
-        yield url, page
+        url = next(filter(None, (re.search(r"http://[^\s,]+", line) for line in process.stderr)), None)
+        assert url is not None, process.wait(SECONDS)
+        yield url[0]
         process.terminate()
         _, errors = process.communicate(timeout=SECONDS)
         assert (process.returncode, "Traceback" in errors) == (0, False), errors

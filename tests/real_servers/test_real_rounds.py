@@ -16,6 +16,7 @@ import pytest
 from suite import CannotRun, served
 from transparency import SERVERS
 
+from kit.journals import records
 from kit.processes import launcher
 from real_servers import ANSWERS, CLIENTS, NODE_MODULES
 
@@ -56,9 +57,9 @@ def report(client: str, server: dict[str, Any], place: Path) -> Any:
 
 def findings(journal: Path) -> list[Any]:
     """What the guard found wrong with either party."""
-    lines = [line for file in journal.glob("*.jsonl") for line in file.read_bytes().splitlines()]
-    assert any(b"tools/call" in line for line in lines)
-    return [record["error"] for record in map(json.loads, lines) if record["error"] is not None]
+    found = records(journal)
+    assert any(each["method"] == "tools/call" for each in found)
+    return [record["error"] for record in found if record["error"] is not None]
 
 
 def command(server: str) -> list[str]:

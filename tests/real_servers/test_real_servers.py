@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from http_client import Log
 
+from kit import journals
 from real_servers import ANSWERS, CLIENTS, GUARD, HERE, NODE_MODULES, SERVERS, Server, environment, guard
 
 SECONDS = 60
@@ -136,8 +137,7 @@ class Talk:
     def findings(self, mode: str) -> set[Finding]:
         """What the guard has found wrong."""
         found = set()
-        for line in (self.place / f"{mode}-log" / ".latest").read_text().splitlines():
-            record = json.loads(line)
+        for record in journals.records(self.place / f"{mode}-log" / ".latest"):
             about = record["metadata"]
             for each in (record["error"] or {}).get("violations", ()):
                 found.add((about["party"], about.get("tool") or record["method"], each["rule"]))

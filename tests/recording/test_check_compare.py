@@ -9,7 +9,7 @@ import pytest
 from assay.base.verdict import Party
 from assay.cli.main import main
 from assay.core.conversation import Conversation, Facts
-from assay.records.journal import Journal
+from assay.records.journal.writer import Journal
 from assay.spec.revisions import LATEST
 from talk import frame_of, request, result
 

@@ -11,8 +11,8 @@ from assay.base.verdict import Party
 from assay.cli.main import main
 from assay.core.conversation import Conversation, Facts
 from assay.core.policy import Policy
-from assay.records.journal import Journal
 from assay.records.journal.record import PAYLOAD_BYTES
+from assay.records.journal.writer import Journal
 from talk import call, frame_of, request, result
 
 GOLDEN = Path(__file__).parents[1] / "journal" / "golden.jsonl"

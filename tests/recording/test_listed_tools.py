@@ -10,7 +10,7 @@ import pytest
 from assay.base.verdict import Party
 from assay.cli.main import main
 from assay.core.conversation import Conversation, Facts
-from assay.records.journal import Journal
+from assay.records.journal.writer import Journal
 from talk import call, frame_of, notification, request, result
 
 Said = tuple[str, Any]

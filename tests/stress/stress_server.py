@@ -15,6 +15,8 @@ from typing import IO, Any, Self
 
 import pytest
 
+from assay.records.journal.reading import is_event
+
 CATALOGUE = Path(__file__).resolve().parents[2] / "examples" / "catalogue"
 
 SECONDS = 60
@@ -275,9 +277,11 @@ def run_in(directory: Path) -> Path:
 
 
 def recorded(lines: Sequence[bytes]) -> dict[Any, list[str]]:
-    """By id, who is on record with what, in order; every line is a record."""
+    """By id, who is on record with what, in order; every line but an event is a record."""
     found: dict[Any, list[str]] = {}
     for line in lines:
+        if is_event(json.loads(line)):
+            continue
         said = json.loads(line)["metadata"]
         found.setdefault(said["id"], []).append(f"{said['party']} {said['kind']}")
     return found

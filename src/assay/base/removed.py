@@ -17,12 +17,14 @@ FORMATS: Final[Mapping[str, str]] = {
 COMMANDS: Final[Mapping[str, str]] = {
     "schemas add": "use a later version: the next revision is part of Assay once its schema is frozen",
     "schemas remove": "leave it out: no schema can be added",
+    "top": "use assay console, or assay journal show --follow",
     "card": "use curl: the guard forwards the document, and does not judge it",
 }
 """Commands, and subcommands as two words."""
 
 OPTIONS: Final[Mapping[str, str]] = {
     "--draft": "leave it out: a revision is judged once its schema is frozen",
+    "--console": "use assay console, which follows the journals of all guards",
     "--preview": "leave it out: a draft is judged once it is part of a revision",
 }
 """Options of any command."""
@@ -31,6 +33,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "guard.shared": "leave it out: each session has a child of its own, and requests without a session share one",
     "guard.draft_revisions": "leave it out: a revision is judged once its schema is frozen",
     "extensions": "leave it out: messages of extensions that are not official pass, and are reported",
+    "guard.feed": "leave it out: assay console follows the journal",
+    "auth.console": "leave it out: assay console shows the journals of its own user",
     "guard.preview": "leave it out: a draft is judged once it is part of a revision",
 }
 """Keys of settings, as written in a file; a section stands for all of its keys."""

@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from assay.console.api_values import ConsoleActions
     from assay.console.console_service import Pump
     from assay.console.console_state import ConsoleState
     from assay.console.contract_board import LockOf
-    from assay.console.guard_console import GuardConsole
     from assay.lock.locked import Locked
     from assay.settings import Settings
 
 _EPILOG = """\
-Without FILE: all guards of this user with a live feed, and the journals on this machine.
+Without FILE: the journals of all guards of this user, and what they write now.
 With FILE: only these files. A journal is shown as its guard wrote it; any other file is judged as assay check does.
 The first line of the output is the address of the page. It has a token, which changes with each start.
 
@@ -79,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         from assay.base.extras import missing
 
-        _say(f"assay console needs {missing(error, 'console')}")
+        _say(f"assay console needs {missing(error, 'http')}")
         return 2
     except OSError as error:
         _say(f"assay console: --port {args.port}: {error.strerror}")
@@ -97,18 +95,17 @@ def _say(line: str) -> None:
 def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, stack: ExitStack) -> int:
     import secrets
 
-    from assay.cli.console_demo import ConsoleDemo
-    from assay.console.console_access import TokenAccess
+    from assay.cli.console_reports import report_exporters
+    from assay.console.console_access import ConsoleAccess
     from assay.console.console_app import ConsoleApp
     from assay.console.console_service import ConsoleService
     from assay.console.console_state import ConsoleState
     from assay.edges.http.http_server import serve
 
     port = sock.getsockname()[1]
-    access = TokenAccess(port=port)
+    access = ConsoleAccess(port)
     state = ConsoleState(lock_of=locks(args.lock))
-    demo = None if args.files else stack.enter_context(ConsoleDemo(settings))
-    app = ConsoleApp(state, access, actions(settings, demo, starts=True), epoch=secrets.token_hex(4))
+    app = ConsoleApp(state, access, report_exporters(settings), epoch=secrets.token_hex(4))
     from assay.cli.console_evidence import NothingToShowError
 
     try:
@@ -117,7 +114,7 @@ def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, st
         for line in str(error).splitlines():
             _say(f"assay console: {line}")
         return 2
-    service = ConsoleService(app, [pump])
+    service = ConsoleService(app, pump)
     address = f"http://{_HOST}:{port}/?token={access.token}"
 
     def ready() -> None:
@@ -136,36 +133,9 @@ def _pump(args: argparse.Namespace, settings: Settings, state: ConsoleState, cha
 
         return file_pump(args, settings, state, changed).run
     from assay.cli.journal_choice import Directories
-    from assay.console.console_sources import MachinePump
-    from assay.settings.state_directory import live_directory
+    from assay.console.console_sources import JournalPump
 
-    directories = Directories(args, lambda _: None)
-
-    async def pumped() -> None:
-        # Made on the event loop: connections to guards are its own.
-        await MachinePump(state, changed, live_directory(os.environ), directories.usual).run()
-
-    return pumped
-
-
-def actions(settings: Settings, demo: Callable[[], str] | None = None, *, starts: bool = False) -> ConsoleActions:
-    """Return what a console can do. Only where all of its users are this user, a call *starts* programs."""
-    from assay.cli.console_reports import report_exporters
-    from assay.console.api_values import ConsoleActions
-    from assay.console.tool_caller import ToolCaller
-
-    return ConsoleActions(report_exporters(settings), ToolCaller(settings), starts, demo)
-
-
-def console_beside(settings: Settings, lock: str) -> GuardConsole:
-    """Return the console for `assay guard --console`. Raises `SettingsError` if no client could open it."""
-    from assay.console.guard_console import GuardConsole
-    from assay.settings import SettingsError
-
-    names = settings.auth.console if settings.auth is not None else ()
-    if settings.auth is not None and not names:
-        raise SettingsError("--console needs auth.console: the names of the keys that may see all messages")
-    return GuardConsole(actions(settings), locks(lock), names)
+    return JournalPump(state, changed, Directories(args, lambda _: None).usual).run
 
 
 def locks(wish: str) -> LockOf:

@@ -107,9 +107,6 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
     )
-    parser.add_argument(
-        "--console", action="store_true", help="with --listen: a page about this guard, at /console/ of ADDRESS"
-    )
     add_headers(parser)
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
 
@@ -134,7 +131,7 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Guard until the client disconnects or the server ends; return the exit status."""
-    if args.listen is not None or args.console or args.config or bool(args.command) == bool(args.target) or args.header:
+    if args.listen is not None or args.config or bool(args.command) == bool(args.target) or args.header:
         from assay.cli.listen import check
         from assay.cli.listen import run as listen
 
@@ -195,12 +192,7 @@ def _guard(
 
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
     terms = terms_of(args, settings, say)
-    with stdio_guard(args, settings, terms, locked, recording, say, log, command=args.command) as (
-        watch,
-        factory,
-        door,
-        live,
-    ):
+    with stdio_guard(args, settings, terms, locked, recording, say, log, command=args.command) as (watch, factory):
         backoff = _backoff(args, settings, say, enforcing=terms.enforcing)
         session = factory.open(
             ClientTraits("stdio", sees_loss=True, carries_raw=True),
@@ -216,10 +208,7 @@ def _guard(
             patience=terms.timeout,
             policy=_restart_policy(args, settings, watch, say) if backoff is not None else None,
             redact=settings.journal.redact,
-            door=door,
         )
-        if live is not None:
-            live.standing = relay.standing
         _leave_what_lasts()
         status = relay.run()
     for line in watch.summary():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
 
-    from assay.edges.compose import ConsoleBeside, Keep, Servers
+    from assay.edges.compose import Keep, Servers
     from assay.lock.locked import Locked
 
 
@@ -44,8 +44,6 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError(f"--config {clients[0]} needs --listen ADDRESS: its servers are served over HTTP")
     if clients and args.name is not None:
         raise UsageError(f"--name is for one server; the servers in {clients[0]} have names")
-    if args.console and args.listen is None:
-        raise UsageError("--console needs --listen ADDRESS; for all guards: assay console")
     if args.header and args.target is None:
         raise UsageError("--header needs --target URL")
 
@@ -77,7 +75,6 @@ def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) 
 def _listen(
     args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None] | None
 ) -> int:
-    from assay.cli.live_offer import offered
     from assay.cli.serve import _leave_what_lasts
     from assay.edges import compose
     from assay.edges.stderr_writer import Errors
@@ -89,11 +86,7 @@ def _listen(
         def locked(command: Sequence[str], url: str, name: str) -> Locked | None:
             return locked_of(args, settings, errors.say, command=command, url=url, name=name or None)
 
-        with (
-            # Around the journals, whose last lines are written when they are closed.
-            offered(settings, log, transport="http", mode=terms.mode) as door,
-            _keeping(args, settings, errors.say) as (keep, journal),
-        ):
+        with _keeping(args, settings, errors.say) as (keep, journal):
             return compose.run(
                 args.listen,
                 settings,
@@ -110,15 +103,7 @@ def _listen(
                 name="" if clients else server_name(args),
                 journal=journal,
                 status=lambda watch: exit_status(args, watch, 0, errors.say),
-                feed_door=door,
-                console=_console(args, settings) if args.console else None,
             )
-
-
-def _console(args: argparse.Namespace, settings: Settings) -> ConsoleBeside:
-    from assay.cli.console import console_beside
-
-    return console_beside(settings, args.lock or settings.guard.lock)
 
 
 @contextmanager

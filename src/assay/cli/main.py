@@ -40,7 +40,6 @@ _COMMANDS: Final = {
     "check": ("check",),
     "report": ("report",),
     "journal": ("journal",),
-    "top": ("top",),
     "console": ("console",),
     "rules": ("rules", "explain"),
     "lock": ("lock",),

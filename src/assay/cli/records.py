@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from assay.edges.recorder import Records
-    from assay.records.journal import Journal
+    from assay.records.journal.writer import Journal
     from assay.settings import JournalSettings, Settings
 
 OFF = "off"
@@ -78,7 +78,7 @@ def opened_journal(
         yield None
         return
     from assay.edges.hangup import telling
-    from assay.records.journal import Journal
+    from assay.records.journal.writer import Journal
 
     journal = Journal.open(
         directory,

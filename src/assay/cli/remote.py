@@ -26,8 +26,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     from assay.cli.serve import _leave_what_lasts
     from assay.cli.stdio_guard import stdio_guard
     from assay.edges.standard_streams import for_stderr
-    from assay.guard.deliveries import ClientTraits, ServerTraits, State
-    from assay.records.live.live_state import RUNNING, LiveState
+    from assay.guard.deliveries import ClientTraits, ServerTraits
 
     def say(line: str) -> None:
         errors.say(for_stderr(plain(line)))
@@ -48,17 +47,10 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     terms = terms_of(args, settings, say)
     locked = locked_of(args, settings, say, url=args.target)
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
-    with stdio_guard(args, settings, terms, locked, recording, say, log, url=args.target) as (
-        watch,
-        factory,
-        door,
-        live,
-    ):
+    with stdio_guard(args, settings, terms, locked, recording, say, log, url=args.target) as (watch, factory):
         session = factory.open(
             ClientTraits("stdio"), ServerTraits("url", restorable=True), watch=watch, drain=terms.timeout
         )
-        if live is not None:
-            live.standing = lambda: LiveState("ended") if session.state is State.CLOSED else RUNNING
         _leave_what_lasts()
         status = stdio_url.run(
             args.target,
@@ -68,7 +60,6 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
             log=say,
             errors=errors,
             upstream=settings.upstream,
-            door=door,
         )
     for line in watch.summary():
         log(line)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from assay.assets.mcp_methods import Methods
-    from assay.edges.feed_door import FeedDoor
     from assay.edges.recorder import Records
     from assay.settings import Settings
 
@@ -90,7 +89,6 @@ def run(args: argparse.Namespace) -> int:
     from assay.assets.mcp_methods import Methods
     from assay.assets.response import Tiers
     from assay.base.limits import REQUESTS
-    from assay.cli.live_offer import offered
     from assay.cli.records import opened
     from assay.edges.hangup import heed
     from assay.settings import load
@@ -103,27 +101,23 @@ def run(args: argparse.Namespace) -> int:
     longest = settings.limits.frame_bytes
     journaled = 0 if longest == REQUESTS.frame_bytes else longest
     catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=_log)
-    transport = "stdio" if args.http is None else "http"
-    with (
-        # Around the journal, whose last lines are written when it is closed.
-        offered(settings, _log, kind="assets", transport=transport) as door,
-        opened(
-            args.journal, settings, _log, deterministic=args.deterministic, server="assets", frame_bytes=journaled
-        ) as records,
-    ):
+    with opened(
+        args.journal, settings, _log, deterministic=args.deterministic, server="assets", frame_bytes=journaled
+    ) as records:
         clock = records.journal.clock if records.journal is not None else perf_counter
         tiers = Tiers(settings.tiers.features)
         methods = Methods(catalogue, tiers=tiers, tier=settings.tiers.tier, clock=clock)
         if args.http is not None:
-            return _serve_http(args, settings, methods, records, door)
-        return _serve_stdio(settings, methods, records, door)
+            return _serve_http(args, settings, methods, records)
+        return _serve_stdio(settings, methods, records)
 
 
-def _serve_stdio(settings: Settings, methods: Methods, records: Records, door: FeedDoor | None) -> int:
+def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
     from assay.assets.asset_responder import responder
     from assay.assets.asset_server import AssetServer
     from assay.edges.recorder import Recorder
     from assay.edges.stdio_lines import StandardStreams
+    from assay.records.journal.events import ServerPlace
 
     recorder = Recorder("stdio", "stdio", records, holding=True)
     server = AssetServer(methods, limits=settings.limits, identify=recorder.identify)
@@ -135,17 +129,9 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records, door: F
         before_writing=recorder.flush,
         waiting=lambda: recorder.held,
         failed=server.failed,
-        door=door,
     )
-    if door is not None:
-        from assay.edges.asset_feed import offer_assets
-
-        def switch(_: bool) -> None:
-            streams.hear = responder(server, recorder)
-
-        offer_assets(door, settings, recorder, records.journal, route="stdio")
-        # Without a journal, messages are recorded only while a listener is there.
-        door.feed.switches.append(switch)
+    if records.journal is not None:
+        records.journal.introduce("stdio", "stdio", ServerPlace())
     _leave_what_lasts()
     with streams, _ready_file():
         _log("mcp:ready mode=stdio")
@@ -153,9 +139,7 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records, door: F
     return 0
 
 
-def _serve_http(
-    args: argparse.Namespace, settings: Settings, methods: Methods, records: Records, door: FeedDoor | None
-) -> int:
+def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, records: Records) -> int:
     try:
         from assay.assets.http import service
     except ImportError as error:
@@ -171,7 +155,6 @@ def _serve_http(
         ready=_ready_file,
         settle=_leave_what_lasts,
         log=_log,
-        door=door,
     )
 
 

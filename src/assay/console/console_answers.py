@@ -7,23 +7,20 @@ from typing import Any, Final
 import orjson
 
 from assay import __version__
-from assay.console.api_values import ApiError, ApiReply, ApiRequest, ConsoleActions, json_reply, number_of
+from assay.console.api_values import ApiError, ApiReply, ApiRequest, json_reply, number_of
 from assay.console.console_exports import MOST_EXPORTED
 from assay.console.console_rows import COLUMNS, VERSION
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.console.message_view import NO_PAYLOAD, curl, message_answer
-from assay.records.live.filter_words import WORDS
+from assay.records.filter_words import WORDS
 
 
 class ConsoleAnswers:
     """The answers to requests that only read."""
 
-    def __init__(
-        self, state: ConsoleState, actions: ConsoleActions, formats: Iterable[str], *, own: str, epoch: str
-    ) -> None:
-        """*formats* are those of exports; *own* says what the console is beside."""
-        self.state, self._actions, self._formats = state, actions, list(formats)
-        self._own, self._epoch = own, epoch
+    def __init__(self, state: ConsoleState, formats: Iterable[str], *, epoch: str) -> None:
+        """*formats* are those of exports."""
+        self.state, self._formats, self._epoch = state, list(formats), epoch
 
     def answer(self, request: ApiRequest) -> ApiReply:
         """Return the answer to a GET. Raises `ApiError`."""
@@ -44,7 +41,6 @@ class ConsoleAnswers:
             "assay": __version__,
             "epoch": self._epoch,
             "now": time(),
-            "own": self._own,
             "tick": self.state.tick,
             "newest": store.newest,
             "oldest": store.oldest,
@@ -55,18 +51,11 @@ class ConsoleAnswers:
             "servers": self.servers(),
             "formats": self._formats,
             "words": list(WORDS),
-            "can": self._can(),
         }
 
     def servers(self) -> list[Any]:
         """Return all servers."""
-        return list(self.state.servers(time(), can_call=self._actions.call is not None, can_start=self._actions.starts))
-
-    def _can(self) -> list[str]:
-        found = ["export", "exception"]
-        if self._actions.call is not None:
-            found.append("call")
-        return [*found, "demo"] if self._actions.demo is not None else found
+        return list(self.state.servers(time()))
 
     def _rows(self, request: ApiRequest) -> ApiReply:
         store = self.state.store

@@ -2,19 +2,20 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from gzip import compress
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 import orjson
 
-from assay.console.api_values import JSON_KIND, ApiError, ApiReply, ApiRequest, ConsoleActions, number_of
+from assay.console.api_values import JSON_KIND, ApiError, ApiReply, ApiRequest, number_of
 from assay.console.console_access import AccessDenied, ConsoleAccess
 from assay.console.console_answers import ConsoleAnswers
+from assay.console.console_exports import Exporter, journal_file, recording_file
 from assay.console.console_posts import ConsolePosts
 from assay.console.console_state import ConsoleState
 from assay.console.event_stream import MOST_PAGES, ChangeSignal, EventStream
-from assay.console.export_formats import OWN_EXPORTS
 from assay.console.web_files import PAGE, WebFiles
 from assay.edges.http import body
 from assay.edges.http.replies import STREAM, Receive, Send
@@ -41,10 +42,7 @@ _NOT_KEPT: Final = (b"cache-control", b"no-store")
 _TEXT: Final = b"text/plain; charset=utf-8"
 
 MOST_BODY: Final = 1 << 20
-"""Maximal bytes of the body of a request: the arguments of a call, or the numbers of all rows."""
-
-ACCESS_PACE: Final = 15.0
-"""Seconds between two looks at whether a page that listens may still do so: its key may expire or be removed."""
+"""Maximal bytes of the body of a request: the numbers of all rows."""
 
 _SMALL: Final = 4096
 """Bytes of an answer that is not compressed."""
@@ -56,33 +54,24 @@ _LOGIN_PAGE: Final = (
 
 
 class ConsoleApp:
-    """The application. It is below *base*, which is ``/`` or ends with a slash."""
+    """The application."""
 
     def __init__(
-        self,
-        state: ConsoleState,
-        access: ConsoleAccess,
-        actions: ConsoleActions,
-        *,
-        base: str = "/",
-        own: str = "console",
-        epoch: str,
-        web: WebFiles | None = None,
+        self, state: ConsoleState, access: ConsoleAccess, reports: Mapping[str, Exporter], *, epoch: str
     ) -> None:
-        self.state, self.access = state, access
-        self._base, self.epoch = base, epoch
-        self._web = web or WebFiles()
+        """*reports* are exports that the command line adds."""
+        self.state, self.access, self.epoch = state, access, epoch
+        self._web = WebFiles()
         self.signal = ChangeSignal()
         self._streams: list[tuple[bytes, asyncio.Future[None]]] = []
         """The pages that listen: the cookie of each, and what is done when it is gone."""
-        exporters = {**OWN_EXPORTS, **actions.exporters}
-        self._answers = ConsoleAnswers(state, actions, exporters, own=own, epoch=epoch)
-        self._posts = ConsolePosts(state, access, actions, exporters, self._answers.server_of)
+        exporters = {"recording": recording_file, "journal": journal_file, **reports}
+        self._answers = ConsoleAnswers(state, exporters, epoch=epoch)
+        self._posts = ConsolePosts(state, exporters, self._answers.server_of)
 
     def end(self) -> None:
-        """End the streams and actions: the console ends."""
+        """End the streams: the console ends."""
         self.signal.end()
-        self._posts.end()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -102,14 +91,8 @@ class ConsoleApp:
             await self._reply(send, ApiReply(content, status=500), headers)
 
     async def _answer(self, scope: dict[str, Any], headers: Headers, receive: Receive, send: Send) -> None:
-        method, path = scope["method"], scope["path"]
+        method, path = scope["method"], scope["path"].removeprefix("/")
         _refuse(self.access.objection(method, headers))
-        if path == self._base.rstrip("/") and self._base != "/":
-            await self._reply(send, ApiReply(b"", _TEXT, 308, ((b"location", self._base.encode()),)), headers)
-            return
-        if not path.startswith(self._base):
-            raise ApiError(404, "unknown", "there is nothing here")
-        path = path[len(self._base) :]
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         if method in {"GET", "HEAD"}:
             if method == "HEAD" and path == "api/events":
@@ -124,24 +107,21 @@ class ConsoleApp:
         if not request.path and "token" in request.query:
             await self._reply(send, self._visit(request), request.headers)
             return
-        denied = await self.access.denied(scope, request.headers)
+        denied = self.access.denied(scope, request.headers)
         is_page = not request.path.startswith("api/")
         if denied is not None and is_page and denied.status == 401:
-            if not self.access.open_page:
-                await self._reply(send, ApiReply(_LOGIN_PAGE, _TEXT, 401), request.headers)
-                return
-        else:
-            _refuse(denied)
+            await self._reply(send, ApiReply(_LOGIN_PAGE, _TEXT, 401), request.headers)
+            return
+        _refuse(denied)
         if is_page:
             await self._reply(send, self._file(request), request.headers)
         elif request.path == "api/events":
-            await self._events(scope, request, receive, send)
+            await self._events(request, receive, send)
         else:
             await self._reply(send, self._answers.answer(request), request.headers)
 
     async def _post(self, scope: dict[str, Any], request: ApiRequest, receive: Receive, send: Send) -> None:
-        if request.path != "api/login":
-            _refuse(await self.access.denied(scope, request.headers))
+        _refuse(self.access.denied(scope, request.headers))
         if media_type(request.headers.get(b"content-type", b"")) != JSON_KIND:
             raise ApiError(400, "invalid", "a POST needs the content type application/json")
         if body.says_too_long(request.headers.get(b"content-length"), MOST_BODY):
@@ -156,8 +136,8 @@ class ConsoleApp:
         if not isinstance(value, dict):
             raise ApiError(400, "invalid", "expected a JSON object")
         request = request._replace(value=value)
-        visit = {"api/login": self._login, "api/logout": self._logout}.get(request.path, self._posts.answer)
-        await self._reply(send, await visit(request), request.headers)
+        reply = self._logout(request) if request.path == "api/logout" else await self._posts.answer(request)
+        await self._reply(send, reply, request.headers)
 
     async def _reply(self, send: Send, reply: ApiReply, headers: Headers) -> None:
         content = reply.content
@@ -180,10 +160,10 @@ class ConsoleApp:
         value = self.access.visit(request.query["token"], request.headers)
         if value is None:
             return ApiReply(_LOGIN_PAGE, _TEXT, 401)
-        return ApiReply(b"", _TEXT, 303, ((b"location", self._base.encode()), self._cookie(value)))
+        return ApiReply(b"", _TEXT, 303, ((b"location", b"/"), self._cookie(value)))
 
     def _cookie(self, value: str, age: str = "") -> tuple[bytes, bytes]:
-        made = f"{self.access.cookie}={value}; HttpOnly; SameSite=Strict; Path={self._base}{age}"
+        made = f"{self.access.cookie}={value}; HttpOnly; SameSite=Strict; Path=/{age}"
         return b"set-cookie", made.encode()
 
     def _file(self, request: ApiRequest) -> ApiReply:
@@ -198,13 +178,12 @@ class ConsoleApp:
 
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _events(self, scope: dict[str, Any], request: ApiRequest, receive: Receive, send: Send) -> None:
+    async def _events(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         if len(self._streams) >= MOST_PAGES:
             raise ApiError(503, "busy", f"at most {MOST_PAGES} pages can listen at once")
         gone: asyncio.Future[None] = asyncio.ensure_future(_disconnected(receive))
         listening = self.access.given_cookie(request.headers), gone
         self._streams.append(listening)
-        watching = asyncio.ensure_future(self._watch(scope, request.headers, gone))
         try:
             stream = EventStream(self.state, self.epoch, *self._after(request), servers=self._answers.servers)
             headers = [*_SAFE, *STREAM]
@@ -215,18 +194,8 @@ class ConsoleApp:
             if gone.cancelled():
                 await send({"type": "http.response.body", "body": b""})
         finally:
-            watching.cancel()
             gone.cancel()
             self._streams.remove(listening)
-
-    async def _watch(self, scope: dict[str, Any], headers: Headers, gone: "asyncio.Future[None]") -> None:
-        """End the stream of a page once its cookie or key is not valid any more."""
-        try:
-            while await self.access.denied(scope, headers) is None:
-                await asyncio.sleep(ACCESS_PACE)
-        finally:
-            # Also if the key cannot be verified.
-            gone.cancel()
 
     def _after(self, request: ApiRequest) -> tuple[int, int]:
         """Return the row and the change to begin behind; a row of -1 for another start of the console."""
@@ -237,13 +206,7 @@ class ConsoleApp:
             return (int(numbers[0]), int(numbers[1])) if known else (-1, 0)
         return number_of(request, "after", self.state.store.newest), number_of(request, "tick", self.state.tick)
 
-    async def _login(self, request: ApiRequest) -> ApiReply:
-        value = await self.access.login(request.headers)
-        if value is None:
-            raise ApiError(401, "login", "the key is not valid here", login="bearer")
-        return ApiReply(b"{}", headers=(self._cookie(value),))
-
-    async def _logout(self, request: ApiRequest) -> ApiReply:
+    def _logout(self, request: ApiRequest) -> ApiReply:
         self.access.logout(request.headers)
         cookie = self.access.given_cookie(request.headers)
         # Other pages of the same browser get nothing more.
@@ -255,8 +218,7 @@ class ConsoleApp:
 
 def _refuse(denied: AccessDenied | None) -> None:
     if denied is not None:
-        more = {"login": denied.login} if denied.login else {}
-        raise ApiError(denied.status, denied.code, denied.message, **more)
+        raise ApiError(denied.status, denied.code, denied.message)
 
 
 async def _disconnected(receive: Receive) -> None:

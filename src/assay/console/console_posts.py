@@ -1,27 +1,13 @@
-"""What a page lets a console do: export rows, write an exception, call a tool, start the demonstration."""
+"""What a page lets a console do: export rows, and write an exception."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
-from shlex import join
 from typing import Any, Final
 
 import orjson
 
-from assay.console.action_threads import ActionThreads
-from assay.console.api_values import (
-    ApiError,
-    ApiReply,
-    ApiRequest,
-    CallConfirmError,
-    CallFailedError,
-    CallWish,
-    ConsoleActions,
-    NewGuard,
-    json_reply,
-)
-from assay.console.console_access import ConsoleAccess
+from assay.console.api_values import ApiError, ApiReply, ApiRequest, json_reply
 from assay.console.console_exports import (
     Exporter,
     ExportFile,
@@ -32,25 +18,18 @@ from assay.console.console_exports import (
 )
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.console.exception_text import exception_text
+from assay.records.filter_words import FilterError, FilterWords, answered_requests
 from assay.records.journal.reading import Record
-from assay.records.live.filter_words import FilterError, FilterWords, answered_requests
 
 
 class ConsolePosts:
-    """The answers to requests that do something. What waits runs in a thread."""
+    """The answers to requests that do something."""
 
     def __init__(
-        self,
-        state: ConsoleState,
-        access: ConsoleAccess,
-        actions: ConsoleActions,
-        exporters: Mapping[str, Exporter],
-        server_of: Callable[[Any], ServerFacts],
+        self, state: ConsoleState, exporters: Mapping[str, Exporter], server_of: Callable[[Any], ServerFacts]
     ) -> None:
         """*server_of* returns the server with a number, or raises `ApiError`."""
-        self._state, self._access, self._actions = state, access, actions
-        self._exporters, self._server_of = exporters, server_of
-        self._threads = ActionThreads()
+        self._state, self._exporters, self._server_of = state, exporters, server_of
         self._exporting = asyncio.Lock()
 
     async def answer(self, request: ApiRequest) -> ApiReply:
@@ -59,10 +38,6 @@ class ConsolePosts:
         if handler is None:
             raise ApiError(404, "unknown", "there is nothing here")
         return await handler(self, request)
-
-    def end(self) -> None:
-        """Wait for no action any more."""
-        self._threads.end()
 
     async def _export(self, request: ApiRequest) -> ApiReply:
         exporter = self._exporters.get(str(request.value.get("format")))
@@ -110,7 +85,7 @@ class ConsolePosts:
             every = [(seq, orjson.loads(each)) for seq, each in others if each is not None]
             return recording_of(every, wanted), missing
 
-        return await self._threads.run(made)
+        return await asyncio.to_thread(made)
 
     async def _exception(self, request: ApiRequest) -> ApiReply:
         wanted = {**request.value}
@@ -122,58 +97,8 @@ class ConsolePosts:
             raise ApiError(400, "invalid", str(error)) from None
         return json_reply({"toml": text, "file": "assay.toml", "notes": notes})
 
-    async def _call(self, request: ApiRequest) -> ApiReply:
-        value, call = request.value, self._actions.call
-        if call is None:
-            raise ApiError(404, "unknown", "this console cannot call tools")
-        server = self._server_of(value.get("server"))
-        tool, arguments = value.get("tool"), value.get("arguments", {})
-        if not isinstance(tool, str) or not isinstance(arguments, dict):
-            raise ApiError(400, "invalid", "expected tool, a string, and arguments, an object")
-        given = value.get("authorization")
-        if not isinstance(given, str):
-            given = self._access.credential(request.headers)
-        wish = CallWish(server.address, tool, arguments, value.get("confirmed") is True, given)
-        if not server.address:
-            wish = wish._replace(guard=self._new_guard(server), authorization="")
-            started = self._started(server)
-            # What a guard reports can change while a page asks: only what was shown is confirmed.
-            is_other = any(value.get(name, shown) != shown for name, shown in started.items())
-            if not wish.confirmed or is_other:
-                said = "starts another program than the confirmed one" if is_other else "starts a program"
-                raise ApiError(409, "confirm", f"the call {said}; confirm it", **started)
-        try:
-            return json_reply(await self._threads.run(partial(call, wish)))
-        except CallConfirmError as error:
-            raise ApiError(409, "confirm", str(error), annotations=error.annotations) from None
-        except CallFailedError as error:
-            raise ApiError(502, "failed", str(error)) from None
-
-    def _new_guard(self, server: ServerFacts) -> NewGuard:
-        """Return the guard to start for a call, by what the feed of the running one says. Raises `ApiError`."""
-        if server.start is not None and self._actions.starts:
-            return NewGuard(server.name, server.start, server.totals.mode, server.payloads is True)
-        if server.totals.state == "ended" or server.source.kind != "guard":
-            raise ApiError(409, "unreachable", "its guard has ended")
-        why = "a server over STDIO belongs to its client, and its whole command is not known: use assay call -- COMMAND"
-        raise ApiError(409, "unreachable", why)
-
-    def _started(self, server: ServerFacts) -> dict[str, Any]:
-        start = server.start
-        return {} if start is None else {"command": join(start.words), "directory": start.directory}
-
-    async def _demo(self, _: ApiRequest) -> ApiReply:
-        if self._actions.demo is None:
-            raise ApiError(404, "unknown", "this console has no demonstration")
-        try:
-            return json_reply({"server": await self._threads.run(self._actions.demo)})
-        except CallFailedError as error:
-            raise ApiError(502, "failed", str(error)) from None
-
 
 _POSTS: Final[dict[str, Callable[[ConsolePosts, ApiRequest], Awaitable[ApiReply]]]] = {
     "api/export": ConsolePosts._export,
     "api/exception": ConsolePosts._exception,
-    "api/call": ConsolePosts._call,
-    "api/demo": ConsolePosts._demo,
 }

@@ -24,11 +24,10 @@ class ConsoleLimits(TypedDict):
 
 
 class DroppedCounts(TypedDict):
-    """What is not here: rows and details that were dropped as the oldest, and records that guards dropped."""
+    """What is not here: rows and details that were dropped as the oldest, and groups that were merged."""
 
     rows: int
     details: int
-    records: int
     groups: int
 
 
@@ -38,7 +37,7 @@ class ServerAnswer(TypedDict):
     id: int
     name: str
     source: str
-    """``guard``, ``journal`` or ``file``."""
+    """``journal`` or ``file``."""
     label: str
     """The masked command or URL; of a file, its name."""
     address: str
@@ -68,17 +67,6 @@ class ServerAnswer(TypedDict):
     last: float | None
     notes: list[str]
     """Remarks about a file, such as what its format cannot show."""
-    callable: bool
-    """Whether `POST api/call` can reach it."""
-    start: "StartLine | None"
-    """How it is started, if `POST api/call` can start it again for a call."""
-
-
-class StartLine(TypedDict):
-    """The program of a server: its command, quoted for a shell, and the directory that it is started in."""
-
-    command: str
-    directory: str
 
 
 class StateAnswer(TypedDict):
@@ -89,8 +77,6 @@ class StateAnswer(TypedDict):
     epoch: str
     """Changes with each start of the console; ids of events begin with it."""
     now: float
-    own: str
-    """``console``, or ``guard`` for a page beside a guard."""
     tick: int
     """Counts all changes; ``GET api/events`` sends those behind it."""
     newest: int
@@ -107,8 +93,6 @@ class StateAnswer(TypedDict):
     """The formats of ``POST api/export``."""
     words: list[str]
     """The keys of filter words."""
-    can: list[str]
-    """The actions that this console offers: ``call``, ``demo``, ``export``, ``exception``."""
 
 
 class RuleText(TypedDict):
@@ -327,8 +311,6 @@ class SessionLine(TypedDict):
     """Requests without an answer."""
     openIds: list[int]
     """Seqs of some of them."""
-    streams: int | None
-    """Open streams of a session over HTTP; null if its guard does not say."""
     tasks: int
     """Answers that began a task."""
     restarts: int
@@ -357,16 +339,3 @@ class PerformanceLine(TypedDict):
     inBytes: int
     outBytes: int
     largest: int
-
-
-class CallAnswer(TypedDict):
-    """The answer of ``POST api/call``."""
-
-    request: dict[str, Any]
-    response: dict[str, Any] | None
-    latency: float
-    revision: str
-    verdicts: list[dict[str, Any]]
-    """Of the request and of the answer: `party`, `accepted`, `violations`."""
-    others: int
-    """Findings about other messages of the conversation."""

@@ -13,20 +13,19 @@ Pump = Callable[[], Coroutine[Any, Any, None]]
 
 
 class ConsoleService:
-    """The application with its pumps, as the HTTP server of the project runs it."""
+    """The application with its pump, as the HTTP server of the project runs it."""
 
-    def __init__(self, app: ConsoleApp, pumps: list[Pump], ended: Callable[[], None] = lambda: None) -> None:
-        """*ended* is called at the end."""
-        self._app, self._pumps, self._ended = app, pumps, ended
-        self._tasks: list[asyncio.Task[None]] = []
+    def __init__(self, app: ConsoleApp, pump: Pump) -> None:
+        self._app, self._pump = app, pump
+        self._task: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Handle one HTTP request."""
         await self._app(scope, receive, send)
 
     def begin(self) -> None:
-        """Start the pumps, on the running event loop."""
-        self._tasks = [asyncio.get_running_loop().create_task(logged(pump)) for pump in self._pumps]
+        """Start the pump, on the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(_logged(self._pump))
 
     def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
         """Return None: every request takes the same way."""
@@ -40,18 +39,17 @@ class ConsoleService:
         """Do nothing: everything is bounded."""
 
     def stop(self) -> None:
-        """End the streams and actions."""
+        """End the streams."""
         self._app.end()
 
     async def close(self) -> None:
-        """End the pumps."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._ended()
+        """End the pump."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
 
-async def logged(pump: Pump) -> None:
+async def _logged(pump: Pump) -> None:
     """Run *pump*; an error of ours is logged, and the page stays as it is."""
     try:
         await pump()

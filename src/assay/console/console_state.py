@@ -5,7 +5,6 @@ It is fed with records and events of sources; the time is given.
 """
 
 from collections.abc import Hashable, Iterable
-from shlex import join
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -14,12 +13,13 @@ from assay.console.console_rows import COLUMNS, ContractLine, DroppedCounts, Ser
 from assay.console.contract_board import ContractBoard, LockOf
 from assay.console.finding_board import FindingBoard
 from assay.console.performance_board import PerformanceBoard
-from assay.console.row_cells import RequestLinks, cells, cut, size
+from assay.console.rates import DurationHistogram, RateWindow
+from assay.console.row_cells import ANSWERS, RequestLinks, cells, cut, size
 from assay.console.row_store import DETAIL_BYTES, MOST_ROWS, RowStore
 from assay.console.session_board import SessionBoard
+from assay.records.journal.events import JournalItem, text_of
 from assay.records.journal.reading import Record, recorded_time, server_of
-from assay.records.live.feed_items import FeedItem, rows_of, text_of
-from assay.records.live.live_totals import ServerTotals
+from assay.records.outcomes import recorded_outcome
 
 MOST_SERVERS: Final = 500
 """Maximal servers; the oldest that has ended is dropped, else the oldest."""
@@ -30,22 +30,17 @@ _SERVER: Final = COLUMNS.index("server")
 
 _PER_TOKEN: Final = 4
 
+_STATES: Final = ("running", "idle", "failed")
+
 
 class ConsoleSource(NamedTuple):
     """Where records come from."""
 
     key: Hashable
     kind: str
-    """``guard``, ``journal`` or ``file``."""
+    """``journal`` or ``file``."""
     name: str = ""
     """The name of a file, or of a run."""
-
-
-class StartCommand(NamedTuple):
-    """How a guard on this machine starts its server."""
-
-    words: tuple[str, ...]
-    directory: str
 
 
 class ServerFacts:
@@ -53,37 +48,68 @@ class ServerFacts:
 
     def __init__(self, ident: int, name: str, source: ConsoleSource) -> None:
         self.id, self.name, self.source = ident, name, source
-        self.totals = ServerTotals(name)
         self.label = source.name if source.kind == "file" else ""
-        self.address = self.route = ""
-        self.start: StartCommand | None = None
-        """Of a running guard over STDIO, if nothing of it is masked."""
-        self.payloads: bool | None = None
+        """Its masked command or URL, or the name of a file."""
+        self.address = self.transport = self.mode = self.lock = self.why = self.stderr = ""
+        self.state = "ended"
+        self.revisions: tuple[str, ...] = ()
+        self.tools: int | None = None
         self.tool_bytes: int | None = None
+        self.payloads: bool | None = None
+        self.calls = RateWindow()
+        """Calls of tools."""
+        self.durations = DurationHistogram()
+        """Of answers to requests of clients, by their tools and methods together."""
+        self.messages = self.findings = self.blocked = self.restarts = self.tick = 0
         self.first: float | None = None
         self.last: float | None = None
         self.notes: list[str] = []
-        self.tick = 0
-        self.totals.state = "running" if source.kind == "guard" else "ended"
 
     def take(self, record: Record, time: float) -> None:
         """Count *record*."""
-        totals, metadata = self.totals, record["metadata"]
-        totals.take_record(record, time)
+        metadata = record["metadata"]
         self.first = time if self.first is None else min(self.first, time)
         self.last = time if self.last is None else max(self.last, time)
+        repeated = metadata.get("repeated")
+        self.messages += repeated if isinstance(repeated, int) else 1
+        self.transport = self.transport or record["transport"]
+        self.mode = self.mode or text_of(metadata, "mode")
+        party, kind = metadata.get("party"), metadata.get("kind")
+        if party == "client" and kind == "request" and record["method"] == "tools/call":
+            self.calls.add(time)
+        elif party == "server" and kind in ANSWERS:
+            self.durations.add(record["durationMs"])
+        self.blocked += recorded_outcome(record).shown == "blocked"
         error = record["error"]
         if error:
             listed, more = error.get("violations"), error.get("more")
-            totals.findings += len(listed) if isinstance(listed, list) else 0
-            totals.findings += size(more) if isinstance(more, int) else 0
-        revision, restarts = metadata.get("revision"), metadata.get("restarts")
-        if isinstance(revision, str) and revision not in totals.revisions and len(totals.revisions) < _MOST_NOTES:
-            totals.revisions = (*totals.revisions, cut(revision) or "")
-        if isinstance(restarts, int):
-            totals.restarts = max(totals.restarts, min(restarts, 1 << 31))
+            self.findings += len(listed) if isinstance(listed, list) else 0
+            self.findings += size(more) if isinstance(more, int) else 0
+        revision = metadata.get("revision")
+        if isinstance(revision, str) and revision not in self.revisions and len(self.revisions) < _MOST_NOTES:
+            self.revisions = (*self.revisions, cut(revision) or "")
+        self.restarted(metadata.get("restarts"))
         if not self.payloads:
             self.payloads = "frame" in metadata or "frameBase64" in metadata or "omitted" in metadata
+
+    def restarted(self, times: Any) -> None:
+        """Take the number of restarts so far."""
+        if isinstance(times, int):
+            self.restarts = max(self.restarts, min(times, 1 << 31))
+
+    def introduced(self, data: dict[str, Any]) -> None:
+        """Take the event ``server``."""
+        self.label = text_of(data, "what") or self.label
+        self.transport, self.mode, self.lock = (text_of(data, each) for each in ("transport", "mode", "lock"))
+        self.address = text_of(data, "address")
+        self.payloads = data.get("payloads") is True
+
+    def stands(self, state: str, why: str = "", stderr: str = "") -> None:
+        """Take its state: ``running``, ``idle``, ``failed`` or ``ended``. The end of a failed one is its failure."""
+        if state != "ended" or self.state != "failed":
+            self.state, self.why, self.stderr = state, why, stderr
+        if state == "ended":
+            self.address = ""
 
 
 class ConsoleState:
@@ -102,27 +128,18 @@ class ConsoleState:
         self.loading: list[str] = []
         self.failed: list[dict[str, str]] = []
         self.files_tick = 0
-        self.lost_records = 0
         self._links = RequestLinks()
-        self._hellos: dict[Hashable, dict[str, Any]] = {}
-        """The first line of each running guard."""
         self._servers: dict[tuple[Hashable, str], ServerFacts] = {}
         self._by_id: dict[int, ServerFacts] = {}
         self._count = 0
 
     # ── what comes in ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def take(self, source: ConsoleSource, item: FeedItem, now: float) -> None:
+    def take(self, source: ConsoleSource, item: JournalItem, now: float) -> None:
         """Take an item of *source* that came *now*, in seconds since 1970."""
         self.tick += 1
         if item.record is not None:
             self.take_record(source, item.record, now)
-        elif item.event == "hello":
-            self._take_hello(source, item.data, now)
-        elif item.event == "dropped":
-            self.lost_records += size(item.data.get("count"))
-        elif item.event == "bye":
-            self._end(source, now)
         else:
             self._take_event(source, item, now)
 
@@ -144,63 +161,34 @@ class ConsoleState:
             self.findings.take(record, seq, time, server.id, self.tick)
         self.contracts.take(record, seq, time, server.id, self.tick)
 
-    def _take_hello(self, source: ConsoleSource, hello: dict[str, Any], now: float) -> None:
-        self._hellos[source.key] = hello
-        for row in rows_of(hello):
-            self._take_row(source, row)
-        for row in rows_of(hello, "sessions"):
-            self.sessions.take_event(row, self._server(source, text_of(row, "server") or "-").id, now, self.tick)
-
-    def _take_row(self, source: ConsoleSource, row: dict[str, Any]) -> ServerFacts:
-        server = self._server(source, text_of(row, "name") or "-")
-        server.tick = self.tick
-        server.totals.take_row(row)
-        server.label = server.totals.what or server.label
-        server.route = text_of(row, "route")
-        server.start = start_of(row) if source.kind == "guard" else None
-        hello = self._hellos.get(source.key)
-        if hello is not None:
-            server.totals.transport, server.totals.mode = text_of(hello, "transport"), text_of(hello, "mode")
-            server.payloads = hello.get("payloads") is True
-            server.address = _url(text_of(hello, "address"), server.route)
-        tools = row.get("tools")
-        if isinstance(tools, dict) and isinstance(tools.get("bytes"), int):
-            server.tool_bytes = size(tools["bytes"])
-        return server
-
-    def _take_event(self, source: ConsoleSource, item: FeedItem, now: float) -> None:
+    def _take_event(self, source: ConsoleSource, item: JournalItem, now: float) -> None:
         data = item.data
-        if item.event == "server":
-            self._take_row(source, data)
-            return
-        server = self._server(source, text_of(data, "server") or "-")
+        server = self._server(source, text_of(data, "server") or source.name or "-")
         server.tick = self.tick
-        if item.event == "state":
-            server.totals.take_state(data)
-        elif item.event == "tools" and isinstance(data.get("count"), int) and data.get("changed") is not True:
-            server.totals.tools, server.tool_bytes = size(data["count"]), size(data.get("bytes"))
+        if item.event == "server":
+            server.introduced(data)
+        elif item.event == "state" and text_of(data, "state") in _STATES:
+            server.stands(*(cut(data.get(each)) or "" for each in ("state", "why", "stderr")))
+        elif item.event == "tools":
+            server.tools, server.tool_bytes = size(data.get("count")), size(data.get("bytes"))
         elif item.event == "restart":
-            server.totals.restarts = max(server.totals.restarts + 1, min(size(data.get("restarts")), 1 << 31))
+            server.restarted(data.get("restarts"))
         elif item.event == "session":
-            self.sessions.take_event(data, server.id, now, self.tick)
-        elif item.event == "streams":
-            self.sessions.take_streams(data, server.id, self.tick)
+            time = recorded_time(text_of(data, "ts"), now)
+            self.sessions.take_event(data, server.id, time, self.tick)
 
-    def _end(self, source: ConsoleSource, now: float) -> None:
-        self._hellos.pop(source.key, None)
+    def live(self, source: ConsoleSource, *, grows: bool) -> None:
+        """Take whether the journal of *source* still grows: its guard has ended otherwise, and all of its sessions."""
         for server in self._servers.values():
-            if server.source.key == source.key:
-                server.totals.ended, server.tick = now, self.tick
-                server.totals.state = "failed" if server.totals.state == "failed" else "ended"
-                server.address, server.start = "", None
+            if server.source.key != source.key:
+                continue
+            self.tick += 1
+            server.tick = self.tick
+            if not grows:
+                server.stands("ended")
                 self.sessions.end(server.id, self.tick)
-
-    def live(self, source: ConsoleSource, state: str) -> None:
-        """Set the state of the servers of a journal: ``running`` while it grows."""
-        for server in self._servers.values():
-            if server.source.key == source.key and server.totals.state != state:
-                self.tick += 1
-                server.totals.state, server.tick = state, self.tick
+            elif server.state == "ended":
+                server.stands("running")
 
     def note(self, source: ConsoleSource, notes: list[str]) -> None:
         """Add remarks about a file to its servers."""
@@ -208,13 +196,6 @@ class ConsoleState:
         for server in self._servers.values():
             if server.source.key == source.key:
                 server.notes, server.tick = notes[:_MOST_NOTES], self.tick
-
-    def address(self, source: ConsoleSource, address: str) -> None:
-        """Set the address of all servers of a guard, which it knows only after it has said hello."""
-        for server in self._servers.values():
-            if server.source.key == source.key and not server.address:
-                server.address = _url(address, server.route)
-                server.tick = self.tick = self.tick + 1
 
     def files(self, loading: list[str], failed: list[dict[str, str]]) -> None:
         """Set which files are being read, and which could not be."""
@@ -233,7 +214,7 @@ class ConsoleState:
         return found
 
     def _drop_server(self) -> None:
-        over = [key for key, each in self._servers.items() if each.totals.state == "ended"]
+        over = [key for key, each in self._servers.items() if each.state == "ended"]
         dropped = self._servers.pop(over[0] if over else next(iter(self._servers)))
         del self._by_id[dropped.id]
         self.contracts.drop(dropped.id)
@@ -259,9 +240,9 @@ class ConsoleState:
         """Return the newest server with this name."""
         return next((each for each in reversed(self._by_id.values()) if each.name == name), None)
 
-    def servers(self, now: float, *, can_call: bool = True, can_start: bool = True) -> list[ServerAnswer]:
-        """Return all servers for a page; whether one can be called, or started for a call, is what the console can."""
-        return [self._server_answer(each, now, can_call, can_start) for each in self._by_id.values()]
+    def servers(self, now: float) -> list[ServerAnswer]:
+        """Return all servers for a page."""
+        return [self._server_answer(each, now) for each in self._by_id.values()]
 
     def changed_servers(self, tick: int) -> bool:
         """Whether a server has changed since *tick*."""
@@ -269,8 +250,7 @@ class ConsoleState:
 
     def contract(self, server: ServerFacts) -> ContractLine:
         """Return what a server offers."""
-        totals = server.totals
-        return self.contracts.answer(server.id, server.name, server.label, totals.tools, totals.lock)
+        return self.contracts.answer(server.id, server.name, server.label, server.tools, server.lock)
 
     @property
     def dropped(self) -> DroppedCounts:
@@ -278,14 +258,12 @@ class ConsoleState:
         return {
             "rows": self.store.dropped_rows,
             "details": self.store.dropped_details,
-            "records": self.lost_records,
             "groups": self.findings.merged,
         }
 
-    def _server_answer(self, server: ServerFacts, now: float, can_call: bool, can_start: bool) -> ServerAnswer:
-        totals, start = server.totals, server.start if can_start else None
+    def _server_answer(self, server: ServerFacts, now: float) -> ServerAnswer:
         known = self.contracts.tools(server.id)
-        tools, tokens = known if known is not None else (totals.tools, None)
+        tools, tokens = known if known is not None else (server.tools, None)
         if tokens is None and server.tool_bytes is not None:
             tokens = -(-server.tool_bytes // _PER_TOKEN)
         return {
@@ -294,43 +272,24 @@ class ConsoleState:
             "source": server.source.kind,
             "label": server.label,
             "address": server.address,
-            "transport": totals.transport,
-            "mode": totals.mode,
-            "state": totals.state,
-            "why": totals.why,
-            "stderr": totals.stderr,
-            "revisions": list(totals.revisions),
+            "transport": server.transport,
+            "mode": server.mode,
+            "state": server.state,
+            "why": server.why,
+            "stderr": server.stderr,
+            "revisions": list(server.revisions),
             "payloads": server.payloads,
-            "lock": totals.lock,
+            "lock": server.lock,
             "tools": tools,
             "tokens": tokens,
-            "messages": size(totals.messages),
-            "findings": size(totals.findings),
-            "blocked": size(totals.blocked),
-            "restarts": totals.restarts,
-            "callsPerMinute": totals.calls.per_minute(now),
-            "calls": totals.calls.series(now),
-            "p95": totals.durations.quantile(0.95),
+            "messages": size(server.messages),
+            "findings": size(server.findings),
+            "blocked": size(server.blocked),
+            "restarts": server.restarts,
+            "callsPerMinute": server.calls.per_minute(now),
+            "calls": server.calls.series(now),
+            "p95": server.durations.quantile(0.95),
             "first": server.first,
             "last": server.last,
             "notes": server.notes,
-            "callable": can_call and bool(server.address),
-            "start": None if start is None else {"command": join(start.words), "directory": start.directory},
         }
-
-
-def start_of(row: dict[str, Any]) -> StartCommand | None:
-    """Return how a server is started, of a row of a feed; None if the row does not have it whole."""
-    start = row.get("start")
-    words = start.get("words") if isinstance(start, dict) else None
-    directory = start.get("directory") if isinstance(start, dict) else None
-    if not isinstance(words, list) or not words or not isinstance(directory, str):
-        return None
-    return StartCommand(tuple(words), directory) if all(isinstance(each, str) for each in words) else None
-
-
-def _url(address: str, route: str) -> str:
-    """Return the URL of a server at *route*; *address* is that of the first server of its guard, or of all."""
-    scheme, mark, rest = address.partition("://")
-    host = rest.partition("/")[0]
-    return f"{scheme}{mark}{host}{route}" if mark and route.startswith("/") else ""

@@ -29,7 +29,7 @@ MOST_BEHIND: Final = 20_000
 PACE: Final = 0.2
 """Seconds between two events with rows."""
 
-SLOW_PACE: Final = 1.0
+SLOW_PACE: Final = 0.2
 """Seconds between two events about servers, findings, sessions and contracts."""
 
 RATES_PACE: Final = 5.0

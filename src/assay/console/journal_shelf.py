@@ -1,16 +1,16 @@
-"""The journals on this machine that no live feed has: the end of each, and what is appended to it."""
+"""The journals on this machine: the end of each, and what is appended to it."""
 
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from time import time, time_ns
+from time import time_ns
 from typing import Final
 
 from assay.console.console_state import ConsoleSource
 from assay.records.journal import run_files, runs
+from assay.records.journal.events import JournalItem, item_of
 from assay.records.journal.runs import JournalRun
-from assay.records.live.feed_items import RECORD, FeedItem, item_of
 
 _MOST_RUNS: Final = 100
 """Maximal runs whose journals are read, the newest first; each that grows has an open file."""
@@ -21,9 +21,6 @@ _PAST_BYTES: Final = 4 << 20
 _ALL_PAST_BYTES: Final = 48 << 20
 """The same for all journals: as many records as a console keeps."""
 
-_GRACE: Final = 3.0
-"""Seconds that a running guard has to announce its journal on its feed, before the journal is read itself."""
-
 _SETTLED: Final = 10**9
 """Nanoseconds after which another change of a directory has a different time."""
 
@@ -31,7 +28,10 @@ _CHUNK: Final = 256 << 10
 """Bytes to read at once. All journals are read side by side, in the order of their records."""
 
 _LONGEST_LINE: Final = 32 << 20
-"""Maximal bytes of a line, as of a feed."""
+"""Maximal bytes of a line. A frame of 4 MiB, the longest in a record, has up to 24 MiB as JSON."""
+
+_MOST_HEAD: Final = 64 << 10
+"""Bytes at the beginning of a file that are searched for the servers of its run."""
 
 
 class RunTail:
@@ -45,6 +45,8 @@ class RunTail:
         self._descriptor = _opened(self._path)
         size = os.fstat(self._descriptor).st_size
         begin = max(0, size - past)
+        self._head = _head(os.read(self._descriptor, _MOST_HEAD)) if begin else []
+        """What the file says about its servers, if its beginning is not read."""
         os.lseek(self._descriptor, begin, os.SEEK_SET)
         self._rest = b""
         self._skips = begin > 0
@@ -52,18 +54,23 @@ class RunTail:
 
     @property
     def grows(self) -> bool:
-        """Whether a process still writes it."""
-        return run_files.is_written(self._path)
+        """Whether a process still writes it: a file that was created just now may not be locked yet."""
+        last = run_files.files_of(self._path)[-1]
+        with suppress(OSError):
+            return run_files.is_written(last) or time_ns() - os.stat(last).st_mtime_ns < _SETTLED
+        return False
 
-    def arrived(self) -> Iterator[FeedItem]:
-        """Yield the records that were written since the last call."""
+    def arrived(self) -> Iterator[JournalItem]:
+        """Yield the records and events that were written since the last call."""
+        head, self._head = self._head, []
+        yield from head
         while True:
             while data := os.read(self._descriptor, _CHUNK):
                 yield from self._items(data)
             if not self._turn():
                 return
 
-    def _items(self, data: bytes) -> Iterator[FeedItem]:
+    def _items(self, data: bytes) -> Iterator[JournalItem]:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
             self._rest, self._skips = b"", True
@@ -72,7 +79,7 @@ class RunTail:
                 self._skips = False
                 continue
             item = item_of(line)
-            if item is not None and item.event == RECORD:
+            if item is not None:
                 yield item
 
     def _turn(self) -> bool:
@@ -93,6 +100,17 @@ class RunTail:
         os.close(self._descriptor)
 
 
+def _head(data: bytes) -> list[JournalItem]:
+    """Return the events that a file begins with."""
+    found = []
+    for line in data.split(b"\n"):
+        item = item_of(line)
+        if item is None or item.record is not None:
+            break
+        found.append(item)
+    return found
+
+
 def _opened(path: str) -> int:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -102,12 +120,10 @@ def _opened(path: str) -> int:
 
 
 class JournalShelf:
-    """The journals of this machine that no feed has: finished runs, and those of guards without a feed."""
+    """The journals of this machine: finished runs, and those of running guards."""
 
     def __init__(self, directories: Callable[[], Iterable[str]]) -> None:
         self._directories = directories
-        self.covered: set[str] = set()
-        """The runs that come from a feed."""
         self._known: set[str] = set()
         self._seen: dict[str, int] = {}
         """When the directories were changed last."""
@@ -116,17 +132,10 @@ class JournalShelf:
 
     def look_around(self) -> list[RunTail]:
         """Return new journals to read, oldest first."""
-        found = [run for run in self._runs() if run.name not in self._known | self.covered]
-        now = time()
-        made = []
-        for run in sorted(found, key=runs.by_age, reverse=True)[:_MOST_RUNS]:
-            if run.is_written and now - run.began < _GRACE:
-                # Its guard may be about to announce it.
-                self._seen.pop(os.path.dirname(run.path), None)
-                continue
-            self._known.add(run.name)
-            made += self._tail(run)
-        return made[::-1]
+        found = [run for run in self._runs() if run.name not in self._known]
+        self._known.update(run.name for run in found)
+        newest = sorted(found, key=runs.by_age, reverse=True)[:_MOST_RUNS]
+        return [tail for run in newest for tail in self._tail(run)][::-1]
 
     def _tail(self, run: JournalRun) -> list[RunTail]:
         past = min(_PAST_BYTES, max(0, self._past))
@@ -138,12 +147,14 @@ class JournalShelf:
             return [RunTail(run, past)]
         return []
 
-    def keep(self, tail: RunTail) -> None:
-        """Follow a journal that still grows."""
-        if tail.grows and len(self._growing) < _MOST_RUNS:
+    def keep(self, tail: RunTail) -> bool:
+        """Follow a journal that still grows; return whether it does."""
+        grows = tail.grows
+        if grows and len(self._growing) < _MOST_RUNS:
             self._growing.append(tail)
         else:
             tail.close()
+        return grows
 
     @property
     def growing(self) -> list[RunTail]:

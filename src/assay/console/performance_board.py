@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from assay.console.console_rows import PerformanceLine
+from assay.console.rates import DurationHistogram
 from assay.console.row_cells import cut, size
 from assay.records.journal.reading import Record
-from assay.records.live.live_totals import DurationHistogram
 from assay.records.outcomes import recorded_outcome
 
 MOST_LINES: Final = 1_000

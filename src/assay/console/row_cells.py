@@ -5,8 +5,8 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
+from assay.records.filter_words import status_of_row
 from assay.records.journal.reading import Record
-from assay.records.live.filter_words import status_of_row
 from assay.records.outcomes import recorded_outcome
 
 MOST_CELLS: Final = 20

@@ -15,9 +15,6 @@ _MOST_OPEN: Final = 200
 
 _MOST_CAPABILITIES: Final = 50
 
-_MOST_STREAMS: Final = 1_000_000
-"""Streams of a session at most, whatever a feed claims."""
-
 _ANSWERS: Final = frozenset({"result", "error", "missing"})
 
 
@@ -26,7 +23,7 @@ class SessionFacts:
 
     __slots__ = (
         "client", "findings", "first", "id", "last", "messages", "open", "principal", "restarts", "revision", "server",
-        "session", "state", "streams", "tasks", "tick", "why",
+        "session", "state", "tasks", "tick", "why",
     )  # fmt: skip
 
     def __init__(self, ident: int, server: int, session: str, time: float) -> None:
@@ -34,8 +31,6 @@ class SessionFacts:
         self.state, self.why, self.revision = "open", "", ""
         self.client: dict[str, Any] = {}
         self.principal = ""
-        self.streams: int | None = None
-        """Open streams, if its guard says so."""
         self.messages = self.findings = self.tasks = self.restarts = self.tick = 0
         self.open: dict[str, int] = {}
         """The rows of open requests, by their id in the journal."""
@@ -67,15 +62,9 @@ class SessionFacts:
             self.open.pop(record["requestId"], None)
             self.tasks += _begins_task(record)
 
-    def take_streams(self, count: Any) -> None:
-        """Take the number of open streams; an open session of a guard over HTTP has one."""
-        if isinstance(count, int) and self.state == "open":
-            self.streams = min(max(0, count), _MOST_STREAMS)
-
     def close(self) -> None:
         """The session has ended: nothing in it is open."""
         self.open.clear()
-        self.streams = None if self.streams is None else 0
 
     def _introduce(self, record: Record) -> None:
         """Take the client's own name, if the message is recorded."""
@@ -106,7 +95,6 @@ class SessionFacts:
             "findings": self.findings,
             "open": len(self.open),
             "openIds": list(self.open.values())[-20:],
-            "streams": self.streams,
             "tasks": self.tasks,
             "restarts": self.restarts,
             "first": self.first,
@@ -161,17 +149,9 @@ class SessionBoard:
         found.state, found.why = ("closed" if closed else "open"), cut(data.get("why")) or ""
         if closed:
             found.close()
-        found.take_streams(data.get("streams"))
         found.client = client_of(data.get("client")) or found.client
         found.principal = cut(data.get("principal")) or found.principal
         found.revision = cut(data.get("revision")) or found.revision
-
-    def take_streams(self, data: dict[str, Any], server: int, tick: int) -> None:
-        """Take the number of open streams of a session."""
-        found = self._sessions.get((server, cut(data.get("session")) or "", ""))
-        if found is not None:
-            found.tick = tick
-            found.take_streams(data.get("count"))
 
     def end(self, server: int, tick: int) -> None:
         """The guard of *server* has ended, and all of its sessions."""

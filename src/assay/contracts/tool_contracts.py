@@ -325,6 +325,11 @@ class Tools:
         if made is None or short != names:
             self._forgetful = True
 
+    @property
+    def size(self) -> int:
+        """The bytes of all known definitions."""
+        return self._list.size
+
     def is_quarantined(self, name: str) -> bool:
         """Whether a tool is quarantined. After too many to remember, every unknown tool counts as quarantined."""
         return name in self._quarantined.names or (self._forgetful and name not in self.known)

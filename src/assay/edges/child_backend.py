@@ -25,6 +25,7 @@ from assay.edges.http.request_headers import names_revision, peeked
 from assay.edges.http.sessions import DROPPED, HttpSession, Sessions
 from assay.edges.response_stream import ResponseStream
 from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild
+from assay.edges.server_index import standing
 from assay.edges.stateless_requests import StatelessRequests
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
@@ -32,6 +33,7 @@ from assay.guard.factory import SessionFactory
 from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import GuardedSession
+from assay.guard.sinks import server_state
 from assay.records.journal.http_notes import HttpNotes
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake, is_known
@@ -108,6 +110,8 @@ class ChildBackend:
         """Why the last child could not be started, or ended by itself; empty once another one was started."""
         self.last_line = ""
         """The last line on stderr of the last child that ended by itself."""
+        self._noted = b""
+        """The state that is recorded."""
         self._sessions: Sessions[HttpClient] = Sessions(self._http, clock, self._dropped, idleness=_idleness)
 
     @property
@@ -225,7 +229,6 @@ class ChildBackend:
         client.http_session = session
         session.unclaimed = lambda asked: client.unclaimed([asked])
         client.session.rename(session.ident)
-        session.note_streams = client.session.note_streams
         try:
             await self._carry_on(self._ask(client, request, opens=True), receive, send)
         finally:
@@ -333,9 +336,11 @@ class ChildBackend:
             pipe = ChildPipe(self._command, owner, limit=limit, errors=errors, env=self._env, cwd=self._cwd)
         except StartError as error:
             self.trouble = str(error)
+            self._note_state()
             raise
         self.trouble = ""
         self._pipes.add(pipe)
+        self._note_state()
         pipe.when_over(lambda: self._over(pipe))
         return pipe
 
@@ -344,6 +349,15 @@ class ChildBackend:
         self.trouble = self.trouble or pipe.lost_for
         if pipe.lost_for:
             self.last_line = pipe.last_line
+        self._note_state()
+
+    def _note_state(self) -> None:
+        """Record whether children run, if that has changed."""
+        state = server_state(standing(self).state, self.trouble, self.last_line if self.trouble else "")
+        if state != self._noted:
+            self._noted = state
+            self._factory.records.event("state", state, "")
+            self._factory.records.commit()
 
     def _dedicated(self, principal: str) -> DedicatedChild:
         """Return the way from a session of *principal* to a child of its own."""

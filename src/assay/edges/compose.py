@@ -1,8 +1,6 @@
 """`assay guard --listen`: everything put together, and what an operator can get wrong about it."""
 
-from asyncio import get_running_loop
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Final, NamedTuple, Protocol
 
@@ -11,16 +9,15 @@ from assay.edges.auth import Gate, Principal
 from assay.edges.backend import Backend
 from assay.edges.card_route import CardRoute
 from assay.edges.child import unstartable
-from assay.edges.feed_door import FeedDoor
 from assay.edges.http.access import Door
 from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
-from assay.edges.http_front import Front, PageBeside
+from assay.edges.http_front import Front
 from assay.edges.oauth_discovery import Discovery
 from assay.edges.recorder import Recorder, Records
-from assay.edges.server_index import index, live_state, row
+from assay.edges.server_index import index, row
 from assay.edges.upstream_errors import shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_backend import UrlBackend
@@ -31,10 +28,8 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.lock.locked import Locked
+from assay.records.journal.events import ServerPlace
 from assay.records.journal.http_notes import HttpNotes
-from assay.records.live.live_feed import LiveFeed
-from assay.records.live.live_server import LiveServer
-from assay.records.live.unwritten import unwritten_journal
 from assay.records.metrics import Metrics
 from assay.records.recording.recording_file import Recording
 from assay.settings import Settings, SettingsError
@@ -85,8 +80,8 @@ class Composition(NamedTuple):
     """The name of the server that it is for; the desk of a host makes one for each server."""
     entry: str = ""
     """The same, where a client's file gives the name: the lock may have the server by it."""
-    live: LiveFeed | None = None
-    """The live feed, if there is one."""
+    address: str = ""
+    """The scheme, host and port where clients connect to."""
 
     def for_server(self, name: str) -> "Composition":
         """Return the desk of one of several servers: each of its lines has its *name*."""
@@ -98,20 +93,11 @@ class Composition(NamedTuple):
         kept = self.keep(self.name, route)
         http = HttpNotes(route) if self.settings.journal.payloads else None
         records = Sinks(self._recorder(route, kept, http).sinks)
-        live = None if self.live is None else self.live.at(route)
-        if live is not None:
-            unwritten = partial(unwritten_journal, self.settings, self.terms, self.name)
-            held = locked is not None
-            live.begin(records, kept.records.journal, unwritten, transport="http", locked=held, http=http)
+        if kept.records.journal is not None:
+            place = ServerPlace(command, url, f"{self.address}{route}", locked is not None)
+            kept.records.journal.introduce("http", route, place)
         made = SessionFactory(
-            self.terms,
-            records,
-            self.watch,
-            locked,
-            recording=self.recording,
-            server=self.name,
-            opened=live.opened if live is not None else None,
-            http=http,
+            self.terms, records, self.watch, locked, recording=self.recording, server=self.name, http=http
         )
         return made, kept.flights
 
@@ -120,10 +106,6 @@ class Composition(NamedTuple):
         records = kept.records._replace(metrics=self.metrics)
         self.tended.append(Recorder("http", route, records).flush)
         return Recorder("http", route, records, holding=True, http=http)
-
-    def announce(self, route: str, name: str, *, command: Sequence[str] = (), url: str = "") -> LiveServer | None:
-        """Add a server to the live feed, if there is one, before its backend is made."""
-        return None if self.live is None else self.live.add(name, route, command=command, url=url)
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> UrlBackend:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
@@ -200,14 +182,10 @@ class AtUrl(NamedTuple):
 
     def backends(self, desk: Composition) -> Mapping[str, Backend]:
         """The one."""
-        live = desk.announce(ENDPOINT, self.name, url=self.url)
         try:
-            made = desk.proxy(self.url, self.headers, ENDPOINT)
+            return {ENDPOINT: desk.proxy(self.url, self.headers, ENDPOINT)}
         except ValueError as error:
             raise SettingsError(f"--target {shown_url(self.url)}: {error}") from None
-        if live is not None:
-            live.standing = partial(live_state, made)
-        return {ENDPOINT: made}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """A page about it, its card, and who gives out tokens for it, where that is not ours to say."""
@@ -238,28 +216,11 @@ class Started(NamedTuple):
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        live = desk.announce(ENDPOINT, self.name, command=self.command)
-        made = desk.children(self.command, ENDPOINT)
-        if live is not None:
-            live.standing = partial(live_state, made)
-        return {ENDPOINT: made}
+        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """A page about it."""
         return {"/": index(lambda: [row(ENDPOINT, self.name, backends[ENDPOINT], self.command)], door)}
-
-
-class ConsoleBeside(PageBeside, Protocol):
-    """A console that shows the guard which it is beside."""
-
-    def attend(self, feed: LiveFeed) -> None:
-        """Listen to *feed*; called before the first server is there."""
-
-    def open(self, door: Door, place: ListenAddress) -> None:
-        """Serve at *place* those that *door* lets in."""
-
-    def enter(self) -> Iterable[str]:
-        """Start on the running event loop; return lines for the operator."""
 
 
 def run(
@@ -279,8 +240,6 @@ def run(
     name: str = "",
     journal: str | None = None,
     status: Callable[[GuardSummary], int] = lambda _: 0,
-    feed_door: FeedDoor | None = None,
-    console: ConsoleBeside | None = None,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
@@ -289,17 +248,10 @@ def run(
     start. Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
     *ready* gets the scheme, host and port once clients are served there, and introduces us in our place. Messages are
     written to *recording*, if there is one. *name* is that of the server, if there is one only. *status* makes the exit
-    status of what was seen. Listeners of the live feed come to *feed_door*, if there is one. A *console* is served
-    beside the servers.
+    status of what was seen.
     """
-    live = None if feed_door is None else feed_door.feed
-    if console is not None:
-        journal_settings = settings.journal
-        live = live or LiveFeed(
-            "guard", "http", mode=terms.mode, payloads=journal_settings.payloads, redact=journal_settings.redact
-        )
-        console.attend(live)
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
+    place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
     metrics = Metrics()
     watch = GuardSummary(
         log,
@@ -314,7 +266,7 @@ def run(
         settings,
         keep,
         metrics,
-        [] if feed_door is None else [feed_door.feed.look],
+        [],
         watch,
         gate is not None,
         say,
@@ -322,10 +274,9 @@ def run(
         errors,
         recording,
         name,
-        live=live,
+        address=place.url,
     )
     backends = servers.backends(desk)
-    place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
     # Before clients can connect: a request must not wait for a file.
     for revision in REVISIONS:
         protocol_schema(revision)
@@ -338,10 +289,7 @@ def run(
         metrics=metrics.render,
         beside=servers.beside(backends, door),
         tend=lambda: _tend(desk.tended),
-        page=console,
     )
-    if console is not None:
-        console.open(door, place)
     metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: _sessions(backends))
     metrics.gauge("assay_streams", "Streams that are open.", lambda: front.streams)
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
@@ -349,12 +297,6 @@ def run(
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
 
     def begun() -> None:
-        if live is not None:
-            live.address = f"{place.url}{endpoint}"
-        if feed_door is not None:
-            feed_door.enter(get_running_loop())
-        for line in console.enter() if console is not None else ():
-            say(f"assay: {line}")
         if ready is not None:
             ready(place.url)
             return

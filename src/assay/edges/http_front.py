@@ -7,7 +7,7 @@ It knows HTTP. What becomes of a message, the backend says.
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from assay.base.shares import Shares
 from assay.edges.auth import Principal
@@ -39,23 +39,6 @@ _MOST_HEADS: Final = 128
 _log: Final = logging.getLogger("assay")
 
 
-class PageBeside(Protocol):
-    """An application beside the endpoints, which decides itself about access."""
-
-    @property
-    def prefix(self) -> str:
-        """The beginning of its paths, with a slash at both ends."""
-
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
-
-    def stop(self) -> None:
-        """End its streams."""
-
-    async def close(self) -> None:
-        """End everything that is running."""
-
-
 LONG_BODY: Final = 64 << 10
 """Bytes from which on a body is counted. Shorter ones of all requests in hand take 64 MB together."""
 
@@ -76,15 +59,13 @@ class Front:
         metrics: Callable[[], bytes],
         beside: Mapping[str, Route] | None = None,
         tend: Callable[[], None] = lambda: None,
-        page: "PageBeside | None" = None,
     ) -> None:
         """
         *backends* by path, *metrics* as they are to be shown. *beside* are further routes, by path.
 
-        *tend* is called once a second. *page* is an application below a path of its own, if there is one.
+        *tend* is called once a second.
         """
         self._tend = tend
-        self._page = page
         self._backends = dict(backends)
         self._door = door
         self._http = http
@@ -126,8 +107,6 @@ class Front:
                 await self._endpoint(path, scope, receive, send)
             elif route is not None:
                 await route(scope, receive, send)
-            elif self._page is not None and f"{path}/".startswith(self._page.prefix):
-                await self._page(scope, receive, send)
             else:
                 there = ", ".join([*self._backends][:10])
                 await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {there}")
@@ -209,15 +188,12 @@ class Front:
     def stop(self) -> None:
         """From now on nothing new is begun; streams end."""
         self.stopping = True
-        if self._page is not None:
-            self._page.stop()
         for backend in self._backends.values():
             backend.stop()
 
     async def close(self) -> None:
         """Ends every backend; one that cannot be ended keeps none of the others from it."""
-        ending: list[Backend | PageBeside] = [*self._backends.values()]
-        for backend in [*ending, self._page] if self._page is not None else ending:
+        for backend in self._backends.values():
             try:
                 await backend.close()
             except Exception as error:  # a mistake of ours, and everything else is still to be ended

@@ -6,7 +6,6 @@ A failure of one server is reported only to its own clients.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from assay.base.printable import labelled
@@ -18,7 +17,7 @@ from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reply, shared, text
 from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.oauth_discovery import Discovery
-from assay.edges.server_index import Row, index, live_state, row, standing
+from assay.edges.server_index import Row, index, row, standing
 from assay.edges.url_backend import UrlBackend
 from assay.guard.hosted_server import HostedEntry, environment
 from assay.settings import SettingsError
@@ -155,11 +154,7 @@ def _hosted(entry: HostedEntry, desk: Composition) -> Hosted:
     def why_not() -> str:
         return unstartable(entry.command, env=_environ(entry, desk), cwd=entry.cwd) or "" if entry.command else ""
 
-    hosted = Hosted(entry, make, why_not)
-    live = desk.announce(path_of(entry), entry.name, command=entry.command, url=entry.url)
-    if live is not None:
-        live.standing = partial(live_state, hosted)
-    return hosted
+    return Hosted(entry, make, why_not)
 
 
 def _environ(entry: HostedEntry, desk: Composition) -> dict[str, str]:

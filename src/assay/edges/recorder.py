@@ -17,8 +17,8 @@ from assay.records.traceparent import traceparent_of
 
 if TYPE_CHECKING:
     from assay.assets.asset_server import AssetTurn, Settled
-    from assay.records.journal import Journal
     from assay.records.journal.http_notes import HttpNotes
+    from assay.records.journal.writer import Journal
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
 
@@ -88,13 +88,6 @@ class Recorder:
         """The journal, the metrics and the traces, for guarded sessions."""
         self._known: tuple[Verdict, bytes] | None = None
         self.clock: Callable[[], float] = self._journal.clock if self._journal is not None else perf_counter
-
-    def lend(self, journal: "Journal | None") -> None:
-        """Record to *journal*, which has no file, while there is no other; None ends that."""
-        self._journal = journal
-        self._lines = JournalSink(journal, self._transport, self._route) if journal is not None else None
-        self._templates = journal.templates(self._transport, self._route) if journal is not None else None
-        self._held = self._lines.held if self._lines is not None else []
 
     @property
     def held(self) -> int:

@@ -227,7 +227,7 @@ class ResponseStream:
         With *missed* the client resumes the stream, and gets these first.
         """
         self._writer += 1
-        self._carried(1)
+        self._writers += 1
         mine = self._writer
         # A writer before this one has nothing to write any more.
         self.wake()
@@ -245,16 +245,10 @@ class ResponseStream:
             await self._write(http, commit, send, first, mine, gone)
         finally:
             gone.cancel()
-            self._carried(-1)
+            self._writers -= 1
             if self._writer == mine:
                 self._read = self.ended
                 self._emptied()
-
-    def _carried(self, change: int) -> None:
-        """Count the connections that carry it."""
-        self._writers += change
-        if self._session is not None:
-            self._session.note_streams(change)
 
     async def _write(
         self,

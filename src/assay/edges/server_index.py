@@ -15,7 +15,6 @@ from assay.base.printable import plain
 from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared, text
 from assay.edges.http.request_headers import headers_of
-from assay.records.live.live_state import RUNNING, LiveState
 
 Row = Mapping[str, str]
 """The row of a server: name, path, server, state, reason."""
@@ -51,14 +50,6 @@ class Standing(NamedTuple):
 def standing(backend: Any) -> Standing:
     """Return the state of the server of *backend*; running if it is unknown."""
     return Standing(bool(getattr(backend, "running", True)), str(getattr(backend, "trouble", "")))
-
-
-def live_state(backend: Any) -> LiveState:
-    """Return the state of the server of *backend* for the live feed."""
-    found = standing(backend)
-    if found.running:
-        return RUNNING
-    return LiveState(found.state, found.trouble, str(getattr(backend, "last_line", "")))
 
 
 def row(path: str, name: str, backend: Any, command: Sequence[str] = (), url: str = "") -> Row:

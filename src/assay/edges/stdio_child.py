@@ -7,7 +7,7 @@ Waits for whichever has something to say, and for nothing else.
 from collections.abc import Sequence
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from assay.base.verdict import Party
 from assay.edges.child import CLOSED, Child
@@ -17,16 +17,13 @@ from assay.guard.deliveries import Delivery, End, Loss, Outcome, State
 from assay.guard.judged_session import LEFT
 from assay.guard.line_feed import LineFeed
 from assay.guard.session import GuardedSession
-from assay.records.live.live_state import RUNNING, FlushTime, LiveState
-
-if TYPE_CHECKING:
-    from assay.edges.feed_door import FeedDoor
+from assay.guard.sinks import server_state
 
 CLIENT_LEFT: Final = 0
 SERVER_ENDED: Final = 3
 """Exit status where the server ended first."""
 
-HELD: Final = 1.0
+HELD: Final = 0.2
 """Seconds that the record of a request waits for that of its answer."""
 
 LINGER: Final = 2.0
@@ -48,12 +45,11 @@ class StdioChild:
         patience: float = 0.0,
         policy: RestartPolicy | None = None,
         redact: Sequence[str] = (),
-        door: "FeedDoor | None" = None,
         source: int = 0,
         sink: int = 1,
     ) -> None:
         """
-        The stderr of *child* goes to *errors*. Listeners of the live feed come to *door*, if there is one.
+        The stderr of *child* goes to *errors*.
 
         *patience* is how many seconds after the client's last message its requests are still waited for; 0 for no
         limit. With *policy* a server that ends may be followed by another. What looks like a secret or is matched by
@@ -70,11 +66,6 @@ class StdioChild:
         self._from_server = LineFeed(session, Party.SERVER, self._client_out.write, self._carry_out)
         self._client = Inlet(source, self._from_client.feed, feeds=self, tells=self._client_out)
         self._loop = Loop((self._client, signals.inlet()), (self._client_out, errors))
-        self._door = door
-        self._feed_flush = FlushTime()
-        if door is not None:
-            self._feed_flush = door.feed.flush_time
-            self._loop.add(door.inlet())
         self._supervisor = ChildSupervisor(
             child, policy, self._loop, self._client_out, self._from_server.feed, self._from_stderr
         )
@@ -96,17 +87,9 @@ class StdioChild:
         """How the server ended, where it ended by itself."""
         return End(self.reason, self._supervisor.last_lines())
 
-    def standing(self) -> LiveState:
-        """Return whether the server runs, for the live feed."""
-        if not (self._supervisor.down or self._over or self._supervisor.run.output.ended):
-            return RUNNING
-        if self._leaving:
-            return LiveState("ended", self.reason)
-        return LiveState("failed", self.reason, "".join(self._supervisor.last_lines()[-1:]))
-
     def run(self) -> int:
         """Serve until either side ends; return the exit status."""
-        session, wait, outlets, feed = self.session, self._loop.wait, self._loop.outlets, self._feed_flush
+        session, wait, outlets = self.session, self._loop.wait, self._loop.outlets
         client, client_out, signals = self._client, self._client_out, self._signals
         waiting = False
         try:
@@ -121,7 +104,7 @@ class StdioChild:
                 )
                 if not calm and self._is_over():
                     break
-                deadline = min(session.deadline, self._commit_at, feed.due) if calm else self._due()
+                deadline = min(session.deadline, self._commit_at) if calm else self._due()
                 left = None if deadline == inf else deadline - perf_counter()
                 if not wait(left, calm=calm) or (left is not None and left <= 0.0):
                     self._tick()
@@ -144,12 +127,6 @@ class StdioChild:
 
     def _tick(self) -> None:
         """Fail what is overdue, and write records that have waited for an answer long enough."""
-        if self._door is not None and self._feed_flush.due < inf:
-            now = perf_counter()
-            if now >= self._feed_flush.due:
-                self._door.flush()
-            if now < min(self.session.deadline, self._commit_at):
-                return
         self._carry_out(self.session.tick())
         self.session.records.commit()
         self._uneasy = False
@@ -189,7 +166,7 @@ class StdioChild:
     def _due(self) -> float:
         """Return when something is due that no bytes announce, while a side leaves or comes."""
         moments = (each for each in (*self._supervisor.due, self._left_at) if each is not None)
-        return min(self.session.deadline, self._commit_at, self._feed_flush.due, *moments)
+        return min(self.session.deadline, self._commit_at, *moments)
 
     def _is_over(self) -> bool:
         """Return whether there is no server any more, and no other follows."""
@@ -252,6 +229,8 @@ class StdioChild:
             why = Loss("stopped", "the guard was stopped")
         elif self._client_out.broken:
             why = LEFT
+        if not left:
+            self._note_failure()
         self._carry_out(self.session.close(why._replace(stderr=self._last_words())))
         run.hang_up()
         self._hand_over()
@@ -313,11 +292,18 @@ class StdioChild:
         if outcome.restart_in is None:
             self._carry_out(outcome)
             return True
+        self._note_failure()
         self._from_server.anew()
         self._client_out.end_line()
         self._carry_out(outcome)
         self._supervisor.restart_in(outcome.restart_in, loss.detail)
         return False
+
+    def _note_failure(self) -> None:
+        """Record that the server has failed."""
+        state = server_state("failed", self.reason, "".join(self._supervisor.last_lines()[-1:]))
+        self.session.records.event("state", state, self.session.name)
+        self.session.records.commit()
 
     def _begin(self) -> bool:
         """Start the next child; return whether that failed for good."""
@@ -325,6 +311,7 @@ class StdioChild:
         if failure:
             return self._goes_down(Loss("unstartable", failure))
         self._signals.child_ended = True
+        self.session.records.event("state", server_state("running"), self.session.name)
         self._carry_out(self.session.server_ready())
         self._from_client.forward = self._supervisor.run.input.write
         return False

@@ -10,16 +10,10 @@ import select
 import signal
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from math import inf
-from time import perf_counter
 from types import FrameType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from assay.ladder.framing import Splitter, write
-from assay.records.live.live_state import FlushTime
-
-if TYPE_CHECKING:
-    from assay.edges.feed_door import FeedDoor
 
 _CHUNK: Final = 1 << 16
 """Bytes to read or write at once: the size of a pipe on Linux."""
@@ -44,8 +38,7 @@ class StandardStreams:
     Frames that arrive together are answered together, in one write: a system call takes about as long as a verdict.
     Pending responses are written before a frame for which *may_take_long* is true; *end* returns the last frames.
     *before_writing* is also called within a second while *waiting* is true, and after a signal. *failed* returns the
-    responses to a frame for which *hear* raised: an internal error does not end the process. Listeners of the live feed
-    come to *door*, if there is one.
+    responses to a frame for which *hear* raised: an internal error does not end the process.
     """
 
     def __init__(
@@ -58,14 +51,11 @@ class StandardStreams:
         before_writing: Callable[[], None] = lambda: None,
         waiting: Callable[[], int] = lambda: 0,
         failed: Callable[[bytes, Exception], Iterable[bytes]] = lambda _, __: (),
-        door: "FeedDoor | None" = None,
         source: int = 0,
         sink: int = 1,
     ) -> None:
         self.hear = hear
         """Returns the responses to a frame."""
-        self._door = door
-        self._feed_flush = FlushTime() if door is None else door.feed.flush_time
         self._may_take_long = may_take_long
         self._end = end
         self._before_writing = before_writing
@@ -111,12 +101,9 @@ class StandardStreams:
                 self._serving = False
 
     def _loop(self) -> None:
-        door = -1 if self._door is None else self._door.fileno()
-        watched = [self._source, self._wake] if self._door is None else [self._source, self._wake, door]
+        watched = [self._source, self._wake]
         while not self._is_stopping():
-            ready, _, _ = select.select(watched, [], [], self._longest_wait())
-            if self._door is not None:
-                self._tend(self._door, door in ready)
+            ready, _, _ = select.select(watched, [], [], WAITED if self._waiting() else None)
             if self._wake in ready:
                 with suppress(BlockingIOError):
                     os.read(self._wake, _CHUNK)
@@ -136,22 +123,6 @@ class StandardStreams:
                     self._answer(last)
                 return
             self._flush()
-
-    def _longest_wait(self) -> float | None:
-        """Return the seconds to wait for input; None for no limit."""
-        wait = WAITED if self._waiting() else None
-        due = self._feed_flush.due
-        if due == inf:
-            return wait
-        left = max(0.0, due - perf_counter())
-        return left if wait is None else min(left, wait)
-
-    def _tend(self, door: "FeedDoor", knocked: bool) -> None:
-        """Handle what listeners do, and send them what waits."""
-        if knocked:
-            door.attend()
-        if self._feed_flush.due <= perf_counter():
-            door.flush()
 
     def _answer(self, frame: bytes) -> None:
         if self._due and self._may_take_long(frame):

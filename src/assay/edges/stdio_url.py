@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from assay.base.limits import DEEPEST
@@ -38,9 +38,6 @@ from assay.ladder import syntax
 from assay.ladder.headers import is_stateless, stateless_headers
 from assay.ladder.partial_frame import outline
 from assay.settings.upstream_section import UpstreamSettings
-
-if TYPE_CHECKING:
-    from assay.edges.feed_door import FeedDoor
 
 CLIENT_LEFT: Final = 0
 CANNOT_RUN: Final = 2
@@ -103,25 +100,17 @@ def run(
     source: int = 0,
     sink: int = 1,
     upstream: UpstreamSettings = DIRECTLY,
-    door: "FeedDoor | None" = None,
 ) -> int:
     """
     Serve until the client leaves, a signal comes or the server is lost; return the exit status.
 
     *headers* go with every request. *patience* is how many seconds the server has to accept a message without an
     answer; 0 for no limit. Lines for people go to *log*; what waits in *errors* is written as there is room.
-    *upstream* says how the server is reached. Listeners of the live feed come to *door*, if there is one.
+    *upstream* says how the server is reached.
     """
 
     async def serve() -> int:
-        guard = StdioUrl(session, patience, log, errors, source, sink)
-        if door is None:
-            return await guard.serve(target, headers, upstream)
-        door.enter(asyncio.get_running_loop())
-        try:
-            return await guard.serve(target, headers, upstream)
-        finally:
-            door.leave()
+        return await StdioUrl(session, patience, log, errors, source, sink).serve(target, headers, upstream)
 
     parts = urlsplit(target)
     if parts.scheme == "http" and not leads_here(parts.hostname or ""):

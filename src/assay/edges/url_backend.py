@@ -36,6 +36,7 @@ from assay.edges.http.replies import (
 )
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
+from assay.edges.server_index import standing
 from assay.edges.upstream_client import Headed, headed_by
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
 from assay.edges.upstream_target import Answered, UpstreamTarget
@@ -45,6 +46,7 @@ from assay.guard.deliveries import End
 from assay.guard.factory import SessionFactory
 from assay.guard.internal_errors import log_once
 from assay.guard.own_frames import CANCELLED
+from assay.guard.sinks import server_state
 from assay.guard.tool_listing import LISTING_SECONDS
 from assay.ladder import syntax
 from assay.ladder.events import Reader
@@ -576,11 +578,22 @@ class UrlBackend:
 
     def reached(self) -> None:
         """Note that the server responded."""
-        self.running, self.trouble = True, ""
+        if not self.running:
+            self.running, self.trouble = True, ""
+            self._note_state()
 
     def unreachable(self, why: str) -> None:
         """Note that the connection to the server failed."""
+        changed = self.running or self.trouble != why
         self.running, self.trouble = False, why
+        if changed:
+            self._note_state()
+
+    def _note_state(self) -> None:
+        """Record whether the server can be reached."""
+        found = standing(self)
+        self.factory.records.event("state", server_state(found.state, found.trouble), "")
+        self.factory.records.commit()
 
     def redirected(self, where: bytes) -> None:
         """Log once that the server redirects clients."""

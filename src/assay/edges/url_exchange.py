@@ -362,19 +362,7 @@ class UrlExchange:
         self._factory.records.commit()
 
     async def _stream(self, answered: Answered) -> None:
-        """Judge and send a stream; a session counts it."""
-        talk = self._turn.talk.origin or self._turn.talk
-        note = talk.session.note_streams if talk.ident is not None else None
-        if note is None:
-            await self._events(answered)
-            return
-        note(1)
-        try:
-            await self._events(answered)
-        finally:
-            note(-1)
-
-    async def _events(self, answered: Answered) -> None:
+        """Judge and send a stream."""
         turn = self._turn
         reader = Reader(self._factory.frame_bytes)
         await self._start(answered)

@@ -41,7 +41,7 @@ class ContractScope:
 class SessionFactory:
     """How the sessions of one server are guarded."""
 
-    __slots__ = ("_clock", "_judge", "_locked", "_opened", "_recording", "_terms", "_watch", "http", "records")
+    __slots__ = ("_clock", "_judge", "_locked", "_recording", "_terms", "_watch", "http", "records")
 
     def __init__(
         self,
@@ -53,18 +53,16 @@ class SessionFactory:
         recording: "Recording | None" = None,
         server: str = "",
         clock: Callable[[], float] | None = None,
-        opened: Callable[[GuardedSession], None] | None = None,
         http: "HttpNotes | None" = None,
     ) -> None:
         """
         *records* are the sinks that all sessions share; each has a summary of its own beside them, after *watch*.
 
         *locked* is the server's entry in the lock, if it has one. With *recording* every message is written to that,
-        under the name of the *server*. *opened* gets each new session. *http* gets each request of clients over HTTP.
+        under the name of the *server*. *http* gets each request of clients over HTTP.
         """
         self.http = http
         """Where an edge notes the HTTP request that it judges; None if records do not have it."""
-        self._opened = opened
         self._recording = recording
         self._judge: Callable[..., Conversation] = Conversation if recording is None else recording.judge(server)
         self._terms = terms
@@ -137,12 +135,9 @@ class SessionFactory:
         timeout = self._terms.timeout
         timing = Timing(timeout, drain, min(timeout or HANDSHAKE, HANDSHAKE), self._clock)
         records = self.records.beside(watch)
-        made = GuardedSession(
+        return GuardedSession(
             conversation, records, client, server, timing=timing, name=name, backoff=backoff, watch=watch
         )
-        if self._opened is not None:
-            self._opened(made)
-        return made
 
     def scope(self, before: ContractScope | None = None, owner: str = "") -> ContractScope:
         """

@@ -9,6 +9,8 @@ from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import orjson
+
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contract import Contract
 from assay.core.conversation import NO_FACTS, Conversation, Facts
@@ -75,10 +77,10 @@ class JudgedSession:
 
     __slots__ = (
         "__weakref__", "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_handshake", "_hear",
-        "_held_bytes", "_held_calls", "_holds", "_is_compiled", "_listing", "_listing_due", "_lost_listings",
-        "_phase_due", "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm", "client",
-        "compile_first", "conversation", "deadline", "enforcing", "identity", "lost", "may_wait", "memory", "name",
-        "now", "on_listed", "records", "restarts", "seen_tools", "seen_whole", "server", "streams", "watch",
+        "_held_bytes", "_held_calls", "_holds", "_identity", "_is_compiled", "_listing", "_listing_due",
+        "_lost_listings", "_phase_due", "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog",
+        "calm", "client", "compile_first", "conversation", "deadline", "enforcing", "lost", "may_wait", "memory",
+        "name", "now", "on_listed", "records", "restarts", "seen_tools", "seen_whole", "server", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -110,11 +112,8 @@ class JudgedSession:
         """Settings of the client that the next server did not take: a log level, subscriptions."""
         self.restarts = 0
         """How often another server, or another session of it, took the place of a lost one."""
-        self.streams = 0 if client.transport == "http" else None
-        """Streams of the session that a connection carries; None where there are no streams."""
         self.memory = SessionState() if server.restorable else None
-        self.identity: ClientIdentity | None = None
-        """What the client has said about itself in `initialize`."""
+        self._identity = ClientIdentity()
         self._hear = conversation.hear
         self._router = Router(conversation)
         self._timeout = timing.timeout if self.enforcing else 0.0
@@ -147,11 +146,6 @@ class JudgedSession:
     def rename(self, session: str) -> None:
         """Use the id *session* in the records from now on."""
         self.name = connection_name(session, self.client.owner)
-
-    def note_streams(self, change: int) -> None:
-        """Count streams of the client that have begun or ended."""
-        self.streams = max(0, (self.streams or 0) + change)
-        self.records.event("streams", b"%d" % self.streams, self.name)
 
     @property
     def state(self) -> State:
@@ -317,19 +311,23 @@ class JudgedSession:
             if exchange is not None:
                 self._note_opening(verdict)
             elif verdict.kind == "notification" and verdict.method == TOOLS_CHANGED:
-                self.records.event("changed", b"", self.name)
                 self.refresh()
         elif verdict.kind == "result" and exchange.entry.name == TOOLS_LIST:
-            self.records.event("listed", verdict.frame, self.name)
+            self._note_listed()
             self.refresh()
 
     def _note_opening(self, verdict: Verdict) -> None:
         if verdict.kind == "request" and verdict.method == "initialize":
-            self.identity = identity_of(verdict.value)
+            self._identity = identity_of(verdict.value)
         if verdict.exchange is not None and verdict.exchange.method == "initialize" and self._state in CALM:
             self._enter(self._phase())
             if self._state is State.OPEN and verdict.kind == "result":
-                self.records.event("opened", b"", self.name)
+                opened = {"client": self._identity._asdict(), "revision": self.conversation.revision}
+                self.records.event("opened", orjson.dumps(opened), self.name)
+
+    def _note_listed(self) -> None:
+        tools = self.conversation.tools
+        self.records.event("listed", b'{"count":%d,"bytes":%d}' % (len(tools.known), tools.size), self.name)
 
     def _phase(self) -> State:
         if self.conversation.revision is not None:

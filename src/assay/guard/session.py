@@ -163,7 +163,7 @@ class GuardedSession(JudgedSession):
         else:
             self.records.found(verdict, self.now, self.name, 0)
         if verdict.kind == "result":
-            self.records.event("listed", frame, self.name)
+            self._note_listed()
         if listing.request is not None:
             self.records.guard_frame(listing.request, self.now, self.name)
         return True

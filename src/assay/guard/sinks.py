@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from math import inf
 from typing import Literal
 
+import orjson
+
 from assay.base.verdict import Verdict
 from assay.guard.internal_errors import log_once
 
-EventKind = Literal["stray", "restart", "opened", "closed", "listed", "changed", "streams"]
+EventKind = Literal["stray", "restart", "opened", "closed", "listed", "state"]
 
 
 class Sink:
@@ -26,9 +28,9 @@ class Sink:
         Record something that is not a judged message.
 
         ``stray``: server output that is not a message. ``restart``: the server was restarted; *data* is how often.
-        ``opened``: a handshake is complete. ``closed``: the session has ended; *data* is why. ``listed``: a page of
-        tools; *data* is the message. ``changed``: the server reports that its tools have changed. ``streams``: the
-        number of open streams of a session over HTTP has changed; *data* is the number.
+        ``opened``: a handshake is complete; *data* is JSON with the client and the revision. ``closed``: the session
+        has ended; *data* is why. ``listed``: the server has listed tools; *data* is JSON with their number and size.
+        ``state``: the server runs, is idle or has failed; *data* is `server_state`.
         """
 
     def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
@@ -42,6 +44,15 @@ class Sink:
         return inf
 
 
+def server_state(state: str, why: str = "", stderr: str = "") -> bytes:
+    """
+    Return the data of the event ``state``.
+
+    *state* is ``running``, ``idle`` or ``failed``; *stderr* is the last line on it of a server that failed.
+    """
+    return orjson.dumps({"state": state, "why": why, "stderr": stderr})
+
+
 class Sinks:
     """The sinks of one session. A sink that raises is logged, counted and skipped."""
 
@@ -50,10 +61,7 @@ class Sinks:
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
         self.failures = 0
         """How often a sink has raised."""
-        self._set(tuple(sinks))
-
-    def _set(self, sinks: tuple[Sink, ...]) -> None:
-        self._each = sinks
+        self._each = tuple(sinks)
         # Only what a sink overrides is called: this is done for every message.
         self.passes = tuple(each.passed for each in self._each if type(each).passed is not Sink.passed)
         """What the session calls for each message without findings."""
@@ -62,15 +70,6 @@ class Sinks:
         self._own = tuple(each.guard_frame for each in self._each if type(each).guard_frame is not Sink.guard_frame)
         self._commits = tuple(each.commit for each in self._each if type(each).commit is not Sink.commit)
         self._dues = tuple(each.due for each in self._each if type(each).due is not Sink.due)
-
-    def admit(self, sink: Sink) -> None:
-        """Record to *sink*, too, from now on. Until then it costs nothing."""
-        if sink not in self._each:
-            self._set((*self._each, sink))
-
-    def dismiss(self, sink: Sink) -> None:
-        """Record to *sink* no longer."""
-        self._set(tuple(each for each in self._each if each is not sink))
 
     def beside(self, *more: Sink) -> "Sinks":
         """Return these sinks and *more*, for one session of several."""

@@ -7,7 +7,9 @@ A sink gets a message before it is sent; `JournalSink.commit` writes the held li
 from functools import partial
 from math import inf
 from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from assay.base.verdict import Verdict
 from assay.guard.connection_name import session_in
@@ -19,14 +21,14 @@ from assay.records.journal.repeats import GARBAGE
 from assay.records.traceparent import traceparent_of
 
 if TYPE_CHECKING:
-    from assay.records.journal import Journal
+    from assay.records.journal.writer import Journal
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
 
 _ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
 """Kinds that can end an exchange; an unreadable message does if it looks like the response."""
 
-HELD: Final = 1.0
+HELD: Final = 0.2
 MOST_HELD: Final = 1000
 """Maximal seconds that a line is held until its response, and maximal number of held lines."""
 
@@ -90,11 +92,26 @@ class JournalSink(Sink):
         """Record a message that the guard wrote itself, or the answer to one."""
         self.passed(verdict, now, session)
 
-    def event(self, kind: EventKind, data: bytes, _session: str, /) -> None:
-        """Record that the server was restarted: every record has the number from now on."""
+    def event(self, kind: EventKind, data: bytes, session: str, /) -> None:
+        """Record what happens to the server or to a session; every record has the number of restarts from then on."""
         if kind == "restart":
             self.commit()
             self._journal.restarted(int(data))
+            self._note("restart", session, {"restarts": int(data)})
+        elif kind == "opened":
+            self._note("session", session, {"state": "opened", **orjson.loads(data)})
+        elif kind == "closed":
+            self._note("session", session, {"state": "closed", "why": data.decode(errors="replace")})
+        elif kind == "state":
+            self._note("state", session, orjson.loads(data))
+        elif kind == "listed":
+            self._note("tools", session, orjson.loads(data))
+
+    def _note(self, kind: str, session: str, members: dict[str, Any]) -> None:
+        """Hold the line of an event back like any other."""
+        line = self._journal.event(kind, self._route, session, members)
+        if line:
+            self.held.append(line)
 
     def commit(self) -> None:
         """Write the held lines."""

@@ -116,9 +116,6 @@ class Auth:
     jwt: Jwt | None = None
     """The accepted tokens; None if tokens are not accepted."""
 
-    console: tuple[str, ...] = ()
-    """The principals that may open the console of a guard, which shows the messages of all principals."""
-
     def __post_init__(self) -> None:
         holders: dict[str, str] = {}
         for name, key in self.keys.items():

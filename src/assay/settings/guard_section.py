@@ -77,12 +77,6 @@ class GuardSettings:
     in the folder of the server, below the state directory, if the journal is off; ``off`` switches them off.
     """
 
-    feed: bool = True
-    """
-    Whether the guard, or the asset server, offers its records as they are made to programs of the same user, such as
-    ``assay top``, on a socket in the state directory.
-    """
-
     record_bytes: int = 256 << 20
     """Maximal bytes of a recording, which stops there: some 250,000 messages of a kilobyte."""
 

@@ -40,9 +40,6 @@ SERVERS: Final = "servers"
 FLIGHTS: Final = "flights"
 """The directory of the flights, below the folder of a server."""
 
-LIVE: Final = "live"
-"""The directory of the sockets of running guards, below the state directory."""
-
 UNKNOWN: Final = "there is no state directory: HOME is not set, or not an absolute path"
 
 
@@ -50,12 +47,6 @@ def servers_directory(environ: Mapping[str, str]) -> str | None:
     """Return the directory of all server folders, which need not exist; None without a state directory."""
     state = state_directory(environ)
     return None if state is None else str(state / SERVERS)
-
-
-def live_directory(environ: Mapping[str, str]) -> str | None:
-    """Return the directory of the sockets of running guards, which need not exist; None without a state directory."""
-    state = state_directory(environ)
-    return None if state is None else str(state / LIVE)
 
 
 def server_folder(environ: Mapping[str, str], name: str) -> str | None:

@@ -9,7 +9,6 @@ export class ApiError extends Error {
     this.status = status;
     this.code = detail.code ?? "failed";
     this.remedy = detail.remedy ?? "";
-    this.detail = detail;
   }
 
   /** The message, with what to do about it. */
@@ -35,18 +34,14 @@ export async function read(path) {
   return (await checked(await fetch(`api/${path}`, { headers: { accept: "application/json" } }))).json();
 }
 
-function post(path, body, headers = {}) {
-  const options = {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  };
+function post(path, body) {
+  const options = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   return fetch(`api/${path}`, options).then(checked);
 }
 
 /** Return the JSON of a `POST`. */
-export async function send(path, body, headers) {
-  return (await post(path, body, headers)).json();
+export async function send(path, body) {
+  return (await post(path, body)).json();
 }
 
 /** Return an exported file: its name, its text, and the number of rows that could not be exported. */

@@ -137,7 +137,7 @@ class Page {
 
   failed(error) {
     if (error instanceof ApiError && error.status === 401) {
-      this.askForKey(error);
+      this.askForToken(error);
       return;
     }
     this.store.setConnection("lost");
@@ -157,52 +157,19 @@ class Page {
     location.replace(location.pathname);
   }
 
-  /** Ask for the key of a guard with authentication; the key is not kept in the page. */
-  askForKey(error) {
+  /** Say how to sign in. */
+  askForToken(error) {
     this.current = null;
     this.events.close();
     this.signOut.hidden = true;
     this.connection.replaceChildren();
     document.body.dataset.ready = "login";
-    if (error.detail.login !== "bearer") {
-      fill(
-        this.main,
-        element("h1", null, "Sign in"),
-        element("p", null, errorText(error)),
-        element(
-          "p",
-          { class: "remark" },
-          "Open the address with the token that assay console printed when it started.",
-        ),
-      );
-      return;
-    }
-    const key = element("input", { type: "password", id: "key", autocomplete: "off", required: true });
-    const answer = element("p", { role: "alert" });
-    const submit = async (event) => {
-      event.preventDefault();
-      try {
-        await send("login", {}, { authorization: `Bearer ${key.value}` });
-        fill(this.main);
-        await this.load();
-      } catch (failure) {
-        fill(answer, errorText(failure));
-      }
-    };
     fill(
       this.main,
       element("h1", null, "Sign in"),
-      element("p", null, "This console needs the key or token that clients of the guard use."),
-      element(
-        "form",
-        { class: "sign-in", on: { submit } },
-        element("label", { for: "key" }, "Key or token"),
-        key,
-        element("button", { class: "button primary" }, "Sign in"),
-      ),
-      answer,
+      element("p", null, errorText(error)),
+      element("p", { class: "remark" }, "Open the address with the token that assay console printed when it started."),
     );
-    key.focus();
   }
 
   screen(name) {
@@ -271,7 +238,6 @@ class Page {
     if (state === null) return;
     const { dropped } = state;
     const lost = [
-      dropped.records > 0 && `${number(dropped.records)} records that guards could not deliver`,
       dropped.details > 0 && `the details of ${number(dropped.details)} older messages`,
       dropped.groups > 0 && `${number(dropped.groups)} groups of findings`,
     ].filter(Boolean);

@@ -1,7 +1,6 @@
 /** What the servers offer: tools, prompts and resources, against the lock and the list before. */
 
 import { read } from "./console_api.js";
-import { callControl } from "./console_call.js";
 import { dateAndTime, notice, screenHead, stateTag } from "./console_parts.js";
 import { go, routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
@@ -48,14 +47,8 @@ function missingLists(contract, server) {
   return count + sentence(contract.why);
 }
 
-/** Return what the console can do with the tools of a server; rows that show it are made anew when it changes. */
-function callFacts({ id, name, callable, start, source, state, label }) {
-  return [id, name, callable, start, source, state === "ended", label];
-}
-
 class EntryRow {
-  constructor(screen, server, listing, entry) {
-    this.screen = screen;
+  constructor(entry) {
     const head = element(
       "summary",
       { "data-row": true },
@@ -80,11 +73,11 @@ class EntryRow {
     this.node = element("details", { class: "row entry", "data-name": entry.name }, head);
     this.node.addEventListener(
       "toggle",
-      () => this.node.open && this.node.childElementCount === 1 && this.node.append(this.body(server, listing, entry)),
+      () => this.node.open && this.node.childElementCount === 1 && this.node.append(this.body(entry)),
     );
   }
 
-  body(server, listing, entry) {
+  body(entry) {
     const changes = entry.changes.map((each) =>
       element(
         "li",
@@ -94,7 +87,6 @@ class EntryRow {
         each.what,
       ),
     );
-    const canCall = listing.list === "tools" && this.screen.store.can("call");
     return element(
       "div",
       { class: "row-body" },
@@ -106,7 +98,6 @@ class EntryRow {
           element("ul", null, ...entry.why.map((each) => element("li", null, each))),
         ),
       changes.length > 0 && [element("h4", null, "Changes"), element("ul", { class: "changes" }, ...changes)],
-      canCall && element("div", { class: "tools" }, callControl(server, entry)),
       jsonView(JSON.stringify(entry.definition)),
     );
   }
@@ -174,7 +165,7 @@ export class ContractsScreen extends ConsoleScreen {
     this.found = contract.server;
     this.picker.value = String(contract.server);
     const server = this.serverOf(contract);
-    const key = JSON.stringify([callFacts(server), contract]);
+    const key = JSON.stringify([server.name, contract]);
     if (key === this.shown) return;
     this.shown = key;
     const inEntry = CSS.escape(document.activeElement?.closest("details.entry")?.dataset.name ?? "");
@@ -201,7 +192,6 @@ export class ContractsScreen extends ConsoleScreen {
       this.store.server(contract.server) ?? {
         id: contract.server,
         name: this.store.serverName(contract.server),
-        callable: false,
       }
     );
   }
@@ -267,8 +257,8 @@ export class ContractsScreen extends ConsoleScreen {
 
   /** Return the row of an entry: the one of *before* where nothing has changed, so that it stays open and focused. */
   rowOf(server, listing, entry, before) {
-    const key = JSON.stringify([callFacts(server), listing.list, entry]);
-    const row = before.get(key) ?? new EntryRow(this, server, listing, entry).node;
+    const key = JSON.stringify([server.id, listing.list, entry]);
+    const row = before.get(key) ?? new EntryRow(entry).node;
     before.delete(key);
     this.rows.set(key, row);
     return row;

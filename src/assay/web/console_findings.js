@@ -126,8 +126,7 @@ class GroupRow {
             "div",
             { class: "tools" },
             element("a", { class: "button", href: messages }, "Show in the stream"),
-            screen.store.can("exception") &&
-              button("Make an exception…", () => askForException(group.rule, group.tool, group.server)),
+            button("Make an exception…", () => askForException(group.rule, group.tool, group.server)),
           ),
         ),
         ruleView({ ...about, effect: about.action }),
@@ -182,7 +181,7 @@ export class FindingsScreen extends ConsoleScreen {
       this.body,
     );
     this.reload = this.whileShown(RELOAD, () => this.load());
-    this.redraw = this.whileShown(1000, () => this.render());
+    this.redraw = this.whileShown(250, () => this.render());
     store.on("board:findings", (data) => this.merge(data.groups));
     this.showAges();
   }
@@ -246,7 +245,7 @@ export class FindingsScreen extends ConsoleScreen {
     const groups = this.shown;
     this.showSentence();
     this.sarif.hidden =
-      !(this.store.can("export") && this.store.state.formats.includes("sarif")) || groups.length === 0;
+      !this.store.state.formats.includes("sarif") || groups.length === 0;
     if (groups.length === 0) {
       this.rows.clear();
       this.fillEmpty(

@@ -83,7 +83,7 @@ function bothSides(answer) {
   return [element("div", { class: "sides" }, left, right), diff];
 }
 
-function violationView(violation, row, canExcept) {
+function violationView(violation, row) {
   const entry = violation.entry ? ` in the ${violation.entry.kind ?? "entry"} ${violation.entry.name ?? ""}` : "";
   const schema = violation.schema !== null && violation.schema !== undefined;
   const about = violation.about ?? { id: violation.rule, asks: "This version of assay does not know the rule." };
@@ -114,7 +114,7 @@ function violationView(violation, row, canExcept) {
             element("summary", null, "The part of the schema that it breaks"),
             jsonView(JSON.stringify(violation.schema)),
           ),
-        canExcept && button("Make an exception…", () => askForException(violation.rule, row.tool ?? "", row.server)),
+        button("Make an exception…", () => askForException(violation.rule, row.tool ?? "", row.server)),
       ),
       ruleView({ ...about, effect: about.action }, { source: violation.source || about.source }),
     ),
@@ -279,7 +279,7 @@ export class MessageScreen extends ConsoleScreen {
       answer.redacted && element("p", { class: "remark" }, "Secrets in this message were masked by the guard."),
       answer.error && errorNotice(answer, row),
       count > 0 && element("h2", null, counted(count, "finding")),
-      ...answer.violations.map((each) => violationView(each, row, this.store.can("exception"))),
+      ...answer.violations.map((each) => violationView(each, row)),
       answer.more > 0 &&
         element(
           "p",
@@ -369,7 +369,7 @@ export class MessageScreen extends ConsoleScreen {
     const tools = [isThere && button("Copy message", () => copyMessage(this.seq), { title: "Copy the text (y)" })];
     if (row.party === "client" && this.store.server(row.server)?.address)
       tools.push(button("Copy as curl", () => this.copyCurl()));
-    if (isThere && this.store.can("export")) tools.push(button("Copy as recording", () => this.copyRecording(answer)));
+    if (isThere) tools.push(button("Copy as recording", () => this.copyRecording(answer)));
     return tools;
   }
 

@@ -1,7 +1,6 @@
 /** The servers: one row for each guarded server, with its state, its traffic and what was found. */
 
-import { errorText, send } from "./console_api.js";
-import { ago, button, notice, screenHead, sparkline, stateTag, toast, took, withCards } from "./console_parts.js";
+import { ago, screenHead, sparkline, stateTag, took, withCards } from "./console_parts.js";
 import { streamOf } from "./console_filter.js";
 import { routeTo } from "./console_router.js";
 import { ConsoleScreen } from "./console_screen.js";
@@ -35,7 +34,7 @@ function nameCell(server) {
   );
 }
 
-const SOURCES = { guard: "live", journal: "from its journal", file: "from a file" };
+const SOURCES = { journal: "from its journal", file: "from a file" };
 
 function stateCell(server) {
   // The end of a server whose client has gone is no failure.
@@ -132,12 +131,12 @@ export class ServersScreen extends ConsoleScreen {
     this.node = element(
       "section",
       null,
-      screenHead("Servers", "Every server behind a guard of this machine, and the files that were opened."),
+      screenHead("Servers", "Every server behind a guard of this machine that writes a journal, and the files that were opened."),
       this.body,
     );
     store.on(
       "servers",
-      this.whileShown(1000, () => this.render()),
+      this.whileShown(250, () => this.render()),
     );
     this.showAges();
   }
@@ -192,26 +191,11 @@ export class ServersScreen extends ConsoleScreen {
           command("assay guard --listen 127.0.0.1:8080 --target https://example.com/mcp"),
         ),
       ),
-      this.store.can("demo") &&
-        element(
-          "p",
-          null,
-          "Or look around first: ",
-          button("Run the demonstration server", (event) => this.demo(event.target), { class: "button primary" }),
-        ),
+      element(
+        "p",
+        { class: "remark" },
+        "A guard is shown by its journal. One whose journal is off is not shown.",
+      ),
     );
-  }
-
-  async demo(pressed) {
-    pressed.disabled = true;
-    pressed.textContent = "Starting…";
-    try {
-      const { server } = await send("demo", {});
-      toast(`Started the server ${server}.`);
-    } catch (error) {
-      pressed.disabled = false;
-      pressed.textContent = "Run the demonstration server";
-      pressed.closest(".panel").append(notice("error", errorText(error)));
-    }
   }
 }

@@ -23,7 +23,6 @@ const COLUMNS = [
   ["Messages", { number: true }],
   ["Findings", { number: true }],
   ["Open requests", { number: true }],
-  ["Streams", { number: true, class: "minor" }],
   ["Tasks", { number: true, class: "minor" }],
   ["Restarts", { number: true, class: "minor" }],
   ["Lasted", { number: true }],
@@ -77,7 +76,7 @@ export class SessionsScreen extends ConsoleScreen {
       screenHead("Sessions", "Every connection of a client to a server, newest first. Open one to see its messages."),
       this.body,
     );
-    this.update = this.whileShown(1000, () => this.render());
+    this.update = this.whileShown(250, () => this.render());
     store.on("board:sessions", (data) => this.merge(data.sessions));
     this.showAges();
   }
@@ -115,7 +114,6 @@ export class SessionsScreen extends ConsoleScreen {
       number(session.messages),
       amount(session.findings),
       openCell(session),
-      session.streams === null || session.streams === undefined ? "–" : amount(session.streams),
       amount(session.tasks),
       amount(session.restarts),
       element(

@@ -206,10 +206,6 @@ export class ConsoleStore {
     return this.server(id)?.name ?? `server ${id}`;
   }
 
-  can(action) {
-    return this.state?.can.includes(action) ?? false;
-  }
-
   /** Call *listener* for a topic, until the returned function is called. */
   on(topic, listener) {
     if (!this.listeners.has(topic)) this.listeners.set(topic, new Set());

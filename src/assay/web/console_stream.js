@@ -35,7 +35,6 @@ const COLUMNS = [
 const FORMATS = {
   recording: "recording, for assay check",
   journal: "journal of assay",
-  har: "HAR, for browsers and proxies",
   json: "findings as JSON",
   ndjson: "findings as lines of JSON",
   sarif: "findings as SARIF",
@@ -386,7 +385,7 @@ export class StreamScreen {
   }
 
   showFormats() {
-    const formats = this.store.can("export") ? (this.store.state?.formats ?? []) : [];
+    const formats = this.store.state?.formats ?? [];
     this.exportButton.hidden = formats.length === 0;
     fill(
       this.exportButton,

@@ -1,18 +1,16 @@
 """`assay serve --http`: compose the application, and report configuration errors."""
 
-from asyncio import get_running_loop
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 
 from assay.assets.http.app import App
 from assay.assets.mcp_methods import Methods
-from assay.edges.asset_feed import offer_assets
 from assay.edges.auth import Gate
-from assay.edges.feed_door import FeedDoor
 from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.recorder import Recorder, Records
+from assay.records.journal.events import ServerPlace
 from assay.records.metrics import Metrics
 from assay.settings import Settings
 from assay.spec.revisions import REVISIONS
@@ -30,13 +28,8 @@ def run(
     ready: Callable[[], AbstractContextManager[None]],
     settle: Callable[[], None],
     log: Log,
-    door: FeedDoor | None = None,
 ) -> int:
-    """
-    Serve at *address* until a signal comes; return the exit status.
-
-    Listeners of the live feed come to *door*, if there is one.
-    """
+    """Serve at *address* until a signal comes; return the exit status."""
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=log)
     place = ListenAddress.open("--http", address, settings.http, gated=gate is not None)
     # Before clients can connect: a request must not wait for a file.
@@ -44,8 +37,8 @@ def run(
         protocol_schema(revision)
     metrics = Metrics()
     recorder = Recorder("http", ENDPOINT, records._replace(metrics=metrics), holding=True)
-    if door is not None:
-        offer_assets(door, settings, recorder, records.journal, route=ENDPOINT)
+    if records.journal is not None:
+        records.journal.introduce("http", ENDPOINT, ServerPlace(address=f"{place.url}{ENDPOINT}"))
     app = App(
         methods,
         recorder,
@@ -62,9 +55,6 @@ def run(
     with ExitStack() as stack:
 
         def tell() -> None:
-            if door is not None:
-                door.feed.address = f"{place.url}{ENDPOINT}"
-                door.enter(get_running_loop())
             stack.enter_context(ready())
             log(f"mcp:ready mode=http url={place.url}{ENDPOINT}")
             for line in place.notes(ENDPOINT):

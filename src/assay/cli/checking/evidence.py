@@ -84,11 +84,12 @@ def longest_line(terms: CheckTerms) -> int:
 def is_journal(terms: CheckTerms, head: bytes) -> bool:
     """Return whether a file is a journal. Records of other programs may begin with a time, too."""
     from assay.records.importers.importer import loosely
+    from assay.records.journal.reading import is_event
 
     if terms.fields or terms.source not in {None, "assay"} or _JOURNAL.match(head) is None:
         return False
     first = loosely(head.partition(b"\n")[0].strip())
-    return not isinstance(first, dict) or "metadata" in first
+    return not isinstance(first, dict) or "metadata" in first or is_event(first)
 
 
 def _conversation(terms: CheckTerms, listed: ListedTools | None, opening: RecordingOpening) -> Conversation:

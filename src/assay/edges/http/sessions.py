@@ -70,7 +70,7 @@ class HttpSession(Generic[S]):
 
     __slots__ = (
         "_bytes", "_count", "_events", "_lost", "_remains", "_remains_bytes", "_streams", "ended", "ident",
-        "note_streams", "open_streams", "principal", "server", "unclaimed", "used",
+        "open_streams", "principal", "server", "unclaimed", "used",
     )  # fmt: skip
 
     def __init__(self, ident: str, principal: str, server: S, now: float, count: Callable[[int], None]) -> None:
@@ -82,8 +82,6 @@ class HttpSession(Generic[S]):
         self.ended = False
         self.open_streams: set[Callable[[], None]] = set()
         """The futures that end the open streams."""
-        self.note_streams: Callable[[int], None] = _ignored
-        """Gets the change of the number of streams that a connection carries."""
         self.unclaimed: Callable[[Any], None] = _ignored
         """Gets each request of the server that no client gets any more, so that the server does not wait for it."""
         self._events: deque[KeptEvent] = deque()

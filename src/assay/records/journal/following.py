@@ -70,22 +70,14 @@ class News(NamedTuple):
 class Following:
     """The runs of some directories, from now on."""
 
-    def __init__(
-        self,
-        directories: Callable[[], Iterable[str]],
-        first: JournalRun | None,
-        since: float,
-        *,
-        skip: Callable[[str], bool] = lambda _: False,
-    ) -> None:
+    def __init__(self, directories: Callable[[], Iterable[str]], first: JournalRun | None, since: float) -> None:
         """
-        *directories* returns the directories that exist when it is called. Runs whose name *skip* knows are left out.
+        *directories* returns the directories that exist when it is called.
 
         *first* is read from its start, and so is every run that began *since* this time, in seconds since 1970: it may
         have started after the search for the first one.
         """
         self._directories = directories
-        self._skip = skip
         self._seen: dict[str, int] = {}
         self._known: set[str] = set()
         self._sources: list[Source] = []
@@ -112,12 +104,6 @@ class Following:
         for run in self._unknown():
             self._add(run, is_new=True, whole=True)
 
-    def drop(self, run: str) -> None:
-        """Follow the run called *run* no longer."""
-        for source in [each for each in self._sources if each.run.name == run]:
-            source.pages.close()
-            self._sources.remove(source)
-
     def close(self) -> None:
         """Close all files."""
         for source in self._sources:
@@ -135,7 +121,7 @@ class Following:
                     self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0
                     found += [run for run in runs.runs_in(directory) if run.name not in self._known]
         self._known.update(run.name for run in found)
-        return sorted((run for run in found if not self._skip(run.name)), key=runs.by_age)
+        return sorted(found, key=runs.by_age)
 
     def _add(self, run: JournalRun, *, is_new: bool = False, whole: bool = False) -> None:
         if len(self._sources) >= _MOST_FOLLOWED:

@@ -24,7 +24,7 @@ class JournalOutput:
     """The files of one run. One thread writes them."""
 
     __slots__ = (
-        "_closed", "_descriptor", "_file_bytes", "_log", "_most", "_size", "_total_bytes", "failures", "path",
+        "_closed", "_descriptor", "_file_bytes", "_log", "_most", "_size", "_total_bytes", "failures", "head", "path",
         "reopening", "written",
     )  # fmt: skip
 
@@ -36,6 +36,8 @@ class JournalOutput:
     """Lines that could not be written."""
     reopening: bool
     """Whether the file is to be opened anew before the next write."""
+    head: bytes
+    """Lines that every file begins with."""
 
     def __init__(
         self, descriptor: int, path: str, log: Log, file_bytes: int = FILE_BYTES, total_bytes: int = TOTAL_BYTES
@@ -47,6 +49,7 @@ class JournalOutput:
         self._most = self._file_bytes = file_bytes
         self._total_bytes = total_bytes
         self._closed = self.reopening = False
+        self.head = b""
 
     @classmethod
     def open(cls, folder: str, keep: int, log: Log, file_bytes: int, total_bytes: int) -> "JournalOutput | None":
@@ -87,11 +90,6 @@ class JournalOutput:
             else:
                 self._stop(lines, taken, None)
 
-    @property
-    def size(self) -> int:
-        """The bytes of the current file."""
-        return self._size
-
     def close(self) -> None:
         """Close the file for good."""
         self._closed = True
@@ -102,7 +100,7 @@ class JournalOutput:
         if self.reopening:
             self.reopening = False
             self._begin_anew()
-        if self._size and self._size + coming > self._most and self._descriptor >= 0:
+        if self._size > len(self.head) and self._size + coming > self._most and self._descriptor >= 0:
             self._go_on()
 
     def _let_go(self) -> None:
@@ -139,6 +137,17 @@ class JournalOutput:
         with suppress(OSError):
             self._let_go()
         self._descriptor, self.path, self._size, self._most = descriptor, path, size, self._file_bytes
+        if self.head and not size:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Write the first lines of a file, whole or not at all: what fails here fails again with the next line."""
+        with suppress(OSError):
+            taken = os.write(self._descriptor, self.head)
+            if taken == len(self.head):
+                self._size = taken
+            else:
+                os.ftruncate(self._descriptor, 0)
 
     def _stop(self, lines: bytes, taken: int, error: OSError | None) -> None:
         """End the journal with its last whole line."""
@@ -169,15 +178,3 @@ class JournalOutput:
             os.ftruncate(self._descriptor, self._size + whole)
         else:
             os.write(self._descriptor, b"\n")
-
-
-class NoOutput(JournalOutput):
-    """The output of a journal without a file."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(-1, "", lambda _: None)
-
-    def write(self, lines: bytes) -> None:
-        """Write nothing."""

@@ -233,6 +233,10 @@ _MEMBERS: Final[tuple[tuple[str, type | tuple[type, ...]], ...]] = (
 )
 
 
+EVENTS: Final = ("server", "session", "restart", "state", "tools")
+"""The events of a journal, which are lines about a server. A reader ignores others."""
+
+
 class JournalEntry(NamedTuple):
     """A line of a journal."""
 
@@ -252,19 +256,33 @@ def entries(lines: Iterable[bytes]) -> Iterator[JournalEntry]:
 
 
 def entry_of(number: int, line: bytes) -> JournalEntry | None:
-    """Parse the line with this *number*; None for a blank one."""
+    """Parse the line with this *number*; None for a blank one and for an event."""
     raw = line.rstrip(b"\r\n")
-    return JournalEntry(number, raw, _record(raw)) if raw else None
+    if not raw:
+        return None
+    value = line_value(raw)
+    if value is None or is_record(value):
+        return JournalEntry(number, raw, value)
+    return None if is_event(value) else JournalEntry(number, raw, None)
 
 
-def _record(raw: bytes) -> Record | None:
+def line_value(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of a *line*; None for any other line."""
     try:
-        value = orjson.loads(raw)
+        value = orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(value, dict):
-        return None
-    return value if all(name in value and isinstance(value[name], kind) for name, kind in _MEMBERS) else None
+    return value if isinstance(value, dict) else None
+
+
+def is_record(value: dict[str, Any]) -> bool:
+    """Whether *value* has all members that a record must have."""
+    return all(name in value and isinstance(value[name], kind) for name, kind in _MEMBERS)
+
+
+def is_event(value: dict[str, Any]) -> bool:
+    """Whether *value* is a line about a server, and not a record."""
+    return value.get("event") in EVENTS and "requestId" not in value
 
 
 def violations(record: Record) -> list[tuple[str, str]]:

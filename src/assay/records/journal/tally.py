@@ -34,6 +34,7 @@ _SERVER: Final = re.compile(rb'"server":("(?:[^"\\]|\\.)*")')
 _MODE: Final = re.compile(rb'"mode":"(audit|enforce)"')
 _PASSED: Final = b'"passed":true'
 _BEGINNING: Final = b'{"ts":"'
+_EVENT: Final = b'Z","event":"'
 
 
 class Tally(NamedTuple):
@@ -124,7 +125,7 @@ def _is_text(token: bytes) -> bool:
 
 def _counted(lines: bytes) -> Tally:
     """Count complete *lines*."""
-    messages = lines.count(b"\n")
+    messages = lines.count(b"\n") - lines.count(_EVENT)
     if messages == lines.count(_OK):
         return Tally(messages)
     more = sum(int(each) for each in _MORE.findall(lines))

@@ -8,12 +8,13 @@ lost when the process is killed.
 import os
 from collections.abc import Callable, Sequence
 from time import perf_counter, time_ns
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from assay.base.verdict import Verdict
-from assay.records.journal.journal_output import FILE_BYTES, TOTAL_BYTES, JournalOutput, Log, NoOutput
+from assay.records.journal.events import ServerPlace, event_line, server_line
+from assay.records.journal.journal_output import FILE_BYTES, TOTAL_BYTES, JournalOutput, Log
 from assay.records.journal.line_templates import LineTemplates, shown
 from assay.records.journal.record import NAME_LENGTH, RecordContext, RunIdentity, cut, record
 from assay.records.journal.record_ids import FRESH, Moment, deterministic_ids, spelled_ids, trace_of
@@ -37,7 +38,7 @@ class Journal:
     Any thread may make moments and lines; one writes them.
     """
 
-    __slots__ = ("_quick", "_repeats", "_run", "_templates", "clock", "output", "rows", "write")
+    __slots__ = ("_heads", "_quick", "_repeats", "_run", "_templates", "clock", "output", "rows", "write")
 
     clock: Callable[[], float]
     """The clock of the journal in seconds; it stands still in a deterministic run."""
@@ -55,6 +56,7 @@ class Journal:
         self._run = run
         self._quick = not (run.payloads or run.deterministic)
         self._templates: dict[tuple[str, str], LineTemplates] = {}
+        self._heads: dict[str, bytes] = {}
         self._repeats = Repeats(self._counted, self.clock, verbatim=run.payloads)
         self.rows = self._repeats.rows
 
@@ -95,30 +97,6 @@ class Journal:
         output = JournalOutput.open(os.fspath(directory), keep, log, file_bytes, total_bytes)
         return None if output is None else cls(output, run)
 
-    @classmethod
-    def unwritten(cls, run: RunIdentity) -> "Journal":
-        """Return a journal without a file: it makes the same lines, for those that `tap` it."""
-        return cls(NoOutput(), run)
-
-    def tap(self, hear: Callable[[bytes], None] | None) -> None:
-        """Call *hear* with all lines that are written from now on, after they are written; None ends that."""
-        write = self.output.write
-        if hear is None:
-            self.write = write
-            return
-
-        def both(lines: bytes) -> None:
-            try:
-                write(lines)
-            finally:
-                hear(lines)
-
-        self.write = both
-
-    def session_name(self, connection: str) -> str:
-        """Return the name that records have for the session of *connection*; "" if it has none."""
-        return self._run.session_name(connection)
-
     @property
     def payloads(self) -> bool:
         """Whether records have the frames."""
@@ -147,6 +125,17 @@ class Journal:
         """Give the records of messages at *route* the name *server*, where this journal has several servers."""
         self._run.servers[route] = cut(server, NAME_LENGTH)
         self._forget_templates()
+
+    def introduce(self, transport: str, route: str, place: ServerPlace) -> None:
+        """Write what is guarded at *route*, now and at the beginning of each further file."""
+        line = self._heads[route] = server_line(transport, route, self._run, place)
+        self.output.head = b"".join(self._heads.values())
+        if line:
+            self.write(line)
+
+    def event(self, kind: str, route: str, connection: str, members: dict[str, Any]) -> bytes:
+        """Return the line of an event of the server at *route*, and of the session of *connection* if it has one."""
+        return event_line(kind, route, self._run, {**self._run.connection(connection), **members})
 
     def templates(self, transport: str, route: str) -> LineTemplates | None:
         """Return the templates of good messages at *route*; None if each record has more than a template can."""

@@ -1,16 +1,13 @@
-"""Guards of every kind as processes, their traffic, and a listener of their feed. Every wait is bounded."""
+"""Guards of every kind as processes, their traffic, and their journals. Every wait is bounded."""
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,56 +16,6 @@ from guarded import INITIALIZED, SECONDS, Guarded, Lines, frame_of, initialize, 
 ASSAY = [sys.executable, "-m", "assay"]
 CATALOGUE = Path(__file__).parents[2] / "examples" / "catalogue"
 ASSETS = [*ASSAY, "serve"]
-
-JOURNAL: dict[str, str] = {}
-"""The variable for the journal, if it is not where it usually is."""
-
-
-class Listener:
-    """A listener at one socket."""
-
-    def __init__(self, path: Path) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(SECONDS)
-        self.socket.connect(str(path))
-        self._file = self.socket.makefile("rb")
-
-    def line(self) -> bytes:
-        """The next line, with its newline; empty at the end."""
-        return self._file.readline()
-
-    def item(self) -> dict[str, Any]:
-        """The next line as a value."""
-        line = self.line()
-        assert line, "the feed has ended"
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def until(self, event: str) -> dict[str, Any]:
-        """The next event of this kind."""
-        while True:
-            found = self.item()
-            if found.get("event") == event:
-                return found
-
-    def records(self, count: int) -> list[bytes]:
-        """The next lines that are records, without events."""
-        found: list[bytes] = []
-        while len(found) < count:
-            line = self.line()
-            assert line, f"the feed has ended after {len(found)} records"
-            if not line.startswith(b'{"event":'):
-                found.append(line)
-        return found
-
-    def rest(self) -> list[dict[str, Any]]:
-        """All that comes until the end."""
-        return [json.loads(line) for line in self._file]
-
-    def close(self) -> None:
-        """Be gone."""
-        self._file.close()
-        self.socket.close()
 
 
 def variables(state: Path, **more: str) -> dict[str, str]:
@@ -81,27 +28,26 @@ def variables(state: Path, **more: str) -> dict[str, str]:
         "MCP_READY_FILE": str(state / "ready"),
         "SYN_SCHEMAS_DIR": str(CATALOGUE / "jsonschema"),
         "SYN_EXAMPLES_DIR": str(CATALOGUE / "examples"),
-        **JOURNAL,
         **more,
     }
 
 
-def live(state: Path) -> Path:
-    """The directory of sockets."""
+def folder(state: Path) -> Path:
+    """The directory with a folder for each server."""
     if sys.platform == "darwin":
-        return state / "Library" / "Application Support" / "assay" / "live"
-    return state / "assay" / "live"
+        return state / "Library" / "Application Support" / "assay" / "servers"
+    return state / "assay" / "servers"
 
 
-def sockets(state: Path) -> list[Path]:
-    """The sockets of running guards."""
-    return sorted(live(state).glob("*.sock"))
+def lines(state: Path, *, server: str = "*") -> list[dict[str, Any]]:
+    """All lines of the only journal of *server*, which are written before a client is answered."""
+    [path] = folder(state).glob(f"{server}/*.jsonl")
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def only_socket(state: Path) -> Path:
-    """The socket of the only guard."""
-    [path] = sockets(state)
-    return path
+def events(state: Path, *, server: str = "*") -> list[dict[str, Any]]:
+    """The lines that are no records."""
+    return [each for each in lines(state, server=server) if "event" in each]
 
 
 @contextmanager
@@ -148,10 +94,9 @@ class HttpTalk:
         opening = initialize()
         status, headers, _ = self.post(opening)
         assert status == 200
-        self._headers |= {
-            "Mcp-Session-Id": headers.get("mcp-session-id", ""),
-            "MCP-Protocol-Version": opening["params"]["protocolVersion"],
-        }
+        self._headers["MCP-Protocol-Version"] = opening["params"]["protocolVersion"]
+        if "mcp-session-id" in headers:
+            self._headers["Mcp-Session-Id"] = headers["mcp-session-id"]
         assert self.post(INITIALIZED)[0] == 202
 
     def post(self, message: Any) -> tuple[int, dict[str, str], bytes]:
@@ -192,10 +137,3 @@ LISTING = request("list", "tools/list")
 def list_schemas(number: int) -> dict[str, Any]:
     """A call of the asset server."""
     return request(number, "tools/call", {"name": "list_schemas", "arguments": {}})
-
-
-def short_state() -> Iterator[Path]:
-    """A state directory with a short path: that of a socket may have 107 bytes, and those of pytest are long."""
-    made = Path(mkdtemp(prefix="af"))
-    yield made
-    rmtree(made, ignore_errors=True)

@@ -10,8 +10,8 @@ import pytest
 
 from assay.console.console_rows import COLUMNS
 from assay.console.console_state import ConsoleSource, ConsoleState
-from assay.records.live.feed_items import RECORD, FeedItem
-from assay.records.live.filter_words import FilterError, FilterWords, answered_requests
+from assay.records.filter_words import FilterError, FilterWords, answered_requests
+from assay.records.journal.events import RECORD, JournalItem
 
 HERE = Path(__file__).parent
 WEB = HERE.parents[1] / "src" / "assay" / "web"
@@ -64,7 +64,7 @@ def test_the_page_chooses_the_same_rows() -> None:
         pytest.skip("node is not installed: the page's filter is tested in the browser only")
     state = ConsoleState()
     for each in RECORDS:
-        state.take(ConsoleSource("test", "guard"), FeedItem(RECORD, each), 0.0)
+        state.take(ConsoleSource("test", "journal"), JournalItem(RECORD, each), 0.0)
     given = {
         "columns": COLUMNS,
         "rows": [json.loads(row) for row in state.store.after(0)],

@@ -1,9 +1,7 @@
-"""What records and the feed of a guard over HTTP have of a client: its principal, its HTTP requests, its streams."""
+"""What records of a guard over HTTP have of a client: its principal, and its HTTP requests."""
 
 import hashlib
 import json
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
@@ -13,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from guarded import INITIALIZED, SECONDS, frame_of, initialize, request
-from listening import ASSAY, ASSETS, Listener, address, list_schemas, only_socket, short_state, started
+from journal_guards import ASSAY, ASSETS, address, events, lines, list_schemas, started
 
 from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import LATEST
@@ -22,13 +20,12 @@ KEYS = {"alice": "a" * 43, "bob": "b" * 43}
 
 
 @pytest.fixture
-def state() -> Iterator[Path]:
+def state(tmp_path: Path) -> Path:
     """A state directory of its own, with the settings of a guard that authenticates two principals."""
-    for made in short_state():
-        hashes = {name: hashlib.sha256(key.encode()).hexdigest() for name, key in KEYS.items()}
-        keys = "".join(f'[auth.keys.{name}]\nhash = "sha256:{each}"\n' for name, each in hashes.items())
-        (made / "auth.toml").write_text(keys)
-        yield made
+    hashes = {name: hashlib.sha256(key.encode()).hexdigest() for name, key in KEYS.items()}
+    keys = "".join(f'[auth.keys.{name}]\nhash = "sha256:{each}"\n' for name, each in hashes.items())
+    (tmp_path / "auth.toml").write_text(keys)
+    return tmp_path
 
 
 OPEN = ExitStack()
@@ -42,17 +39,10 @@ def closing() -> Iterator[None]:
         yield
 
 
-def listening(state: Path) -> Listener:
-    """A listener at the feed of the only guard."""
-    made = Listener(only_socket(state))
-    OPEN.callback(made.close)
-    return made
-
-
 @contextmanager
 def upstream(state: Path) -> Iterator[list[str]]:
     """The options of a guard for a server at a URL."""
-    command = (*ASSETS, "--http", "127.0.0.1:0", "--journal", "off", "--set", "guard.feed=false")
+    command = (*ASSETS, "--http", "127.0.0.1:0", "--journal", "off")
     with started(*command, state=state) as process:
         yield ["--target", address(process)]
 
@@ -60,7 +50,7 @@ def upstream(state: Path) -> Iterator[list[str]]:
 @contextmanager
 def child(_: Path) -> Iterator[list[str]]:
     """The options of a guard for a server that it starts."""
-    yield ["--", *ASSETS, "--set", "guard.feed=false", "--journal", "off"]
+    yield ["--", *ASSETS, "--journal", "off"]
 
 
 @contextmanager
@@ -114,15 +104,12 @@ class Client:
         named = {"MCP_Protocol_Version": LATEST, "Mcp_Method": "tools/call", "Mcp_Name": "list_schemas"}
         return self.post(message, **named)[0]
 
-    def listen(self) -> Any:
-        """Open a stream, and return its response."""
-        self.connection.request("GET", self.path, headers=self.headers | {"Accept": "text/event-stream"})
-        return self.connection.getresponse()
 
-
-def records(listener: Listener, count: int) -> list[dict[str, Any]]:
-    """The next records of the feed."""
-    return [json.loads(line) for line in listener.records(count)]
+def records(state: Path, begin: int, count: int) -> list[dict[str, Any]]:
+    """So many records of the journal, which has no more, from a place on."""
+    found = [each for each in lines(state, server="lib") if "event" not in each][begin:]
+    assert len(found) == count
+    return found
 
 
 def without_lists(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -131,18 +118,15 @@ def without_lists(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["child", "url"])
-@pytest.mark.parametrize("journal", [(), ("--journal", "off")])
-def test_records_name_the_principal(state: Path, kind: str, journal: tuple[str, ...]) -> None:
-    with guard(state, kind, "--config", str(state / "auth.toml"), *journal) as url:
-        listener = listening(state)
-        listener.until("hello")
+def test_records_name_the_principal(state: Path, kind: str) -> None:
+    with guard(state, kind, "--config", str(state / "auth.toml")) as url:
         alice, bob = Client(url, "alice"), Client(url, "bob")
         alice.open()
         bob.open()
         assert alice.post(list_schemas(1))[0] == bob.post(list_schemas(1))[0] == 200
         # Requests without a session share one child.
         assert [each.call_alone() for each in (alice, bob, alice)] == [200, 200, 200]
-        found = records(listener, 16)
+        found = records(state, 0, 16)
         text = json.dumps(found)
         assert not [key for key in KEYS.values() if key in text]
         named = [(each["metadata"]["principal"], "session" in each["metadata"]) for each in found]
@@ -152,19 +136,16 @@ def test_records_name_the_principal(state: Path, kind: str, journal: tuple[str, 
         assert alone == ["alice", "alice", "bob", "bob", "alice", "alice"]
         sessions = {(each["metadata"].get("session"), each["metadata"]["principal"]) for each in found}
         assert len({session for session, _ in sessions if session}) == 2
-        late = listening(state)
-        hello = late.until("hello")
-        assert sorted(each["principal"] for each in hello["sessions"]) == ["alice", "bob"]
+        opened = [each for each in events(state, server="lib") if each.get("state") == "opened"]
+        assert [each["principal"] for each in opened] == ["alice", "bob"]
 
 
 def test_without_keys_no_principal_is_named(state: Path) -> None:
     with guard(state, "child") as url:
-        listener = listening(state)
-        listener.until("hello")
         client = Client(url)
         client.open()
         assert client.call_alone() == 200
-        found = records(listener, 5)
+        found = records(state, 0, 5)
         assert not [each for each in found if "principal" in each["metadata"] or "http" in each["metadata"]]
 
 
@@ -172,12 +153,9 @@ HIDDEN = ("ghp_a1B2", "1234567890", "hidden value", KEYS["alice"])
 
 
 @pytest.mark.parametrize("kind", ["child", "url"])
-@pytest.mark.parametrize("journal", [(), ("--journal", "off")])
-def test_with_payloads_records_have_the_http_exchange(state: Path, kind: str, journal: tuple[str, ...]) -> None:
-    options = ("--config", str(state / "auth.toml"), "--set", "journal.payloads=true", "--mode", "enforce", *journal)
+def test_with_payloads_records_have_the_http_exchange(state: Path, kind: str) -> None:
+    options = ("--config", str(state / "auth.toml"), "--set", "journal.payloads=true", "--mode", "enforce")
     with guard(state, kind, *options) as url:
-        listener = listening(state)
-        listener.until("hello")
         client = Client(url, "alice")
         client.open()
         # A call that waits for the guard's own list has no HTTP exchange in its records.
@@ -185,7 +163,7 @@ def test_with_payloads_records_have_the_http_exchange(state: Path, kind: str, jo
         assert client.post(list_schemas(1))[0] == 200
         # A call without a name is refused: the guard answers at once.
         status = client.post(request(2, "tools/call", {}))[0]
-        found = without_lists(records(listener, 8))
+        found = without_lists(records(state, 0, 8))
         text = json.dumps(found)
         assert not [each for each in (*HIDDEN, client.headers["Mcp-Session-Id"]) if each in text]
         opening, opened, noted, called, answered, stopped = (each["metadata"].get("http") for each in found)
@@ -202,59 +180,5 @@ def test_with_payloads_records_have_the_http_exchange(state: Path, kind: str, jo
         assert client.call_alone() == 200
         if kind == "child":
             return
-        asked, result = (each["metadata"]["http"] for each in without_lists(records(listener, 4)))
+        asked, result = (each["metadata"]["http"] for each in without_lists(records(state, 8, 4)))
         assert (asked["headers"]["Mcp-Name"], result) == ("list_schemas", {"status": 200})
-
-
-@pytest.mark.parametrize("kind", ["child", "url"])
-def test_the_feed_counts_the_streams_of_a_session(state: Path, kind: str) -> None:
-    with guard(state, kind) as url:
-        listener = listening(state)
-        listener.until("hello")
-        client = Client(url)
-        client.open()
-        opened = listener.until("session")
-        assert (opened["state"], opened["streams"]) == ("opened", 0)
-        reader = Client(url)
-        reader.headers |= client.headers
-        response = reader.listen()
-        assert response.status == 200
-        first = listener.until("streams")
-        assert (first["server"], first["session"], first["count"]) == ("lib", opened["session"], 1)
-        late = listening(state)
-        assert [each["streams"] for each in late.until("hello")["sessions"]] == [1]
-        response.close()
-        reader.connection.close()
-        assert listener.until("streams")["count"] == 0
-
-
-SLOW = """
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    result = {}
-    if message["method"] == "initialize":
-        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "slow", "version": "1"}}
-    elif "id" in message:
-        open(sys.argv[1]).close()
-    if "id" in message:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"""
-
-
-def test_a_response_that_becomes_a_stream_counts(state: Path) -> None:
-    pipe = state / "go"
-    os.mkfifo(pipe)
-    command = (*ASSAY, "guard", "--name", "lib", "--listen", "127.0.0.1:0", "--", sys.executable, "-c", SLOW, str(pipe))
-    with started(*command, state=state) as process:
-        client = Client(address(process))
-        listener = listening(state)
-        client.open()
-        client.connection.request("POST", client.path, frame_of(request(2, "ping")), client.headers)
-        answer = client.connection.getresponse()
-        assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream")
-        assert listener.until("streams")["count"] == 1
-        pipe.write_bytes(b"")
-        answer.read()
-        assert listener.until("streams")["count"] == 0

@@ -1,0 +1,35 @@
+"""Exports wait for each other: all records together take some hundred megabytes as values."""
+
+import asyncio
+from collections.abc import Sequence
+from time import sleep
+
+import pytest
+from test_console_state import fed, record
+
+from assay.console.api_values import ApiReply, ApiRequest
+from assay.console.console_exports import ExportFile, Numbered
+from assay.console.console_posts import ConsolePosts
+from assay.console.console_state import ConsoleState
+
+
+def test_exports_are_made_one_after_the_other() -> None:
+    running, most = 0, 0
+
+    def slow(rows: Sequence[Numbered]) -> ExportFile:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        sleep(0.05)
+        running -= 1
+        return ExportFile(b"%d" % len(rows), "text/plain", "txt")
+
+    state = fed(ConsoleState(), iter([record(1), record(2, tool="look")]))
+    posts = ConsolePosts(state, {"slow": slow}, lambda _: pytest.fail("no server"))
+    wish = ApiRequest("POST", "api/export", {}, {}, {"format": "slow", "filter": "tool:look"})
+
+    async def all_of_them() -> list[ApiReply]:
+        return await asyncio.gather(*(posts.answer(wish) for _ in range(6)))
+
+    assert [each.content for each in asyncio.run(all_of_them())] == [b"1"] * 6
+    assert most == 1
