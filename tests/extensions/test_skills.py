@@ -1,4 +1,4 @@
-"""The skills extension: the entries of skills, their files, and what was declared."""
+"""The skills extension: the entries of skills, the digests of their files, and what was declared."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pytest
 from extended import MODES, discover, discovered, stateless
 
 from assay.base.verdict import Verdict
-from assay.core.extensions import known_skill, skill_entries, skill_files, skill_states
+from assay.core.extensions import skill_digests, skill_entries
 from assay.core.policy import Policy
 from talk import ALL_SERVER, Talk, error, good, notification, replacement, request, result, rules
 
@@ -95,9 +95,9 @@ class Skilled(Talk):
         return self.answer(resources=list(resources))
 
 
-def text(content: str = TEXT, uri: str = URI, kind: str | None = "text/markdown") -> dict[str, Any]:
+def text(content: str = TEXT, uri: str = URI) -> dict[str, Any]:
     """The content of a file."""
-    return {"uri": uri, "text": content} if kind is None else {"uri": uri, "text": content, "mimeType": kind}
+    return {"uri": uri, "text": content, "mimeType": "text/markdown"}
 
 
 def changed(talk: Talk, method: str = "notifications/resources/list_changed", **params: Any) -> Talk:
@@ -198,7 +198,7 @@ def test_a_wrong_entry_is_reported_and_forwarded(rule: str, entry: dict[str, Any
     assert {each.at.split("/")[3] for each in verdict.violations} == {"1"}
     assert verdict.onward is verdict.frame
     verdict = talk.got(entry, entry["uri"])
-    assert set(rules(verdict)) <= {rule, "skills/repeated"}
+    assert set(rules(verdict)) == {rule}
     assert verdict.onward is verdict.frame
 
 
@@ -232,11 +232,6 @@ def test_one_skill_does_not_fill_the_report() -> None:
     assert rules(talk.page(wrong, named("Wrong"))) == ["skills/manifest"] * 8 + ["skills/name"]
 
 
-def test_an_answer_about_another_skill() -> None:
-    talk = Skilled()
-    assert rules(talk.got(named("other"))) == ["skills/identity"]
-
-
 def test_a_changed_skill_is_no_violation() -> None:
     talk = Skilled(policy=STRICT).listed()
     other = TEXT.replace("Reads", "Writes")
@@ -248,47 +243,6 @@ def test_a_changed_skill_is_no_violation() -> None:
     good(talk.read(URI, text(other)))
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        skill(frontmatter={**FRONTMATTER, "description": "Another."}),
-        skill(frontmatter={**FRONTMATTER, "license": "MIT"}),
-        skill(resources=[FILES[0], FILES[1] | {"size": 3}]),
-    ],
-)
-def test_the_same_digest_with_another_meaning(entry: dict[str, Any]) -> None:
-    talk = Skilled().listed()
-    assert rules(talk.got(entry)) == ["skills/changed"]
-    assert rules(Skilled().listed().page(entry)) == ["skills/changed"]
-
-
-# ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_names_and_uris_are_compared_over_all_pages() -> None:
-    talk = Skilled()
-    good(talk.page(SKILL, nextCursor="2"))
-    good(talk.page(named("a"), cursor="2", nextCursor="3"))
-    verdict = talk.page(SKILL, named("a", "b/"), named("c"), cursor="3")
-    assert [(each.rule, each.at) for each in verdict.violations] == [
-        ("skills/repeated", "/result/skills/0/uri"),
-        ("skills/repeated", "/result/skills/1/frontmatter/name"),
-    ]
-
-
-def test_a_list_that_is_read_again_repeats_nothing() -> None:
-    talk = Skilled()
-    for _ in range(2):
-        good(talk.page(SKILL, nextCursor="2"))
-        good(talk.page(named("a"), cursor="2"))
-    # The same page again: which pages were before it is not known any more.
-    good(talk.page(named("a"), cursor="2"))
-
-
-def test_names_on_one_page_are_compared() -> None:
-    assert rules(Skilled().page(named("a"), named("a", "b/"), named("a", "b/"))) == ["skills/repeated"] * 2
-
-
 def test_pages_have_one_cache_scope() -> None:
     talk = Skilled()
     good(talk.page(SKILL, nextCursor="2"))
@@ -297,20 +251,18 @@ def test_pages_have_one_cache_scope() -> None:
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-CONTENTS: list[tuple[str, dict[str, Any]]] = [
-    ("skills/verification", text(TEXT + " ")),
-    ("skills/verification", text(TEXT.replace("PDF\n", "PDG\n"))),
-    ("skills/verification", text("")),
-    ("skills/verification", {"uri": URI, "blob": "AAAA", "mimeType": "text/markdown"}),
-    ("skills/resource", text(kind="text/plain")),
-    ("skills/resource", text(kind=None)),
+CONTENTS: list[dict[str, Any]] = [
+    text(TEXT + " "),
+    text(TEXT.replace("PDF\n", "PDG\n")),
+    text(""),
+    {"uri": URI, "blob": "AAAA", "mimeType": "text/markdown"},
 ]
 
 
-@pytest.mark.parametrize(("rule", "content"), CONTENTS)
-def test_a_content_that_is_not_that_of_the_entry(rule: str, content: dict[str, Any]) -> None:
+@pytest.mark.parametrize("content", CONTENTS)
+def test_a_content_that_is_not_that_of_the_entry(content: dict[str, Any]) -> None:
     verdict = Skilled().listed().read(URI, content)
-    assert rules(verdict) == [rule]
+    assert rules(verdict) == ["skills/verification"]
     assert verdict.onward is verdict.frame
 
 
@@ -334,14 +286,6 @@ def test_a_content_that_cannot_be_compared(contents: list[Any]) -> None:
     assert not [each for each in rules(verdict) if each.startswith("skills/")]
 
 
-def test_a_content_that_is_too_large_is_not_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_files, "_MOST_HASHED", 30)
-    talk = Skilled().listed()
-    good(talk.read(URI, text(TEXT + " ")))
-    good(talk.read(FORM_URI, {"uri": FORM_URI, "blob": b64encode(b"x" * 60).decode()}))
-    assert rules(talk.read(FORM_URI, text("small", FORM_URI))) == ["skills/verification"]
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -355,6 +299,26 @@ def test_a_change_makes_entries_old(change: Callable[[Skilled], object]) -> None
     change(talk)
     good(talk.read(FORM_URI, text("newer", FORM_URI)))
     good(talk.read(f"{ROOT}/new.md", text("new", f"{ROOT}/new.md")))
+
+
+@pytest.mark.parametrize("size", [16, 16.0])
+def test_a_file_is_compared_by_size_and_digest(size: float) -> None:
+    """In JSON, 16.0 is the integer 16."""
+    talk = Skilled().listed(skill(resources=[FILES[0], file(FORM_URI, "x" * 16, size=size)]))
+    good(talk.read(FORM_URI, text("x" * 16, FORM_URI)))
+    (longer,) = talk.read(FORM_URI, text("x" * 17, FORM_URI)).violations
+    assert (longer.expected, longer.found) == (f"{size:,} bytes, as in the entry of the skill", "17 bytes")
+    (other,) = talk.read(FORM_URI, text("y" * 16, FORM_URI)).violations
+    assert other.found == f"sha256:{sha256(b'y' * 16).hexdigest()}"
+
+
+@pytest.mark.parametrize("wrong", [{"digest": "sha256:0"}, {"size": -1}])
+def test_a_file_with_an_invalid_digest_or_size_is_not_compared(wrong: dict[str, Any]) -> None:
+    """The entry was reported."""
+    talk = Skilled()
+    assert rules(talk.page(skill(resources=[FILES[0], FILES[1] | wrong]))) == ["skills/digest"]
+    good(talk.read(FORM_URI, text("other", FORM_URI)))
+    assert rules(talk.read(URI, text("other"))) == ["skills/verification"]
 
 
 def test_a_change_of_another_resource_does_not() -> None:
@@ -395,18 +359,10 @@ def test_a_file_of_a_nested_skill_may_match_either_entry() -> None:
     }
     outer = skill(resources=[*FILES, file(f"{inner}/SKILL.md", "old"), file(f"{inner}/a.md", "a")])
     talk = Skilled().listed(outer, nested)
-    assert rules(talk.read(f"{inner}/SKILL.md", text("old", f"{inner}/SKILL.md"))) == ["skills/frontmatter"]
+    good(talk.read(f"{inner}/SKILL.md", text("old", f"{inner}/SKILL.md")))
+    good(talk.read(f"{inner}/SKILL.md", text("new", f"{inner}/SKILL.md")))
     good(talk.read(f"{inner}/a.md", text("a", f"{inner}/a.md")))
     assert rules(talk.read(f"{inner}/a.md", text("b", f"{inner}/a.md"))) == ["skills/verification"]
-
-
-def test_a_file_that_is_not_listed_is_reported_to_the_client() -> None:
-    talk = Skilled(policy=STRICT).listed(SKILL, named("daily"))
-    verdict = talk.ask("resources/read", uri=f"{ROOT}/scripts/new.py")
-    assert rules(verdict) == ["skills/unlisted"]
-    assert verdict.onward is verdict.frame
-    for uri in (ROOT, f"{ROOT}/references", "skill://pdf-2/a", "skill://daily/today.md", "file:///a"):
-        good(talk.ask("resources/read", uri=uri))
 
 
 def test_a_server_without_skills_has_nothing_remembered() -> None:
@@ -414,134 +370,6 @@ def test_a_server_without_skills_has_nothing_remembered() -> None:
     good(talk.client(request(1, "resources/read", {"uri": URI})))
     good(talk.server(result(1, {"contents": [text()]})))
     assert talk.conversation.tools.beyond is None
-
-
-# ── frontmatter ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def fronted(*lines: str) -> str:
-    """A file with this frontmatter."""
-    return "\n".join(["---", *lines, "---", "", "# Text", "name: other"])
-
-
-NAME, DESCRIPTION = "name: pdf", "description: Reads PDF files."
-SAME = [
-    fronted(NAME, DESCRIPTION),
-    fronted(DESCRIPTION, "license: MIT", NAME),
-    fronted('name: "pdf"', "description: 'Reads PDF files.'"),
-    fronted(NAME, DESCRIPTION).replace("\n", "\r\n"),
-    "\ufeff" + fronted(NAME, DESCRIPTION),
-    fronted("name:   pdf  ", DESCRIPTION),
-]
-UNCERTAIN = [
-    fronted(NAME, "description: >", "  Something", "  else."),
-    fronted(NAME, "description: Something", "  that goes on."),
-    fronted(NAME, "description: Something", "", "  that goes on."),
-    fronted(NAME, 'description: "a \\"b\\""'),
-    fronted(NAME, "description: 'it''s'"),
-    fronted(NAME, "description: a # b"),
-    fronted(NAME, "description: a: b"),
-    fronted(NAME, "description: &a b"),
-    fronted(NAME, "description: *a"),
-    fronted(NAME, "description: !!str b"),
-    fronted(NAME, "description: {a: b}"),
-    fronted(NAME, "description:"),
-    fronted(NAME, 'description: "'),
-    fronted(NAME, "description: a\u2028b"),
-    fronted("name: 5", DESCRIPTION),
-    fronted("name: true", DESCRIPTION),
-    fronted("name: null", DESCRIPTION),
-    fronted("name: other", "name: pdf", DESCRIPTION),
-    fronted("{name: other, description: x}"),
-    fronted("metadata:", "  name: other"),
-    "---\nname: other\n",
-    "--- # comment\nname: other\n---\n",
-    "---",
-]
-DIFFERENT = [
-    fronted("name: other", DESCRIPTION),
-    fronted(NAME, "description: Writes PDF files."),
-    fronted('name: "other"', DESCRIPTION),
-    fronted("name: other", "# comment", DESCRIPTION),
-    "# PDF\n",
-    "\n---\nname: pdf\n---\n",
-    "",
-]
-
-
-def dynamic(content: str) -> Verdict:
-    """The verdict on a file whose digest the server does not know beforehand."""
-    return Skilled().listed(skill(resources="dynamic")).read(URI, text(content))
-
-
-@pytest.mark.parametrize("content", [*SAME, *UNCERTAIN])
-def test_a_frontmatter_that_is_equal_or_cannot_be_read_for_certain(content: str) -> None:
-    good(dynamic(content))
-
-
-@pytest.mark.parametrize("content", DIFFERENT)
-def test_a_frontmatter_that_differs_from_the_entry(content: str) -> None:
-    assert rules(dynamic(content)) == ["skills/frontmatter"]
-
-
-def test_a_frontmatter_is_compared_in_files_with_a_digest_too() -> None:
-    other = fronted("name: other", DESCRIPTION)
-    talk = Skilled().listed(skill(resources=[file(URI, other)]))
-    assert rules(talk.read(URI, text(other))) == ["skills/frontmatter"]
-
-
-# ── directories and resources ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "child",
-    [
-        {"uri": FORM_URI, "name": "x"},
-        {"uri": "skill://other/a", "name": "x"},
-        {"uri": f"{ROOT}/references/", "name": "x", "mimeType": "inode/directory"},
-        {"uri": f"{ROOT}/references", "name": "x"},
-        {"uri": f"{ROOT}/references", "name": "x", "mimeType": "text/plain"},
-    ],
-)
-def test_a_child_that_is_not_one_or_not_of_its_type(child: dict[str, Any]) -> None:
-    verdict = Skilled(policy=STRICT).listed().children(ROOT, {"uri": URI, "name": "SKILL.md"}, child)
-    assert rules(verdict) == ["skills/directory"]
-    assert verdict.onward is verdict.frame
-
-
-def test_directories_of_other_resources_may_have_children_with_any_uri() -> None:
-    talk = Skilled().listed()
-    good(talk.children("db://tables", {"uri": "row:5", "name": "x"}))
-    assert rules(talk.children("skill://unknown", {"uri": "skill://unknown/a/b", "name": "x"})) == ["skills/directory"]
-
-
-def test_a_directory_is_asked_for_without_a_slash_at_the_end() -> None:
-    talk = Skilled()
-    assert rules(talk.ask("resources/directory/read", uri=f"{ROOT}/")) == ["skills/directory"]
-    good(talk.ask("resources/directory/read", uri="file:///a/"))
-
-
-LISTED: dict[str, Any] = {"uri": URI, "name": "pdf", "description": "Reads PDF files.", "mimeType": "text/markdown"}
-
-
-@pytest.mark.parametrize(
-    "resource",
-    [
-        LISTED | {"mimeType": "text/plain"},
-        LISTED | {"name": "SKILL.md"},
-        LISTED | {"description": "Another."},
-        {name: value for name, value in LISTED.items() if name != "description"},
-        LISTED | {"_meta": {"license": "MIT"}},
-    ],
-)
-def test_the_resource_of_a_skill_has_its_metadata(resource: dict[str, Any]) -> None:
-    assert rules(Skilled().listed().resources(resource)) == ["skills/resource"]
-    good(Skilled().resources(resource))
-
-
-def test_the_resource_of_a_skill_may_have_more() -> None:
-    meta = {"io.modelcontextprotocol.skills/license": "MIT", "com.example/a": 1}
-    good(Skilled().listed().resources(LISTED | {"_meta": meta, "mimeType": "text/markdown; charset=utf-8"}))
 
 
 # ── what is declared ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -591,34 +419,29 @@ def test_the_code_for_a_missing_resource_is_another_one_for_skills(method: str, 
 # ── bounds ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_states, "_MOST_BYTES", 3000)
-    talk = Skilled().listed(SKILL, *(named(f"s{number}") for number in range(5)))
-    states = talk.conversation.tools.beyond.skills
-    assert 0 < states._bytes <= 3000
-    assert states._bytes == sum(each.size for each in states._roots.values())
-    # The oldest is forgotten, so its files are not judged.
-    good(talk.read(URI, text("other")))
+def test_the_oldest_skills_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded; files that were forgotten are not judged."""
+    monkeypatch.setattr(skill_digests, "_MOST_FILES", 3)
+    uri = "skill://other/SKILL.md"
+    other = {**named("other"), "resources": [file(uri, "x"), file("skill://other/a", "a")]}
+    talk = Skilled().listed(SKILL, other)
+    good(talk.read(URI, text("forged")))
+    assert rules(talk.read(uri, text("forged", uri))) == ["skills/verification"]
+    # A newer entry is counted in place of the older one.
+    good(talk.got(other, uri))
+    assert rules(talk.read(uri, text("forged", uri))) == ["skills/verification"]
+    assert talk.conversation.tools.beyond.skills._count == 2
 
 
-def test_a_skill_that_is_too_large_to_be_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_states, "_MOST_BYTES", 100)
-    talk = Skilled().listed()
-    assert talk.conversation.tools.beyond.skills._bytes == 0
-    monkeypatch.setattr(known_skill, "_MOST_FILES", 1)
-    assert known_skill.KnownSkill(URI, SKILL).files is None
+def test_a_skill_with_too_many_files_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skill_digests, "_MOST_FILES", 1)
+    good(Skilled().listed().read(URI, text("other")))
 
 
-def test_listings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_states, "_MOST_CURSORS", 2)
-    monkeypatch.setattr(skill_states, "_MOST_LISTED", 2)
-    talk = Skilled()
-    for cursor in "abc":
-        good(talk.page(*(named(f"{cursor}{number}") for number in range(4)), nextCursor=cursor))
-    listings = talk.conversation.tools.beyond.skills._listings
-    assert list(listings) == ["b", "c"]
-    assert all(len(each.uris) == 2 for each in listings.values())
-    good(talk.page(named("a0", "x/"), cursor="a"))
+def test_the_directories_of_a_long_uri_are_not_looked_up() -> None:
+    uri = f"{ROOT}/{'a/' * 1024}"
+    talk = Skilled().listed(skill(resources=[*FILES, file(uri, "x")]))
+    good(talk.read(uri, text("y", uri)))
 
 
 @pytest.mark.parametrize("value", [None, 5, [], {}, "x", [5], [None], [{}], [{"uri": 5}], [{"uri": URI}]])

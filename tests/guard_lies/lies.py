@@ -875,9 +875,9 @@ def _answer(answer: Any) -> list[Any]:
     return ["result", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **answer}]
 
 
-def listing(*skills: dict[str, Any], **more: Any) -> tuple[str, dict[str, Any], Any]:
-    """The server lists these skills."""
-    return "skills/list", {}, {"skills": list(skills), **more}
+def listing(skill: dict[str, Any]) -> tuple[str, dict[str, Any], Any]:
+    """The server lists this skill."""
+    return "skills/list", {}, {"skills": [skill]}
 
 
 def reading(uri: str, **content: Any) -> tuple[str, dict[str, Any], Any]:
@@ -893,11 +893,6 @@ def wrong_skill(rule: str, **members: Any) -> Case:
 def paged(rule: str, meta: dict[str, Any]) -> Case:
     """The server lists a tool with this `_meta`."""
     return Case(rule, [[call(1)]], [(1, "result")], tools=[tool(_meta=meta)], listed=1)
-
-
-def child(**members: Any) -> dict[str, Any]:
-    """What is in a directory."""
-    return {"resultType": "complete", "resources": [{"name": "x", **members}]}
 
 
 WITH_SKILLS: dict[str, Any] = {"tools": {}, "extensions": {"io.modelcontextprotocol/skills": {}}}
@@ -916,33 +911,7 @@ SKILLS_AND_APPS = [
     wrong_skill("skills/manifest", resources=[]),
     wrong_skill("skills/size", resources=[{**SKILL_FILE, "size": 1 << 30}]),
     wrong_skill("skills/metadata", frontmatter={**OTHER, "metadata": {"io.modelcontextprotocol/a": 1}}),
-    having(
-        "skills/repeated",
-        listing(SKILL, nextCursor="2"),
-        ("skills/list", {"cursor": "2"}, {"skills": [SKILL]}),
-    ),
-    having("skills/identity", ("skills/get", {"uri": "skill://b/SKILL.md"}, {"skill": SKILL})),
-    having(
-        "skills/changed",
-        listing(SKILL),
-        ("skills/get", {"uri": SKILL_URI}, {"skill": {**SKILL, "frontmatter": OTHER}}),
-    ),
     having("skills/verification", listing(SKILL), reading(SKILL_URI, text="forged", mimeType="text/markdown")),
-    having(
-        "skills/frontmatter",
-        listing({**SKILL, **DYNAMIC}),
-        reading(SKILL_URI, text="---\nname: other\n---\n", mimeType="text/markdown"),
-    ),
-    having("skills/unlisted", listing(SKILL), reading("skill://pdf/new.py", text="x")),
-    having(
-        "skills/directory",
-        ("resources/directory/read", {"uri": "skill://pdf"}, child(uri="skill://pdf/a/b.md")),
-    ),
-    having(
-        "skills/resource",
-        listing(SKILL),
-        ("resources/list", {}, {"resources": [{"uri": SKILL_URI, "name": "SKILL.md"}]}),
-    ),
     paged("apps/meta", {"ui": {"visibility": "app"}}),
     paged("apps/resource-uri", {"ui": {"resourceUri": "https://example.com"}}),
     paged("apps/flat-key", {"ui/resourceUri": PAGE}),

@@ -16,7 +16,7 @@ _RUNGS = {
     "protocol": "Is it valid MCP in the revision in use, and allowed at this point?",
     "extension": "Are extensions of the protocol declared as the specification asks?",
     "tasks": "Does a server keep to the tasks extension, and the client too?",
-    "skills": "Does a server keep to the skills extension, and the client too?",
+    "skills": "Does a server keep to the skills extension?",
     "apps": "Are the pages that show the results of tools as the extension ui asks?",
     "contract": "Does it match the tool's schemas?",
     "lock": "Is the server the same as when it was reviewed?",

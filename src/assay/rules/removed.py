@@ -8,6 +8,8 @@ REMOVED: Final[frozenset[str]] = frozenset(
         *("card/runtime", "card/media-type", "card/https", "card/cors", "card/caching", "card/catalog"),
         *("draft/tag-shape", "draft/tag-pages", "draft/tag", "draft/tag-changed", "draft/stale-tags"),
         *("draft/stale-rejection", "draft/required-capabilities", "lock/tag"),
+        *("skills/repeated", "skills/identity", "skills/changed", "skills/frontmatter", "skills/unlisted"),
+        *("skills/directory", "skills/resource"),
     }
 )
 """Recordings and journals of earlier versions may name them."""

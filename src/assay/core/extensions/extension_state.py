@@ -13,7 +13,7 @@ from assay.base.verdict import Exchange, Party, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.contracts.tool_pages import page_of, pages_in, with_meta
 from assay.core import state_rules
-from assay.core.extensions import declarations
+from assay.core.extensions import declarations, skill_entries
 from assay.core.history import answer_rules
 from assay.core.history.reuse import object_of
 from assay.core.history.subscriptions import ACKNOWLEDGED, LISTEN
@@ -25,7 +25,7 @@ from assay.spec.extensions.official import APPS, SKILLS, TASKS, Extension
 
 if TYPE_CHECKING:
     from assay.core.extensions.app_pages import AppPages
-    from assay.core.extensions.skill_states import SkillStates
+    from assay.core.extensions.skill_digests import SkillDigests
     from assay.core.extensions.task_states import TaskStates
 
 Found = list[Violation]
@@ -58,8 +58,8 @@ class ServerExtensions:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._tasks: TaskStates | None = None
-        self.known_skills: SkillStates | None = None
-        """The skills of the server; None as long as none were asked for."""
+        self.known_skills: SkillDigests | None = None
+        """The files of its skills; None as long as no skills were asked for."""
         self.known_pages: AppPages | None = None
         """The pages of its tools; None as long as no tool has one."""
         self.reported: set[tuple[str, str, str]] = set()
@@ -79,12 +79,12 @@ class ServerExtensions:
         return self._tasks
 
     @property
-    def skills(self) -> "SkillStates":
-        """The skills of the server."""
+    def skills(self) -> "SkillDigests":
+        """The files of the skills of the server."""
         if self.known_skills is None:
-            from assay.core.extensions.skill_states import SkillStates  # noqa: PLC0415 - few servers have skills
+            from assay.core.extensions.skill_digests import SkillDigests  # noqa: PLC0415 - few servers have skills
 
-            self.known_skills = SkillStates()
+            self.known_skills = SkillDigests()
         return self.known_skills
 
     @property
@@ -122,8 +122,8 @@ class ExtensionState:
         return known
 
     @property
-    def _skills(self) -> "SkillStates | None":
-        """The skills of the server; None as long as none were asked for, or if they are not judged."""
+    def _skills(self) -> "SkillDigests | None":
+        """The files of the skills of the server; None as long as none were asked for, or if they are not judged."""
         known: ServerExtensions | None = self._tools.beyond
         skills = None if known is None else known.known_skills
         return None if skills is None or self.leaves_out(SKILLS) else skills
@@ -328,17 +328,16 @@ class ExtensionState:
 
     # ── skills ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take_skill(self, exchange: Exchange, params: dict[str, Any], found: Found, _: Budget) -> int:
+    def _take_skill(self, exchange: Exchange, _: dict[str, Any], found: Found, __: Budget) -> int:
         if exchange.entry.extension is not SKILLS:
             return 0
-        self.shared.skills.take_request(exchange, params)
         if exchange.method != _DIRECTORY:
+            self.shared.skills.take_request(exchange)
             return 0
         server = self._sides[Party.SERVER].capabilities
         if declarations.declares(server, SKILLS.identifier) and not self._reads_directories():
             path = f"extensions.{SKILLS.identifier}.directoryRead"
             found.append(state_rules.lacks("/method", Party.SERVER, path, exchange.revision))
-        found += self.shared.skills.check_directory(params.get("uri"), exchange.revision)
         return 0
 
     def _reads_directories(self) -> bool:
@@ -347,17 +346,19 @@ class ExtensionState:
         return declarations.settings_of(server, SKILLS.identifier).get("directoryRead") is True
 
     def _check_skills(self, exchange: Exchange, result: dict[str, Any], found: Found, _: Budget) -> int:
-        return self.shared.skills.check_list(exchange, result, found)
+        found += skill_entries.check_list(result.get("skills"), exchange.revision)
+        return 0
 
-    def _check_skill(self, exchange: Exchange, result: dict[str, Any], found: Found, _: Budget) -> int:
-        return self.shared.skills.check_get(exchange, result, found)
-
-    def _check_directory(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
-        return _limited(self.shared.skills.check_children(exchange, result), found, budget)
+    def _check_skill(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
+        return _limited(skill_entries.check(result.get("skill"), "/result/skill", exchange.revision), found, budget)
 
     def _learn_skills(self, exchange: Exchange, result: dict[str, Any]) -> None:
         if exchange.entry.extension is SKILLS:
-            self.shared.skills.learn(exchange, result)
+            self.shared.skills.learn(exchange, result.get("skills"))
+
+    def _learn_skill(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        if exchange.entry.extension is SKILLS:
+            self.shared.skills.learn(exchange, [result.get("skill")])
 
     def _resources_changed(self, _: dict[str, Any]) -> None:
         if self._skills is not None:
@@ -365,18 +366,18 @@ class ExtensionState:
 
     def _resource_updated(self, params: dict[str, Any]) -> None:
         if self._skills is not None:
-            self._skills.updated(params.get("uri"))
+            self._skills.changed(params.get("uri"))
 
     # ── resources and tools ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take_read(self, exchange: Exchange, params: dict[str, Any], found: Found, _: Budget) -> int:
+    def _take_read(self, exchange: Exchange, params: dict[str, Any], _: Found, __: Budget) -> int:
         uri = params.get("uri")
         if self._tools.beyond is None or not isinstance(uri, str):
             return 0
         if self._pages is not None:
             self._pages.take_read(exchange, uri)
         if self._skills is not None:
-            found += self._skills.take_read(exchange, uri)
+            self._skills.take_read(exchange, uri)
         return 0
 
     def _check_read(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
@@ -391,15 +392,12 @@ class ExtensionState:
         return more
 
     def _check_resources(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
-        more = 0
         pages = pages_in(result.get("resources"))
-        if pages and not self.leaves_out(APPS):
-            from assay.core.extensions import app_rules  # noqa: PLC0415 - few servers have pages
+        if not pages or self.leaves_out(APPS):
+            return 0
+        from assay.core.extensions import app_rules  # noqa: PLC0415 - few servers have pages
 
-            more += _limited(app_rules.check_resources(pages, exchange.entry.judge, budget), found, budget)
-        if self._skills is not None:
-            more += _limited(self._skills.check_resources(result, exchange.revision), found, budget)
-        return more
+        return _limited(app_rules.check_resources(pages, exchange.entry.judge, budget), found, budget)
 
     def _check_tools(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
         tools = with_meta(result.get("tools"))
@@ -468,14 +466,13 @@ _CHECKED: Final[Mapping[str, Take]] = {
     "resources/read": ExtensionState._check_read,
     "skills/list": ExtensionState._check_skills,
     "skills/get": ExtensionState._check_skill,
-    _DIRECTORY: ExtensionState._check_directory,
 }
 _LEARNED: Final[Mapping[str, Learn]] = {
     **dict.fromkeys(_TASK_METHODS, ExtensionState._learn_task),
     "tools/call": ExtensionState._learn_call,
     "tools/list": ExtensionState._learn_tools,
     "skills/list": ExtensionState._learn_skills,
-    "skills/get": ExtensionState._learn_skills,
+    "skills/get": ExtensionState._learn_skill,
 }
 """What is done with a request, with its result, and once that was forwarded, by the method."""
 

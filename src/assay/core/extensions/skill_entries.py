@@ -6,14 +6,17 @@ The entry fits its schema already, unless invalid messages are forwarded.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from assay.base.verdict import Violation
+from assay.contracts.tool_lists import MOST_QUARANTINED
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
 from assay.rules import violation
 
-FILE: Final = "/SKILL.md"
+_FILE: Final = "/SKILL.md"
 """The end of the URI of every skill."""
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
@@ -25,9 +28,26 @@ _MOST_FILES: Final = 512
 _MOST_BYTES: Final = 16_777_216
 """The limits of one skill that every client has to support, by the specification."""
 
+_MOST_OF_ONE: Final = 8
+"""Violations of one skill in a list that are reported: one skill must not fill the report for all others."""
 
-def check(skill: Mapping[str, Any], at: str, revision: str) -> Iterator[Violation]:
+
+def check_list(skills: Any, revision: str) -> list[Violation]:
+    """Return the violations of the entries in one page of `skills/list`."""
+    faults = (
+        fault
+        for number, skill in enumerate(skills if isinstance(skills, list) else ())
+        for fault in islice(check(skill, f"/result/skills/{number}", revision), _MOST_OF_ONE)
+    )
+    found = list(islice(faults, MOST_QUARANTINED))
+    # Not in an entry: a list with so many faults is forwarded or refused as a whole.
+    return found + [replace(another, at="/result/skills") for another in islice(faults, 1)]
+
+
+def check(skill: Any, at: str, revision: str) -> Iterator[Violation]:
     """Yield the violations of the entry of one skill; *at* is the pointer to it."""
+    if not isinstance(skill, dict):
+        return
     uri, frontmatter, files = skill.get("uri"), skill.get("frontmatter"), skill.get("resources")
     if isinstance(frontmatter, dict):
         yield from _check_name(frontmatter.get("name"), at, revision)
@@ -39,7 +59,7 @@ def check(skill: Mapping[str, Any], at: str, revision: str) -> Iterator[Violatio
 
 def root_of(uri: Any) -> str | None:
     """Return the directory of the skill with this *uri*; None if it is not the URI of a skill."""
-    return uri.removesuffix(FILE) if isinstance(uri, str) and uri.endswith(FILE) else None
+    return uri.removesuffix(_FILE) if isinstance(uri, str) and uri.endswith(_FILE) else None
 
 
 def digest_of(text: Any) -> bytes:
@@ -69,7 +89,7 @@ def _check_uri(uri: Any, name: Any, at: str, revision: str) -> Iterator[Violatio
         return
     root = root_of(uri)
     if root is None or not _names(root.rpartition("/")[2], name):
-        expected = f'a URI that ends in "/{name[:_LONGEST_NAME]}{FILE}"'
+        expected = f'a URI that ends in "/{name[:_LONGEST_NAME]}{_FILE}"'
         yield violation("skills/uri", f"{at}/uri", expected=expected, found=shown(uri), revision=revision)
 
 
