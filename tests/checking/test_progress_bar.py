@@ -8,11 +8,13 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from assay.cli.terminal import progress_bar
 from assay.cli.terminal.progress_bar import ProgressBar, printing
 from kit.archives import archive
 
@@ -28,12 +30,13 @@ if __name__ == "__main__":
 """
 
 
-def on_terminal(delay: float, *arguments: str) -> str:
-    """Run a command with standard output and standard error on one terminal of 100 columns; return what it gets."""
+def on_terminal(delay: float, *arguments: str, columns: int = 100, term: str = "xterm") -> str:
+    """Run a command with standard output and standard error on one terminal; return what it gets."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     command = [sys.executable, "-c", RUN, str(delay), *arguments]
-    environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": term}
+    environment.pop("COLUMNS", None)
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
         os.close(theirs)
         parts = []
@@ -49,6 +52,9 @@ def on_terminal(delay: float, *arguments: str) -> str:
     return b"".join(parts).decode()
 
 
+BAR = re.compile(r"assay check [#.]+ +\d+% [\d.]+/[\d.]+ MB [\d.]+ MB/s \d+:\d{2}:\d{2}\r")
+
+
 def rendered(text: str) -> list[str]:
     """Return the lines that a terminal shows."""
     screen, row, column = [""], 0, 0
@@ -59,11 +65,10 @@ def rendered(text: str) -> list[str]:
                 screen.append("")
         elif part == "\r":
             column = 0
-        elif part == "\x1b[A":
-            row = max(0, row - 1)
         elif part.startswith("\x1b"):
-            assert part == "\x1b[K", part
-            screen[row] = screen[row][:column]
+            # The cursor is never hidden, so that a run that is killed does not leave the terminal without one.
+            assert part == "\x1b[2K", part
+            screen[row] = ""
         else:
             screen[row] = screen[row][:column].ljust(column) + part + screen[row][column + 1 :]
             column += 1
@@ -75,10 +80,23 @@ def test_nothing_is_left_of_the_bar(tmp_path: Path, jobs: str) -> None:
     files = [str(archive(tmp_path / f"{seed}.jsonl", seed, conversations=40, is_cut=False)) for seed in range(3)]
     shown = on_terminal(0, "check", "--all", "--jobs", jobs, *files)
     plain = on_terminal(1e9, "check", "--all", "--jobs", jobs, *files)
-    # At its first appearance the bar has no rate yet.
-    assert re.search(r"assay check: +\d+%\|.*\| [\d.]+[kM]?/[\d.]+[kM] \[\d\d:\d\d<\S+, +(\?|[\d.]+[kM]?)B/s\]", shown)
-    assert "%|" not in plain
+    assert BAR.search(shown)
+    assert not BAR.search(plain)
     assert rendered(shown) == rendered(plain)
+
+
+def test_the_bar_fits_the_terminal(tmp_path: Path) -> None:
+    files = [str(archive(tmp_path / f"{seed}.jsonl", seed, conversations=40)) for seed in range(3)]
+    bars = re.findall(r"\r\x1b\[2K([^\r\n]+)\r(?!\n)", on_terminal(0, "check", *files, columns=45))
+    assert bars
+    assert {len(each) for each in bars} == {44}
+
+
+def test_there_is_no_bar_on_a_terminal_that_cannot_erase_it(tmp_path: Path) -> None:
+    files = [str(archive(tmp_path / f"{seed}.jsonl", seed, conversations=40)) for seed in range(3)]
+    shown = on_terminal(0, "check", *files, term="dumb")
+    assert not BAR.search(shown)
+    assert "\x1b" not in shown
 
 
 def test_there_is_no_bar_elsewhere(tmp_path: Path) -> None:
@@ -86,32 +104,86 @@ def test_there_is_no_bar_elsewhere(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RUN, "0", "check", str(path)], capture_output=True, text=True, check=False
     )
-    assert "%|" not in done.stderr + done.stdout
-    code = (
-        f"import sys; sys.argv = ['x', '0', 'check', {str(path)!r}]\ntry: exec({RUN!r})\nfinally: print(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "assay.cli.check" in done.stdout
-    assert "tqdm" not in done.stdout.splitlines()[-1].split()
+    assert not BAR.search(done.stderr + done.stdout)
+    assert "\x1b" not in done.stderr + done.stdout
 
 
-def test_without_the_library_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tqdm", None)
+def become_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make standard error a terminal of 60 columns."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(progress_bar, "DELAY", 0)
-    with ProgressBar("assay check", 100) as bar:
-        bar.tick(10)
-        bar.tick(10)
-        with printing(sys.stderr):
-            pass
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
 
 
 def test_a_short_run_has_no_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    become_terminal(monkeypatch)
     now = [0.0]
     with ProgressBar("assay check", 1 << 20, lambda: now[0]) as bar:
         bar.tick(1000)
         assert capsys.readouterr().err == ""
         now[0] = 1.0
         bar.tick(1 << 19)
-        assert "assay check:  50%" in capsys.readouterr().err
+        assert " 50% 0.5/1.0 MB " in capsys.readouterr().err
+
+
+def test_the_rate_and_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    become_terminal(monkeypatch)
+    now = [0.0]
+    with ProgressBar("assay check", 10_000_000, lambda: now[0]) as bar:
+        for _ in range(4):
+            now[0] += 1.0
+            bar.tick(1_000_000)
+        shown = capsys.readouterr().err
+        assert shown.endswith(" 40% 4.0/10.0 MB 1.0 MB/s 0:00:06\r")
+        # More often than people can see it is not drawn.
+        bar.tick(1)
+        assert capsys.readouterr().err == ""
+        with printing(sys.stderr):
+            print("a line", file=sys.stderr)
+            print("a part", file=sys.stderr, end="")
+        with printing(sys.stderr):
+            print(" of a line", file=sys.stderr)
+        assert capsys.readouterr().err == "\r\x1b[2Ka line\na part of a line\n"
+        now[0] += 1.0
+        bar.tick(1)
+        assert capsys.readouterr().err.startswith("\r\x1b[2Kassay check ")
+    assert capsys.readouterr().err == "\r\x1b[2K"
+    bar.tick(1)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("total", [0, 10_000_000])
+def test_the_bar_is_one_line_in_a_terminal_of_any_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], total: int
+) -> None:
+    become_terminal(monkeypatch)
+    for columns in range(1, 60):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with ProgressBar("assay check", total, count().__next__) as bar:
+            for _ in range(3):
+                bar.tick(1_000_000)
+        (*lines, end) = capsys.readouterr().err.split("\r")
+        assert end == "\x1b[2K"
+        assert all("\n" not in each and len(each.removeprefix("\x1b[2K")) <= columns for each in lines)
+
+
+def test_an_input_of_unknown_size_has_no_share(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    become_terminal(monkeypatch)
+    now = [0.0]
+    with ProgressBar("assay check", 0, lambda: now[0]) as bar:
+        for _ in range(3):
+            now[0] += 1.0
+            bar.tick(1_000_000)
+        assert capsys.readouterr().err.endswith("assay check 3.0 MB 1.0 MB/s 0:00:03\r")
+
+
+def test_an_interrupt_erases_the_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    become_terminal(monkeypatch)
+    threads = threading.active_count()
+    with suppress(KeyboardInterrupt), ProgressBar("assay check", 100, count().__next__) as bar:
+        bar.tick(10)
+        assert threading.active_count() == threads
+        raise KeyboardInterrupt
+    assert rendered(capsys.readouterr().err) == [""]

@@ -1,21 +1,24 @@
 """A bar on standard error with the share of the input that is read, the rate and the time left. Only on a terminal."""
 
-# ruff: noqa: PLC0415  tqdm is imported for a bar only, which most runs never show
-
-from __future__ import annotations
-
+import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Self, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import ClassVar, Final, Self, TextIO
 
 DELAY: Final = 0.5
 """Seconds until the bar is shown: a short run has none."""
+
+_INTERVAL: Final = 0.1
+"""Seconds between two drawings: people cannot see more."""
+
+_ERASE: Final = "\r\x1b[2K"
+"""Removes the line of the cursor. Nothing else is sent to the terminal but text, so a killed run leaves it usable."""
+
+_WIDEST: Final = 60
+"""Columns of the bar itself at most."""
 
 _LOCK: Final = RLock()
 """Held while something is drawn or printed: several threads report what they have read."""
@@ -24,7 +27,7 @@ _LOCK: Final = RLock()
 class ProgressBar:
     """The progress of one run. It is shown while it is entered, and erased at the end."""
 
-    _shown: ProgressBar | None = None
+    _shown: "ClassVar[ProgressBar | None]" = None
     """The bar on the terminal, which anything that is printed has to erase first."""
 
     def __init__(self, title: str, total: int, clock: Callable[[], float] = monotonic) -> None:
@@ -32,8 +35,9 @@ class ProgressBar:
         self._title, self._total, self._clock = title, total, clock
         self._read = 0
         self._due = clock() + DELAY
-        self._bar: Any = None
-        self._is_wanted = sys.stderr.isatty()
+        self._began = clock()
+        self._is_drawn = False
+        self._is_wanted = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
     def tick(self, count: int) -> None:
         """Note that *count* more bytes were read."""
@@ -41,35 +45,35 @@ class ProgressBar:
             return
         with _LOCK:
             self._read += count
-            if self._bar is not None:
-                self._bar.update(count)
-            elif self._clock() >= self._due:
-                self._begin()
+            now = self._clock()
+            if now < self._due:
+                return
+            self._due = now + _INTERVAL
+            ProgressBar._shown = self
+            self._is_drawn = True
+            # The cursor waits at the beginning of the line: the "^C" of an interrupt must not begin another one.
+            sys.stderr.write(f"{_ERASE}{self._line(now - self._began, _columns() - 1)}\r")
+            sys.stderr.flush()
 
-    def _begin(self) -> None:
-        try:
-            from tqdm import tqdm  # type: ignore[import-untyped]
-        except ImportError:
-            self._is_wanted = False
-            return
-        # Without its thread, which only looks for bars that have stopped.
-        tqdm.monitor_interval = 0
-        self._bar = tqdm(
-            desc=self._title,
-            total=self._total or None,
-            initial=self._read,
-            unit="B",
-            unit_scale=True,
-            unit_divisor=1024,
-            dynamic_ncols=True,
-            leave=False,
-            file=sys.stderr,
-        )
-        ProgressBar._shown = self
+    def _line(self, seconds: float, width: int) -> str:
+        """Return the bar after so many *seconds*, in at most *width* columns: only one line is erased."""
+        rate = self._read / max(seconds, 1e-6)
+        megabytes = f"{self._read / 1e6:.1f}"
+        if not self._total:
+            return f"{self._title} {megabytes} MB {rate / 1e6:.1f} MB/s {_clock(seconds)}"[:width]
+        share = min(1.0, self._read / self._total)
+        left = _clock(max(0, self._total - self._read) / max(rate, 1e-6))
+        begin, end = self._title, f"{share:4.0%} {megabytes}/{self._total / 1e6:.1f} MB {rate / 1e6:.1f} MB/s {left}"
+        room = min(_WIDEST, width - len(begin) - len(end) - 2)
+        bar = f"{'#' * round(room * share):.<{room}} " if room > 1 else ""
+        return f"{begin} {bar}{end}"[:width]
 
     def erase(self) -> None:
         """Remove the bar from the terminal; the next progress draws it again."""
-        self._bar.clear()
+        if self._is_drawn:
+            sys.stderr.write(_ERASE)
+            sys.stderr.flush()
+            self._is_drawn = False
 
     def __enter__(self) -> Self:
         return self
@@ -77,9 +81,20 @@ class ProgressBar:
     def __exit__(self, *_: object) -> None:
         with _LOCK:
             ProgressBar._shown = None
-            if self._bar is not None:
-                self._bar.close()
-            self._bar, self._is_wanted = None, False
+            self.erase()
+            self._is_wanted = False
+
+
+def _columns() -> int:
+    """Return the width of the terminal that standard error is."""
+    with suppress(OSError, ValueError):
+        return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns
+    return 80
+
+
+def _clock(seconds: float) -> str:
+    minutes, left = divmod(min(int(seconds), 359_999), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{left:02}"
 
 
 @contextmanager
