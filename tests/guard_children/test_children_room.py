@@ -1,4 +1,4 @@
-"""Where as many children or sessions are as may be, the one that was idle longest ends for a new one."""
+"""At the limit of children or sessions, the least recently used idle session ends for a new one."""
 
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def child(received: Path) -> Watched:
 
 
 def test_clients_that_never_end_their_session_are_all_served(tmp_path: Path) -> None:
-    """Each ends the session that was idle longest, with its child; a session that is gone gets 404."""
+    """Each ends the least recently used session, with its child; a session that is gone gets 404."""
     received = tmp_path / "received"
     with hosting(tmp_path, "--children", "2", start=[["pid"]], received=str(received)) as service:
         runs, children = [], []
@@ -108,31 +108,37 @@ def test_where_nothing_is_idle_a_new_session_has_to_wait(tmp_path: Path) -> None
         assert opening(service).status == 200, "it waits for the child that is about to end"
 
 
-def test_a_client_that_only_listens_is_ended_after_those_that_do_not(tmp_path: Path) -> None:
+def test_a_session_with_an_open_get_stream_is_idle(tmp_path: Path) -> None:
+    """Its last message counts, as in any other session; the stream ends with it."""
     with hosting(tmp_path, "--children", "2") as service:
         listens, idle = opened(service), opened(service)
         wire = begun(service, None, {**listens, **LISTENING}, "GET")
         wire.head()
-        last = opened(service)
-        assert statuses(service, listens, idle) == [200, 404]
-        also = begun(service, None, {**last, **LISTENING}, "GET")
-        also.head()
+        assert statuses(service, idle) == [200]
         opened(service)
-        assert statuses(service, listens, last) == [404, 200]
+        assert statuses(service, listens, idle) == [404, 200]
         assert wire.until(b"\r\n0\r\n\r\n"), "its stream has ended"
 
 
-def test_a_session_in_which_the_server_waits_for_an_answer_is_ended_last(tmp_path: Path) -> None:
+def test_a_session_whose_server_waits_for_the_client_is_idle(tmp_path: Path) -> None:
+    """The client may be gone: otherwise such sessions would take all places."""
     asks = {"jsonrpc": "2.0", "id": "s1", "method": "ping"}
-    with hosting(tmp_path, "--children", "2", on={"notifications/initialized": [["say", asks]]}) as service:
-        waiting, answered = opened(service, calls=False), opened(service, calls=False)
-        wire = begun(service, None, {**answered, **LISTENING}, "GET")
-        wire.head()
+    with hosting(tmp_path, "--children", "1", on={"notifications/initialized": [["say", asks]]}) as service:
+        waiting = opened(service, calls=False)
+        wire = begun(service, None, {**waiting, **LISTENING}, "GET")
         wire.until(b"ping")
-        assert service.post({"jsonrpc": "2.0", "id": "s1", "result": {}}, answered).status == 202
-        opening(service)
-        assert statuses(service, answered) == [404]
-        assert service.post(INITIALIZED, waiting).status == 202
+        opened(service, calls=False)
+        assert statuses(service, waiting) == [404]
+
+
+def test_a_session_that_was_never_used_after_its_handshake_is_idle(tmp_path: Path) -> None:
+    with hosting(tmp_path, "--children", "2") as service:
+        used = opened(service)
+        answer = opening(service)
+        unused = {**BOTH, "mcp-session-id": answer.header("mcp-session-id") or ""}
+        assert statuses(service, used) == [200]
+        opened(service)
+        assert statuses(service, used, unused) == [200, 404]
 
 
 def test_a_principal_ends_its_own_sessions_at_its_own_limit(tmp_path: Path) -> None:
@@ -154,13 +160,23 @@ def test_a_principal_ends_its_own_sessions_at_its_own_limit(tmp_path: Path) -> N
             assert service.post(message, modern(message), x_principal=who).status == 200
 
 
-def test_at_the_limit_of_all_the_principal_with_most_sessions_loses_one(tmp_path: Path) -> None:
-    """However many sessions one opens, it costs the others none that they may have."""
-    with hosting(tmp_path, "--children", "4", "--children-each", "3") as service:
+def test_at_the_limit_of_all_a_principal_ends_its_own_sessions_first(tmp_path: Path) -> None:
+    """However many sessions a principal opens one after the other, the others keep theirs."""
+    with hosting(tmp_path, "--children", "4", "--children-each", "4") as service:
         alice = opened(service, "alice")
-        bob = [opened(service, "bob") for _ in range(3)]
+        bob = [opened(service, "bob") for _ in range(6)]
+        assert statuses(service, alice, *bob) == [200, 404, 404, 404, 200, 200, 200]
         carl = opened(service, "carl")
-        assert statuses(service, alice, *bob, carl) == [200, 404, 200, 200, 200]
-        bob += [opened(service, "bob") for _ in range(3)]
-        assert statuses(service, alice, carl) == [200, 200]
-        assert statuses(service, *bob).count(200) == 2
+        assert statuses(service, alice, *bob[3:], carl) == [404, 200, 200, 200, 200], "one without any ends the first"
+
+
+def test_a_principal_with_busy_sessions_takes_its_share_and_no_more(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    options = ("--children", "4", "--children-each", "2")
+    with hosting(tmp_path, *options, on=MUTE, received=str(received)) as service:
+        others = [opened(service, who) for who in ("alice", "alice", "carl", "carl")]
+        asking(service, opened(service, "bob"), received)
+        begun(service, call("open", "mute", {}), opened(service, "bob"))
+        until(lambda: received.read_text().count('"mute"') == 2)
+        assert opening(service, "bob").status == 503
+        assert statuses(service, *others) == [404, 404, 200, 200]

@@ -546,6 +546,32 @@ def test_a_request_that_was_sent_away_may_come_again_with_its_id(body: bytes) ->
         assert turn.refused(body, 401).status == 401
 
 
+def test_beyond_the_limit_an_own_idle_session_is_dropped_before_those_of_others() -> None:
+    """A request whose client has disconnected does not keep its session."""
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
+    factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch)
+    talks = UrlSessions(factory, Http(sessions=3, sessions_each=3), lambda: 0.0, gated=True)
+
+    def begin(name: str) -> None:
+        talk = talks.opening(Who(name[0], b""))
+        talks.keep(talk, name.encode())
+        if name == "a1":
+            talk.session.conversation.hear(Party.CLIENT, frame_of(initialize(REVISION)))
+            talk.hands = 1
+
+    def left() -> list[bytes | None]:
+        return [each.ident for each in talks]
+
+    for name in ("b1", "a1", "a2", "a3"):
+        begin(name)
+    assert left() == [b"b1", b"a1", b"a3"], "a1 has an open request"
+    begin("c1")
+    assert left() == [b"a1", b"a3", b"c1"]
+    next(iter(talks)).hands = 0
+    begin("a4")
+    assert left() == [b"a3", b"c1", b"a4"]
+
+
 def test_one_bound_for_the_events_of_all_sessions() -> None:
     """Ours: a hundred sessions with long ids of events held 83 MB."""
     watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)

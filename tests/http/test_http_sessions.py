@@ -330,15 +330,16 @@ def resumed_if_there(service: Service, headers: dict[str, str | bytes]) -> Answe
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_one_session_too_many_pushes_out_the_one_idle_longest(tmp_path: Path) -> None:
+def test_one_session_too_many_ends_the_least_recently_used(tmp_path: Path) -> None:
     with serving(tmp_path, "http.sessions=3") as running:
-        listens, idle, used = (running.session("2025-11-25") for _ in range(3))
+        used, idle, listens = (running.session("2025-11-25") for _ in range(3))
         with listening(running, listens):
-            for each in (idle, used):
-                assert running.post(PING, each).status == 200
+            assert running.post(PING, used).status == 200
             running.session("2025-11-25")
-            found = [running.post(PING, each).status for each in (listens, idle, used)]
-        assert found == [200, 404, 200]
+            assert [running.post(PING, each).status for each in (used, idle, listens)] == [200, 404, 200]
+            running.session("2025-11-25")
+            running.session("2025-11-25")
+            assert [running.post(PING, each).status for each in (used, listens)] == [404, 200]
 
 
 @pytest.mark.parametrize("limit", ["sessions", "sessions_each"])

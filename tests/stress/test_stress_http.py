@@ -272,7 +272,7 @@ def is_known(server: Server, session: str) -> bool:
 
 
 def test_sessions_take_little_and_there_are_only_so_many(tmp_path: Path) -> None:
-    """One more pushes out the one that was idle longest, and takes its place."""
+    """One more ends the least recently used one, and takes its place."""
     with serving(tmp_path, *http(f"http.sessions={SESSIONS}", "http.sessions_each=10000")) as server:
         first = begin(server, 10)
         before = server.memory()
@@ -290,7 +290,7 @@ def test_sessions_take_little_and_there_are_only_so_many(tmp_path: Path) -> None
 
 
 def test_nobody_has_more_sessions_than_one_may_have(tmp_path: Path) -> None:
-    """The session that was idle longest ends for one more, so that clients which never end theirs lock nobody out."""
+    """The least recently used session ends for one more, so that clients which never end theirs lock nobody out."""
     with serving(tmp_path, *http("http.sessions_each=100")) as server:
         found = begin(server, 150)
         assert all(found)

@@ -6,9 +6,8 @@ A session of the handshake revisions has a child of its own; requests without a 
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from math import inf
 from time import monotonic
 from typing import Any, Final
@@ -16,10 +15,9 @@ from typing import Any, Final
 from assay.edges.backend import HttpRequest
 from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
-from assay.edges.child_room import ChildRoom, Tenant
 from assay.edges.client_http import BROKEN, AwaitedResponse, HttpClient, HttpPort, SessionAnswer, WholeResponse
 from assay.edges.compile_turns import TURNS
-from assay.edges.http.quotas import Full, Idleness, Quota
+from assay.edges.http.quotas import Full, Quota, to_end
 from assay.edges.http.replies import CLOSE, HttpReply, Receive, Send, is_patient, not_allowed, refuse, reply, shared
 from assay.edges.http.request_headers import names_revision, peeked
 from assay.edges.http.sessions import DROPPED, HttpSession, Sessions
@@ -44,8 +42,10 @@ Seconds that the child for requests without a session is kept if it gives no res
 whether a server speaks a revision without a handshake, and go on with a session, and a child, of their own if not.
 """
 
+ROOM_SECONDS: Final = 5.0
+"""Seconds that a new session waits for a free place: a child that has to be killed ends within half of that."""
+
 STOPPED: Final = Loss("stopped", "the guard was stopped")
-NEEDED: Final = Loss("stopped", "another session needed its place")
 ENDED: Final = Loss("stopped", "the session was ended")
 UNUSED: Final = Loss("stopped", "it was not used")
 
@@ -89,7 +89,6 @@ class ChildBackend:
         self._env, self._cwd = env, cwd
         self._is_gated = children_each is not None
         self._quota = Quota("servers", children, each=children_each)
-        self._room = ChildRoom(self._quota, self._tenants)
         self._http = http or Http()
         self._flights, self._redact = flights, tuple(redact)
         self._stderr_in_errors = stderr_in_errors
@@ -100,7 +99,8 @@ class ChildBackend:
         self._stateless = StatelessRequests(factory, self._port, self._stateless_child, self._arm)
         self._backoffs: dict[str, Backoff] = {}
         """One for each principal: one whose children end must not keep others from starting theirs."""
-        self._pipes: set[ChildPipe] = set()
+        self._pipes: dict[ChildPipe, str | None] = {}
+        """The principal that each child counts for; None for the child without sessions."""
         self._beside: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due = inf
@@ -112,7 +112,9 @@ class ChildBackend:
         """The last line on stderr of the last child that ended by itself."""
         self._noted = b""
         """The state that is recorded."""
-        self._sessions: Sessions[HttpClient] = Sessions(self._http, clock, self._dropped, idleness=_idleness)
+        self._sessions: Sessions[HttpClient] = Sessions(
+            self._http, clock, self._dropped, is_idle=lambda client: client.is_idle
+        )
 
     @property
     def sessions(self) -> int:
@@ -209,7 +211,7 @@ class ChildBackend:
             client = self._client(self._dedicated(request.principal), request)
             await self._carry_on(self._ask(client, request, opens=True), receive, send)
             return
-        full = await self._room.make(request.principal)
+        full = await self._make_room(request.principal)
         if self._stopping:
             full = _ENDING
         if full is None:
@@ -324,12 +326,10 @@ class ChildBackend:
         full = self._quota.full(principal)
         if full is not None:
             raise StartError(f"cannot start one more: {full.why}")
-        pipe = self._spawn(owner)
-        self._room.take(pipe, principal)
-        return pipe
+        return self._spawn(owner, principal)
 
-    def _spawn(self, owner: PipeOwner) -> ChildPipe:
-        """Start a child, which counts for no principal. Raises `StartError`."""
+    def _spawn(self, owner: PipeOwner, principal: str | None = None) -> ChildPipe:
+        """Start a child, which counts for *principal* until it has ended. Raises `StartError`."""
         errors = Labelled(self._name, self._errors).add
         limit = self._factory.frame_bytes
         try:
@@ -339,13 +339,17 @@ class ChildBackend:
             self._note_state()
             raise
         self.trouble = ""
-        self._pipes.add(pipe)
+        self._pipes[pipe] = principal
+        if principal is not None:
+            self._quota.take(principal)
         self._note_state()
         pipe.when_over(lambda: self._over(pipe))
         return pipe
 
     def _over(self, pipe: ChildPipe) -> None:
-        self._pipes.discard(pipe)
+        principal = self._pipes.pop(pipe)
+        if principal is not None:
+            self._quota.give_back(principal)
         self.trouble = self.trouble or pipe.lost_for
         if pipe.lost_for:
             self.last_line = pipe.last_line
@@ -381,21 +385,35 @@ class ChildBackend:
 
     def end(self, pipe: ChildPipe) -> None:
         """End a child, beside everything else."""
-        self._room.ends(pipe)
         self._do(pipe.end())
 
-    def _tenants(self) -> Iterator[Tenant]:
-        """Yield the children of sessions, the one used longest ago first."""
-        for session in list(self._sessions):
-            link = session.server.server
-            if isinstance(link, DedicatedChild) and link.pipe is not None:
-                ending = partial(self._give_up, session, link.pipe)
-                yield Tenant(session.principal, session.server.idleness, ending)
+    async def _make_room(self, principal: str) -> Full | None:
+        """
+        Wait until *principal* may start one more child; return the reached limit if it may not.
 
-    async def _give_up(self, session: HttpSession[HttpClient], pipe: ChildPipe) -> None:
-        """End *session*, and wait until nothing is left of its child, which ends with it."""
-        self._sessions.drop(session)
-        await pipe.over()
+        A child that is ending still takes memory, so it counts until it has ended.
+        """
+        try:
+            async with asyncio.timeout(ROOM_SECONDS):
+                while (full := self._quota.full(principal)) is not None:
+                    ending = self._ending_for(principal)
+                    if not ending:
+                        return full
+                    await _one_over(ending)
+        except TimeoutError:
+            return self._quota.full(principal)
+        return None
+
+    def _ending_for(self, principal: str) -> list[ChildPipe]:
+        """Return the child of an idle session, which ends for *principal*; if there is none, those that end anyway."""
+        own_only = self._quota.has_share(principal)
+        running = {pipe: each for each in self._sessions if (pipe := _pipe_of(each)) is not None}
+        last = to_end((each for each in running.values() if each.server.is_idle), principal, own_only=own_only)
+        if last is None:
+            counted = [pipe for pipe in self._pipes if pipe not in running and self._pipes[pipe] is not None]
+            return [pipe for pipe in counted if not own_only or self._pipes[pipe] == principal]
+        self._sessions.drop(last)
+        return [pipe for pipe in running if running[pipe] is last]
 
     def shown(self, last_words: list[str]) -> list[str]:
         """Return what a client may read of the last lines that its own child wrote to stderr."""
@@ -483,8 +501,18 @@ def _whole(request: HttpRequest, found: WholeResponse) -> HttpReply:
     return HttpReply(found.status, found.content, [*headers, CLOSE] if found.status == 413 else headers)
 
 
-def _idleness(session: HttpSession[HttpClient]) -> Idleness:
-    return session.server.idleness
+def _pipe_of(session: HttpSession[HttpClient]) -> ChildPipe | None:
+    """Return the child of *session*; None before it starts, and after it has ended."""
+    link = session.server.server
+    return link.pipe if isinstance(link, DedicatedChild) else None
+
+
+async def _one_over(pipes: Sequence[ChildPipe]) -> None:
+    """Wait until one of *pipes* has ended."""
+    over = asyncio.Event()
+    for pipe in pipes:
+        pipe.when_over(over.set)
+    await over.wait()
 
 
 def _is_stateless(version: str | None, message: Any) -> bool:

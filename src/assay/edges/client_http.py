@@ -16,7 +16,6 @@ from assay.core import render
 from assay.core.conversation import Facts
 from assay.edges.compile_turns import TURNS
 from assay.edges.http.heads import SESSION, RequestHead
-from assay.edges.http.quotas import Idleness
 from assay.edges.http.replies import HttpReply, Receive, Send, refusal, reply, shared
 from assay.edges.http.sessions import HttpSession
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
@@ -117,13 +116,13 @@ class HttpClient:
         return self.session.client.owner
 
     @property
-    def idleness(self) -> Idleness:
-        """How little would be lost with the session."""
-        if self._waiting:
-            return Idleness.BUSY
-        if self.session.conversation.open_requests(Party.SERVER):
-            return Idleness.ASKED
-        return Idleness.LISTENS if self._listeners else Idleness.IDLE
+    def is_idle(self) -> bool:
+        """
+        Whether no request of the client is open.
+
+        A client that listens, or owes the server a response, may have left without a trace.
+        """
+        return not self._waiting
 
     @property
     def wants_logs(self) -> bool:

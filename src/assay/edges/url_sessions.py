@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from assay.base.verdict import Exchange, Party
 from assay.core.party_state import Id
 from assay.edges.http.held_bytes import HeldBytes
-from assay.edges.http.quotas import Idleness, to_end
+from assay.edges.http.quotas import to_end
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.factory import ContractScope, SessionFactory
 from assay.guard.session import GuardedSession
@@ -122,14 +122,9 @@ class UrlSession:
         return self.who.principal
 
     @property
-    def idleness(self) -> Idleness:
-        """The idleness of the session. An open request of a disconnected client does not keep it busy."""
-        conversation = self.session.conversation
-        if self.hands and conversation.open_requests(Party.CLIENT):
-            return Idleness.BUSY
-        if any(map(conversation.open_requests, Party)):
-            return Idleness.ASKED
-        return Idleness.LISTENS if self.hands else Idleness.IDLE
+    def is_idle(self) -> bool:
+        """Whether no request of a connected client is open: one that has disconnected may never resume."""
+        return not (self.hands and self.session.conversation.open_requests(Party.CLIENT))
 
     def joined(self, who: Who, now: float) -> "UrlSession":
         """Return the same conversation for a client that has not proved to belong to it, and may only listen."""
@@ -278,7 +273,7 @@ class UrlSessions:
         """
         Make *talk* the conversation of the session *ident*, or add its client to that session.
 
-        Beyond the limit the longest idle session is dropped.
+        Beyond the limit the least recently used idle session is dropped, one of the same principal first.
         """
         if talk.origin is not None and self._sessions.get((ident, talk.origin.who)) is talk.origin:
             self._renew(talk.origin, ident, talk.who)
@@ -304,8 +299,8 @@ class UrlSessions:
         Busy sessions stay: the limit of requests bounds them.
         """
         while (own := self._each[principal] > self._share) or len(self._sessions) > self._http.sessions:
-            others = [each for each in self._sessions.values() if each is not newest]
-            last = to_end(others, lambda each: each.idleness, principal, own_only=own)
+            idle = (each for each in self._sessions.values() if each is not newest and each.is_idle)
+            last = to_end(idle, principal, own_only=own)
             if last is None:
                 return
             self.drop(last)

@@ -88,12 +88,12 @@ class GuardSettings:
 
     children: int = 64
     """
-    Maximal child processes for HTTP sessions. A server takes some 50 MB; one more session ends the one that was idle
-    longest. Requests without a session have one additional child.
+    Maximal child processes for HTTP sessions. A server takes some 50 MB; one more session ends the least recently used
+    idle one. Requests without a session have one additional child.
     """
 
     children_each: int = 16
-    """Maximal child processes of one principal, with ``[auth]``; one more ends the principal's longest idle one."""
+    """Maximal child processes of one principal, with ``[auth]``; one more ends its least recently used idle one."""
 
     environment: tuple[str, ...] = ()
     """

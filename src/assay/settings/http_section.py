@@ -44,10 +44,10 @@ class Http:
     """The share of one of several servers, so that a hanging server does not block the others."""
 
     sessions: int = 10_000
-    """Maximal sessions, about 8 kB each. One more ends the longest idle one."""
+    """Maximal sessions, about 8 kB each. One more ends the least recently used idle one."""
 
     sessions_each: int = 1000
-    """The share of one principal. One more ends the principal's longest idle session."""
+    """The share of one principal. One more ends the principal's least recently used idle session."""
 
     streams: int = 1000
     """Maximal open streams, each of them a connection and a task."""

@@ -28,7 +28,7 @@ from assay.edges.http.heads import (
 from assay.edges.http.health import probes
 from assay.edges.http.open_streams import Streams
 from assay.edges.http.origin_check import Safety
-from assay.edges.http.quotas import Full, Idleness, Quota
+from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import (
     CLOSE,
     SMALL,
@@ -118,7 +118,7 @@ class App:
         self._http = http or Http()
         self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier), log)
         self.owner_of = self._door.owner_of
-        self.sessions: Sessions[AssetServer] = Sessions(self._http, clock, idleness=_idleness)
+        self.sessions: Sessions[AssetServer] = Sessions(self._http, clock, is_idle=lambda server: server.idle)
         self.streams = Streams(self._http, gated=gate is not None)
         each = self._http.requests_each if gate is not None else None
         self._requests = Quota("requests", self._http.requests, each=each)
@@ -460,10 +460,6 @@ class App:
             return
         self.sessions.drop(caller.session)
         await reply(send, 200, headers=shared(headers))
-
-
-def _idleness(session: HttpSession[AssetServer]) -> Idleness:
-    return session.idleness if session.server.idle else Idleness.BUSY
 
 
 def _primed(session: HttpSession[AssetServer]) -> bool:

@@ -1,27 +1,13 @@
 """Limits on what is in progress at once, and which idle session makes room for a new one. No I/O, no clock."""
 
-from collections.abc import Callable, Iterable
-from enum import IntEnum
+from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from assay.edges.http.replies import HttpReply, Pairs, Send, error_body, refuse
 
 
-class Idleness(IntEnum):
-    """How busy a session is; the idlest first."""
-
-    IDLE = 0
-    """No open request or stream."""
-    LISTENS = 1
-    """The client listens on a stream."""
-    ASKED = 2
-    """The server waits for a response of the client, which may be gone."""
-    BUSY = 3
-    """A request is open: such a session is never ended."""
-
-
 class HeldSession(Protocol):
-    """An object that counts against the limit: a session, or a child with its sessions."""
+    """A session that counts against a limit."""
 
     @property
     def principal(self) -> str:
@@ -31,35 +17,20 @@ class HeldSession(Protocol):
 H = TypeVar("H", bound=HeldSession)
 
 
-def to_end(
-    every: Iterable[H], idleness: Callable[[H], Idleness], principal: str, *, own_only: bool = False
-) -> H | None:
+def to_end(idle: Iterable[H], principal: str, *, own_only: bool) -> H | None:
     """
-    Return the one of *every*, sorted by last use, to end for a new one of *principal*; None if all are busy.
+    Return the session to end for a new one of *principal*; None if none may end.
 
-    It belongs to the principal with the most sessions, or to *principal* itself if others have as many, or with
-    *own_only*. So a principal cannot end the sessions of others by opening many, and keeping them busy.
+    *idle* has the least recently used session first. The principal loses its own sessions before those of others, and
+    with *own_only*, at its own limit, no others: so it never takes more places than its share.
     """
-    held: dict[str, list[H]] = {}
-    for each in every:
-        held.setdefault(each.principal, []).append(each)
-    own = len(held.get(principal, ()))
-    losing = [each for each in held if each == principal or (not own_only and len(held[each]) >= own)]
-    owners = sorted(losing, key=lambda each: (-len(held[each]), each != principal))
-    found = (_idlest(held[each], idleness) for each in owners)
-    return next((each for each in found if each is not None), None)
-
-
-def _idlest(every: Iterable[H], idleness: Callable[[H], Idleness]) -> H | None:
-    """Return the first of the idlest; None if all are busy."""
-    best, least = None, Idleness.BUSY
-    for each in every:
-        standing = idleness(each)
-        if standing < least:
-            best, least = each, standing
-        if least is Idleness.IDLE:
-            break
-    return best
+    first = None
+    for each in idle:
+        if each.principal == principal:
+            return each
+        if first is None:
+            first = each
+    return None if own_only else first
 
 
 _TRY_AGAIN: Final = 1

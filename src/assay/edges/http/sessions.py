@@ -7,7 +7,7 @@ from secrets import token_urlsafe
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from assay.core import render
-from assay.edges.http.quotas import Idleness, to_end
+from assay.edges.http.quotas import to_end
 from assay.ladder import syntax
 from assay.settings.http_section import Http
 
@@ -179,11 +179,6 @@ class HttpSession(Generic[S]):
         return self._bytes + self._remains_bytes
 
     @property
-    def idleness(self) -> Idleness:
-        """The idleness of the session, by its streams alone."""
-        return Idleness.LISTENS if self.open_streams else Idleness.IDLE
-
-    @property
     def keeps(self) -> bool:
         """Whether whole events of the session are kept."""
         return self._bytes > 0
@@ -224,7 +219,7 @@ class HttpSession(Generic[S]):
 class Sessions(Generic[S]):
     """All sessions, the least recently used first."""
 
-    __slots__ = ("_by_id", "_clock", "_dropped", "_each", "_http", "_idleness", "_kept", "_kept_by_all")
+    __slots__ = ("_by_id", "_clock", "_dropped", "_each", "_http", "_is_idle", "_kept", "_kept_by_all")
 
     def __init__(
         self,
@@ -232,13 +227,13 @@ class Sessions(Generic[S]):
         clock: Callable[[], float],
         dropped: Callable[["HttpSession[S]"], None] | None = None,
         *,
-        idleness: Callable[["HttpSession[S]"], Idleness] | None = None,
+        is_idle: Callable[[S], bool] = lambda _: True,
     ) -> None:
-        """*dropped* gets each session before its streams end; *idleness* decides which session may end."""
+        """*dropped* gets each session before its streams end. At the limit only a session that *is_idle* may end."""
         self._http = http
         self._clock = clock
         self._dropped = dropped
-        self._idleness = idleness or _by_streams
+        self._is_idle = is_idle
         self._by_id: OrderedDict[str, HttpSession[S]] = OrderedDict()
         self._each: dict[str, int] = {}
         self._kept: dict[str, int] = {}
@@ -255,8 +250,8 @@ class Sessions(Generic[S]):
         """Return a new session, ending an idle one at the limit; None if no session may end for *principal*."""
         self.sweep()
         if self.is_full(principal):
-            own = self.has_share(principal)
-            last = to_end(self._by_id.values(), self._idleness, principal, own_only=own)
+            idle = (each for each in self._by_id.values() if self._is_idle(each.server))
+            last = to_end(idle, principal, own_only=self.has_share(principal))
             if last is None:
                 return None
             self.drop(last)
@@ -345,7 +340,3 @@ class Sessions(Generic[S]):
 
 def _place(event: KeptEvent) -> int:
     return event.number
-
-
-def _by_streams(session: HttpSession[S]) -> Idleness:
-    return session.idleness
