@@ -59,7 +59,7 @@ async def stays(script: dict[str, Any], methods: list[str]) -> bool:
         children.sweep()
         # The end begins in a task of its own.
         await asyncio.sleep(0)
-        return children._stateless.child.is_running
+        return children._stateless.child.pipe is not None
     finally:
         await children.close()
         assert not children.running

@@ -9,7 +9,7 @@ import pytest
 from guarded import Watched, call, enforcing, request
 
 from assay.edges.child import Child
-from assay.edges.pipes import UNCONNECTED, Inlet, Loop, Outlet
+from assay.edges.pipes import Inlet, Loop, Outlet
 
 Ends = tuple[int, int]
 
@@ -112,23 +112,6 @@ def test_a_descriptor_that_comes_back_is_that_of_the_new_pipe(pipes: list[Ends])
     loop.wait(10)
     assert taken == [b"hello"]
     assert os.read(reader, 10) == b"x"
-
-
-def test_what_is_kept_for_nobody_is_handed_over_in_order(pipes: list[Ends]) -> None:
-    (_, _), (reader, sink) = pipes
-    held, outlet = Outlet(UNCONNECTED), Outlet(sink)
-    held.write(b"one", b"\n")
-    held.reply(b"two")
-    held.push()
-    assert (held.size, held.taken) == (8, 0)
-    outlet.write(b"zero", b"\n")
-    held.pour(outlet)
-    outlet.say(b"three")
-    outlet.push()
-    assert os.read(reader, 100) == b"zero\none\ntwo\nthree\n"
-    assert (held.size, held.clogged) == (0, False)
-    held.close()
-    held.restore()
 
 
 # ── children ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from assay.console.finding_board import FindingBoard
 from assay.console.performance_board import PerformanceBoard
 from assay.console.rates import DurationHistogram, RateWindow
 from assay.console.row_cells import ANSWERS, RequestLinks, cells, cut, size
-from assay.console.row_store import DETAIL_BYTES, MOST_ROWS, RowStore
+from assay.console.row_store import MOST_ROWS, RowStore
 from assay.console.session_board import SessionBoard
 from assay.records.journal.events import JournalItem, text_of
 from assay.records.journal.reading import Record, recorded_time, server_of
@@ -115,10 +115,8 @@ class ServerFacts:
 class ConsoleState:
     """The state of one console."""
 
-    def __init__(
-        self, *, most_rows: int = MOST_ROWS, detail_bytes: int = DETAIL_BYTES, lock_of: LockOf | None = None
-    ) -> None:
-        self.store = RowStore(most_rows, detail_bytes)
+    def __init__(self, *, most_rows: int = MOST_ROWS, lock_of: LockOf | None = None) -> None:
+        self.store = RowStore(most_rows)
         self.findings = FindingBoard()
         self.contracts = ContractBoard(lock_of)
         self.sessions = SessionBoard()
@@ -235,10 +233,6 @@ class ConsoleState:
         found = ((seq, self.store.row(seq)) for seq in seqs)
         servers = ((seq, self._by_id.get(row[_SERVER])) for seq, row in found if row is not None)
         return {seq: server.name for seq, server in servers if server is not None}
-
-    def server_called(self, name: str) -> ServerFacts | None:
-        """Return the newest server with this name."""
-        return next((each for each in reversed(self._by_id.values()) if each.name == name), None)
 
     def servers(self, now: float) -> list[ServerAnswer]:
         """Return all servers for a page."""

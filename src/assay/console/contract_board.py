@@ -213,9 +213,8 @@ def _remarks(record: Record) -> dict[str, tuple[tuple[str, ...], bool, bool]]:
 class ContractBoard:
     """The lists of all servers."""
 
-    def __init__(self, lock_of: LockOf | None = None, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, lock_of: LockOf | None = None) -> None:
         self._lock_of: LockOf = lock_of or (lambda _, __: None)
-        self._most = most_bytes
         self._lists: dict[int, dict[str, ServerListing]] = {}
         self._sizes: dict[int, int] = {}
         self.ticks: dict[int, int] = {}
@@ -237,7 +236,7 @@ class ContractBoard:
         listing.complete = not isinstance(result.get("nextCursor"), str)
         self.ticks[server] = tick
         self._sizes[server] = sum(each.size for each in self._lists[server].values())
-        while sum(self._sizes.values()) > self._most and len(self._sizes) > 1:
+        while sum(self._sizes.values()) > MOST_BYTES and len(self._sizes) > 1:
             self.drop(next(each for each in self._sizes if each != server))
 
     def drop(self, server: int) -> None:

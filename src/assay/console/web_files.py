@@ -30,8 +30,8 @@ class WebFile(NamedTuple):
 class WebFiles:
     """All files, found once: a name in a request is compared with them, and never becomes a path."""
 
-    def __init__(self, root: Path | None = None) -> None:
-        root = root or Path(__file__).parents[1] / "web"
+    def __init__(self) -> None:
+        root = Path(__file__).parents[1] / "web"
         found = (each for each in root.rglob("*") if each.suffix in _KINDS and each.is_file() and not each.is_symlink())
         self._paths = {each.relative_to(root).as_posix(): each for each in sorted(found)}
 

@@ -21,9 +21,6 @@ CHUNK: Final = 1 << 16
 FULL: Final = 1 << 20
 """Bytes kept for one pipe, from which on its sources are not read."""
 
-UNCONNECTED: Final = -1
-"""The descriptor of an outlet without a reader yet: its bytes are kept."""
-
 _NOTHING: Final = -1
 """The events of an outlet that is not polled at all; 0 would still report that it is broken."""
 
@@ -88,8 +85,8 @@ class Outlet:
         self._taken = self._own = 0
         self._marks: deque[tuple[int, int]] = deque()
         """The end position and length of each of our own replies."""
-        self._blocking = descriptor == UNCONNECTED or os.get_blocking(descriptor)
-        self._piece = CHUNK if descriptor == UNCONNECTED else _piece(descriptor, shared=shared)
+        self._blocking = os.get_blocking(descriptor)
+        self._piece = _piece(descriptor, shared=shared)
         if not self._piece:
             os.set_blocking(descriptor, False)
 
@@ -172,17 +169,6 @@ class Outlet:
                 return
             self._rest = _NO_REST
 
-    def pour(self, other: "Outlet") -> None:
-        """Move the buffer to *other*."""
-        waiting, whole = [bytes(self._rest), *self._due], self.whole
-        self._rest = _NO_REST
-        self._due, self.size = [], 0
-        self._marks.clear()
-        self._own = 0
-        for each in waiting:
-            other.write(each)
-        other.whole = whole
-
     def finish(self, seconds: float) -> None:
         """Write the rest of the buffer, for at most *seconds*."""
         deadline = time.monotonic() + seconds
@@ -205,8 +191,7 @@ class Outlet:
         if not self.closed:
             self.closed = True
             self.give_up()
-            if self.descriptor != UNCONNECTED:
-                os.close(self.descriptor)
+            os.close(self.descriptor)
 
     def restore(self) -> None:
         """Restore the original mode of the descriptor."""

@@ -196,11 +196,6 @@ class SharedChild:
             raise UnavailableError(str(error)) from None
         self._run = run
 
-    @property
-    def is_running(self) -> bool:
-        """Whether there is a child."""
-        return self.pipe is not None
-
     def has_room(self, size: int) -> bool:
         """Return whether *size* bytes more may wait for it."""
         return self.pipe is None or self.pipe.has_room(size)

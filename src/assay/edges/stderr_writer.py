@@ -24,8 +24,7 @@ LAST_LINES: Final = 1.0
 class Errors:
     """The destination of our lines and of the servers' stderr. Enter it before the first line."""
 
-    def __init__(self, descriptor: int = 2) -> None:
-        self._descriptor = descriptor
+    def __init__(self) -> None:
         self._waiting: deque[bytes] = deque()
         self._size = self._lost = 0
         self._over = False
@@ -78,6 +77,6 @@ class Errors:
         rest = memoryview(data)
         while rest:
             try:
-                rest = rest[os.write(self._descriptor, rest) :]
+                rest = rest[os.write(2, rest) :]
             except BlockingIOError:
-                select.select([], [self._descriptor], [], LAST_LINES)
+                select.select([], [2], [], LAST_LINES)

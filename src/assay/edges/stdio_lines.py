@@ -51,8 +51,6 @@ class StandardStreams:
         before_writing: Callable[[], None] = lambda: None,
         waiting: Callable[[], int] = lambda: 0,
         failed: Callable[[bytes, Exception], Iterable[bytes]] = lambda _, __: (),
-        source: int = 0,
-        sink: int = 1,
     ) -> None:
         self.hear = hear
         """Returns the responses to a frame."""
@@ -62,8 +60,7 @@ class StandardStreams:
         self._waiting = waiting
         self._failed = failed
         self._splitter = Splitter(limit)
-        self._source = source
-        self._sink = sink
+        self._source, self._sink = 0, 1
         self._due: list[bytes] = []
         self._due_bytes = 0
         self._stopping = False

@@ -97,8 +97,6 @@ def run(
     patience: float = 0.0,
     log: Log = lambda _: None,
     errors: Outlet | None = None,
-    source: int = 0,
-    sink: int = 1,
     upstream: UpstreamSettings = DIRECTLY,
 ) -> int:
     """
@@ -110,7 +108,7 @@ def run(
     """
 
     async def serve() -> int:
-        return await StdioUrl(session, patience, log, errors, source, sink).serve(target, headers, upstream)
+        return await StdioUrl(session, patience, log, errors).serve(target, headers, upstream)
 
     parts = urlsplit(target)
     if parts.scheme == "http" and not leads_here(parts.hostname or ""):
@@ -127,16 +125,14 @@ def run(
 class StdioUrl:
     """One run of the guard: a guarded session and its two ports."""
 
-    def __init__(
-        self, session: GuardedSession, patience: float, log: Log, errors: Outlet | None, source: int, sink: int
-    ) -> None:
+    def __init__(self, session: GuardedSession, patience: float, log: Log, errors: Outlet | None) -> None:
         self._session = session
         self._patience = patience
         self._say = log
         self._errors = errors
         self._limit = session.conversation.limits.frame_bytes
         self._server: UrlServer
-        self._client = StdioClient(source, sink, limit=self._limit, before_writing=session.records.commit)
+        self._client = StdioClient(0, 1, limit=self._limit, before_writing=session.records.commit)
         self._asked: dict[Id, Asked] = {}
         """Frames that are on their way or wait for an answer, by each id in them."""
         self._outgoing: deque[Delivery] = deque()

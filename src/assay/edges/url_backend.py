@@ -118,7 +118,6 @@ class UrlBackend:
         endpoint: str = ENDPOINT,
         gated: bool = False,
         alone: bool = True,
-        clock: Callable[[], float] = monotonic,
         log: Callable[[str], None] = lambda _: None,
         flights: str = "off",
         redact: Sequence[str] = (),
@@ -144,7 +143,7 @@ class UrlBackend:
         self.public_url = http.public_url
         self._log = log
         self._flights, self._redact = flights, tuple(redact)
-        self.talks = UrlSessions(factory, http, clock, gated=gated)
+        self.talks = UrlSessions(factory, http, monotonic, gated=gated)
         self.spoken: frozenset[str] | None = None
         """The revisions that the server lists, with or without a handshake."""
         self._held: HeldBytes[UrlExchange | ListBody] = HeldBytes(HELD_BYTES)

@@ -93,11 +93,11 @@ def draft_named(uri: Any) -> Draft | None:
     return _BY_NAME.get(rest) if scheme in ("http", "https") else None
 
 
-def draft_of(schema: Any, otherwise: Draft = DRAFT_2020_12) -> Draft | None:
-    """Return the draft that *schema* names, else *otherwise*; None if it names an unknown one."""
+def draft_of(schema: Any) -> Draft | None:
+    """Return the draft that *schema* names, by default 2020-12; None if it names an unknown one."""
     if isinstance(schema, dict) and "$schema" in schema:
         return draft_named(schema["$schema"])
-    return otherwise
+    return DRAFT_2020_12
 
 
 _SPELT: Final = re.compile(

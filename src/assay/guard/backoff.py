@@ -20,13 +20,12 @@ WINDOW: Final = 60.0
 class Backoff:
     """The attempts to run one server, or to resume one stream."""
 
-    __slots__ = ("_longest", "_most", "_next", "_policy", "_recent", "_until", "count", "reason", "refusal")
+    __slots__ = ("_most", "_next", "_policy", "_recent", "_until", "count", "reason", "refusal")
 
-    def __init__(self, policy: str = "always", most: int = 0, *, longest: float | None = None) -> None:
+    def __init__(self, policy: str = "always", most: int = 0) -> None:
         """*policy* is one of `POLICIES`; *most* is how many attempts there may be within `WINDOW`, 0 for any number."""
         self._policy = policy
         self._most = most
-        self._longest = LONGEST if longest is None else longest
         self._next = FIRST
         self._until = 0.0
         self._recent: deque[float] = deque(maxlen=most or 1)
@@ -52,10 +51,10 @@ class Backoff:
         if self._most and len(self._recent) == self._most and now - self._recent[0] < WINDOW:
             self.refusal = f"too often within {WINDOW:g} seconds"
             return None
-        if now - began >= self._longest:
+        if now - began >= LONGEST:
             # It ran well: its end has little to do with the failures before.
             self._next = FIRST
-        wait, self._next = self._next, min(2 * self._next, self._longest)
+        wait, self._next = self._next, min(2 * self._next, LONGEST)
         self._recent.append(now)
         self._until = now + wait
         self.count += 1
@@ -67,12 +66,12 @@ class Backoff:
 
     def is_spent(self, now: float) -> bool:
         """Return whether the last failure is so long ago that it does not count any more."""
-        return now - self._until >= self._longest
+        return now - self._until >= LONGEST
 
 
-def pause(first: float, failures: int, longest: float = LONGEST) -> float:
+def pause(first: float, failures: int) -> float:
     """Return how many seconds to wait after so many *failures* in a row, where a peer names the *first* pause."""
-    return min(longest, max(first, 0.05) * (1 << min(failures, 10)))
+    return min(LONGEST, max(first, 0.05) * (1 << min(failures, 10)))
 
 
 def times(number: int) -> str:

@@ -6,10 +6,6 @@ from typing import Any, Final, Literal, NamedTuple
 
 from assay.base.verdict import Exchange, Verdict
 
-Pairs = Sequence[tuple[bytes, bytes]]
-"""Headers of one request, in order."""
-
-
 LossReason = Literal[
     "unstartable", "exited", "closed", "broken", "session_gone", "timeout",
     "slow_client", "internal", "stopped", "crowded",
@@ -118,10 +114,6 @@ class Delivery(NamedTuple):
     """The verdict on the message that led to it."""
     replies: bool = False
     """Whether it answers its receiver: a receiver that does not read its answers is not read from either."""
-    event: bytes | None = None
-    """The id of the upstream event, over HTTP."""
-    headers: Pairs = ()
-    """The Mcp-* headers of a request to a URL."""
 
 
 class Outcome(NamedTuple):

@@ -52,7 +52,6 @@ class SessionFactory:
         *,
         recording: "Recording | None" = None,
         server: str = "",
-        clock: Callable[[], float] | None = None,
         http: "HttpNotes | None" = None,
     ) -> None:
         """
@@ -68,7 +67,7 @@ class SessionFactory:
         self._terms = terms
         self._locked = locked
         self._watch = watch
-        self._clock = Timing().clock if clock is None else clock
+        self._clock = Timing().clock
         self.records = records
         """The sinks that all sessions share. A client port calls their `commit` before it writes."""
 
@@ -105,7 +104,6 @@ class SessionFactory:
         revision: str | None = None,
         name: str = "",
         watch: "GuardSummary | None" = None,
-        of: object | None = None,
         backoff: "Backoff | None" = None,
         tools: Tools | None = None,
         drain: float = 0.0,
@@ -114,15 +112,15 @@ class SessionFactory:
         Return a new session.
 
         With *revision* it is open already. With *scope* it shares that with others, otherwise it has a lock inspection
-        and a summary of its own; *watch* or *of* say which summary, as in `Watch.another`. *tools* are those that it
-        begins with. *drain* is how many seconds answers are waited for after the client's last message; 0 for no limit.
+        and a summary of its own, unless *watch* is given. *tools* are those that it begins with. *drain* is how many
+        seconds answers are waited for after the client's last message; 0 for no limit.
         """
         if scope is not None:
             tools, lock, watch = scope.tools, scope.lock, scope.watch if watch is None else watch
         else:
             lock = self.inspection()
             tools = self._tools(client.owner) if tools is None else tools
-        watch = self._watch.another(of) if watch is None else watch
+        watch = self._watch.another() if watch is None else watch
         conversation = self._judge(
             mode=self._terms.mode,
             limits=self._terms.limits,

@@ -1,6 +1,5 @@
 """The notifications that a guard writes itself, and how a frame becomes a line. No I/O."""
 
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 from assay.base.verdict import Exchange
@@ -25,13 +24,6 @@ def cancelled(exchange: Exchange, why: str = "timed out") -> bytes:
         id_bytes(exchange),
         syntax.write(why),
     )
-
-
-def withdrawn(asked: Iterable[Exchange]) -> Iterator[bytes]:
-    """Yield the notifications that cancel the requests of a server that has ended."""
-    for exchange in asked:
-        if may_be_cancelled(exchange):
-            yield cancelled(exchange, "the server ended")
 
 
 def line(frame: bytes) -> bytes:

@@ -63,13 +63,11 @@ class Shelf:
     subtracts from `room`, and calls `weigh` when nothing is left.
     """
 
-    __slots__ = ("_flights", "_most", "_unweighed", "room")
+    __slots__ = ("_flights", "room")
 
-    def __init__(self, most: int = TOTAL_BYTES) -> None:
+    def __init__(self) -> None:
         self._flights: WeakSet[RecentMessages] = WeakSet()
-        self._most = most
-        self._unweighed = min(most // 8, _UNWEIGHED)
-        self.room = self._unweighed
+        self.room = _UNWEIGHED
         """Bytes that may still be added before `weigh` is called."""
 
     def add(self, flight: "RecentMessages") -> None:
@@ -79,14 +77,14 @@ class Shelf:
     def weigh(self) -> None:
         """Drop the messages of the conversations that were silent longest, if the total exceeds the limit."""
         total = {flight: flight.size for flight in self._flights if flight.kept}
-        excess = sum(total.values()) + self._unweighed - self._most
+        excess = sum(total.values()) + _UNWEIGHED - TOTAL_BYTES
         if excess > 0:
             for flight in sorted(total, key=lambda each: each.kept[-1][5]):
                 excess -= total[flight]
                 flight.forget()
                 if excess <= 0:
                     break
-        self.room = self._unweighed
+        self.room = _UNWEIGHED
 
 
 class RecentMessages:

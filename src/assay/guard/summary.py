@@ -147,7 +147,6 @@ class GuardSummary(Sink):
         keeping: bool = True,
         redact: Sequence[str] = (),
         tally: _Tally | None = None,
-        of: object | None = None,
         name: str = "",
         introducing: bool = False,
     ) -> None:
@@ -155,15 +154,15 @@ class GuardSummary(Sink):
         Lines go to *log*, and server output that is not a message to *aside*, one line each.
 
         Without *keeping*, the last messages are not kept, and there is no `flight`. Secrets and matches of *redact* are
-        hidden. Conversations *of* the same client share what was shown: a finding of one is not shown again for
-        another. *name* is that of the server; with *introducing*, the agreed revision is logged, too.
+        hidden. *name* is that of the server; with *introducing*, the agreed revision is logged, too.
         """
         self._name = name
         self._label = ""
         self._servers: list[GuardSummary] = []
         self._examined_from = -inf if introducing else SLOW
         """Minimal duration of a response to examine; until the revision is logged, every response is examined."""
-        self._of = object() if of is None else of
+        self._mark = object()
+        """Stands for this conversation among the known findings, which outlive the watch."""
         self._log = log
         self._aside = aside
         self._enforcing = enforcing
@@ -175,11 +174,9 @@ class GuardSummary(Sink):
         if keeping:
             self._shelf.add(self._flight)
 
-    def another(self, of: object | None = None) -> "GuardSummary":
+    def another(self) -> "GuardSummary":
         """Return a watch for another conversation of the guard: it shares the counts, but not the kept messages."""
-        return GuardSummary(
-            self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally, of=of
-        )
+        return GuardSummary(self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally)
 
     def of_server(self, name: str) -> "GuardSummary":
         """
@@ -280,12 +277,12 @@ class GuardSummary(Sink):
         tally.blocked += outcome_of(verdict).shown == "blocked"
         first = (verdict.violations[0].rule, where)
         like = _likeness(verdict)
-        if like is not None and (self._of, like) in tally.known:
+        if like is not None and (self._mark, like) in tally.known:
             tally.repeated[first if first in tally.rules else (first[0], "")] += 1
             return
         tally.shown += 1
         if tally.shown <= MOST_SHOWN:
-            tally.known.add((self._of, like))
+            tally.known.add((self._mark, like))
             redactor = tally.secrets.redactor
             tally.log.say(_line(verdict, redactor, enforcing=self._enforcing))
             for line in _further(verdict, redactor, enforcing=self._enforcing):

@@ -26,7 +26,6 @@ _MOST_PAGES: Final = 100
 MARK: Final = b'"assay-list-%b-' % token_hex(8).encode()
 """How the ids of these requests begin. A client that used such an id would get the answer."""
 
-_ANSWERS: Final = frozenset({"result", "error"})
 _KEPT_META: Final = (REVISION_KEY, CAPABILITIES_KEY, CLIENT_KEY)
 """The members of the `_meta` of a call that every other request of the client has, too."""
 

@@ -57,8 +57,7 @@ class FindingGroup:
 class FindingGroups:
     """All groups, in order of first appearance."""
 
-    def __init__(self, most: int = MOST_GROUPS) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._groups: dict[tuple[str, object, bool], FindingGroup] = {}
         self.left_out = 0
         """Findings of groups beyond the limit."""
@@ -72,7 +71,7 @@ class FindingGroups:
             key = (each.file, each.key, each.is_known)
             group = self._groups.get(key)
             if group is None:
-                if len(self._groups) >= self._most:
+                if len(self._groups) >= MOST_GROUPS:
                     self.left_out += 1
                     continue
                 group = self._groups[key] = FindingGroup(each)

@@ -24,7 +24,6 @@ SCHEMA_VERSION: Final = "1"
 """Version of the record. It changes when a field changes its meaning, not when one is added."""
 
 Status = Literal["ok", "reported", "refused", "failed"]
-STATUSES: Final[tuple[Status, ...]] = ("ok", "reported", "refused", "failed")
 
 ID_LENGTH: Final = 64
 """Maximal characters of an id: a UUID has 36."""

@@ -36,7 +36,7 @@ class PageTalk:
         *("open", "peer", "revision", "rows", "server"),
     )
 
-    def __init__(self, file: str, server: str, number: int, *, is_since_finding: bool = False) -> None:
+    def __init__(self, file: str, server: str, number: int) -> None:
         self.file, self.server, self.number = file, server, number
         self.client = ""
         """The name and version of the client."""
@@ -52,7 +52,7 @@ class PageTalk:
         """Requests in `rows` without an answer."""
         self.left = 0
         """Messages beyond the limit."""
-        self.is_since_finding = is_since_finding
+        self.is_since_finding = False
         """Whether it has only the messages from the first one with a finding on."""
 
     def add(
