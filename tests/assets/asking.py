@@ -12,7 +12,6 @@ from assay.assets.mcp_methods import Methods
 from assay.spec.revisions import LATEST, handshake
 
 REVISION = "io.modelcontextprotocol/protocolVersion"
-SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
 def meta(revision: str = LATEST, **more: Any) -> dict[str, Any]:

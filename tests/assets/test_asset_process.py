@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import call, cancelled, frame_of, opening, request
+from asking import call, frame_of, opening, request
 from catalogues import BUNDLED, variables, written
 
 from assay.edges.stdio_lines import GRACE
@@ -29,7 +29,6 @@ SOON = GRACE * 0.75
 """What the end of a process may take. Less than what a missed signal would take."""
 
 READY = b"mcp:ready mode=stdio"
-SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 BOTH_WAYS = [(signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGTERM)]
 LONG = request("long", "diff_assets", {"base": "", "new": "x" * 600_000})
 """Its answer is about ten times what a pipe holds."""
@@ -310,31 +309,6 @@ def test_a_second_signal_ends_a_server_that_waits_for_its_backend(tmp_path: Path
         assert running.ended() == 0
 
 
-# ── the end of a subscription (2026-07-28) ───────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("wanted", [None, signal.SIGTERM])
-def test_at_the_end_every_open_subscription_gets_its_result(tmp_path: Path, wanted: signal.Signals | None) -> None:
-    """2026-07-28, subscriptions: a server that ends says so, at the end of the input or on a signal."""
-    wishes = {"notifications": {"toolsListChanged": True}}
-    with serving(tmp_path) as running:
-        running.say(*(request(ident, "subscriptions/listen", wishes, LATEST) for ident in (1, "b", "c", 4)))
-        for ident in (1, "b", "c", 4):
-            assert running.answer()["params"]["_meta"] == {SUBSCRIPTION: ident}
-        running.say(cancelled("b"), call(5, "list_schemas", {}, LATEST))
-        assert running.answer()["id"] == 5
-        if wanted is None:
-            running.close()
-        else:
-            running.process.send_signal(wanted)
-        ended = [json.loads(each) for each in running.out.rest()]
-        assert [each["id"] for each in ended] == [1, "c", 4]
-        assert [each["result"] for each in ended] == [
-            {"resultType": "complete", "_meta": {SUBSCRIPTION: ident}} for ident in (1, "c", 4)
-        ]
-        assert running.ended() == 0
-
-
 # ── streams that are not what they should be ─────────────────────────────────────────────────────────────────────────
 
 
@@ -524,18 +498,6 @@ def test_without_an_output_the_server_ends_cleanly(tmp_path: Path, redirected: s
             running.close()
         assert running.ended() == 0
         assert [each for each in running.log.rest() if each != READY] == []
-
-
-def test_a_second_signal_ends_a_server_whose_client_listens_and_does_not_read(tmp_path: Path) -> None:
-    """Half an answer has been written: nothing can follow it."""
-    with serving(tmp_path) as running:
-        running.say(request(1, "subscriptions/listen", {"notifications": {}}, LATEST))
-        running.answer()
-        running.say(call(2, "diff_assets", {"base": "", "new": "x" * 600_000}, LATEST))
-        assert select.select([running.out.descriptor], [], [], SECONDS)[0]
-        for each in BOTH_WAYS[0]:
-            running.process.send_signal(each)
-        assert running.ended() == 0
 
 
 def test_a_second_signal_is_no_failure_of_the_request_in_hand(tmp_path: Path) -> None:

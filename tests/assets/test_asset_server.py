@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from asking import (
-    SUBSCRIPTION,
     answer,
     bundled_methods,
     call,
@@ -217,41 +216,10 @@ def test_other_revisions_have_no_batches(methods: Methods, revision: str) -> Non
 # ── subscriptions (2026-07-28) ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def listen(ident: bytes) -> bytes:
-    params = {"_meta": meta(), "notifications": {"toolsListChanged": True, "resourcesListChanged": True}}
-    return b'{"jsonrpc":"2.0","id":%b,"method":"subscriptions/listen","params":%b}' % (ident, frame_of(params))
-
-
-@pytest.mark.parametrize("ident", [b"1", b'"a"', b"1e2", b"1.0", b"0", b"-0", b"1180591620717411303424", b'"\\u00e9"'])
-def test_a_subscription_is_acknowledged_and_ended_by_its_id_as_it_was_spelt(server: AssetServer, ident: bytes) -> None:
-    """2026-07-28, subscriptions: what comes of one carries the id of the request, the result too."""
-    spelt = '"é"'.encode() if ident == b'"\\u00e9"' else ident  # strings have many spellings, and one meaning
-    subscription = b'{"io.modelcontextprotocol/subscriptionId":%b}' % spelt
-    assert list(server.respond(listen(ident))) == [
-        b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",'
-        b'"params":{"_meta":%b,"notifications":{}}}' % subscription
-    ]
-    assert list(server.end()) == [
-        b'{"jsonrpc":"2.0","id":%b,"result":{"resultType":"complete","_meta":%b}}' % (spelt, subscription)
-    ]
-    assert list(server.end()) == []
-
-
-def test_at_the_end_every_open_subscription_gets_its_result_and_a_cancelled_one_none(server: AssetServer) -> None:
-    for ident in (b"1", b'"b"', b"3", b"4"):
-        server.respond(listen(ident))
-    assert said(server, cancelled("b")) == []
-    assert said(server, cancelled(4)) == []
-    assert answer(server, call("b", "list_schemas", {}, LATEST))["result"]["isError"] is False
-    ended = [json.loads(each) for each in server.end()]
-    assert [each["id"] for each in ended] == [1, 3]
-    assert [each["result"]["_meta"][SUBSCRIPTION] for each in ended] == [1, 3]
-
-
-def test_the_end_says_nothing_where_nobody_listens(methods: Methods) -> None:
-    for server in (AssetServer(methods), opened(methods, "2025-11-25")):
-        said(server, request(1, "list_schemas"))
-        assert list(server.end()) == []
+def test_there_is_nothing_to_subscribe_to(server: AssetServer) -> None:
+    """Nothing changes while the server runs, and it declares no change."""
+    wanted = {"notifications": {"toolsListChanged": True}}
+    assert answer(server, request(1, "subscriptions/listen", wanted, LATEST))["error"]["code"] == -32601
 
 
 # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────────────

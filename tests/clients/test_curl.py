@@ -65,16 +65,6 @@ class Curl(NamedTuple):
         """POSTs *message*."""
         return self(*JSON, *options, body=json.dumps(message))
 
-    def open_session(self) -> tuple[str, ...]:
-        """The options that belong to a new session."""
-        client = {"name": "curl", "version": "1"}
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
-        opened = self.say(request("initialize", params))
-        assert opened.message["result"]["protocolVersion"] == "2025-11-25"
-        session = ("-H", f"mcp-session-id: {opened.headers['mcp-session-id']}")
-        assert self.say({"jsonrpc": "2.0", "method": "notifications/initialized"}, *session)[::2] == (202, "")
-        return session
-
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
@@ -126,12 +116,6 @@ def test_a_message_of_mcp_needs_no_header(curl: Curl) -> None:
     assert [tool for tool in answer.message["result"]["tools"] if "outputSchema" in tool] == []
 
 
-def test_a_client_that_takes_only_events_gets_one(curl: Curl) -> None:
-    answer = curl.say(request("list_schemas"), "-H", "accept: text/event-stream")
-    assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream")
-    assert answer.text.startswith('event: message\ndata: {"jsonrpc":"2.0","id":1,"result":')
-
-
 def test_a_notification_is_taken_and_not_answered(curl: Curl) -> None:
     assert curl.say({"jsonrpc": "2.0", "method": "notifications/initialized"})[::2] == (202, "")
 
@@ -166,7 +150,6 @@ def test_a_result_that_reports_an_error_is_a_result(curl: Curl, arguments: dict[
             id="too-long-bit-by-bit",
         ),
         pytest.param(json.dumps(request("get_schema", {})), (), "INVALID_TOOL_INPUT", id="bare-arguments"),
-        pytest.param(json.dumps(request("prompts/get", {"name": "nope"})), (), "INVALID_PARAMS", id="no-such-prompt"),
         *(
             pytest.param(json.dumps(message), headers, code, id=name)
             for name, code, (message, headers) in (
@@ -174,6 +157,7 @@ def test_a_result_that_reports_an_error_is_a_result(curl: Curl, arguments: dict[
                 ("a-method-of-older-revisions", "METHOD_NOT_FOUND", stateless("ping")),
                 ("no-such-tool", "UNKNOWN_TOOL", stateless("tools/call", name="nope", arguments={})),
                 ("without-name", "INVALID_PARAMS", stateless("prompts/get")),
+                ("no-such-prompt", "INVALID_PARAMS", stateless("prompts/get", name="nope")),
             )
         ),
         pytest.param(json.dumps(stateless("tools/list")[0]), (), "HEADER_MISMATCH", id="without-headers"),
@@ -216,10 +200,9 @@ def test_an_unsupported_revision_is_told_as_it_was_named(curl: Curl) -> None:
     [
         pytest.param((*JSON, "-H", "accept: text/html", "-d", "{}"), 406, id="as-a-page"),
         pytest.param((*JSON, "-X", "PUT", "-d", "{}"), 405, id="put"),
-        pytest.param((), 405, id="get-without-session"),
-        pytest.param(("-X", "DELETE"), 405, id="delete-without-session"),
-        pytest.param(("-H", "mcp-session-id: nope"), 404, id="get-of-no-session"),
-        pytest.param(("-H", "mcp-session-id: nope", "-X", "DELETE"), 404, id="delete-of-no-session"),
+        pytest.param((*JSON, "-H", "accept: text/event-stream", "-d", "{}"), 406, id="as-events"),
+        pytest.param((), 405, id="get"),
+        pytest.param(("-X", "DELETE"), 405, id="delete"),
         pytest.param(("-H", "origin: https://example.com", *JSON, "-d", "{}"), 403, id="from-a-foreign-page"),
         pytest.param(("-H", "host: example.com", *JSON, "-d", "{}"), 403, id="to-a-foreign-name"),
     ],
@@ -235,39 +218,18 @@ def test_beside_the_endpoint(curl: Curl, path: str, status: int) -> None:
     assert curl(path=path).status == status
 
 
-# ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the handshake revisions ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_session_has_a_stream_and_ends_with_it(curl: Curl) -> None:
-    """2025-11-25, basic/transports: GET opens a stream, DELETE ends the session, and afterwards it is not found."""
-    session = curl.open_session()
-    assert curl.say(request("ping"), *session).message["result"] == {}
-    listening = [*CURL, "-N", *session, "-H", "accept: text/event-stream", curl.url]
-    with subprocess.Popen(listening, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as stream:
-        try:
-            assert stream.stdout is not None
-            # Something to come back with, should the stream break off.
-            assert stream.stdout.readline().startswith("id: ")
-            assert curl(*session, "-X", "DELETE")[::2] == (200, "")
-            _, said = stream.communicate(timeout=SECONDS)
-            assert (stream.returncode, said) == (0, "")
-        finally:
-            stream.kill()
-    assert curl.say(request("ping"), *session).status == 404
-    assert curl(*session, "-H", "accept: text/event-stream").status == 404
-    assert curl(*session, "-X", "DELETE").status == 404
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        pytest.param(request("nope"), id="method"),
-        pytest.param(request("resources/read", {"uri": "resource://schemas/nope"}), id="resource"),
-        pytest.param({"jsonrpc": "2.0", "method": "notifications/nope"}, id="notification"),
-    ],
-)
-def test_in_a_session_404_means_nothing_but_that_it_is_gone(curl: Curl, message: dict[str, Any]) -> None:
-    """2025-11-25, basic/transports, Session Management: a client that gets 404 has to begin a new session."""
-    session = curl.open_session()
-    assert curl.say(message, *session).status != 404
-    assert curl(*session, "-X", "DELETE").status == 200
+@pytest.mark.parametrize("version", [(), ("-H", "mcp-protocol-version: 2025-11-25")], ids=["none", "2025-11-25"])
+def test_a_conversation_needs_no_session(curl: Curl, version: tuple[str, ...]) -> None:
+    """2025-11-25, basic/transports, Session Management: a server MAY assign a session id."""
+    client = {"name": "curl", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    opened = curl.say(request("initialize", params))
+    assert opened.message["result"]["protocolVersion"] == "2025-11-25"
+    assert "mcp-session-id" not in opened.headers
+    assert curl.say({"jsonrpc": "2.0", "method": "notifications/initialized"}, *version)[::2] == (202, "")
+    assert curl.say(request("ping"), *version).message["result"] == {}
+    read = curl.say(request("resources/read", {"uri": "resource://schemas/nope"}), *version)
+    assert (read.status, read.message["error"]["code"]) == (200, -32002)

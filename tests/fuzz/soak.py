@@ -162,7 +162,7 @@ def answered(line: bytes) -> Iterator[Any]:
 
 
 class Http(Target):
-    """A process that serves HTTP; half of the frames are said in a session, the others without one."""
+    """A process that serves HTTP; half of the frames are said in a session, if it has any, the others without one."""
 
     def __init__(self, place: Path, process: subprocess.Popen[bytes], ready: str) -> None:
         super().__init__(place, process)
@@ -180,8 +180,9 @@ class Http(Target):
     def open(self) -> None:
         opened = self._post(request("open", "initialize", OPENING), {**BOTH})
         assert opened.status == 200, opened
-        self._session = {**BOTH, "mcp-session-id": opened.header("mcp-session-id") or ""}
-        self._session["mcp-protocol-version"] = "2025-11-25"
+        self._session = {**BOTH, "mcp-protocol-version": "2025-11-25"}
+        if (ident := opened.header("mcp-session-id")) is not None:
+            self._session["mcp-session-id"] = ident
         assert self._post(INITIALIZED, self._session).status == 202
         self._post(request("list", "tools/list", {}), self._session)
 

@@ -29,7 +29,6 @@ SECONDS = 60
 
 READY = "mcp:ready mode=http url="
 REVISION_KEY = "io.modelcontextprotocol/protocolVersion"
-SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 JSON = {"content-type": "application/json"}
 BOTH = {**JSON, "accept": "application/json, text/event-stream"}
 
@@ -74,6 +73,11 @@ INITIALIZED = notification("notifications/initialized")
 def listen(ident: Any = 1) -> dict[str, Any]:
     """What opens a stream in the era without handshake."""
     return request(ident, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, LATEST)
+
+
+def of(revision: str, **more: str | bytes) -> dict[str, str | bytes]:
+    """The headers of a message in *revision*, which has a handshake; no session; *more* are headers too."""
+    return {**BOTH, "mcp-protocol-version": revision, **more}
 
 
 def frame_of(message: Any) -> bytes:
@@ -302,7 +306,6 @@ class Service:
     log: Log
     address: tuple[str, int] = ("", 0)
     wires: list[Wire] = field(default_factory=list)
-    sessions: dict[str, dict[str, str | bytes]] = field(default_factory=dict)
 
     def open(self) -> Wire:
         """A new connection."""
@@ -332,12 +335,6 @@ class Service:
             headers["mcp-protocol-version"] = revision
         assert self.post(INITIALIZED, headers).status == 202
         return headers
-
-    def kept_session(self, revision: str) -> dict[str, str | bytes]:
-        """The same, one for all who ask."""
-        if revision not in self.sessions:
-            self.sessions[revision] = self.session(revision)
-        return self.sessions[revision]
 
     def signal(self, wanted: signal.Signals) -> None:
         """Sends a signal."""

@@ -17,8 +17,8 @@ from http_client import (
     frame_of,
     initialize,
     late_backend,
-    listen,
     modern,
+    of,
     request,
     run,
     serving,
@@ -99,20 +99,6 @@ def bearer(secret: str) -> dict[str, str]:
 # ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_principal_has_its_share_of_the_streams(tmp_path: Path) -> None:
-    (tmp_path / "assay.toml").write_text(KEYS)
-    with serving(tmp_path, "http.streams_each=1", "http.streams=3") as running:
-        for key, codes in ((BOB, [200, 429]), (ALICE, [200, 429])):
-            for code in codes:
-                wire = running.open()
-                message = listen()
-                wire.say("POST", "/mcp", frame_of(message), modern(message, authorization=f"Bearer {key}"))
-                assert wire.head().status == code
-            session = running.session("2025-11-25", authorization=f"Bearer {key}")
-            refused = running.ask("GET", "/mcp", headers={**session, "accept": "text/event-stream"})
-            assert (refused.status, refused.header("retry-after")) == (429, "10")
-
-
 def test_a_principal_has_its_share_of_the_requests(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text(KEYS.replace("populate_backend", "diff_assets"))
     with late_backend() as (backend, env), serving(tmp_path, "http.requests_each=1", env=env) as running:
@@ -191,8 +177,8 @@ def test_a_key_that_is_not_ascii_lets_nobody_in(keyed: Service) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "PUT"])
 def test_the_door_is_before_everything(keyed: Service, method: str) -> None:
-    """Nothing is learned of sessions or methods without a key."""
-    assert keyed.ask(method, "/mcp", headers={"mcp-session-id": "x"}).status == 401
+    """Nothing is learned of methods without a key."""
+    assert keyed.ask(method, "/mcp").status == 401
 
 
 def test_health_is_for_everybody_and_metrics_are_not(keyed: Service) -> None:
@@ -250,11 +236,8 @@ def test_a_key_in_the_configuration_itself_is_a_slip_that_is_not_repeated(tmp_pa
 def test_the_tier_of_a_key_decides(keyed: Service, revision: str, key: str, tier: str) -> None:
     """specs/004: an envelope with a hint, not a refusal."""
     said = call(1, "populate_backend", {"asset": {}}, revision)
-    if revision == LATEST:
-        headers = modern(said, authorization=f"Bearer {key}")
-    else:
-        headers = keyed.session(revision, authorization=f"Bearer {key}")
-    found = keyed.post(said, headers)
+    headers = modern(said) if revision == LATEST else of(revision)
+    found = keyed.post(said, headers, authorization=f"Bearer {key}")
     assert found.status == 200
     envelope = found.json()["result"]["structuredContent"]
     assert envelope["tier"] == tier
@@ -271,25 +254,8 @@ def test_the_tier_of_a_key_decides(keyed: Service, revision: str, key: str, tier
     (ALICE, "populate_backend needs the pro tier"), (BOB, "SYN_BACKEND_URL is not set"),
 ], ids=["community", "pro"])  # fmt: skip
 def test_the_tier_of_a_key_decides_on_the_bare_door(keyed: Service, key: str, detail: str) -> None:
-    for _ in range(3):  # servers are used again; each time by the tier of the caller
-        found = keyed.post(request(1, "populate_backend", {"asset": {}}), bearer(key))
-        assert found.json()["result"] == {"ok": False, "reason": "unsupported", "detail": detail}
-
-
-# ── sessions belong to somebody ──────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
-def test_the_session_of_another_is_none(keyed: Service, revision: str) -> None:
-    """2025-11-25, security best practices, Session Hijacking: bound to who began it; nothing is learned by trying."""
-    hers = keyed.session(revision, authorization=f"Bearer {ALICE}")
-    his = {**hers, "authorization": f"Bearer {BOB}"}
-    unknown = {**his, "mcp-session-id": "x" * 43}
-    for method, body in (("POST", request(1, "ping")), ("GET", b""), ("DELETE", b"")):
-        found = keyed.ask(method, "/mcp", body, his)
-        assert (found.status, found.body) == (404, keyed.ask(method, "/mcp", body, unknown).body)
-    assert keyed.post(request(1, "ping"), hers).json() == {"jsonrpc": "2.0", "id": 1, "result": {}}
-    assert keyed.post(request(1, "ping"), {**hers, "authorization": "Bearer x"}).status == 401
+    found = keyed.post(request(1, "populate_backend", {"asset": {}}), bearer(key))
+    assert found.json()["result"] == {"ok": False, "reason": "unsupported", "detail": detail}
 
 
 # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -368,6 +334,7 @@ def test_where_there_are_no_tokens_nobody_is_sent_for_one(keyed: Service, path: 
     assert keyed.ask("GET", f"/.well-known/oauth-protected-resource{path}").status == 404
 
 
-def test_a_stream_needs_a_key_too(keyed: Service) -> None:
-    assert keyed.post(listen(), modern(listen())).status == 401
-    assert keyed.post(initialize("2025-11-25")).header("mcp-session-id") is None
+def test_a_message_of_every_era_needs_a_key(keyed: Service) -> None:
+    discover = request(1, "server/discover", {}, LATEST)
+    assert keyed.post(discover, modern(discover)).status == 401
+    assert keyed.post(initialize("2025-11-25")).status == 401

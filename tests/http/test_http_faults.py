@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_client import BOTH, JSON, modern, notification, request, serving
+from http_client import BOTH, JSON, modern, notification, of, request, serving
 
 from assay.spec.revisions import LATEST
 from faulting import ANSWERED, EXCHANGED, HEARD, INTERNAL_ERROR, JUDGED, SETTLED, assert_logged_once, fault_at
@@ -19,41 +19,28 @@ def journal(directory: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", [["x"], {"x": 1}])
 def test_a_request_may_carry_a_name_of_any_type_beside_its_own_params(tmp_path: Path, name: Any) -> None:
     with serving(tmp_path) as service:
-        session = service.session("2025-11-25")
-        assert "tools" in service.post(request(1, "tools/list", {"name": name}), session).json()["result"]
+        assert "tools" in service.post(request(1, "tools/list", {"name": name}), of("2025-11-25")).json()["result"]
         asked = request(2, "tools/list", {"name": name}, LATEST)
         assert "tools" in service.post(asked, modern(asked)).json()["result"]
-        assert service.post(request(3, "ping"), session).json()["result"] == {}
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("accept", [{}, {"accept": "text/event-stream"}], ids=["at-once", "as-a-stream"])
-def test_in_a_session_the_request_is_answered_and_its_id_is_free_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, accept: dict[str, str]
+def test_in_a_handshake_revision_the_answer_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
+    """Its clients read no body whose status is not 200."""
     fault_at(monkeypatch, place)
     with serving(tmp_path, env=journal(tmp_path)) as service:
-        session = {**service.session("2025-11-25"), **accept}
         for word in ("fault", "good", "fault", "good"):
-            answer = service.post(request(7, "resources/list", {"_meta": {word: 1}}), session)
-            assert answer.status == 200
-            [told] = _told(answer)
-            assert told["id"] == 7
-            assert told.get("error", {}).get("code") == (INTERNAL_ERROR if word == "fault" else None)
+            answer = service.post(request(7, "resources/list", {"_meta": {word: 1}}), of("2025-11-25"))
+            assert (answer.status, answer.json()["id"]) == (200, 7)
+            assert answer.json().get("error", {}).get("code") == (INTERNAL_ERROR if word == "fault" else None)
             assert b"secret" not in answer.body
     assert_logged_once("\n".join(service.log.whole()))
 
 
-def _told(answer: Any) -> list[Any]:
-    import json
-
-    if answer.header("content-type") == "application/json":
-        return [answer.json()]
-    return [json.loads(each["data"]) for each in answer.events() if each.get("data")]
-
-
 @pytest.mark.parametrize("place", PLACES)
-def test_without_a_session_the_status_says_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+def test_without_a_handshake_the_status_tells_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     fault_at(monkeypatch, place)
     with serving(tmp_path, env=journal(tmp_path)) as service:
         for word in ("fault", "good", "fault", "good"):
@@ -68,12 +55,11 @@ def test_without_a_session_the_status_says_it_too(tmp_path: Path, monkeypatch: p
 def test_a_notification_that_fails_is_told_by_its_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fault_at(monkeypatch, HEARD)
     with serving(tmp_path) as service:
-        session = service.session("2025-11-25")
         cancelled = notification("notifications/cancelled", {"requestId": "fault"})
-        answer = service.post(cancelled, session)
+        answer = service.post(cancelled, of("2025-11-25"))
         assert answer.status == 500
         assert answer.error()["code"] == INTERNAL_ERROR
-        assert service.post(request(1, "ping"), session).status == 200
+        assert service.post(request(1, "ping"), of("2025-11-25")).status == 200
 
 
 def test_a_tool_that_waits_for_a_backend_and_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

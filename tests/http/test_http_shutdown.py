@@ -20,8 +20,8 @@ from http_client import (
     frame_of,
     head,
     late_backend,
-    listen,
     modern,
+    of,
     request,
     started,
     until,
@@ -93,7 +93,7 @@ def test_a_signal_lets_the_request_in_hand_finish(tmp_path: Path, wanted: signal
     """specs/001 §3. Nobody new is let in meanwhile."""
     said = call("slow", "populate_backend", STORE, revision) if revision else request("slow", "populate_backend", STORE)
     with late_backend() as (backend, variable), serving(tmp_path, env=variable) as running, running.open() as wire:
-        headers = modern(said) if revision == LATEST else running.session(revision) if revision else dict(BOTH)
+        headers = modern(said) if revision == LATEST else of(revision) if revision else dict(BOTH)
         wire.say("POST", "/mcp", frame_of(said), headers)
         backend.was_asked()
         running.signal(wanted)
@@ -125,18 +125,6 @@ def told(service: Service) -> None:
     assert service.ask("GET", "/healthz").status == 200
 
 
-def test_a_stream_whose_request_is_still_coming_is_not_begun(tmp_path: Path) -> None:
-    said = frame_of(listen())
-    with serving(tmp_path) as running, running.open() as wire:
-        headers = {"host": "localhost", **modern(listen()), "content-length": str(len(said))}
-        wire.send(head("POST", "/mcp", headers) + said[:5])
-        told(running)
-        running.signal(signal.SIGTERM)
-        running.refuses()
-        wire.send(said[5:])
-        assert running.ended() == 0
-
-
 @pytest.mark.parametrize("sent", [b"", b"POST /mcp HT"], ids=["nothing", "half-a-head"])
 def test_a_connection_that_says_nothing_holds_up_nothing(tmp_path: Path, sent: bytes) -> None:
     with serving(tmp_path) as running, running.open() as wire:
@@ -145,17 +133,6 @@ def test_a_connection_that_says_nothing_holds_up_nothing(tmp_path: Path, sent: b
         running.signal(signal.SIGTERM)
         assert wire.rest() == b""
         assert running.ended() == 0
-
-
-def test_the_stream_of_a_session_ends(tmp_path: Path) -> None:
-    with serving(tmp_path) as running, running.open() as wire:
-        wire.say("GET", "/mcp", headers={**running.session("2025-11-25"), "accept": "text/event-stream"})
-        assert wire.head().status == 200
-        wire.chunk()
-        running.signal(signal.SIGTERM)
-        assert b"".join(iter(wire.chunk, b"")) == b""
-        assert running.ended() == 0
-        clean(running)
 
 
 def test_what_was_pipelined_behind_the_request_in_hand_is_not_begun(tmp_path: Path) -> None:
@@ -197,15 +174,10 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, signals: tuple[signal.S
         clean(running)
 
 
-@pytest.mark.parametrize("kind", ["stream", "body"])
-def test_a_second_signal_waits_for_no_client(tmp_path: Path, kind: str) -> None:
+def test_a_second_signal_waits_for_no_client(tmp_path: Path) -> None:
     with serving(tmp_path) as running, running.open() as wire:
-        if kind == "stream":
-            wire.say("POST", "/mcp", frame_of(listen()), modern(listen()))
-            assert wire.head().status == 200
-        else:
-            wire.send(head("POST", "/mcp", {"host": "localhost", **JSON, "content-length": "100"}))
-            told(running)
+        wire.send(head("POST", "/mcp", {"host": "localhost", **JSON, "content-length": "100"}))
+        told(running)
         running.signal(signal.SIGTERM)
         running.refuses()
         running.signal(signal.SIGTERM)

@@ -1,7 +1,5 @@
-"""Revision 2026-07-28 over HTTP: the header rules end to end, and streams that a request opens."""
+"""Revision 2026-07-28 over HTTP: the header rules end to end."""
 
-import json
-import signal
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,21 +8,18 @@ from typing import Any
 import pytest
 from http_client import (
     BOTH,
-    JSON,
-    SUBSCRIPTION_KEY,
+    STORE,
     Service,
-    Wire,
     call,
-    events,
     frame_of,
     initialize,
+    late_backend,
     listen,
     meta,
     modern,
     notification,
     request,
     serving,
-    until,
 )
 
 from assay.spec.revisions import LATEST, REVISIONS, handshake
@@ -35,7 +30,7 @@ CALL = call(1, "list_schemas", {}, LATEST)
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("stateless"), "http.ping_seconds=0.1") as running:
+    with serving(tmp_path_factory.mktemp("stateless")) as running:
         yield running
         log = running.log.so_far()
     assert "Traceback" not in log, log
@@ -61,12 +56,14 @@ def test_every_request_stands_for_itself(service: Service) -> None:
         assert found.header("mcp-session-id") is None
 
 
-def test_the_same_id_can_be_used_by_everybody_at_once(service: Service) -> None:
-    with service.open() as one, service.open() as two:
-        for wire in (one, two):
-            wire.say("POST", "/mcp", frame_of(listen(1)), modern(listen(1)))
-            assert wire.head().status == 200
-        assert service.post(LIST, modern(LIST)).status == 200
+def test_the_same_id_can_be_used_by_everybody_at_once(tmp_path: Path) -> None:
+    slow = call(1, "populate_backend", STORE, LATEST)
+    with late_backend() as (backend, variable), serving(tmp_path, env=variable) as running, running.open() as wire:
+        wire.say("POST", "/mcp", frame_of(slow), modern(slow))
+        backend.was_asked()
+        assert running.post(LIST, modern(LIST)).status == 200
+        backend.allowed.set()
+        assert wire.answer().json()["id"] == 1
 
 
 def test_names_of_headers_may_be_spelt_in_any_letters(service: Service) -> None:
@@ -102,7 +99,6 @@ def test_a_client_of_either_era_can_begin_with_the_other(service: Service) -> No
                      id="another-method"),
         pytest.param(LIST, modern(LIST, mcp_method="TOOLS/LIST"), "protocol/header-mismatch", "/method",
                      id="upper-case-method"),
-        pytest.param(LIST, modern(LIST, mcp_method=""), "protocol/header-mismatch", "/method", id="empty-method"),
         pytest.param(LIST, modern(LIST, mcp_method=sentinel("tools/list")), "protocol/header-mismatch", "/method",
                      id="encoded-method"),
         pytest.param(CALL, modern(CALL, mcp_name="get_schema"), "protocol/header-mismatch", "/params/name",
@@ -137,6 +133,11 @@ def test_what_a_request_says_twice_it_says_the_same(
     error = found.error()
     assert (error["code"], error["message"]) == (-32020, "Header mismatch")
     assert (error["data"]["violations"][0]["rule"], error["data"]["violations"][0]["at"]) == (rule, at)
+
+
+def test_a_method_header_that_is_empty_is_refused_before_the_body_is_read(service: Service) -> None:
+    found = service.post(LIST, modern(LIST, mcp_method=""))
+    assert (found.status, found.error()["code"]) == (400, -32020)
 
 
 @pytest.mark.parametrize("uri", ["resource://schemas/tone", "resource://schemas/é", "resource://schemas/=?base64?x?="])
@@ -242,82 +243,11 @@ def test_a_call_that_breaks_the_contract_is_a_result(service: Service, arguments
 # ── subscriptions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def subscribed(service: Service, ident: Any = 1) -> Wire:
-    """A connection with a stream that is open, and acknowledged."""
-    wire = service.open()
-    wire.say("POST", "/mcp", frame_of(listen(ident)), modern(listen(ident)))
-    found = wire.head()
-    assert (found.status, found.header("content-type")) == (200, "text/event-stream")
-    assert found.header("x-accel-buffering") == "no"
-    assert found.header("mcp-session-id") is None
-    [acknowledged] = events(wire.chunk())
-    assert "id" not in acknowledged
-    said = json.loads(acknowledged["data"])
-    assert said["method"] == "notifications/subscriptions/acknowledged"
-    assert said["params"]["_meta"] == {SUBSCRIPTION_KEY: ident}
-    return wire
-
-
-@pytest.mark.parametrize("ident", [1, "a", 0, 2**60])
-def test_a_stream_is_acknowledged_and_kept_alive(service: Service, ident: Any) -> None:
-    """2026-07-28, subscriptions, and streamable-http: a comment now and then."""
-    with subscribed(service, ident) as wire:
-        for _ in range(3):
-            assert wire.chunk() == b":\r\n\r\n"
-
-
-@pytest.mark.parametrize("said", [
-    request(1, "subscriptions/listen", {}, LATEST),
-    request(1, "subscriptions/listen", {"notifications": []}, LATEST),
-])  # fmt: skip
-def test_a_stream_that_is_asked_for_wrongly_is_an_error(service: Service, said: Any) -> None:
-    found = service.post(said, modern(said))
-    assert (found.status, found.error()["code"]) == (400, -32602)
-
-
-@pytest.mark.parametrize("name", ["mcp-method", "mcp-protocol-version"])
-def test_a_stream_keeps_the_header_rules(service: Service, name: str) -> None:
-    found = service.post(listen(), without(modern(listen()), name))
-    assert (found.status, found.error()["code"]) == (400, -32020)
-
-
-def test_there_are_no_streams_of_this_kind_in_the_older_era(service: Service) -> None:
-    found = service.post(request(1, "subscriptions/listen", {"notifications": {}}), service.kept_session("2025-11-25"))
-    assert (found.status, found.error()["code"]) == (200, -32601)
-
-
-@pytest.mark.parametrize("wanted", [signal.SIGTERM, signal.SIGINT])
-def test_a_stream_ends_with_its_result_when_the_server_does(tmp_path: Path, wanted: signal.Signals) -> None:
-    """2026-07-28, subscriptions: a server that ends says so."""
-    with serving(tmp_path) as running:
-        wires = {ident: subscribed(running, ident) for ident in (1, "b", 3)}
-        running.signal(wanted)
-        for ident, wire in wires.items():
-            [event] = events(b"".join(iter(wire.chunk, b"")))
-            result = {"resultType": "complete", "_meta": {SUBSCRIPTION_KEY: ident}}
-            assert json.loads(event["data"]) == {"jsonrpc": "2.0", "id": ident, "result": result}
-            assert wire.rest() == b""
-        assert running.ended() == 0
-
-
-@pytest.mark.parametrize("how", ["closed", "half-closed"])
-def test_a_client_that_closes_its_stream_frees_it(tmp_path: Path, how: str) -> None:
-    """2026-07-28, streamable-http, Cancellation: closing the stream is the way to cancel."""
-    with serving(tmp_path, "http.streams=1", "http.ping_seconds=600") as running:
-        wire = subscribed(running)
-        assert running.post(listen(), modern(listen())).status == 503
-        if how == "closed":
-            wire.socket.close()
-        else:
-            wire.socket.shutdown(1)
-        until(lambda: opens(running))
-        assert running.post(request(1, "list_schemas"), JSON).status == 200
-
-
-def opens(service: Service) -> bool:
-    with service.open() as wire:
-        wire.say("POST", "/mcp", frame_of(listen()), modern(listen()))
-        return wire.head().status == 200
+@pytest.mark.parametrize("ident", [1, "a", 2**60])
+def test_there_is_nothing_to_subscribe_to(service: Service, ident: Any) -> None:
+    """Nothing changes while the server runs, and it declares no change: to listen is no method of it."""
+    found = service.post(listen(ident), modern(listen(ident)))
+    assert (found.status, found.error()["code"], found.json()["id"]) == (404, -32601, ident)
 
 
 def test_what_failed_once_is_answered_when_it_is_good(service: Service) -> None:

@@ -81,7 +81,7 @@ def address(process: subprocess.Popen[bytes]) -> str:
 
 
 class HttpTalk:
-    """A session of the handshake era over HTTP."""
+    """A conversation of the handshake era over HTTP, in a session if the server begins one."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)

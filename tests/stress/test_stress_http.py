@@ -3,6 +3,7 @@
 import json
 import resource
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -57,11 +58,12 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def stream(server: Server) -> Connection:
-    """A connection on which a stream is open."""
+def waiting(server: Server) -> Connection:
+    """A connection with a request that waits for the backend, which says nothing."""
+    before = server.metric("assay_requests_in_flight")
     connection = server.connect()
-    connection.send(post(LISTEN, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: subscriptions/listen"))
-    assert connection.answer()[0] == 200
+    connection.send(post(call("waits", "populate_backend", {"asset": {}, "validate_first": False})))
+    until(lambda: server.metric("assay_requests_in_flight") > before)
     return connection
 
 
@@ -72,9 +74,9 @@ def is_served(server: Server) -> None:
 
 
 def is_at_rest(server: Server) -> None:
-    """It serves, has nobody's request or stream, and has said nothing but that it is ready."""
+    """It serves, has nobody's request, and has said nothing but that it is ready."""
     is_served(server)
-    until(lambda: not server.metric("assay_requests_in_flight") and not server.metric("assay_streams"))
+    until(lambda: not server.metric("assay_requests_in_flight"))
     # An origin that is not served is named once, and of all that garbage names only some are.
     log = [line for line in server.log() if not line.startswith("assay: a request got 403: ")]
     assert len(log) == 1, log
@@ -138,14 +140,15 @@ def test_slow_clients_are_in_nobodys_way_and_are_cut_off(tmp_path: Path) -> None
         for each in good:
             each.socket.close()
         until(lambda: server.sockets() == alone)
-        assert server.metric("assay_sessions") == 0
         is_at_rest(server)
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("service"), *http("http.ping_seconds=1")) as running:
-        yield running
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        variables = {"SYN_BACKEND_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        with serving(tmp_path_factory.mktemp("service"), *http(), variables=variables) as running:
+            yield running
 
 
 @pytest.mark.parametrize(
@@ -173,20 +176,20 @@ HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.mark.parametrize(
-    ("begin", "behind_a_stream"),
+    ("begin", "behind_another"),
     [
         pytest.param(HEAD, False, id="head"),
-        pytest.param(HEAD, True, id="head-behind-a-stream"),
+        pytest.param(HEAD, True, id="head-behind-a-request"),
         pytest.param(CHUNKED + b"0\r\n", False, id="trailer"),
     ],
 )
 @pytest.mark.parametrize("between", [b"", b"\r\nX: "], ids=["one-line", "many-lines"])
 def test_a_head_without_end_takes_no_memory(
-    service: Server, begin: bytes, behind_a_stream: bool, between: bytes
+    service: Server, begin: bytes, behind_another: bool, between: bytes
 ) -> None:
     is_served(service)
     before = service.memory()
-    with stream(service) if behind_a_stream else service.connect() as connection:
+    with waiting(service) if behind_another else service.connect() as connection:
         connection.send(begin + b"X: ")
         piece = between + b"x" * (MEBIBYTE - len(between))
         assert not all(connection.offer(piece) for _ in range(100))
@@ -198,33 +201,33 @@ def test_what_is_behind_a_body_is_no_header(service: Server) -> None:
     """RFC 9110, 6.5.1."""
     frame = call(1)
     with service.connect() as connection:
-        connection.send(CHUNKED + b"%x\r\n%b\r\n0\r\nMcp-Session-Id: nope\r\n\r\n" % (len(frame), frame))
+        connection.send(CHUNKED + b"%x\r\n%b\r\n0\r\nMcp-Protocol-Version: nope\r\n\r\n" % (len(frame), frame))
         assert connection.result() == 1
         assert connection.ask(call(2)) == 2
 
 
-def test_requests_that_wait_for_the_end_of_a_stream_take_no_memory(service: Server) -> None:
+def test_requests_that_wait_for_another_take_no_memory(service: Server) -> None:
     is_served(service)
     before = service.memory()
     with ExitStack() as stack:
         for _ in range(20):
-            stack.enter_context(stream(service)).offer(b"GET / HTTP/1.1\r\n\r\n" * 10_000)
+            stack.enter_context(waiting(service)).offer(b"GET / HTTP/1.1\r\n\r\n" * 10_000)
         is_served(service)
         assert service.memory() - before < 32 * MEBIBYTE
     is_at_rest(service)
 
 
-def test_a_client_that_leaves_with_a_request_behind_its_stream_leaves_nothing(service: Server) -> None:
+def test_a_client_that_leaves_with_a_request_behind_another_leaves_nothing(service: Server) -> None:
     for _ in range(20):
-        with stream(service) as connection:
+        with waiting(service) as connection:
             connection.send(post(call(1)))
     is_at_rest(service)
 
 
 def test_a_request_that_is_refused_before_it_is_read_is_read_over(service: Server) -> None:
-    """A client learns that its session has gone however much it was about to say."""
+    """A client learns that it is at the wrong path however much it was about to say."""
     with service.connect() as connection:
-        connection.send(post(b" " * MEBIBYTE, "Mcp-Session-Id: nope"))
+        connection.send(head("POST", "/nope", f"Content-Length: {MEBIBYTE}") + b" " * MEBIBYTE)
         assert connection.answer()[0] == 404
         assert connection.ask(call(1)) == 1
 
@@ -242,69 +245,6 @@ def test_a_server_that_may_open_no_more_files_goes_on(tmp_path: Path) -> None:
         stack.close()
         # Those who wait to be let in are still to come, and to be seen to have gone.
         until(lambda: server.sockets() == alone)
-        is_at_rest(server)
-
-
-# ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-SESSIONS = 2000
-
-
-def begin(server: Server, number: int) -> list[str]:
-    """Begins so many sessions; the id of each, or nothing where there is none."""
-    with server.connect() as connection:
-        found = []
-        for ident in range(number):
-            connection.send(post(initialize(ident)))
-            status, headers, _ = connection.answer()
-            assert status == 200
-            found.append(headers.get("mcp-session-id", ""))
-        return found
-
-
-def is_known(server: Server, session: str) -> bool:
-    """Whether it answers within *session*."""
-    with server.connect() as connection:
-        connection.send(post(request(1, "ping"), f"Mcp-Session-Id: {session}"))
-        status = connection.answer()[0]
-        assert status in {200, 404}
-        return status == 200
-
-
-def test_sessions_take_little_and_there_are_only_so_many(tmp_path: Path) -> None:
-    """One more ends the least recently used one, and takes its place."""
-    with serving(tmp_path, *http(f"http.sessions={SESSIONS}", "http.sessions_each=10000")) as server:
-        first = begin(server, 10)
-        before = server.memory()
-        rest = begin(server, SESSIONS - 10)
-        assert server.metric("assay_sessions") == SESSIONS == len({*first, *rest})
-        # 7.6 kB when this was written.
-        assert server.memory() - before < SESSIONS * (16 << 10)
-        before = server.memory()
-        begin(server, 500)
-        assert server.metric("assay_sessions") == SESSIONS
-        assert server.memory() - before < 4 * MEBIBYTE
-        assert not any(is_known(server, each) for each in (first[0], rest[489]))
-        assert all(is_known(server, each) for each in (rest[490], rest[-1]))
-        is_at_rest(server)
-
-
-def test_nobody_has_more_sessions_than_one_may_have(tmp_path: Path) -> None:
-    """The least recently used session ends for one more, so that clients which never end theirs lock nobody out."""
-    with serving(tmp_path, *http("http.sessions_each=100")) as server:
-        found = begin(server, 150)
-        assert all(found)
-        assert server.metric("assay_sessions") == 100
-        assert not is_known(server, found[0])
-        assert is_known(server, found[-1])
-        is_at_rest(server)
-
-
-def test_sessions_that_nobody_uses_are_dropped(tmp_path: Path) -> None:
-    with serving(tmp_path, *http("http.session_seconds=1")) as server:
-        found = begin(server, 500)
-        until(lambda: not server.metric("assay_sessions"))
-        assert not is_known(server, found[-1])
         is_at_rest(server)
 
 

@@ -59,7 +59,7 @@ class AssetTurn(NamedTuple):
 
     verdict: Verdict
     said: Sequence[bytes] = ()
-    """Frames to send at once: refusals and acknowledgements."""
+    """Frames to send at once: refusals."""
     asked: Sequence[Verdict] = ()
     """Accepted requests, to be answered."""
     code: str | None = None
@@ -108,20 +108,6 @@ class AssetServer:
         # Our tools are known without a list: calls are judged by their contracts from the first one on.
         self._conversation.tools.adopt(_CONTRACTS, _DECLARED)
 
-    @property
-    def revision(self) -> str | None:
-        """The revision of the conversation; None before one is known."""
-        return self._conversation.revision
-
-    @property
-    def idle(self) -> bool:
-        """Whether no request is open."""
-        return not self._conversation.open_requests(Party.CLIENT)
-
-    def forget_settled(self) -> None:
-        """Forget answered requests: the next ones come from another client, with its own ids."""
-        self._conversation.forget_settled()
-
     def respond(self, frame: bytes) -> Sequence[bytes]:
         """Return the frames to send for *frame*, in order."""
         turn = self.hear(frame)
@@ -141,14 +127,13 @@ class AssetServer:
         if self._unopened:
             self._unopened = self._conversation.revision is None
         if heard.findings is None:
-            return self._let_through(heard) if heard.kind == "request" else AssetTurn(heard)
+            return AssetTurn(heard, (), (heard,)) if heard.kind == "request" else AssetTurn(heard)
         parts = heard.parts or (heard,)
-        turns = [self._let_through(each) for each in parts if each.kind == "request" and each.onward is not None]
+        asked = [each for each in parts if each.kind == "request" and each.onward is not None]
         refusals = [back for each in parts if (back := self._refusal(each)) is not None]
         if heard.back is not None and not refusals:
             refusals = [heard.back]
-        said = [*refusals, *(each for turn in turns for each in turn.said)]
-        return AssetTurn(heard, said, [each for turn in turns for each in turn.asked], render.code_of(heard))
+        return AssetTurn(heard, refusals, asked, render.code_of(heard))
 
     def answers(self, turn: AssetTurn, request_id: str | None = None) -> list[Settled]:
         """Yield the responses to all accepted requests, in order."""
@@ -213,24 +198,7 @@ class AssetServer:
                 back = render.refusal(found.token, made.violations, made.more, None)
         return () if back is None else (back,)
 
-    def end(self) -> Sequence[bytes]:
-        """Return the frames to send when the server ends: the end of every subscription."""
-        waiting = self._conversation.open_requests(Party.CLIENT)
-        listening = [each for each in waiting if each.method == "subscriptions/listen"]
-        return [
-            self._conversation.hear(Party.SERVER, render.result_frame(token, orjson.dumps(_ended(token)))).onward or b""
-            for token in (each.spelling or orjson.dumps(each.id) for each in listening)
-        ]
-
     # ── MCP ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _let_through(self, heard: Verdict) -> AssetTurn:
-        message = heard.value
-        if message["method"] == "subscriptions/listen":
-            # Nothing changes while the server runs: it is acknowledged, and stays open until the client ends it.
-            acknowledged = _acknowledged(render.id_token(heard.frame, message["id"]))
-            return AssetTurn(heard, (self._conversation.hear(Party.SERVER, acknowledged).onward or b"",))
-        return AssetTurn(heard, (), (heard,))
 
     def _refusal(self, heard: Verdict) -> bytes | None:
         """Return the response to a refused message. For a tool it is an envelope, too (specs/004)."""
@@ -340,17 +308,3 @@ def _exact_params(request: Verdict) -> Any:
     if not isinstance(tool, str) or tool not in _EXACT:
         return params
     return syntax.read_exactly(request.frame, message).get("params", {})
-
-
-def _subscription(token: bytes) -> dict[str, Any]:
-    return {"io.modelcontextprotocol/subscriptionId": orjson.Fragment(token)}
-
-
-def _acknowledged(token: bytes) -> bytes:
-    params = {"_meta": _subscription(token), "notifications": {}}
-    method = "notifications/subscriptions/acknowledged"
-    return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})
-
-
-def _ended(token: bytes) -> dict[str, Any]:
-    return {"resultType": "complete", "_meta": _subscription(token)}

@@ -125,7 +125,6 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
         responder(server, recorder),
         limit=settings.limits.frame_bytes,
         may_take_long=server.may_take_long,
-        end=server.end,
         before_writing=recorder.flush,
         waiting=lambda: recorder.held,
         failed=server.failed,

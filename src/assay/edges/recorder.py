@@ -109,9 +109,7 @@ class Recorder:
         self._known = (verdict, moment.ids)
         return moment.request_id
 
-    def moment(
-        self, verdict: Verdict, began: float, headers: Mapping[bytes, bytes] | None = None, session: str = ""
-    ) -> Moment:
+    def moment(self, verdict: Verdict, began: float, headers: Mapping[bytes, bytes] | None = None) -> Moment:
         """What ties the records of one message together; it began at *began*, by our clock."""
         known, self._known = self._known, None
         exchange = verdict.exchange
@@ -119,9 +117,9 @@ class Recorder:
         trace = traceparent_of(verdict.value, headers)
         if self._journal is None or (trace is None and self._templates is not None):
             ids = next(FRESH.left, None) or FRESH.more()
-            moment = _new_tuple(Moment, (self._transport, self._route, ids, began, session, method))
+            moment = _new_tuple(Moment, (self._transport, self._route, ids, began, "", method))
         else:
-            moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, began)
+            moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, "", began)
         if known is not None and known[0] is verdict:
             return moment._replace(ids=known[1])
         return moment
@@ -131,9 +129,9 @@ class Recorder:
         if self._lines is not None:
             self._lines.commit()
 
-    def _repeats(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bool:
+    def _repeats(self, journal: "Journal", verdict: Verdict, began: float, sent: int) -> bool:
         """Return whether a message only counts in the journal, since it is the same garbage as the one before it."""
-        counts, ended = journal.repeats(verdict, began, sent, session, self._transport, self._route)
+        counts, ended = journal.repeats(verdict, began, sent, "", self._transport, self._route)
         if ended:
             self._held.append(ended)
         return counts
@@ -154,7 +152,7 @@ class Recorder:
             held, line = self._held, journal.line
             sent = sum(map(len, said)) if said else len(heard.frame)
             unsure = journal.rows or heard.kind in GARBAGE
-            if not (unsure and self._repeats(journal, heard, moment.began, sent, moment.session)):
+            if not (unsure and self._repeats(journal, heard, moment.began, sent)):
                 held.append(line(heard, moment, sent, code=refused))
             for verdict, code in answers:
                 frame = verdict.frame if verdict.findings is None else verdict.onward or b""
@@ -179,7 +177,7 @@ class Recorder:
             return False
         if self._journal is not None:
             if self._journal.rows:
-                self._repeats(self._journal, heard, moment.began, 0, moment.session)
+                self._repeats(self._journal, heard, moment.began, 0)
             pair = self._templates.pair(heard, answer, moment) if self._templates is not None else None
             if pair is None:
                 pair = b"".join(self._journal.line(each, moment, len(each.frame)) for each in (heard, answer))
@@ -207,7 +205,7 @@ class Recorder:
             began_ns=now - int((self.clock() - moment.began) * 1e9),
             ended_ns=now,
             transport=self._transport,
-            session=moment.session or None,
+            session=None,
             traceparent=header.decode("latin-1") if header is not None else None,
         )
 

@@ -36,7 +36,7 @@ class StandardStreams:
     Reads frames from one descriptor and writes responses to another, until the end of the stream or a signal.
 
     Frames that arrive together are answered together, in one write: a system call takes about as long as a verdict.
-    Pending responses are written before a frame for which *may_take_long* is true; *end* returns the last frames.
+    Pending responses are written before a frame for which *may_take_long* is true.
     *before_writing* is also called within a second while *waiting* is true, and after a signal. *failed* returns the
     responses to a frame for which *hear* raised: an internal error does not end the process.
     """
@@ -47,7 +47,6 @@ class StandardStreams:
         *,
         limit: int,
         may_take_long: Callable[[bytes], bool] = lambda _: True,
-        end: Callable[[], Iterable[bytes]] = lambda: (),
         before_writing: Callable[[], None] = lambda: None,
         waiting: Callable[[], int] = lambda: 0,
         failed: Callable[[bytes, Exception], Iterable[bytes]] = lambda _, __: (),
@@ -55,7 +54,6 @@ class StandardStreams:
         self.hear = hear
         """Returns the responses to a frame."""
         self._may_take_long = may_take_long
-        self._end = end
         self._before_writing = before_writing
         self._waiting = waiting
         self._failed = failed
@@ -92,7 +90,6 @@ class StandardStreams:
             self._serving = True
             try:
                 self._loop()
-                self._due += map(write, self._last_words())
                 self._flush()
             finally:
                 self._serving = False
@@ -133,12 +130,6 @@ class StandardStreams:
             self._due_bytes += len(answer)
         if self._due_bytes >= _CHUNK:
             self._flush()
-
-    def _last_words(self) -> Iterable[bytes]:
-        try:
-            return self._end()
-        except Exception as error:
-            return self._failed(b"", error)
 
     def _flush(self) -> None:
         """Write pending responses, after their records."""

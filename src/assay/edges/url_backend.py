@@ -20,7 +20,6 @@ from assay.edges.compile_turns import TURNS
 from assay.edges.http.forwarding import Forwarding, is_credential
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.held_bytes import HeldBytes
-from assay.edges.http.open_streams import close, until_gone
 from assay.edges.http.replies import (
     CLOSE,
     AwaitedReply,
@@ -34,7 +33,7 @@ from assay.edges.http.replies import (
     reply,
     shared,
 )
-from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
+from assay.edges.http.request_headers import ENDPOINT, UNNAMED, peeked, revision_of
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
 from assay.edges.server_index import standing
 from assay.edges.upstream_client import Headed, headed_by
@@ -51,7 +50,7 @@ from assay.guard.tool_listing import LISTING_SECONDS
 from assay.ladder import syntax
 from assay.ladder.events import Reader
 from assay.settings.http_section import Http
-from assay.spec.revisions import LATEST, REVISIONS, handshake, is_known
+from assay.spec.revisions import REVISIONS, is_known
 
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
@@ -309,7 +308,7 @@ class UrlBackend:
         """End the endless streams."""
         self._stopping = True
         for closing in list(self._endless):
-            close(closing)
+            _close(closing)
 
     async def close(self) -> None:
         """End every connection."""
@@ -360,7 +359,7 @@ class UrlBackend:
         """Do what a call has to wait for; return False if its client has gone meanwhile."""
         work = asyncio.ensure_future(self._prepare(request, talk))
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        watch = asyncio.ensure_future(until_gone(receive, gone))
+        watch = asyncio.ensure_future(_until_gone(receive, gone))
         try:
             await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
             return not gone.done()
@@ -448,7 +447,7 @@ class UrlBackend:
             known = version if is_known(version) else UNNAMED
             listens = request.method == "GET"
             return self.talks.find(ident, who) or self.talks.adopted(ident, who, known, listens=listens)
-        revision = _revision(version, message)
+        revision = revision_of(version, message)
         return self.talks.opening(who) if revision is None else self.talks.alone(who, revision)
 
     async def _carry_out(self, errand: UrlExchange, receive: Receive) -> None:
@@ -509,11 +508,11 @@ class UrlBackend:
         """Run an endless *errand* until it ends, the client disconnects, or the guard stops."""
         errand.keep_time()
         closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        watch = asyncio.ensure_future(until_gone(receive, closing))
+        watch = asyncio.ensure_future(_until_gone(receive, closing))
         work = asyncio.ensure_future(errand.run())
         self._endless.add(closing)
         if self._stopping:
-            close(closing)
+            _close(closing)
         try:
             await asyncio.wait((work, closing), return_when=asyncio.FIRST_COMPLETED)
             gone = watch.done() and not work.done()
@@ -638,12 +637,14 @@ def _who(request: HttpRequest, pairs: Pairs) -> Who:
     return Who(request.principal, sha256(b"\n".join(shown)).digest() if shown else b"")
 
 
-def _revision(version: str | None, message: Any) -> str | None:
-    """Return the revision of a message without a session; None for one that opens a session."""
-    if is_known(version) and not handshake(version):
-        return version
-    if isinstance(message, dict) and message.get("method") == "initialize":
-        return None
-    if version is not None:
-        return version if is_known(version) else LATEST
-    return LATEST if isinstance(message, dict) and names_revision(message) else UNNAMED
+async def _until_gone(receive: Receive, closing: "asyncio.Future[None]") -> None:
+    """Wait until the client disconnects, then set the future."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    _close(closing)
+
+
+def _close(closing: "asyncio.Future[None]") -> None:
+    """Set the future."""
+    if not closing.done():
+        closing.set_result(None)

@@ -48,8 +48,6 @@ def run(
         gate=gate,
         log=log,
     )
-    metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: len(app.sessions))
-    metrics.gauge("assay_streams", "Streams that are open.", lambda: len(app.streams))
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: app.in_hand)
     settle()
     with ExitStack() as stack:

@@ -111,21 +111,6 @@ def _is_stateless(revision: str | None) -> bool:
     return is_known(revision) and not handshake(revision)
 
 
-def may_be_odd(headers: Headers, revision: str | None) -> bool:
-    """
-    Quickly check headers without repeats: False only if `read_head` would refuse none of them.
-
-    A session id is not checked: an invalid one belongs to no session.
-    """
-    if b"_" in b"".join(headers) or LAST_EVENT in headers:
-        return True
-    # Without a handshake, each message is compared with this header anyway.
-    if b"mcp-method" in headers and (revision is None or handshake(revision)):
-        return True
-    token = headers.get(b"authorization")
-    return token is not None and PRINTABLE.fullmatch(token) is None
-
-
 def check_accept(head: RequestHead) -> HeadRefusal | None:
     """Return the refusal if the client accepts neither JSON nor events; None if it accepts one."""
     if head.method == "DELETE" or head.as_stream or (head.as_json and head.method == "POST"):

@@ -191,12 +191,15 @@ class Connection(HttpToolsProtocol):
             each.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP. A response to an earlier request is sent first, and a 400 never stands for it."""
+        """Refuse what is not HTTP. Earlier requests are answered first, and a 400 never stands for a response."""
         self.outbox.send()
-        if self._answered():
+        if self.cycle is None or self._answered():
             super().send_400_response(msg)
-        else:
+        elif self.cycle.more_body:
             self.transport.close()
+        else:
+            # The connection ends with the response to the last request; the parser reads nothing more.
+            self.cycle.keep_alive = False
 
     def _refuse_head(self) -> None:
         """Refuse a head that is too long, and stop reading."""

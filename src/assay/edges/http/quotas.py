@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from assay.edges.http.replies import HttpReply, Pairs, Send, error_body, refuse
+from assay.edges.http.replies import HttpReply, Pairs, Send, error_body, reply
 
 
 class HeldSession(Protocol):
@@ -34,7 +34,7 @@ def to_end(idle: Iterable[H], principal: str, *, own_only: bool) -> H | None:
 
 
 _TRY_AGAIN: Final = 1
-"""The default of `Retry-After`, in seconds."""
+"""`Retry-After`, in seconds."""
 
 
 class Full(NamedTuple):
@@ -52,9 +52,9 @@ class Full(NamedTuple):
         extra = [(b"retry-after", b"%d" % _TRY_AGAIN), *headers]
         return HttpReply(self.status, error_body("OVERLOADED", self.why), extra)
 
-    async def refuse(self, send: Send, headers: Pairs = (), *, seconds: int = _TRY_AGAIN) -> None:
+    async def refuse(self, send: Send, headers: Pairs = ()) -> None:
         """Send the error, with the time to retry."""
-        await refuse(send, "OVERLOADED", self.why, [(b"retry-after", b"%d" % seconds), *headers], status=self.status)
+        await reply(send, *self.reply(headers))
 
 
 class Quota:

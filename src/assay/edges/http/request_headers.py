@@ -11,7 +11,7 @@ from assay.base.large_frames import loaded
 from assay.base.limits import DEFAULT
 from assay.base.meta import REVISION_KEY
 from assay.edges.http.replies import Pairs
-from assay.spec.revisions import WITHOUT_HEADER
+from assay.spec.revisions import LATEST, WITHOUT_HEADER, handshake, is_known
 
 ENDPOINT: Final = "/mcp"
 _SLASHED: Final = ENDPOINT + "/"
@@ -117,3 +117,18 @@ def names_revision(message: dict[str, Any]) -> bool:
     """Whether a message has its revision in `_meta`, as without a handshake."""
     meta = message["params"].get("_meta") if isinstance(message.get("params"), dict) else None
     return isinstance(meta, dict) and REVISION_KEY in meta
+
+
+def revision_of(version: str | None, message: Any) -> str | None:
+    """
+    Return the revision of a message without a session; None for `initialize`.
+
+    *version* is the revision in the header; *message* may be None if that is one without a handshake.
+    """
+    if is_known(version) and not handshake(version):
+        return version
+    if isinstance(message, dict) and message.get("method") == "initialize":
+        return None
+    if version is not None:
+        return version if is_known(version) else LATEST
+    return LATEST if isinstance(message, dict) and names_revision(message) else UNNAMED
