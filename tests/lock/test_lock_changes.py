@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from assay.lock.changes import BY_METHOD, MOST, WEIGHTS, changes
-from assay.lock.schemas import shifts
+from assay.lock.change import WEIGHTS
+from assay.lock.changes import BY_METHOD, MOST, changes
 
 TOOL, TEMPLATE, PROMPT = BY_METHOD["tools/list"], BY_METHOD["resources/templates/list"], BY_METHOD["prompts/list"]
 
@@ -42,7 +42,7 @@ SCHEMAS = [
     ),
     ("a-new-optional-property", WORDS, having(WORDS, limit=INT), "compatible", "compatible"),
     ("a-new-property-of-a-closed-object", CLOSED, having(CLOSED, limit=INT), "compatible", "breaking"),
-    ("a-new-property-that-is-forbidden", WORDS, having(WORDS, limit=False), "breaking", "compatible"),
+    ("a-new-property-that-is-forbidden", WORDS, having(WORDS, limit=False), "undecided", "undecided"),
     (
         "a-new-property-among-typed-others",
         {"additionalProperties": S},
@@ -50,14 +50,14 @@ SCHEMAS = [
         "undecided",
         "undecided",
     ),
-    ("a-lost-property-of-a-closed-object", having(CLOSED, limit=INT), CLOSED, "breaking", "compatible"),
-    ("a-lost-property-of-an-open-object", having(WORDS, limit=INT), WORDS, "compatible", "breaking"),
+    ("a-lost-property-of-a-closed-object", having(CLOSED, limit=INT), CLOSED, "breaking", "breaking"),
+    ("a-lost-property-of-an-open-object", having(WORDS, limit=INT), WORDS, "breaking", "breaking"),
     (
         "a-lost-property-among-typed-others",
         {"properties": {"a": INT}, "additionalProperties": S},
         {"additionalProperties": S},
-        "undecided",
-        "undecided",
+        "breaking",
+        "breaking",
     ),
     ("an-object-that-is-closed", WORDS, CLOSED, "breaking", "compatible"),
     ("an-object-that-is-opened", CLOSED, WORDS, "compatible", "breaking"),
@@ -67,10 +67,10 @@ SCHEMAS = [
     ("a-narrower-type", one(N), one(INT), "breaking", "compatible"),
     ("one-more-type", one(S), one({"type": ["string", "null"]}), "compatible", "breaking"),
     ("any-type", one(S), one({}), "compatible", "breaking"),
-    ("no-type-that-is-known", one(S), one({"type": "strnig"}), "undecided", "undecided"),
+    ("no-type-that-is-known", one(S), one({"type": "strnig"}), "breaking", "breaking"),
     ("one-value-more", one({"enum": ["a"]}), one({"enum": ["a", "b"]}), "compatible", "breaking"),
     ("one-value-fewer", one({"enum": ["a", "b"]}), one({"enum": ["a"]}), "breaking", "compatible"),
-    ("a-constant-for-one-value", one({"enum": ["a"]}), one(A), "wording", "wording"),
+    ("a-constant-for-one-value", one({"enum": ["a"]}), one(A), "breaking", "breaking"),
     ("true-is-not-one", one({"enum": [1]}), one({"enum": [True]}), "breaking", "breaking"),
     ("values-where-there-were-none", one(S), one({**S, "enum": ["a"]}), "breaking", "compatible"),
     ("a-higher-minimum", one({**INT, "minimum": 1}), one({**INT, "minimum": 5}), "breaking", "compatible"),
@@ -82,32 +82,24 @@ SCHEMAS = [
         "a-boolean-bound",
         one({**INT, "exclusiveMinimum": 1}),
         one({**INT, "exclusiveMinimum": True}),
-        "undecided",
-        "undecided",
+        "breaking",
+        "breaking",
     ),
-    ("multiples-of-a-divisor", one({**INT, "multipleOf": 6}), one({**INT, "multipleOf": 3}), "compatible", "breaking"),
-    ("multiples-of-a-multiple", one({**INT, "multipleOf": 3}), one({**INT, "multipleOf": 6}), "breaking", "compatible"),
-    (
-        "multiples-of-a-fraction",
-        one({**N, "multipleOf": 0.5}),
-        one({**N, "multipleOf": 0.25}),
-        "undecided",
-        "undecided",
-    ),
+    ("other-multiples", one({**INT, "multipleOf": 6}), one({**INT, "multipleOf": 3}), "undecided", "undecided"),
     ("another-pattern", one({**S, "pattern": "^a"}), one({**S, "pattern": "^b"}), "undecided", "undecided"),
     (
         "a-new-property-that-another-schema-declares",
         {"allOf": [{"properties": {"a": S}}, {"properties": {"b": S}}]},
         {"allOf": [{"properties": {"a": S, "b": INT}}, {"properties": {"b": S}}]},
-        "breaking",
-        "compatible",
+        "undecided",
+        "undecided",
     ),
     (
         "alternatives-beside-a-closed-object",
         {"properties": {"a": S}},
         {"additionalProperties": False, "anyOf": [{"properties": {"a": S}}]},
         "breaking",
-        "compatible",
+        "breaking",
     ),
     ("a-new-pattern", one(S), one({**S, "pattern": "^b"}), "breaking", "compatible"),
     ("no-pattern", one({**S, "pattern": "^b"}), one(S), "compatible", "breaking"),
@@ -123,9 +115,9 @@ SCHEMAS = [
     ("one-alternative-more", one({"anyOf": [S]}), one({"anyOf": [S, INT]}), "compatible", "breaking"),
     ("one-alternative-fewer", one({"anyOf": [S, INT]}), one({"anyOf": [S]}), "breaking", "compatible"),
     ("an-alternative-widened", one({"anyOf": [S, INT]}), one({"anyOf": [S, N]}), "compatible", "breaking"),
-    ("optional-as-pydantic-writes-it", one(S), one({"anyOf": [S, {"type": "null"}]}), "compatible", "breaking"),
-    ("no-longer-optional", one({"anyOf": [S, {"type": "null"}]}), one(S), "breaking", "compatible"),
-    ("one-condition-more", one({"allOf": [S]}), one({"allOf": [S, {"minLength": 1}]}), "breaking", "compatible"),
+    ("optional-as-pydantic-writes-it", one(S), one({"anyOf": [S, {"type": "null"}]}), "breaking", "breaking"),
+    ("no-longer-optional", one({"anyOf": [S, {"type": "null"}]}), one(S), "breaking", "breaking"),
+    ("one-condition-more", one({"allOf": [S]}), one({"allOf": [S, {"minLength": 1}]}), "breaking", "undecided"),
     ("one-choice-more", one({"oneOf": [A]}), one({"oneOf": [A, B]}), "undecided", "undecided"),
     (
         "a-choice-that-overlaps",
@@ -135,8 +127,31 @@ SCHEMAS = [
         "undecided",
     ),
     ("another-negation", one({"not": A}), one({"not": B}), "undecided", "undecided"),
+    ("a-branch-of-a-choice", one({"oneOf": [INT, A]}), one({"oneOf": [N, A]}), "undecided", "undecided"),
+    (
+        "a-description-in-a-choice",
+        one({"oneOf": [A, B]}),
+        one({"oneOf": [A, {**B, "description": "Send it all letters."}]}),
+        "wording",
+        "wording",
+    ),
+    (
+        "the-consequence-of-a-condition",
+        one({"if": S, "then": INT}),
+        one({"if": S, "then": N}),
+        "compatible",
+        "breaking",
+    ),
+    ("a-definition-that-is-gone", ref(S), one({"$ref": "#/$defs/t"}), "undecided", "undecided"),
+    (
+        "a-new-property-of-a-definition",
+        ref(WORDS),
+        ref(having(WORDS, limit=INT)),
+        "compatible",
+        "compatible",
+    ),
     ("a-condition", one({}), one({"if": S, "then": {"minLength": 1}}), "breaking", "compatible"),
-    ("a-reference-for-what-stood-there", one(S), ref(S), "wording", "wording"),
+    ("a-reference-for-what-stood-there", one(S), ref(S), "undecided", "breaking"),
     ("what-is-referred-to-is-wider", ref(INT), ref(N), "compatible", "breaking"),
     (
         "what-a-negation-refers-to",
@@ -150,7 +165,7 @@ SCHEMAS = [
         {"oneOf": [{"$ref": "#/$defs/t"}, S], "$defs": {"t": INT}},
         {"oneOf": [{"$ref": "#/$defs/t"}, S], "$defs": {"t": {}}},
         "undecided",
-        "undecided",
+        "breaking",
     ),
     (
         "a-reference-out-of-the-document",
@@ -170,8 +185,8 @@ SCHEMAS = [
         "properties-that-nobody-evaluated",
         {**one(S), "unevaluatedProperties": False},
         {"properties": {}, "type": "object", "unevaluatedProperties": False},
-        "undecided",
-        "undecided",
+        "breaking",
+        "breaking",
     ),
     ("a-header-of-http", one(S), one({**S, "x-mcp-header": "Region"}), "undecided", "undecided"),
     ("patterns-of-names", one(S), {**one(S), "patternProperties": {"^y": INT}}, "undecided", "undecided"),
@@ -185,7 +200,7 @@ SCHEMAS = [
         "wording",
         "wording",
     ),
-    ("an-unknown-keyword", one(S), one({**S, "x-order": 1}), "wording", "wording"),
+    ("an-unknown-keyword", one(S), one({**S, "x-order": 1}), "undecided", "undecided"),
 ]
 
 
@@ -193,7 +208,7 @@ SCHEMAS = [
     ("old", "new", "called", "read"), [row[1:] for row in SCHEMAS], ids=[row[0] for row in SCHEMAS]
 )
 def test_a_schema_that_changes(old: Any, new: Any, called: str | None, read: str | None) -> None:
-    """What narrows breaks callers, what widens breaks readers, and what cannot be decided counts as breaking."""
+    """What narrows breaks callers, what widens breaks readers, and what is not in the table counts as breaking."""
     assert worst(TOOL, {"name": "t", "inputSchema": old}, {"name": "t", "inputSchema": new}) == called
     before, after = ({"name": "t", "inputSchema": {}, "outputSchema": one} for one in (old, new))
     assert worst(TOOL, before, after) == read
@@ -376,10 +391,17 @@ def nested(levels: int, innermost: Any) -> Any:
     return innermost
 
 
+def deep(levels: int, innermost: Any) -> Any:
+    """Arrays of arrays."""
+    for _ in range(levels):
+        innermost = {"items": innermost}
+    return innermost
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param(chain(5000), {**chain(5000), "title": "x"}, id="a-chain-of-references"),
+        pytest.param(chain(5000), {**chain(5000), "minProperties": 1}, id="a-chain-of-references"),
         pytest.param({"$ref": "#"}, {"$ref": "#", "type": "string"}, id="a-circle"),
         pytest.param(one({"$ref": "#"}), {**one({"$ref": "#"}), "minProperties": 1}, id="a-wide-circle"),
         pytest.param(nested(12, S), nested(12, INT), id="alternatives-of-alternatives"),
@@ -393,14 +415,13 @@ def nested(levels: int, innermost: Any) -> Any:
             {"required": [f"w{n}" for n in range(20_000)]},
             id="many-names",
         ),
+        pytest.param(deep(250, S), deep(250, INT), id="items-of-items"),
         pytest.param({"properties": []}, {"properties": 7, "required": {}, "anyOf": "x"}, id="no-schema"),
         pytest.param({"items": {"items": 1}}, {"items": {"items": 2}}, id="no-schema-within"),
     ],
 )
 def test_a_schema_that_is_hard_to_compare_is_never_harmless(old: Any, new: Any) -> None:
-    found = shifts(old, new)
-    assert found
-    assert any(each.narrows or not each.decided for each in found)
+    assert worst(TOOL, tool(inputSchema=old), tool(inputSchema=new)) in {"breaking", "undecided"}
 
 
 def test_no_more_changes_are_told_than_anybody_reads() -> None:

@@ -93,12 +93,12 @@ def test_a_tool_that_was_set_aside_is_not_known_any_more() -> None:
 
 
 def test_many_changes_are_told_by_the_worst() -> None:
-    properties = {f"p{number}": {"type": "string"} for number in range(20)}
+    properties = FIND["inputSchema"]["properties"] | {f"p{number}": {"type": "string"} for number in range(20)}
     new = {**FIND, "inputSchema": {**FIND["inputSchema"], "properties": properties, "required": ["p1"]}}
     verdict = page(talk(), new, LEND)
     assert len(verdict.violations) == 6
     assert verdict.violations[0].found.startswith("a breaking change: now requires `p1`")
-    assert verdict.violations[-1].found == "18 more changes"
+    assert verdict.violations[-1].found == "17 more changes"
     assert names(verdict) == ["lend_book"]
 
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.engine.compiled import compile_schema
+from assay.lock.change import ABSENT
 from assay.lock.changes import BY_METHOD, changes
 from assay.lock.lock_file import known_by, parsed, written
 from assay.lock.locked import Locked, differences
-from assay.lock.schemas import shifts
 from kit.laws import law
 
 TOOL = BY_METHOD["tools/list"]
@@ -158,14 +158,14 @@ def compiled(schema: Any) -> Any:
 @law(150)
 @given(documents, st.randoms(use_true_random=False), st.lists(instances, min_size=5, max_size=25))
 def test_what_is_compatible_takes_what_was_taken(old: Any, chance: random.Random, some: list[Any]) -> None:
-    """With the engine that judges: where no shift narrows, every instance that was taken before is taken now."""
+    """With the engine that judges: where no change is breaking, every instance that was taken before is taken now."""
     new = changed(old, chance)
-    found = shifts(old, new)
-    neutral = any(each.neutral for each in found)
-    before, after = compiled(closed(old) if neutral else old), compiled(new)
+    found = changes(TOOL, {"inputSchema": old}, {"inputSchema": new})
+    more = any(each.old is ABSENT and each.at.split("/")[-2] == "properties" for each in found)
+    before, after = compiled(closed(old) if more else old), compiled(new)
     if before is None or after is None:
         return
-    if any(each.narrows or not each.decided for each in found) or (neutral and not positive(old)):
+    if any(each.breaking for each in found) or (more and not positive(old)):
         return
     for instance in some:
         assert not before.is_valid(instance) or after.is_valid(instance), (old, new, instance, found)
@@ -174,13 +174,13 @@ def test_what_is_compatible_takes_what_was_taken(old: Any, chance: random.Random
 @law(150)
 @given(documents, st.randoms(use_true_random=False), st.lists(instances, min_size=5, max_size=25))
 def test_what_is_compatible_for_readers_gives_nothing_new(old: Any, chance: random.Random, some: list[Any]) -> None:
-    """The mirror image: where no shift widens, nothing is taken that was refused before."""
+    """The mirror image: where no change is breaking, nothing is taken that was refused before."""
     new = changed(old, chance)
     before, after = compiled(old), compiled(new)
     if before is None or after is None:
         return
-    found = shifts(old, new)
-    if any(each.widens or not each.decided for each in found):
+    found = changes(TOOL, {"outputSchema": old}, {"outputSchema": new})
+    if any(each.breaking for each in found):
         return
     for instance in some:
         assert not after.is_valid(instance) or before.is_valid(instance), (old, new, instance, found)

@@ -165,7 +165,7 @@ def confirm(args: argparse.Namespace, wanted: list[WantedServer], say: Callable[
     from shlex import join
 
     from assay.cli.ready import agreed, has_terminal
-    from assay.lock.change_text import visible
+    from assay.lock.change import visible
     from assay.lock.lock_file import LockError
 
     asked = [each for each in wanted if not each.trouble]

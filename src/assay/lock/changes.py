@@ -6,40 +6,18 @@ no program, but may mislead a model: a changed description is how a trusted serv
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from assay.engine.canonical import canonical, text
 from assay.engine.pointers import escaped
 from assay.engine.wording import name
-from assay.lock.schemas import shifts
-from assay.lock.shifts import ABSENT, Shift, was_is
+from assay.lock.change import ABSENT, WEIGHTS, Change, Weight, was_is
+from assay.lock.schema_changes import ARGUMENTS, RESULTS, schema_changes
 from assay.spec.revisions import is_known
 from assay.spec.schema import protocol_schema
 
-Weight = Literal["breaking", "undecided", "hints", "wording", "compatible"]
-
-WEIGHTS: Final[tuple[Weight, ...]] = ("breaking", "undecided", "hints", "wording", "compatible")
-"""The weights of a change, the worst first. An undecided one counts as breaking."""
-
 MOST: Final = 1000
 """Changes of one definition that are listed one by one."""
-
-
-class Change(NamedTuple):
-    """One difference between the reviewed definition and the present one."""
-
-    weight: Weight
-    at: str
-    """JSON Pointer into the definition."""
-    words: str
-    old: Any
-    new: Any
-    """The old and the new value; `ABSENT` for a missing one."""
-
-    @property
-    def breaking(self) -> bool:
-        """Whether it counts as breaking."""
-        return self.weight in {"breaking", "undecided"}
 
 
 class ChangeKind(NamedTuple):
@@ -128,32 +106,16 @@ _wording: Final = _as("wording")
 
 
 def _input(at: str, old: Any, new: Any) -> Iterator[Change]:
-    yield from (_weighed(at, each, each.narrows) for each in shifts(_present(old), _present(new)))
+    yield from schema_changes(at, True if old is ABSENT else old, True if new is ABSENT else new, ARGUMENTS)
 
 
 def _output(at: str, old: Any, new: Any) -> Iterator[Change]:
-    """Compare what results promise: the mirror image of arguments, so what widens breaks readers."""
     if old is ABSENT:
         yield Change("compatible", at, "promises something now", old, new)
     elif new is ABSENT:
         yield Change("breaking", at, "promises nothing any more", old, new)
     else:
-        yield from (_weighed(at, each, each.widens) for each in shifts(old, new))
-
-
-def _present(schema: Any) -> Any:
-    return True if schema is ABSENT else schema
-
-
-def _weighed(at: str, shift: Shift, breaks: bool) -> Change:
-    weight: Weight = "compatible"
-    if not shift.decided:
-        weight = "undecided"
-    elif breaks:
-        weight = "breaking"
-    elif shift.wording:
-        weight = "wording"
-    return Change(weight, at + shift.at, shift.words, shift.old, shift.new)
+        yield from schema_changes(at, old, new, RESULTS)
 
 
 def _annotations(at: str, old: Any, new: Any) -> Iterator[Change]:

@@ -12,8 +12,8 @@ from assay.base.meta import SERVER_KEY
 from assay.base.verdict import Exchange, Party, Violation
 from assay.contracts.tool_contracts import cursor_key
 from assay.engine.pointers import escaped
-from assay.lock.change_text import PHRASES, describe, visible
-from assay.lock.changes import BY_METHOD, Change, ChangeKind
+from assay.lock.change import PHRASES, Change, describe, visible
+from assay.lock.changes import BY_METHOD, ChangeKind
 from assay.lock.locked import Locked, closest_changes, identity_changes, spelt
 from assay.rules import violation
 

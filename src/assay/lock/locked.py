@@ -12,8 +12,8 @@ from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_lists import contract_of
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
-from assay.lock.changes import KINDS, WEIGHTS, Change, ChangeKind, Weight, changes
-from assay.lock.shifts import ABSENT, was_is
+from assay.lock.change import ABSENT, WEIGHTS, Change, Weight, was_is
+from assay.lock.changes import KINDS, ChangeKind, changes
 from assay.spec.revisions import features_of
 
 Definitions = Mapping[str, dict[str, Any]]

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from assay.cli.terminal.style import Style
-from assay.lock.change_text import describe, visible
-from assay.lock.changes import WEIGHTS, Change, Weight
+from assay.lock.change import ABSENT, WEIGHTS, Change, Weight, describe, visible
 from assay.lock.locked import Difference
-from assay.lock.shifts import ABSENT
 
 _MARKS: Final = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
 _COLOURS: Final[dict[Weight, str]] = {

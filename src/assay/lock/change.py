@@ -1,11 +1,18 @@
-"""Describes a change: the old and the new text, shortened around their first difference. No I/O."""
+"""One change of a definition: its weight, its place, and its description for a reviewer. No I/O."""
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Literal, NamedTuple
 
-from assay.lock.changes import Change, Weight
+from assay.engine.pointers import NOWHERE
+from assay.engine.wording import shown
 
-_BEFORE: Final = 16
-"""Characters that are shown before the first difference of two texts."""
+ABSENT: Final = NOWHERE
+"""Stands for a missing value, since null is a value."""
+
+Weight = Literal["breaking", "undecided", "hints", "wording", "compatible"]
+
+WEIGHTS: Final[tuple[Weight, ...]] = ("breaking", "undecided", "hints", "wording", "compatible")
+"""The weights of a change, the worst first. An undecided one counts as breaking."""
 
 PHRASES: Final[dict[Weight, str]] = {
     "breaking": "a breaking change",
@@ -15,6 +22,33 @@ PHRASES: Final[dict[Weight, str]] = {
     "compatible": "a compatible change",
 }
 """A name for each weight of a change."""
+
+_BEFORE: Final = 16
+"""Characters that are shown before the first difference of two texts."""
+
+
+class Change(NamedTuple):
+    """One difference between the reviewed definition and the present one."""
+
+    weight: Weight
+    at: str
+    """JSON Pointer into the definition; into the old one if what was there is gone."""
+    words: str
+    old: Any
+    new: Any
+    """The old and the new value; `ABSENT` for a missing one."""
+
+    @property
+    def breaking(self) -> bool:
+        """Whether it counts as breaking."""
+        return self.weight in {"breaking", "undecided"}
+
+
+def was_is(old: Any, new: Any, show: Callable[[Any], str] = shown) -> str:
+    """Describe both values in a few words."""
+    if old is ABSENT:
+        return f"new: {show(new)}"
+    return f"gone; was {show(old)}" if new is ABSENT else f"was {show(old)}, is {show(new)}"
 
 
 def describe(change: Change, most: int) -> str:
