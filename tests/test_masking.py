@@ -166,7 +166,19 @@ def test_secrets_are_hidden_however_they_are_given(words: list[str], masked: lis
         ["modelContextProtocolServer2", "--log-level=debug", "LOG_LEVEL=debug", "--revision", "2026-07-28"],
         ["node", "dist/index.js", "https://mcp.example.com/v1/sse", "--keyboard", "qwertz"],
         ["uvx", "--from", "git+https://github.com/org/repo@v1.2.3", "mcp-server-git"],
-        ["docker", "run", "--memory", "512m", "-u", "node:node", "-p127.0.0.1:80:80/tcp", "-p", "53:53/udp", "i:1"],
+        [
+            "docker",
+            "run",
+            "-i",
+            "-u",
+            "node:node",
+            "--memory",
+            "512m",
+            "-p127.0.0.1:80:80/tcp",
+            "-p",
+            "53:53/udp",
+            "i:1",
+        ],
         ["docker", "run", "-i", f"mcp/github:1.2@sha256:{HEX}", "--auth", "oauth", "--auth=bearer"],
         ["npx", "-p", "typescript", "npm:server@1.2.3", "-port", "8080", "-path=/a", "-p", "8080", "-kube"],
         ["uv", "run", "-p", "3.12", "server.py", "--key=/etc/key.pem", "--key", "./key.pem", "-k", "~/.ssh/key"],
@@ -195,6 +207,20 @@ def test_what_is_no_secret_is_kept(words: list[str]) -> None:
 def test_a_path_that_is_a_secret_is_hidden(url: str, masked: str) -> None:
     assert masked_url(url) == masked
     assert masked_url(masked) == masked
+
+
+@pytest.mark.parametrize(
+    ("command", "masked"),
+    [
+        ("npx -y server -p hunter2", "npx -y server -p [redacted]"),
+        ("docker run -i image -u me:hunter2", "docker run -i image -u me:[redacted]"),
+        ("docker run -v /a:/b image -u me:hunter2", "docker run -v /a:/b image -u me:[redacted]"),
+        ("npx -p typescript server -p hunter2", "npx -p typescript server -p [redacted]"),
+    ],
+)
+def test_an_option_of_the_server_is_not_taken_for_one_of_the_launcher(command: str, masked: str) -> None:
+    """`-p` of npx is a package, and `-u` of docker is a user with a group; those of the server may be secrets."""
+    assert " ".join(masked_command(command.split())) == masked
 
 
 @given(st.lists(st.lists(PIECES | st.text(max_size=8), max_size=3).map("".join), max_size=5))

@@ -39,6 +39,9 @@ def locked(*command: str, **members: Any) -> Locked:
         ("docker run --memory 512m imgA", "docker run --cpus 2 imgA x"),
         ("java -cp a:b com.x.Main", "/usr/bin/java -Xmx1g -cp c com.x.Main x"),
         ("node --api-key [redacted] a.js", "node a.js /tmp"),
+        ("npx --unheard-of server-a /tmp", "npx --unheard-of server-a /srv"),
+        ("docker run -i --rm -e TOKEN mcp/github stdio", "docker run -it mcp/github:2 http"),
+        ("uvx clock --zone UTC", "uvx clock --zone CET"),
     ],
 )
 def test_commands_with_other_arguments_start_the_same_server(one: str, other: str) -> None:
@@ -53,7 +56,7 @@ def test_commands_with_other_arguments_start_the_same_server(one: str, other: st
         ("npx server-files", "npx server-git"),
         ("npx @scope/server-files", "npx @evil/server-files"),
         ("npx server-files", "uvx server-files"),
-        ("python -m weather", "python weather"),
+        ("python -m weather", "python weather.py"),
         ("python /home/jane/a/server.py", "python /home/jane/b/server.py"),
         ("python server.py", "python other.py"),
         ("python -c print(1)", "python -c print(2)"),
@@ -65,6 +68,7 @@ def test_commands_with_other_arguments_start_the_same_server(one: str, other: st
         ("npx", "npx"),
         ("docker run --memory 512m imgA", "docker run --memory 512m imgB"),
         ("docker run -m 512m imgA", "docker run -m 512m imgB"),
+        ("docker run -e TOKEN -u jane imgA stdio", "docker run -e TOKEN -u jane imgB stdio"),
         ("java -cp a:b com.x.Main", "java -cp a:b com.y.Main"),
         ("java -jar a.jar", "java -jar b.jar"),
         ("node --max-old-space-size 512 a.js", "node --max-old-space-size 512 b.js"),
@@ -177,11 +181,11 @@ def test_a_lock_is_that_of_the_server(
             id="one-that-may-be-meant-under-enforce",
         ),
         pytest.param(
-            {"x": locked("npx", "--unheard-of", "files", "/a")},
+            {"x": locked("python", "/a/files.py")},
             "auto",
-            {"command": ("npx", "--unheard-of", "files", "/a", "/b"), "enforcing": True},
+            {"command": ("python", "/b/files.py"), "enforcing": True},
             "x may be the entry for this server",
-            id="an-unknown-option-under-enforce",
+            id="the-same-script-in-another-folder-under-enforce",
         ),
     ],
 )

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from os.path import basename
 from typing import Final
 
-from assay.base.launchers import CONTAINERS, RUNNERS, VERBS, takes_value
 from assay.base.mask import MASK
+from assay.base.server_names import CONTAINERS, RUNNERS, VERBS
 from assay.core.masking import is_path, is_secret_name, looks_random, masked_named, masked_secret, masked_text
 
 _SIGNS: Final = {"-e": "=", "--env": "=", "-b": "=", "--build-arg": "=", "-H": ":", "--header": ":", "--headers": ":"}
@@ -72,19 +72,17 @@ class Masking:
         """*program* is the first word, if only the arguments are masked."""
         self._before = program
         self._launcher = _base(program)
+        """The program, as long as only options and verbs follow it: later options may belong to the server."""
 
     def masked(self, word: str) -> str:
         """Return the next *word* without its secrets."""
         shown = masked_argument(self._before, word, self._launcher)
-        self._launcher = self._next_launcher(word)
+        if not self._before:
+            self._launcher = _base(word)
+        elif not word.startswith("-") and (word not in VERBS or self._before.startswith("-")):
+            self._launcher = ""
         self._before = word
         return shown
-
-    def _next_launcher(self, word: str) -> str:
-        """Return the program that the options after *word* belong to, if it is known."""
-        if word.startswith("-") or word in VERBS or takes_value(self._launcher, self._before):
-            return self._launcher
-        return _base(word)
 
 
 def _base(word: str) -> str:
