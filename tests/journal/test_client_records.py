@@ -42,9 +42,9 @@ def closing() -> Iterator[None]:
 @contextmanager
 def upstream(state: Path) -> Iterator[list[str]]:
     """The options of a guard for a server at a URL that has sessions: another guard."""
-    with child(state) as server:
-        with started(*ASSAY, "guard", "--listen", "127.0.0.1:0", "--journal", "off", *server, state=state) as process:
-            yield ["--target", address(process)]
+    quiet = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--journal", "off")
+    with child(state) as server, started(*quiet, *server, state=state) as process:
+        yield ["--target", address(process)]
 
 
 @contextmanager
