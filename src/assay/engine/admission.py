@@ -154,14 +154,14 @@ _SMALL = 64 << 10
 _MOST_FAILING = 128
 """Invalid, large or backtracking patterns of one schema that are tried: 0.2 ms each time, and more for a large one."""
 
-_STEPPING = {_SMALL: 1, 512 << 10: 4}
-"""
-Bytes that a compiled backtracking pattern may take, and how much one try counts. It is compiled three times or more:
-2 ms in all for a small one, 8 ms for a large one. The pattern of zod for a host name takes 300 KiB.
-"""
+_LARGE = 512 << 10
+"""Bytes that a compiled backtracking pattern may take. The pattern of zod for a host name takes 300 KiB."""
 
-_ROOM = 32
-"""How much all tries together may count: without this limit 780 bytes of schema took 0.8 s, and 9 KiB 0.6 GB."""
+_MOST_STEPPING = 12
+"""
+Backtracking patterns of one schema. Each is compiled three times: 2 ms in all for a small one, 8 ms for a large one.
+Without this limit 780 bytes of schema took 0.8 s, and 9 KiB 0.6 GB.
+"""
 
 _LONGEST = 2_048
 """Characters of a backtracking pattern. Those of Pydantic and zod have fewer than 400."""
@@ -170,7 +170,7 @@ _LONGEST = 2_048
 class _Patterns:
     """The regular expressions of a schema, some of which are invalid, not linear, or large."""
 
-    __slots__ = ("_draft", "_each", "_room", "_size", "_small", "instead", "kinds")
+    __slots__ = ("_draft", "_each", "_size", "_small", "_stepping", "instead", "kinds")
 
     kinds: dict[str, Backtracking | bool | None]
     """The kind of each: a backtracking pattern; True for a linear one, None for one that is invalid or too large."""
@@ -180,7 +180,7 @@ class _Patterns:
     def __init__(self, outline: SchemaIndex, each: int, limits: SchemaLimits) -> None:
         self._draft = outline.draft.uri
         self._each = each
-        self._room = _ROOM
+        self._stepping = 0
         # In the order of the document: of too many backtracking patterns the first ones are used.
         texts = list(dict.fromkeys(regex.text for regex in regexes(outline)))
         tried = self._tried(texts)
@@ -230,16 +230,12 @@ class _Patterns:
         return self._steps_back(text) if may_step_back(text) and len(text) <= _LONGEST else None
 
     def _steps_back(self, text: str) -> Backtracking | None:
-        for most, price in _STEPPING.items():
-            # A failed try takes as long as a successful one.
-            self._room -= price
-            if self._room < 0:
-                break
-            size = min(most, self._size)
-            if self._compiles(text, options(formats=False, backtracking=True, pattern_size=size)):
-                stepping = _made(partial(Backtracking, text, size, self._draft))
-                return None if isinstance(stepping, SchemaRefusal) else stepping
-        return None
+        # A failed try takes as long as a successful one.
+        self._stepping += 1
+        if self._stepping > _MOST_STEPPING:
+            return None
+        made = _made(partial(Backtracking, text, min(_LARGE, self._size), self._draft))
+        return None if isinstance(made, SchemaRefusal) else made
 
     def _compiles(self, text: str, settings: Options) -> bool:
         # Up to draft 7 the metaschema makes the engine check patterns more strictly, so the draft matters.
