@@ -102,7 +102,7 @@ def run(
 def test_every_command_is_tried() -> None:
     """But for those that run until they are stopped; what they print is the protocol's."""
     tried = {command.split()[0] for command, _ in COMMANDS.values()}
-    assert {name for names in _COMMANDS.values() for name in names} - tried <= {"serve", "guard", "console"}
+    assert {each.name for each in _COMMANDS} - tried <= {"serve", "guard", "console"}
 
 
 @EACH

@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 if TYPE_CHECKING:
     from assay.api.exceptions import JsonRpcError, ValidationError
@@ -178,8 +179,6 @@ class _OldPaths:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
-        from warnings import warn  # noqa: PLC0415 - for old paths only
-
         moved = import_module(f"assay.{_OLD_PATHS[module.__name__.removeprefix('assay.')]}")
         warn(f"{module.__name__} has moved: import its names from assay", DeprecationWarning, stacklevel=2)
         vars(module).update((name, value) for name, value in vars(moved).items() if name[:2] != "__")

@@ -192,4 +192,4 @@ def test_every_public_name_is_there(tmp_path: Path) -> None:
 
 def test_every_command_is_tried_here_or_needs_posix() -> None:
     tried = {arguments[0] for arguments, _, _ in READING} | {"replay", "unwrap", "wrap"}
-    assert {name for names in _COMMANDS.values() for name in names} <= tried | NEED_POSIX
+    assert {each.name for each in _COMMANDS} <= tried | NEED_POSIX

@@ -4,9 +4,12 @@ Plain JSON-RPC 2.0 (specs/002): build, check, serve and call. A thin layer on th
 No I/O: a client gets its transport, a server gets text.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import iscoroutinefunction, signature
 from itertools import count
 from typing import Any, NamedTuple, TypedDict
+from uuid import uuid4
 
 from assay.api import python_values
 from assay.api.exceptions import JsonRpcError
@@ -128,8 +131,6 @@ class JsonRpcServer:
 
     def register_method(self, name: str, function: Callable[..., Any]) -> None:
         """Register *function* for calls of *name*: params that are an object become keywords, an array positions."""
-        from inspect import iscoroutinefunction, signature  # noqa: PLC0415 - for servers only
-
         if not isinstance(name, str) or not name:
             raise ValueError("a method's name is a string that is not empty")
         if not callable(function) or any(map(iscoroutinefunction, (function, type(function).__call__))):
@@ -200,8 +201,6 @@ class JsonRpcServer:
             return {"error": _canonical("INTERNAL_ERROR")}
 
     def _log(self, what: str, *, exc_info: bool = False) -> None:
-        import logging  # noqa: PLC0415 - only where something is wrong
-
         logging.getLogger("assay").error("%s: %s", self.server_id, what, exc_info=exc_info)
 
 
@@ -257,8 +256,6 @@ def _call(method: str, params: Params) -> dict[str, Any]:
 
 
 def _fresh_id() -> str:
-    from uuid import uuid4  # noqa: PLC0415 - for those who do not count
-
     return str(uuid4())
 
 

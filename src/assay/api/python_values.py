@@ -5,6 +5,7 @@ The framing and syntax rungs decide what is valid. Two things are added for call
 that is not JSON (a cycle, NaN, a thousand levels) is rejected before it reaches an engine that would crash.
 """
 
+import json
 from typing import Any
 
 from assay.base.limits import DEFAULT
@@ -27,7 +28,6 @@ def read(frame: bytes) -> Any | Violation:
     value = framing.check(frame, DEFAULT.frame_bytes) or syntax.read(frame, DEFAULT.depth)
     if isinstance(value, Violation):
         return value
-    import json  # noqa: PLC0415 - not needed to import a face
 
     # Parsed again: the rung reads integers beyond 64 bits as floats, which is enough to judge, but not to use them.
     return json.loads(frame)
@@ -35,8 +35,6 @@ def read(frame: bytes) -> Any | Violation:
 
 def written(value: Any) -> bytes | Violation:
     """Return the frame for *value*, which `read` accepts; or the violation."""
-    import json  # noqa: PLC0415 - as above
-
     try:
         frame = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -48,8 +46,6 @@ def written(value: Any) -> bytes | Violation:
 
 def why_not_json(value: Any) -> str | None:
     """Return what JSON cannot write in *value*: a type, NaN, a cycle; None if it is a JSON value."""
-    import json  # noqa: PLC0415 - as above
-
     strange: list[str] = []
 
     def default(inside: Any) -> Any:

@@ -5,7 +5,10 @@ The only code that ever fetches a schema, and only the named one: references mus
 document is refused.
 """
 
+import logging
 from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname, urlopen
 
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
@@ -66,8 +69,6 @@ def load(uri: str) -> Override | None:
             raise ValueError(str(document))
         return Override(document)
     except Exception as error:
-        import logging  # noqa: PLC0415 - not needed where nothing fails
-
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         logging.getLogger("assay").critical(
             "schema override %s: %s; the bundled schema stays in force", shown_uri(uri), reason
@@ -77,9 +78,6 @@ def load(uri: str) -> Override | None:
 
 def _fetched(uri: str) -> bytes:
     """Fetch the text of a schema. Only a schema that the operator named is ever fetched."""
-    from urllib.parse import urlsplit  # noqa: PLC0415 - only who overrides the schema needs it
-    from urllib.request import url2pathname, urlopen  # noqa: PLC0415 - as above
-
     parts = urlsplit(uri)
     if parts.scheme in {"http", "https"}:
         with urlopen(uri, timeout=_FETCH_SECONDS) as answer:  # noqa: S310 - the scheme is checked above

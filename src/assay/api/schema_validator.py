@@ -4,6 +4,7 @@ The schema validator and the middleware of specs/003: one step between a transpo
 They use the same rungs as `Conversation`, without its state: each message is judged alone.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from os import PathLike, fspath
 from typing import Any, Final
@@ -368,8 +369,6 @@ class ValidationMiddleware:
         return judge(revision).result_definition(request["method"], answer["result"], as_task=as_task)
 
     def _log(self, what: str, found: list[Violation]) -> None:
-        import logging  # noqa: PLC0415 - ten milliseconds that a stream of good messages never needs
-
         log = logging.getLogger("assay")
         for each in found:
             # Place, rule and expected value, but never the found value, which is the payload. A place can contain keys

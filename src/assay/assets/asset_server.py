@@ -8,6 +8,7 @@ not a tool is `unsupported`.
 Judging and answering are separate: an edge may judge the next frame while a slow request is still being answered.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +23,9 @@ from assay.contracts.tool_contract import Contract
 from assay.core import render
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.engine.budget import Budget
+from assay.guard.internal_errors import failed
 from assay.ladder import contract, envelope, framing, syntax
+from assay.ladder.partial_frame import outline
 from assay.spec.methods import revisions_of
 
 TOO_LARGE: Final = {
@@ -163,8 +166,6 @@ class AssetServer:
         except MethodError as failure:
             return render.error_frame(token, failure.error(), failure.data, None), failure.code
         except Exception as error:  # a bug of ours must not affect the next request
-            import logging  # noqa: PLC0415 - not needed where nothing fails
-
             logging.getLogger("assay").exception("%s failed", method, exc_info=error)
             return render.failure(token, "INTERNAL_ERROR", (), 0, None), "INTERNAL_ERROR"
 
@@ -187,9 +188,6 @@ class AssetServer:
         For any failure between reading a frame and sending its responses. The error is logged, and no request of the
         frame stays open.
         """
-        from assay.guard.internal_errors import failed  # noqa: PLC0415 - only after an internal error
-        from assay.ladder.partial_frame import outline  # noqa: PLC0415 - as above
-
         made = failed(self._conversation, Party.CLIENT, frame, error)
         back = made.back
         if back is None and made.value is None:

@@ -4,6 +4,9 @@ Store assets in a backend: one POST, no retries, bounded time and size. The only
 The HTTP client is imported when something is sent, so that servers without a backend do not need it.
 """
 
+import asyncio
+import threading
+from asyncio import get_running_loop
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,8 +17,6 @@ from assay.base.verdict import Violation
 from assay.ladder import syntax
 
 if TYPE_CHECKING:
-    import asyncio
-
     from assay.edges.upstream_client import HttpAnswer, UpstreamClient
 
 TIMEOUT = 5.0
@@ -120,9 +121,6 @@ def failed(status: int, detail: str) -> Result:
 
 def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
     """Return the response, or None without one in time."""
-    import asyncio  # noqa: PLC0415 - needed only with a backend
-    import threading  # noqa: PLC0415 - as above
-
     from assay.edges.upstream_client import UpstreamClient  # noqa: PLC0415 - as above
 
     # Proxies and certificates of the environment are ignored: the variables of specs/001 decide.
@@ -136,8 +134,6 @@ def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
 
 
 async def _exchanged(client: "UpstreamClient", backend: StoreBackend, body: bytes) -> Answer | None:
-    import asyncio  # noqa: PLC0415 - as above
-
     from assay.edges.upstream_client import url_of  # noqa: PLC0415 - as above
     from assay.edges.upstream_errors import BrokenError  # noqa: PLC0415 - as above
 
@@ -167,7 +163,6 @@ async def _read(answer: "HttpAnswer", wait: "asyncio.Timeout", seconds: float) -
     """The body, unless it is longer than `ANSWER_BYTES` or compressed: a few bytes can unpack to gigabytes."""
     if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
         return None
-    from asyncio import get_running_loop  # noqa: PLC0415 - as above
 
     body = b""
     async for part in answer.chunks():

@@ -10,6 +10,7 @@ from assay.engine.admission import SchemaRefusal
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Faults
 from assay.engine.wording import name as quoted
+from assay.spec.schema import closest
 
 Error = dict[str, str]
 """``{"path": …, "msg": …}``: a JSON Pointer and a message."""
@@ -119,7 +120,6 @@ def _no_judge(catalogue: Catalogue, schema: str, refusal: SchemaRefusal | None) 
     names = sorted({one.name for one in catalogue.schemas} | {one for one in ALIASES if catalogue.schema(one)})
     if not names:
         return f"unknown schema {quoted(schema)}: there are no schemas here"
-    from assay.spec.schema import closest  # noqa: PLC0415 - only a slip costs it
 
     near = closest(schema[:80], names)
     return f"unknown schema {quoted(schema)}" + (f": did you mean {quoted(near[0])}?" if near else "; see list_schemas")

@@ -1,4 +1,4 @@
-"""One table from error code to HTTP status, JSON-RPC code and message (specs/000). No I/O."""
+"""Errors of operators, and one table from error code to HTTP status, JSON-RPC code and message (specs/000). No I/O."""
 
 from typing import NamedTuple
 
@@ -36,6 +36,14 @@ _TABLE: dict[str, ErrorRow] = {
     "TIER_REQUIRED": ErrorRow(403, -31015, "A higher tier is required"),
     "OVERLOADED": ErrorRow(503, -31016, "Too many requests at once"),
 }
+
+
+class SettingsError(Exception):
+    """An error in the settings, in one line: the place, what is wrong, and the likely fix."""
+
+
+class UsageError(SettingsError):
+    """An error in the arguments of a command, which is reported under the name of that command."""
 
 
 class CanonicalError:

@@ -2,17 +2,18 @@
 The install command for a missing optional dependency.
 
 A hint has only what can be installed: the path, archive or repository that this distribution came from, and its name
-only if it came from a package index. Imported only after an import has failed.
+only if it came from a package index.
 """
 
 import json
 import sys
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 NAME: Final = "mcp-assay"
 
@@ -44,6 +45,9 @@ def missing(error: ImportError, extra: str) -> str:
 
 def how_to_install(extra: str) -> str:
     """Return the command that adds *extra* to this installation."""
+    # 20 ms, which every command that can do without the extra would take longer to start.
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415
+
     try:
         found = distribution(NAME)
     except PackageNotFoundError:
@@ -51,7 +55,7 @@ def how_to_install(extra: str) -> str:
     return _command(found, _requirement(found, extra))
 
 
-def _command(found: Distribution, requirement: str) -> str:
+def _command(found: "Distribution", requirement: str) -> str:
     for name, command in _TOOLS.items():
         if Path(sys.prefix, name).exists():
             return command.format(requirement)
@@ -61,7 +65,7 @@ def _command(found: Distribution, requirement: str) -> str:
     return f"{'uv ' if with_uv else ''}pip install {requirement}"
 
 
-def _requirement(found: Distribution, extra: str) -> str:
+def _requirement(found: "Distribution", extra: str) -> str:
     """Return the requirement for an installer, quoted for a shell."""
     origin = _origin(found)
     url = str(origin.get("url", ""))
@@ -69,6 +73,8 @@ def _requirement(found: Distribution, extra: str) -> str:
         return quote(f"{NAME}[{extra}]")
     if not url.startswith("file:"):
         return quote(f"{NAME}[{extra}] @ {_remote(url, origin)}")
+    from urllib.request import url2pathname  # noqa: PLC0415 - as above
+
     path = url2pathname(urlsplit(url).path)
     if not Path(path).exists():
         # The source was removed after an image or package was built. The extra's requirements can still be installed.
@@ -77,7 +83,7 @@ def _requirement(found: Distribution, extra: str) -> str:
     return editable + quote(f"{path}[{extra}]")
 
 
-def _origin(found: Distribution) -> dict[str, Any]:
+def _origin(found: "Distribution") -> dict[str, Any]:
     """Return the source of the distribution (PEP 610); empty if it came from a package index."""
     try:
         origin = json.loads(found.read_text("direct_url.json") or "{}")
@@ -95,7 +101,7 @@ def _remote(url: str, origin: dict[str, Any]) -> str:
     return f"{url}#subdirectory={below}" if below else url
 
 
-def _consists_of(found: Distribution, extra: str) -> list[str]:
+def _consists_of(found: "Distribution", extra: str) -> list[str]:
     """Return the requirements of *extra*, without their markers."""
     markers = (f"extra == '{extra}'", f'extra == "{extra}"')
     parted = (each.partition(";") for each in found.requires or ())

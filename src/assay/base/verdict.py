@@ -5,6 +5,8 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from assay.base.message import message_of
+
 if TYPE_CHECKING:
     from assay.base.message import Message
     from assay.spec.revisions import Features
@@ -193,8 +195,6 @@ class Verdict:
     @property
     def message(self) -> "Message | None":
         """The message as a value of `message`; None if it is not a message."""
-        from assay.base.message import message_of  # noqa: PLC0415 - six milliseconds of dataclasses that judging never needs
-
         return message_of(self.kind, self.value)
 
     @property

@@ -8,24 +8,53 @@ import argparse
 import os
 import sys
 from contextlib import contextmanager
+from json import dumps
+from shlex import join
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.base.verdict import Party
-from assay.cli.ci import FOUND, LEVELS
-from assay.cli.header_options import add_headers
-from assay.cli.program import program
-from assay.cli.serve import add_settings
+from assay import __version__
+from assay.base.extras import missing
+from assay.base.printable import plain
+from assay.base.server_names import name_of_command
+from assay.base.verdict import Party, Violation
+from assay.cli.ci import FOUND, LEVELS, recording_of
+from assay.cli.header_options import HeaderError, add_headers, given_headers
+from assay.cli.program import add_settings, log, program
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
+from assay.cli.terminal.results import example, result_lines, tool_lines
+from assay.cli.terminal.style import Style
+from assay.cli.terminal.verdicts import message_lines, title
 from assay.cli.time_limit import add_time_limit, late
+from assay.core.conversation import Conversation
+from assay.core.masked_commands import masked_command
+from assay.core.masking import masked_url
+from assay.core.quarantined_names import counted, listed
+from assay.core.render import as_json
+from assay.edges.pipes import Signals
+from assay.edges.probe.child_line import ChildLine
+from assay.edges.probe.server_probe import (
+    MOST_PAGES,
+    REJECTED,
+    InquiryError,
+    InterruptedInquiryError,
+    LineError,
+    conversing,
+    error_text,
+    server_of,
+)
+from assay.edges.standard_streams import write_utf8
+from assay.engine.wording import found
+from assay.ladder import syntax
+from assay.records.outcomes import outcome_of
+from assay.settings import load_cautiously
+from assay.spec.schema import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from assay.base.verdict import Verdict
-    from assay.core.conversation import Conversation
-    from assay.edges.pipes import Signals
     from assay.edges.probe.server_probe import Inquiry, ServerLine
     from assay.settings import Settings
 
@@ -52,7 +81,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``call``."""
     parser = subparsers.add_parser(
         "call",
-        help="list the tools of a server, or call one",
         usage="assay call [options] URL [TOOL] [ARGUMENTS]\n       assay call [options] [TOOL] [ARGUMENTS] -- COMMAND",
         description="A small MCP client: lists the tools of a server, calls one, and judges every message.",
         epilog=_EPILOG,
@@ -92,18 +120,10 @@ class _Wanted(NamedTuple):
     @property
     def server(self) -> str:
         """The server's URL, or the name of the server that the command starts."""
-        from assay.base.server_names import name_of_command
-        from assay.core.masking import masked_url
-
         return masked_url(self.url) if self.url else name_of_command(self.command)
 
     def again(self, *words: str) -> str:
         """Return the command line that asks the same server with other *words*: TOOL and ARGUMENTS."""
-        from shlex import join
-
-        from assay.core.masked_commands import masked_command
-        from assay.core.masking import masked_url
-
         if self.url:
             return f"{program()} call {join((masked_url(self.url), *words))}"
         return f"{program()} call {join((*words, '--', *masked_command(self.command)))}"
@@ -115,8 +135,6 @@ class CallUsageError(Exception):
 
 def run(args: argparse.Namespace) -> int:
     """List the tools or call one; return the exit status."""
-    from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
-
     found = None
     try:
         wanted = _wanted(args.words, args.command)
@@ -136,8 +154,6 @@ def run(args: argparse.Namespace) -> int:
 
 def remedy(reason: str) -> str:
     """Return what to do about a server that cannot be asked for a *reason*; empty if nothing is known."""
-    from assay.edges.probe.server_probe import REJECTED
-
     status, _, why = reason.partition(": ")
     # A server that gives another reason has seen a token.
     if status in {"HTTP 401", "HTTP 403"} and why in {"", REJECTED}:
@@ -169,15 +185,11 @@ def _wanted(words: Sequence[str], command: Sequence[str]) -> _Wanted:
 
 
 def _is_object(text: str) -> bool:
-    from assay.ladder import syntax
-
     return text.lstrip().startswith("{") and isinstance(syntax.read(os.fsencode(text)), dict)
 
 
 def _arguments(text: str) -> dict[str, Any]:
     """Return the object in *text*, in the file that @ names, or on standard input. Raises `CallUsageError`."""
-    from assay.ladder import syntax
-
     source = "ARGUMENTS"
     frame = os.fsencode(text)
     try:
@@ -192,8 +204,6 @@ def _arguments(text: str) -> dict[str, Any]:
     value = syntax.read(frame.strip())
     if isinstance(value, dict):
         return value
-    from assay.base.verdict import Violation
-    from assay.engine.wording import found
 
     why = value.found if isinstance(value, Violation) else found(value)
     raise CallUsageError(f"{source}: expected a JSON object such as '{{\"x\": 1}}', found {why}")
@@ -203,13 +213,7 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> int:
-    from assay import __version__
-    from assay.cli.serve import _log
-    from assay.edges.pipes import Signals
-    from assay.edges.probe.server_probe import conversing
-    from assay.settings import load_cautiously
-
-    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings
+    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=log).settings
     limits = settings.guard_limits
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals, _judging(args, wanted, settings) as judge:
@@ -242,9 +246,6 @@ def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> in
 @contextmanager
 def _judging(args: argparse.Namespace, wanted: _Wanted, settings: Settings) -> Iterator[Callable[..., Conversation]]:
     """Return what makes the conversation: with --record, it is written to a file."""
-    from assay.cli.ci import recording_of
-    from assay.core.conversation import Conversation
-
     # A server that ends after server/discover is started again: a second conversation.
     with recording_of(args, settings, _tell, alone=False) as recording:
         yield Conversation if recording is None else recording.judge(wanted.server)
@@ -257,10 +258,6 @@ def _ignore(_: str) -> None:
 def _opened(
     args: argparse.Namespace, wanted: _Wanted, settings: Settings, signals: Signals, client: dict[str, str]
 ) -> AbstractContextManager[ServerLine]:
-    from assay.cli.header_options import HeaderError, given_headers
-    from assay.edges.probe.child_line import ChildLine
-    from assay.edges.probe.server_probe import InquiryError
-
     if wanted.command:
         if args.header:
             raise CallUsageError("--header is for a server at a URL")
@@ -271,8 +268,6 @@ def _opened(
         headers = given_headers(args.header, os.environ)
         return HttpLine(wanted.url, settings.guard_limits.frame_bytes, client, headers, settings.upstream)
     except ImportError as error:
-        from assay.base.extras import missing
-
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
     except HeaderError as error:
         raise CallUsageError(str(error)) from None
@@ -310,16 +305,11 @@ class _Findings:
 
     def counts(self, level: str) -> bool:
         """Return whether a finding makes the command fail at this *level*."""
-        from assay.records.outcomes import outcome_of
-
         shown = (each for each in self.verdicts if not self._is_about_others(each))
         return any(level == "report" or outcome_of(each).word != "reported" or each.quarantined for each in shown)
 
     def show(self) -> None:
         """Print the findings on stderr, unless --quiet was given."""
-        from assay.cli.terminal.style import Style
-        from assay.cli.terminal.verdicts import message_lines
-
         sys.stdout.flush()
         style = Style(sys.stderr)
         for verdict in () if self._quiet else self.verdicts:
@@ -379,8 +369,6 @@ class _CallReport:
             self._tools += [tool for tool in page if isinstance(tool, dict)]
 
     def _pages(self) -> Iterator[list[Any]]:
-        from assay.edges.probe.server_probe import MOST_PAGES
-
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
             result = self._result(self._inquiry.ask("tools/list", params))
@@ -420,24 +408,16 @@ class _CallReport:
         return bool(self._failed)
 
     def _show_tools(self) -> None:
-        from assay.cli.terminal.results import example, tool_lines
-        from assay.cli.terminal.style import Style
-        from assay.core.quarantined_names import counted
-
         style = Style(sys.stdout)
         print(f"{self._server_text()}, MCP {self._inquiry.revision}, {counted(len(self._tools), 'tool')}")
         for tool in self._tools:
             print()
             print("\n".join(tool_lines(tool, style)))
         if self._tools:
-            from json import dumps
-
             arguments = dumps(example(self._tools[0]), ensure_ascii=False)
             again = self._wanted.again(str(self._tools[0].get("name")), arguments)
             print(f"\n{style.paint('Call one:', 'dim')} {_plain(again)}")
         if self._quarantined:
-            from assay.core.quarantined_names import listed
-
             them = "it" if len(self._quarantined) == 1 else "them"
             _say(f"clients may reject {listed(self._quarantined)}; enforce mode would hide {them}")
         if self._failed:
@@ -448,16 +428,12 @@ class _CallReport:
         return _plain(" ".join(filter(None, (server.get("name"), server.get("version")))) or self._wanted.server)
 
     def _server(self) -> dict[str, str]:
-        from assay.edges.probe.server_probe import server_of
-
         return server_of(self._opening)
 
     # ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def call(self, name: str) -> bool:
         """Call a tool and print the result; return whether the call failed."""
-        from assay.core.quarantined_names import counted
-
         self._doubt(name)
         params: dict[str, Any] = {"name": name, "arguments": self._wanted.arguments}
         if self._found.progress.wanted:
@@ -489,13 +465,10 @@ class _CallReport:
         names = [str(tool.get("name")) for tool in self._tools]
         if name in names or self._json:
             return
-        from assay.spec.schema import suggestion
 
         _say(f"the server lists no tool {name}{suggestion(name, names)}")
 
     def _show_result(self, result: dict[str, Any]) -> None:
-        from assay.cli.terminal.results import result_lines
-
         for line in result_lines(result):
             print(line)
         if result.get("isError") is True:
@@ -503,12 +476,6 @@ class _CallReport:
             _say(f"{self._wanted.tool}: the tool returned isError")
 
     def _print_json(self, found: dict[str, Any]) -> None:
-        from json import dumps
-
-        from assay.cli.terminal.verdicts import title
-        from assay.core.render import as_json
-        from assay.edges.standard_streams import write_utf8
-
         findings = [
             {"party": verdict.party, "message": title(verdict), **as_json(each)}
             for verdict in self._found.verdicts
@@ -520,8 +487,6 @@ class _CallReport:
 
 def _error_text(value: Any) -> str:
     """Return the error of a response as one line: its code and its message."""
-    from assay.edges.probe.server_probe import error_text
-
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         return "the server sent no usable response"
@@ -540,8 +505,6 @@ def _reasons(value: Any) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    from assay.base.printable import plain
-
     return plain(text)
 
 

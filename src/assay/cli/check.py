@@ -1,7 +1,5 @@
 """``assay check``: judge recorded conversations."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
@@ -14,20 +12,37 @@ from functools import partial
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple
 
+from assay.base.printable import plain
+from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
+from assay.cli.checking.check_terms import CheckTerms
+from assay.cli.checking.evidence_files import found
+from assay.cli.checking.executors import ClusterError
+from assay.cli.checking.tuning import LARGE_INPUT, tune
+from assay.cli.checking.work_plan import available_jobs, cluster_executor, executor_of, works_of
 from assay.cli.ci import LEVELS
+from assay.cli.guard_terms import policy_of, signed
+from assay.cli.journal_choice import Directories, chosen
+from assay.cli.program import add_settings
+from assay.cli.reports.check_findings import CheckedMessage, counts
+from assay.cli.reports.comparison_report import comparison_problem
 from assay.cli.reports.report_options import add_reports
-from assay.cli.serve import add_settings
+from assay.cli.reports.report_outputs import ReportFileError
+from assay.cli.reports.reporting import Reporting, ReportUsageError
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
+from assay.cli.terminal.progress_bar import ProgressBar, printing
+from assay.core.state_rules import NOT_JUDGED
+from assay.records.importers.mapped import parsed
+from assay.records.importers.source_formats import FORMATS
+from assay.records.line_blocks import is_url
+from assay.settings import load
+from assay.spec.revisions import named, position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from assay.cli.checking.check_stream import StreamItem, UnitEnd
-    from assay.cli.checking.check_terms import CheckTerms
+    from assay.cli.checking.check_stream import StreamItem
     from assay.cli.checking.evidence_files import Piece
     from assay.cli.checking.work_plan import FileWork
-    from assay.cli.reports.check_findings import CheckedMessage
-    from assay.cli.reports.reporting import Reporting
     from assay.core.policy import Policy
     from assay.settings import Settings
 
@@ -46,7 +61,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``check``."""
     parser = subparsers.add_parser(
         "check",
-        help="judge recorded conversations",
         description="Judge every message of recorded conversations, and show what is wrong, where and by which rule.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -110,8 +124,6 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add the options for recordings of other programs."""
-    from assay.records.importers.source_formats import FORMATS
-
     names = [each.name for each in FORMATS]
     parser.add_argument(
         "--from",
@@ -133,8 +145,6 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def _fields(text: str) -> dict[str, str]:
-    from assay.records.importers.mapped import parsed
-
     try:
         return parsed(text)
     except ValueError as error:
@@ -152,8 +162,6 @@ def _jobs(text: str) -> int:
 
 
 def _revision(name: str) -> str:
-    from assay.spec.revisions import named
-
     return named(name)
 
 
@@ -183,10 +191,6 @@ def judge_pieces(
     wrong = None if args.revision is None else _no_revision(args.revision)
     if wrong is not None:
         return CheckedRun(_refuse(args, "", wrong))
-    from assay.cli.checking.executors import ClusterError
-    from assay.cli.checking.work_plan import works_of
-    from assay.cli.reports.report_outputs import ReportFileError
-    from assay.cli.reports.reporting import Reporting, ReportUsageError
 
     policy = _policy(settings) if args.policy else None
     try:
@@ -240,8 +244,6 @@ def _signals_held() -> Iterator[None]:
 
 
 def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, reporting: Reporting) -> CheckTerms:
-    from assay.cli.checking.check_terms import CheckTerms
-
     return CheckTerms(
         settings,
         policy,
@@ -290,10 +292,6 @@ def _streams(
     args: argparse.Namespace, terms: CheckTerms, works: list[FileWork]
 ) -> Iterator[tuple[FileWork, Iterator[StreamItem]]]:
     """Yield the findings of each file, from this process or from several."""
-    from assay.cli.checking.tuning import LARGE_INPUT, tune
-    from assay.cli.checking.work_plan import available_jobs, cluster_executor, executor_of
-    from assay.cli.terminal.progress_bar import ProgressBar
-
     total = sum(each.size for each in works)
     if total >= LARGE_INPUT:
         tune()
@@ -310,8 +308,6 @@ def _streams(
 
 def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:
     """Return everything to judge, and why other names have nothing to judge."""
-    from assay.cli.checking.evidence_files import found
-
     pieces, passed_over = [], []
     for name in names:
         each = found(name)
@@ -326,11 +322,8 @@ def _resolver(args: argparse.Namespace) -> Callable[[str], tuple[str, bool]]:
     """Return what finds the file of a name, or the run with this id. It raises `OSError`."""
 
     def resolve(name: str) -> tuple[str, bool]:
-        from assay.records.line_blocks import is_url
-
         if name == "-" or os.path.isfile(name) or is_url(name):
             return name, False
-        from assay.cli.journal_choice import Directories, chosen
 
         # The settings are already loaded and their warnings printed.
         return chosen(name, Directories(args, lambda _: None))
@@ -340,8 +333,6 @@ def _resolver(args: argparse.Namespace) -> Callable[[str], tuple[str, bool]]:
 
 def _no_revision(name: str) -> str | None:
     """Return an error if *name* is not a revision; None if it is one."""
-    from assay.spec.revisions import position
-
     try:
         position(name)
     except ValueError as error:
@@ -350,33 +341,21 @@ def _no_revision(name: str) -> str | None:
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    from assay.cli.guard_terms import signed
-    from assay.settings import load
-
     return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
 
 
 def _policy(settings: Settings) -> Policy | None:
     """The policy of the settings, as of today."""
-    from assay.cli.guard_terms import policy_of
-
     return policy_of(settings, _say)
 
 
 def _say(line: str) -> None:
-    from assay.base.printable import plain
-    from assay.cli.terminal.progress_bar import printing
-
     with printing(sys.stderr):
         print(plain(line), file=sys.stderr)
 
 
 def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem], reporting: Reporting) -> int:
     """Report the findings of one file as they come, so that memory stays bounded; return the exit status."""
-    from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
-    from assay.cli.reports.check_findings import CheckedMessage
-    from assay.core.state_rules import NOT_JUDGED
-
     end, failed, unjudged = UnitEnd(error=work.error), False, 0
     reporting.begin(work.name)
     for item in items:
@@ -413,8 +392,6 @@ def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem]
 def _lack(args: argparse.Namespace, end: UnitEnd) -> str | None:
     """Return why a file that was read to its end has nothing to judge or to compare; None if it has."""
     if args.compare:
-        from assay.cli.reports.comparison_report import comparison_problem
-
         return comparison_problem(end.outcomes)
     # A build whose recorder failed must not pass.
     return None if end.is_judged else f"nothing to judge{end.remedy}"
@@ -429,6 +406,4 @@ def _refuse(args: argparse.Namespace, name: str, reason: str | None) -> int:
 
 def _fails(level: str, message: CheckedMessage) -> bool:
     """Whether a message makes the check fail at this *level*. What the baseline has does not."""
-    from assay.cli.reports.check_findings import counts
-
     return any(counts(level, each) for each in message.findings)

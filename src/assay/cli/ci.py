@@ -1,11 +1,12 @@
 """The CI options of `assay guard`: --record writes the messages to a file, --fail-on sets the exit status."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs
-
 from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from assay.base.printable import plain
+from assay.settings import SettingsError
 
 if TYPE_CHECKING:
     import argparse
@@ -49,13 +50,13 @@ def recording_of(
     if args.record is None:
         yield None
         return
-    from assay.settings import SettingsError
+
+    # 50 ms of modules, which are imported while the server starts if nothing is recorded.
+    from assay.core.redaction import Redactor  # noqa: PLC0415
+    from assay.records.recording.recording_file import Recording, RecordingError  # noqa: PLC0415
 
     if args.record == "-":
         raise SettingsError("--record -: standard output belongs to the protocol; give a file")
-    from assay.base.printable import plain
-    from assay.core.redaction import Redactor
-    from assay.records.recording.recording_file import Recording, RecordingError
 
     guard = settings.guard
     redactor = None if guard.record_secrets else Redactor(settings.journal.redact)

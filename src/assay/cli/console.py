@@ -6,19 +6,38 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import sys
+import webbrowser
 from contextlib import ExitStack, suppress
+from pathlib import Path
+from shlex import split
 from typing import TYPE_CHECKING, Final
 
+from assay.base.extras import missing
+from assay.base.printable import plain
 from assay.cli.check import add_source
-from assay.cli.serve import add_settings
+from assay.cli.console_evidence import NothingToShowError, file_pump
+from assay.cli.console_reports import report_exporters
+from assay.cli.guard_terms import signed
+from assay.cli.journal_choice import Directories
+from assay.cli.program import add_settings, open_standard_streams
+from assay.console.console_access import ConsoleAccess
+from assay.console.console_app import ConsoleApp
+from assay.console.console_service import ConsoleService
+from assay.console.console_sources import JournalPump
+from assay.console.console_state import ConsoleState
+from assay.edges.hangup import end_with_terminal
+from assay.lock.lock_file import FILE, LockError, read
+from assay.lock.matching import entry_for
+from assay.settings import load
+from assay.settings.state_directory import make_folder, state_directory
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
     from assay.console.console_service import Pump
-    from assay.console.console_state import ConsoleState
     from assay.console.contract_board import LockOf
     from assay.lock.locked import Locked
     from assay.settings import Settings
@@ -38,7 +57,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``console``."""
     parser = subparsers.add_parser(
         "console",
-        help="a page in the browser: servers, messages, findings, contracts, live",
         description="Show what guards on this machine have judged and are judging, on a page in the browser.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -62,12 +80,7 @@ def _port(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until a signal comes; return the exit status."""
-    from assay.cli.guard_terms import signed
-    from assay.cli.serve import _open_standard_streams
-    from assay.edges.hangup import end_with_terminal
-    from assay.settings import load
-
-    _open_standard_streams()
+    open_standard_streams()
     end_with_terminal()
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
     try:
@@ -75,8 +88,6 @@ def run(args: argparse.Namespace) -> int:
 
         sock = listening(_HOST, args.port)
     except ImportError as error:
-        from assay.base.extras import missing
-
         _say(f"assay console needs {missing(error, 'http')}")
         return 2
     except OSError as error:
@@ -87,26 +98,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _say(line: str) -> None:
-    from assay.base.printable import plain
-
     print(plain(line), file=sys.stderr, flush=True)
 
 
 def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, stack: ExitStack) -> int:
-    import secrets
-
-    from assay.cli.console_reports import report_exporters
-    from assay.console.console_access import ConsoleAccess
-    from assay.console.console_app import ConsoleApp
-    from assay.console.console_service import ConsoleService
-    from assay.console.console_state import ConsoleState
     from assay.edges.http.http_server import serve
 
     port = sock.getsockname()[1]
     access = ConsoleAccess(port)
     state = ConsoleState(lock_of=locks(args.lock))
     app = ConsoleApp(state, access, report_exporters(settings), epoch=secrets.token_hex(4))
-    from assay.cli.console_evidence import NothingToShowError
 
     try:
         pump = _pump(args, settings, state, app.signal.changed)
@@ -129,22 +130,13 @@ def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, st
 
 def _pump(args: argparse.Namespace, settings: Settings, state: ConsoleState, changed: Callable[[], None]) -> Pump:
     if args.files:
-        from assay.cli.console_evidence import file_pump
-
         return file_pump(args, settings, state, changed).run
-    from assay.cli.journal_choice import Directories
-    from assay.console.console_sources import JournalPump
 
     return JournalPump(state, changed, Directories(args, lambda _: None).usual).run
 
 
 def locks(wish: str) -> LockOf:
     """Return a function that finds the lock of a server; *wish* is as for `assay guard --lock`."""
-    from shlex import split
-
-    from assay.lock.lock_file import FILE, LockError, read
-    from assay.lock.matching import entry_for
-
     path = FILE if wish == "auto" else wish
 
     def found(name: str, label: str) -> Locked | None:
@@ -167,11 +159,6 @@ def locks(wish: str) -> LockOf:
 
 def _open_browser(address: str, stack: ExitStack) -> None:
     """Open the page. The address is in a private file: other users see the arguments of a browser's process."""
-    import webbrowser
-    from pathlib import Path
-
-    from assay.settings.state_directory import make_folder, state_directory
-
     folder = state_directory(os.environ)
     if folder is None:
         return

@@ -10,15 +10,25 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from assay.cli.program import program
+from assay.base.extras import missing
+from assay.cli.demonstration.catalogue import catalogue
+from assay.cli.demonstration.demo_comparison import SERVER, Comparison
+from assay.cli.guard import add_parser as add_guard
+from assay.cli.listen import serve
+from assay.cli.program import open_standard_streams, program
+from assay.cli.terminal.demo_columns import DemoColumns, finding_lines
+from assay.cli.terminal.style import Style
+from assay.edges.hangup import end_with_reader, end_with_terminal
+from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError
+from assay.edges.standard_streams import stop_without_reader
+from assay.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.cli.demonstration.demo_comparison import Comparison
-    from assay.cli.terminal.style import Style
 
 _ADDRESS = "127.0.0.1:8800"
 
@@ -36,7 +46,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``demo``."""
     parser = subparsers.add_parser(
         "demo",
-        help="see a broken server without and with the guard",
         description="Show what a client gets from a broken server, without and with the guard.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -54,9 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Show the comparison, then serve; return the exit status."""
-    from assay.cli.serve import _open_standard_streams
-
-    _open_standard_streams()
+    open_standard_streams()
     with _ending_cleanly():
         return _run(args)
 
@@ -68,8 +75,6 @@ def _ending_cleanly() -> Iterator[None]:
 
     The comparison and the server have their own signal handlers; this covers the time between them.
     """
-    from assay.edges.hangup import end_with_terminal
-
     before = [(each, signal.getsignal(each)) for each in (signal.SIGTERM, signal.SIGHUP)]
     end_with_terminal()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -81,8 +86,6 @@ def _ending_cleanly() -> Iterator[None]:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError
-
     if not args.once:
         _check(args.address)
     try:
@@ -97,14 +100,10 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check(address: str) -> None:
     """Raise `SettingsError` if *address* cannot be used. Checked before the comparison, so that it fails at once."""
-    from assay.settings import SettingsError
-
     try:
         from assay.edges.http.http_server import listening
         from assay.edges.http.listen_address import parsed
     except ImportError as error:
-        from assay.base.extras import missing
-
         raise SettingsError(f"assay demo --once needs no extra; serving needs {missing(error, 'http')}") from None
     host, port = parsed("ADDRESS", address)
     try:
@@ -119,11 +118,6 @@ def _check(address: str) -> None:
 
 
 def _compare() -> None:
-    from assay.cli.demonstration.demo_comparison import Comparison
-    from assay.cli.terminal.demo_columns import DemoColumns
-    from assay.cli.terminal.style import Style
-    from assay.edges.standard_streams import stop_without_reader
-
     style = Style(sys.stdout)
     for line in _introduction(style):
         print(line)
@@ -151,8 +145,6 @@ def _introduction(style: Style) -> Iterator[str]:
 
 
 def _found(comparison: Comparison, details: tuple[str, ...], style: Style) -> Iterator[str]:
-    from assay.cli.terminal.demo_columns import finding_lines
-
     yield ""
     yield style.paint("What the guard found:", "bold")
     for finding in comparison.findings():
@@ -165,12 +157,6 @@ def _found(comparison: Comparison, details: tuple[str, ...], style: Style) -> It
 
 def _serve(address: str) -> int:
     """Guard the demonstration server and the asset server over HTTP, until a signal comes."""
-    from tempfile import TemporaryDirectory
-
-    from assay.cli.guard import add_parser as add_guard
-    from assay.cli.listen import serve
-    from assay.edges.hangup import end_with_reader
-
     end_with_reader(1)
     with TemporaryDirectory(prefix="assay-demo-") as folder:
         config = os.path.join(folder, "demo.json")
@@ -186,9 +172,6 @@ def _serve(address: str) -> int:
 
 def _servers(folder: str) -> dict[str, object]:
     """Return a client's configuration with the two servers."""
-    from assay.cli.demonstration.catalogue import catalogue
-    from assay.cli.demonstration.demo_comparison import SERVER
-
     found = catalogue()
     sources = ["--schemas", str(found / "jsonschema"), "--examples", str(found / "examples")]
     assets = {
@@ -202,8 +185,6 @@ def _servers(folder: str) -> dict[str, object]:
 
 def _invite(url: str) -> None:
     """Print what to try, once the guard serves at *url*."""
-    from assay.cli.terminal.style import Style
-
     style = Style(sys.stdout)
     assay = program()
     demo, assets = f"{url}/demo/mcp", f"{url}/assets/mcp"

@@ -5,16 +5,20 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypedDict
+from time import gmtime, strftime
+from typing import TYPE_CHECKING
+
+from assay.base.printable import plain
+from assay.base.server_names import name_of_command, name_of_url
+from assay.core.policy import REPAIRED, Policy
+from assay.guard.terms import Terms
+from assay.settings import SettingsError, load_cautiously
+from assay.settings.policy_settings import policy, warnings
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
-    from assay.core.policy import Policy
-    from assay.edges.recorder import Records
-    from assay.guard.terms import Terms
     from assay.lock.locked import Locked
     from assay.settings import Settings
 
@@ -28,8 +32,6 @@ def settings_file(configs: Sequence[str]) -> str | None:
     """Return the file with settings among the --config options; None without one. Raises `SettingsError`."""
     found = [name for name in configs if not is_client_file(name)]
     if len(found) > 1:
-        from assay.settings import SettingsError
-
         raise SettingsError(f"--config {found[1]}: give only one file of settings; {found[0]} is given already")
     return found[0] if found else None
 
@@ -47,11 +49,6 @@ def named_servers(args: argparse.Namespace) -> list[str]:
     return [*command, *target, *(f"--config {name}" for name in args.config if is_client_file(name))]
 
 
-def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
-    """Return the settings of a guard, with the directories that it writes to. Raises `SettingsError`."""
-    return in_place(args, loaded_settings(args, log), log)
-
-
 def loaded_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
     """
     Return the settings of a guard. Clients start it in any directory, so a local assay.toml is not trusted.
@@ -60,9 +57,6 @@ def loaded_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Set
 
     *log* gets a line with the file in use and one with its ignored settings, even with --quiet.
     """
-    from assay.base.printable import plain
-    from assay.settings import SettingsError, load_cautiously
-
     say = signed(lambda line: log(plain(line)))
     cautious = load_cautiously(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=say)
     # Ignoring [auth] would leave the endpoint open.
@@ -74,39 +68,15 @@ def loaded_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Set
     return cautious.settings
 
 
-def in_place(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Settings:
-    """Return *settings* with the directories of the one server that is guarded."""
-    if any(is_client_file(name) for name in args.config):
-        # With several servers, each one has its own directories.
-        return settings
-    from assay.base.printable import plain
-    from assay.cli.record_places import with_places
-
-    return with_places(args, settings, server_name(args), signed(lambda line: log(plain(line))))
-
-
 def server_name(args: argparse.Namespace) -> str:
     """Return the name of the guarded server: --name, else a name derived from its command or URL."""
-    from assay.base.server_names import name_of_command, name_of_url
-
     if args.name is not None:
         return str(args.name)
     return name_of_command(args.command) if args.command else name_of_url(args.target or "")
 
 
-def introduce(args: argparse.Namespace, mode: str, records: Records, log: Callable[[str], None]) -> None:
-    """Log the server, the mode and the journal of a guard for a client on standard streams."""
-    from assay.guard.greeting import WAITING, hello
-
-    log(hello(server_name(args), mode, records.journal.path if records.journal is not None else None))
-    if os.isatty(0):
-        log(WAITING)
-
-
 def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Terms:
     """Return the policy of the guard and its mode. Warnings about exceptions go to *say*."""
-    from assay.guard.terms import Terms
-
     return Terms(
         mode="enforce" if (args.mode or settings.guard.mode) == "enforce" else "audit",
         limits=settings.guard_limits,
@@ -119,13 +89,7 @@ def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:
     """Return the action for each rule today. Exceptions that have ended or end soon are reported to *say*."""
     guard = settings.guard
     if not (guard.policy or guard.exceptions or guard.fail_open or guard.strict):
-        from assay.core.policy import REPAIRED, Policy
-
         return Policy(repairs=REPAIRED) if guard.repairs else None
-    from time import gmtime, strftime
-
-    from assay.base.printable import plain
-    from assay.settings.policy_settings import policy, warnings
 
     today = strftime("%Y-%m-%d", gmtime())
     for line in warnings(guard, today):
@@ -151,10 +115,9 @@ def locked_of(
     wish = args.lock or settings.guard.lock
     if wish == "off" or (wish == "auto" and not os.path.lexists("assay.lock")):
         return None
-    from assay.base.printable import plain
+    # Most servers have no lock, and start 5 ms earlier without these modules.
     from assay.lock.lock_file import LockError
     from assay.lock.matching import chosen, notices
-    from assay.settings import SettingsError
 
     name = args.name if args.name is not None else name
     enforcing = (args.mode or settings.guard.mode) == "enforce"
@@ -167,24 +130,3 @@ def locked_of(
     for line in () if quiet else notices(found, name=name, command=command, url=url):
         say(plain(f"assay: {line}"))
     return None if found is None else found.locked
-
-
-def records_of(
-    args: argparse.Namespace, settings: Settings, log: Callable[[str], None]
-) -> AbstractContextManager[Records]:
-    """Open the journal and the telemetry for the guard of one server."""
-    from assay.cli.records import opened
-
-    return opened(args.journal, settings, signed(log), server=server_name(args), **how_judged(args, settings))
-
-
-class HowJudged(TypedDict):
-    """The settings of a guard that a replay needs."""
-
-    mode: str
-    frame_bytes: int
-
-
-def how_judged(args: argparse.Namespace, settings: Settings) -> HowJudged:
-    """Return the settings that the journal keeps for a replay."""
-    return {"mode": args.mode or settings.guard.mode, "frame_bytes": settings.guard_limits.frame_bytes}

@@ -1,13 +1,23 @@
 """``assay journal``: list, show and compare journals."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
+
+import orjson
+
+from assay.base.printable import plain
+from assay.cli import journal_list, journal_show
+from assay.cli.journal_choice import Directories, chosen, say
+from assay.cli.journal_show import cannot_read
+from assay.cli.program import add_settings
+from assay.cli.terminal.journal_table import title
+from assay.records.journal.journal_diff import Absent, differences
+from assay.records.journal.reading import Pages, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +64,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``journal``."""
     parser = subparsers.add_parser(
         "journal",
-        help="list, show or compare the verdicts that guards and servers have recorded",
         description="Every verdict is one JSON line in the journal. These commands read it.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -65,8 +74,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register ``list``."""
-    from assay.cli.serve import add_settings
-
     parser = commands.add_parser(
         "list",
         help="list the runs, newest first",
@@ -80,13 +87,11 @@ def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
     add_settings(parser)
-    parser.set_defaults(run=_list)
+    parser.set_defaults(run=journal_list.run)
 
 
 def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register ``show``."""
-    from assay.cli.serve import add_settings
-
     show = commands.add_parser(
         "show",
         help="print the records of a run",
@@ -113,7 +118,7 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     show.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
     show.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
     add_settings(show)
-    show.set_defaults(run=_show)
+    show.set_defaults(run=journal_show.run)
 
 
 def _add_filters(show: argparse.ArgumentParser) -> None:
@@ -158,27 +163,8 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     diff.set_defaults(run=run_diff)
 
 
-def _list(args: argparse.Namespace) -> int:
-    from assay.cli.journal_list import run
-
-    return run(args)
-
-
-def _show(args: argparse.Namespace) -> int:
-    from assay.cli.journal_show import run
-
-    return run(args)
-
-
 def run_diff(args: argparse.Namespace) -> int:
     """Print where two journals differ; return the exit status."""
-    from contextlib import ExitStack
-
-    from assay.cli.journal_choice import Directories, chosen, say
-    from assay.cli.journal_show import cannot_read
-    from assay.records.journal.journal_diff import differences
-    from assay.records.journal.reading import Pages, entries
-
     count, ours, theirs = 0, _Counted(), _Counted()
     with ExitStack() as stack:
         try:
@@ -238,9 +224,6 @@ def _difference_lines(difference: JournalDifference) -> Iterator[str]:
 
 
 def _title(entry: JournalEntry) -> str:
-    from assay.base.printable import plain
-    from assay.cli.terminal.journal_table import title
-
     if entry.record is None:
         return "not a record"
     return plain(f"{entry.record['metadata'].get('party')} {title(entry.record)}")
@@ -257,14 +240,8 @@ def _values(one: object, other: object) -> Iterator[str]:
 
 
 def _json(value: object) -> str:
-    import orjson
-
-    from assay.records.journal.journal_diff import Absent
-
     return repr(value) if isinstance(value, bytes | Absent) else orjson.dumps(value).decode()
 
 
 def _readable(text: str) -> str:
-    from assay.base.printable import plain
-
     return plain(os.fsencode(text).decode(errors="replace"))

@@ -1,7 +1,5 @@
 """Choose the journal that a command reads: the given file, directory or run, else the newest run that is not empty."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs
-
 from __future__ import annotations
 
 import errno
@@ -9,8 +7,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from assay.base.printable import plain
+from assay.base.server_names import folder_of
 from assay.records.journal import runs
 from assay.records.journal.tally import servers_in
+from assay.settings import load
+from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
+from assay.settings.state_directory import servers_directory
+from assay.spec.schema import suggestion
 
 if TYPE_CHECKING:
     import argparse
@@ -34,9 +38,6 @@ class Directories:
 
     def __init__(self, args: argparse.Namespace, log: Callable[[str], None]) -> None:
         """*args* may have options for settings, which can name a directory. Raises `SettingsError`."""
-        from assay.settings import load
-        from assay.settings.state_directory import servers_directory
-
         file, flags = getattr(args, "config", None), getattr(args, "set", [])
         self.settings = load(os.environ, os.curdir, file=file, flags=flags, log=log)
         self.named = _named(self.settings.journal)
@@ -57,8 +58,6 @@ class Directories:
         return [*named, *(each for each in self._unnamed() if each not in named)]
 
     def _unnamed(self) -> list[str]:
-        from assay.settings.sections import ASSETS_JOURNAL
-
         folders = _folders(self.servers) if self.servers is not None else []
         return [*folders, *([ASSETS_JOURNAL] if os.path.isdir(ASSETS_JOURNAL) else [])]
 
@@ -68,8 +67,6 @@ class Directories:
 
     def where(self) -> str:
         """Return the searched directories, for messages."""
-        from assay.settings.sections import ASSETS_JOURNAL
-
         if self.named is not None:
             return self.named
         assets = ASSETS_JOURNAL if os.path.isdir(ASSETS_JOURNAL) or self.servers is None else None
@@ -77,9 +74,6 @@ class Directories:
 
 
 def _named(settings: JournalSettings) -> str | None:
-    from assay.cli.records import OFF
-    from assay.settings.sections import AUTO
-
     named = os.environ.get("ASSAY_JOURNAL") or settings.directory
     # A journal that is off now may have been written before, in the usual place.
     return None if named.lower() in (OFF, AUTO) else named
@@ -123,8 +117,6 @@ class UnknownJournalError(FileNotFoundError):
 
 def why_not(error: OSError) -> str:
     """Return why a journal cannot be read, in one line that is safe for a terminal."""
-    from assay.base.printable import plain
-
     name = os.fsencode(str(error.filename)).decode(errors="replace")
     if isinstance(error, UnknownJournalError):
         return plain(f"no run, file or directory {name}; assay journal list lists the runs")
@@ -185,8 +177,6 @@ def _by_folder(run: JournalRun, servers: str | None) -> tuple[str, ...]:
 
 def runs_of(server: str, directories: Directories) -> list[Named]:
     """Return the runs of *server*, oldest first. Raises `UnknownServerError` for an unknown server."""
-    from assay.base.server_names import folder_of
-
     every = list(named_runs(directories.every(), directories.servers))
     found = [each for each in every if server in each.servers]
     # A folder name is the server's name without characters that a folder cannot have, and people see it. An empty run
@@ -202,9 +192,6 @@ class UnknownServerError(Exception):
     """There are no runs of a server of this name."""
 
     def __init__(self, name: str, known: set[str]) -> None:
-        from assay.base.printable import plain
-        from assay.spec.schema import suggestion
-
         close = suggestion(name, known)
         listed = f"{close} (known: {', '.join(sorted(known))})" if known else "; there are no journals yet"
         super().__init__(plain(f"--server {name}: no journal of this server{listed}"))
@@ -212,7 +199,5 @@ class UnknownServerError(Exception):
 
 def say(line: str) -> None:
     """Print *line* to stderr, after all buffered output."""
-    from assay.base.printable import plain
-
     sys.stdout.flush()
     print(plain(f"assay journal: {line}"), file=sys.stderr)

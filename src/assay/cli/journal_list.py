@@ -1,25 +1,24 @@
 """``assay journal list``: list the runs with their servers and the number of findings."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from assay.cli.journal_choice import Directories, Named, UnknownServerError, named_runs, runs_of, say
-
-if TYPE_CHECKING:
-    from assay.cli.terminal.run_tables import FlightRow, RunRow
+from assay.cli.journal_show import cannot_read
+from assay.cli.terminal.run_tables import FlightRow, RunRow, RunTable, as_json
+from assay.cli.terminal.style import Style
+from assay.edges.standard_streams import write_utf8
+from assay.guard.recent_messages import flights_in
+from assay.records.journal.runs import directories_below
+from assay.records.journal.tally import ReadBudget, is_journal, mode_in
+from assay.settings.state_directory import FLIGHTS
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the runs; return the exit status."""
-    from assay.cli.terminal.run_tables import RunTable, as_json
-    from assay.edges.standard_streams import write_utf8
-
     directories = Directories(args, say)
     try:
         found, where = _found(args, directories)
@@ -27,8 +26,6 @@ def run(args: argparse.Namespace) -> int:
         say(str(error))
         return 2
     except OSError as error:
-        from assay.cli.journal_show import cannot_read
-
         return cannot_read("list", error)
     rows, flights = _rows(found), _flights(found, where)
     if args.format == "json":
@@ -37,7 +34,6 @@ def run(args: argparse.Namespace) -> int:
     if not rows and not flights:
         say(f"{args.directory or directories.where()}: no journals yet; assay guard -- COMMAND writes one")
         return 0
-    from assay.cli.terminal.style import Style
 
     for line in RunTable(Style(sys.stdout), wide=args.wide, utc=args.utc).lines(rows, flights):
         print(line)
@@ -49,8 +45,6 @@ def _found(args: argparse.Namespace, directories: Directories) -> tuple[list[Nam
     if args.directory is None:
         where = directories.every()
     else:
-        from assay.records.journal.runs import directories_below
-
         where = list(directories_below(args.directory))
         directories.only(where)
     if args.server is None:
@@ -62,9 +56,6 @@ def _found(args: argparse.Namespace, directories: Directories) -> tuple[list[Nam
 
 def _rows(found: list[Named]) -> list[RunRow]:
     """Return a row for each run. An unreadable run is reported on stderr."""
-    from assay.cli.terminal.run_tables import RunRow
-    from assay.records.journal.tally import ReadBudget, is_journal, mode_in
-
     budget = ReadBudget()
     rows = []
     for run_, servers in found:
@@ -80,10 +71,6 @@ def _rows(found: list[Named]) -> list[RunRow]:
 
 def _flights(found: list[Named], where: list[str]) -> list[FlightRow]:
     """The flights beside the runs, newest first."""
-    from assay.cli.terminal.run_tables import FlightRow
-    from assay.guard.recent_messages import flights_in
-    from assay.settings.state_directory import FLIGHTS
-
     names = {os.path.dirname(each.run.path): each.servers for each in found}
     rows = []
     for directory in where:

@@ -1,25 +1,36 @@
 """``assay journal show``: print the records of a run, or of all runs as they are written."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
 import os
 import sys
 from abc import ABC, abstractmethod
+from contextlib import suppress
+from itertools import count
 from time import sleep, time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from assay.base.printable import plain
 from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say, why_not
+from assay.cli.terminal.journal_table import JournalTable, Totals, View
+from assay.cli.terminal.record_text import has_payload
+from assay.cli.terminal.style import Style
+from assay.core.quarantined_names import counted
+from assay.edges.standard_streams import stop_without_reader, write_utf8
+from assay.records.journal.following import Following
+from assay.records.journal.reading import LONGEST_LINE, Filter, Pages, entries, server_of
+from assay.records.journal.run_files import files_of
+from assay.records.journal.runs import JournalRun, by_age, directories_below, runs_in
+from assay.records.journal.tally import servers_in
+from assay.rules import RULES
+from assay.spec.schema import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from assay.cli.terminal.journal_table import View
     from assay.records.journal.following import News
-    from assay.records.journal.reading import Filter, JournalEntry
-    from assay.records.journal.runs import JournalRun
+    from assay.records.journal.reading import JournalEntry
 
 _PAUSE: Final = 0.1
 """Seconds between two reads of a followed file."""
@@ -64,12 +75,9 @@ def cannot_read(command: str, error: OSError) -> int:
 
 def _doubt(rule: str) -> None:
     """Warn about an unknown *rule*. It is searched for anyway: a journal of another version may have it."""
-    from assay.rules import RULES
-
     rungs = {each.rung for each in RULES.values()}
     if rule in RULES or rule in rungs:
         return
-    from assay.spec.schema import suggestion
 
     say(f"--rule {rule}: no such rule{suggestion(rule, [*RULES, *rungs])}")
 
@@ -117,16 +125,10 @@ def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
 
 
 def _directories(args: argparse.Namespace, directories: Directories) -> Callable[[], Iterable[str]]:
-    from assay.records.journal.runs import directories_below
-
     return directories.usual if args.file is None else lambda: directories_below(args.file)
 
 
 def _every(below: Iterable[str]) -> list[JournalRun]:
-    from contextlib import suppress
-
-    from assay.records.journal.runs import by_age, runs_in
-
     found: list[JournalRun] = []
     for directory in below:
         with suppress(OSError):
@@ -148,12 +150,6 @@ def _of_server(args: argparse.Namespace, directories: Directories) -> _Shown:
 
 def _servers(one: Chosen, directories: Directories) -> list[str]:
     """Return the servers in a journal, as far as a sample shows them."""
-    from contextlib import suppress
-
-    from assay.records.journal.run_files import files_of
-    from assay.records.journal.runs import JournalRun
-    from assay.records.journal.tally import servers_in
-
     if one.name == "-" or not os.path.isfile(one.name):
         return []
     if one.is_run:
@@ -168,8 +164,6 @@ def _servers(one: Chosen, directories: Directories) -> list[str]:
 
 
 def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
-    from assay.records.journal.reading import Filter
-
     wanted = Filter(args.verdict, args.method, args.tool, args.rule, shown.only, args.quarantined)
     try:
         if args.follow and shown.followed is not None:
@@ -193,10 +187,6 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
 
 
 def _print_one(one: Chosen, wanted: Filter, report: _ShowReport, *, follow: bool) -> None:
-    from assay.core.quarantined_names import counted
-    from assay.edges.standard_streams import stop_without_reader
-    from assay.records.journal.reading import LONGEST_LINE, Pages, entries
-
     with Pages(one.name, whole=one.is_run) as pages:
         for entry in entries(pages.followed(_pause) if follow else pages):
             report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
@@ -207,10 +197,6 @@ def _print_one(one: Chosen, wanted: Filter, report: _ShowReport, *, follow: bool
 
 def _follow(shown: _Shown, wanted: Filter, report: _ShowReport) -> None:
     """Print the existing records, then new ones in all runs of the directories, until interrupted."""
-    from itertools import count
-
-    from assay.records.journal.following import Following
-
     for one in shown.journals[:-1]:
         _print_one(one, wanted, report, follow=False)
     first = _as_run(shown.journals[-1]) if shown.journals else None
@@ -227,8 +213,6 @@ def _follow(shown: _Shown, wanted: Filter, report: _ShowReport) -> None:
 
 
 def _add_news(news: News, wanted: Filter, report: _ShowReport) -> None:
-    from assay.records.journal.reading import server_of
-
     record = news.entry.record
     is_wanted = record is None or wanted.wants(record)
     if news.source.is_new and is_wanted:
@@ -240,8 +224,6 @@ def _add_news(news: News, wanted: Filter, report: _ShowReport) -> None:
 
 def _as_run(one: Chosen) -> JournalRun | None:
     """Return the run that a journal belongs to; None for any other file."""
-    from assay.records.journal.runs import runs_in
-
     try:
         return next((each for each in runs_in(os.path.dirname(one.name) or os.curdir) if each.path == one.name), None)
     except OSError:
@@ -250,8 +232,6 @@ def _as_run(one: Chosen) -> JournalRun | None:
 
 def _pause() -> None:
     """Wait before the next read of the followed files."""
-    from assay.edges.standard_streams import stop_without_reader
-
     sys.stdout.flush()
     stop_without_reader(waiting=True)
     sleep(_PAUSE)
@@ -260,7 +240,6 @@ def _pause() -> None:
 def _report(args: argparse.Namespace, shown: _Shown) -> _ShowReport:
     if args.format == "json":
         return _JournalJson()
-    from assay.cli.terminal.journal_table import View
 
     # Which servers will write to a followed journal is not known yet.
     several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
@@ -324,9 +303,6 @@ class _TableReport(_ShowReport):
     """Records for people."""
 
     def __init__(self, view: View) -> None:
-        from assay.cli.terminal.journal_table import JournalTable, Totals
-        from assay.cli.terminal.style import Style
-
         super().__init__()
         self._style = Style(sys.stdout)
         self._table = JournalTable(self._style, view)
@@ -342,8 +318,6 @@ class _TableReport(_ShowReport):
             return
         self._totals.add(entry.record)
         if self._lacks_payloads:
-            from assay.cli.terminal.record_text import has_payload
-
             self._lacks_payloads = not has_payload(entry.record["metadata"])
         self._print(*self._table.lines(entry.record))
 
@@ -352,8 +326,6 @@ class _TableReport(_ShowReport):
 
     def note(self, line: str) -> None:
         """Print a line between records."""
-        from assay.base.printable import plain
-
         self._print(self._style.paint(plain(line), "bold"))
 
     def end(self) -> None:
@@ -377,8 +349,6 @@ class _JournalJson(_ShowReport):
     def _record(self, entry: JournalEntry, *, wanted: bool) -> None:
         if not wanted:
             return
-        from assay.base.printable import plain
-        from assay.edges.standard_streams import write_utf8
 
         text = entry.raw.decode()
         # A program gets the exact bytes; a terminal would act on control characters.

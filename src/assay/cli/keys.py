@@ -1,13 +1,16 @@
 """``assay keys``: make API keys for clients over HTTP."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from datetime import UTC, date, datetime
+from getpass import getpass
 
 from assay.base.tiers import TIERS
+from assay.edges.auth.api_keys import new_key, objection, written_hash
+from assay.edges.standard_streams import stop_without_reader
 
 # More than any key has: other input is rejected before all of it is read.
 _MOST = 8 << 10
@@ -24,7 +27,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``keys``."""
     parser = subparsers.add_parser(
         "keys",
-        help="make API keys for clients over HTTP",
         description="Make API keys for clients of a guard or server over HTTP.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -53,9 +55,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run_new(args: argparse.Namespace) -> int:
     """Print a new key, and its table for assay.toml."""
-    from assay.edges.auth.api_keys import new_key, written_hash
-    from assay.edges.standard_streams import stop_without_reader
-
     key = new_key()
     lines = [
         f"# The key of {args.name} is shown once and stored nowhere. Add this to assay.toml:",
@@ -73,8 +72,6 @@ def run_new(args: argparse.Namespace) -> int:
 
 def run_hash(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command takes them
     """Print the hash of a key."""
-    from assay.edges.auth.api_keys import objection, written_hash
-
     key = _given()
     wrong = objection(key)
     if wrong is not None:
@@ -87,8 +84,6 @@ def run_hash(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command t
 def _given() -> bytes:
     """Return the key from standard input. On a terminal, prompt for it without echo."""
     if sys.stdin is not None and sys.stdin.isatty():
-        from getpass import getpass
-
         return getpass("key: ").strip().encode()
     with open(0, "rb", closefd=False) as file:
         return file.read(_MOST).strip()
@@ -102,8 +97,6 @@ def _name(text: str) -> str:
 
 def _quoted(name: str) -> str:
     """Return *name* as a TOML key."""
-    import re
-
     if re.fullmatch(r"[A-Za-z0-9_-]+", name):
         return name
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -111,8 +104,6 @@ def _quoted(name: str) -> str:
 
 
 def _date(text: str) -> str:
-    from datetime import UTC, date, datetime
-
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -8,16 +8,17 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from assay.base.extras import missing
 from assay.cli.ci import exit_status, recording_of
-from assay.cli.guard_terms import (
-    guard_settings,
-    is_client_file,
-    locked_of,
-    named_servers,
-    records_of,
-    server_name,
-    terms_of,
-)
+from assay.cli.clients.all_dialects import ConfigError, dialect_of
+from assay.cli.clients.config_files import FileError, find
+from assay.cli.clients.hosting import entries
+from assay.cli.guard_terms import is_client_file, locked_of, server_name, terms_of
+from assay.cli.header_options import HeaderError, given_headers
+from assay.cli.program import leave_what_lasts, log, open_standard_streams
+from assay.cli.records import HostedRecords, guard_settings, records_of
+from assay.edges.hangup import heed
+from assay.edges.stderr_writer import Errors
 from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -28,56 +29,27 @@ if TYPE_CHECKING:
     from assay.lock.locked import Locked
 
 
-class UsageError(SettingsError):
-    """An error in the arguments of a command, which is reported under the name of that command."""
-
-
-def check(args: argparse.Namespace) -> None:
-    """Raise `UsageError` unless the command line names one server, or one client's file, and how to serve it."""
-    clients = [name for name in args.config if is_client_file(name)]
-    given = named_servers(args)
-    if not given:
-        raise UsageError("give a COMMAND, --target URL or --config FILE.json")
-    if len(given) > 1:
-        raise UsageError(f"give only one of {' and '.join(given)}")
-    if clients and args.listen is None:
-        raise UsageError(f"--config {clients[0]} needs --listen ADDRESS: its servers are served over HTTP")
-    if clients and args.name is not None:
-        raise UsageError(f"--name is for one server; the servers in {clients[0]} have names")
-    if args.header and args.target is None:
-        raise UsageError("--header needs --target URL")
-
-
 def run(args: argparse.Namespace) -> int:
     """Guard until a signal comes."""
-    from assay.cli.serve import _open_standard_streams
-    from assay.edges.hangup import heed
-
     heed()
-    _open_standard_streams()
+    open_standard_streams()
     return serve(args)
 
 
 def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) -> int:
     """Guard until a signal comes. *ready* gets the scheme, host and port once clients can connect."""
-    from assay.cli.serve import _log
-
-    settings = guard_settings(args, _log)
+    settings = guard_settings(args, log)
     try:
         return _listen(args, settings, [name for name in args.config if is_client_file(name)], ready)
     except ImportError as error:
-        from assay.base.extras import missing
-
-        _log(f"assay: guarding over HTTP needs {missing(error, 'http')}")
+        log(f"assay: guarding over HTTP needs {missing(error, 'http')}")
         return 2
 
 
 def _listen(
     args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None] | None
 ) -> int:
-    from assay.cli.serve import _leave_what_lasts
     from assay.edges import compose
-    from assay.edges.stderr_writer import Errors
 
     with Errors() as errors, recording_of(args, settings, errors.say, alone=False) as recording:
         terms = terms_of(args, settings, errors.say)
@@ -94,7 +66,7 @@ def _listen(
                 keep,
                 _servers(args, clients),
                 locked=locked,
-                settle=_leave_what_lasts,
+                settle=leave_what_lasts,
                 ready=ready,
                 errors=errors.write,
                 say=errors.say,
@@ -115,7 +87,6 @@ def _keeping(
 
     With several servers each one has its own journal, unless the operator names one for all.
     """
-    from assay.cli.record_places import HostedRecords
     from assay.edges.compose import Kept
 
     if any(is_client_file(name) for name in args.config):
@@ -139,9 +110,6 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
 
 
 def _host(name: str) -> Servers:
-    from assay.cli.clients.all_dialects import ConfigError, dialect_of
-    from assay.cli.clients.config_files import FileError, find
-    from assay.cli.clients.hosting import entries
     from assay.edges.multi_server import Host
 
     try:
@@ -155,8 +123,6 @@ def _host(name: str) -> Servers:
 
 def _headers(options: list[str]) -> list[tuple[bytes, bytes]]:
     """Return the headers in *options*. Raises `SettingsError`, whose message has no header value."""
-    from assay.cli.header_options import HeaderError, given_headers
-
     try:
         return [(name.lower().encode(), value.encode()) for name, value in given_headers(options, os.environ)]
     except HeaderError as error:

@@ -1,17 +1,30 @@
 """``assay lock``: write what a server offers into a lock file, or report what has changed since."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs
-
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from json import dumps
+from shlex import join
 from typing import TYPE_CHECKING
 
+from assay.base.printable import plain
+from assay.cli.call import remedy
+from assay.cli.guard_terms import named_servers, settings_file
 from assay.cli.header_options import add_headers
-from assay.cli.serve import add_settings
+from assay.cli.lock_servers import check_names, confirm, offered_by, wanted_servers
+from assay.cli.program import add_settings
+from assay.cli.terminal.lock_report import lines, record, summary
+from assay.cli.terminal.style import Style
 from assay.cli.time_limit import add_time_limit, late
+from assay.core.masked_commands import masked_command
+from assay.core.masking import masked_url
+from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
+from assay.lock.lock_file import LockError, read, write
+from assay.lock.locked import differences
+from assay.lock.matching import alike, loose_entries, only_entry
+from assay.settings import load_cautiously
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +56,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``lock``."""
     parser = subparsers.add_parser(
         "lock",
-        help="record what a server offers, and show what has changed since",
         description="Write the tools, resource templates and prompts of a server into a lock, or report what differs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -92,8 +104,6 @@ def _client(text: str) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> int:
     """Lock, check, update or remove; return the exit status."""
-    from assay.lock.lock_file import LockError
-
     try:
         if args.remove and (_names_server(args) or args.name is not None or args.config):
             raise LockError("--remove NAME can be combined only with --lock FILE")
@@ -106,8 +116,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(args: argparse.Namespace) -> Lock:
     """Return the lock; an empty one if the file does not exist and may be created. Raises `LockError`."""
-    from assay.lock.lock_file import LockError, read
-
     try:
         return read(args.lock)
     except FileNotFoundError as error:
@@ -118,17 +126,11 @@ def _read(args: argparse.Namespace) -> Lock:
 
 def _names_server(args: argparse.Namespace) -> bool:
     """Whether the command line names servers; if not, those in the lock are used."""
-    from assay.cli.guard_terms import named_servers
-
     return bool(named_servers(args))
 
 
 def _removed(args: argparse.Namespace, lock: Lock) -> int:
     """Remove entries from the lock. Raises `LockError`."""
-    from assay.base.printable import plain
-    from assay.cli.lock_servers import check_names
-    from assay.lock.lock_file import write
-
     check_names(args.lock, lock, args.remove)
     write(args.lock, {name: locked for name, locked in lock.items() if name not in args.remove})
     for name in args.remove:
@@ -138,11 +140,6 @@ def _removed(args: argparse.Namespace, lock: Lock) -> int:
 
 def _asked(args: argparse.Namespace, lock: Lock) -> int:
     """List what the chosen servers offer; return the exit status. Raises `LockError`."""
-    from assay.cli.guard_terms import settings_file
-    from assay.cli.lock_servers import confirm, offered_by, wanted_servers
-    from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
-    from assay.settings import load_cautiously
-
     file = settings_file(args.config)
     settings = load_cautiously(os.environ, os.curdir, file=file, flags=args.set, log=_say).settings
     wanted = wanted_servers(args, lock, settings)
@@ -164,8 +161,6 @@ def _asked(args: argparse.Namespace, lock: Lock) -> int:
 
 
 def _remedy(reason: str, args: argparse.Namespace) -> str:
-    from assay.cli.call import remedy
-
     return remedy(reason) if args.target else ""
 
 
@@ -205,8 +200,6 @@ class _Outcome:
 
     def take(self, wanted: WantedServer, found: Locked) -> None:
         """Compare what a server offers now with the lock, or write it."""
-        from assay.lock.locked import differences
-
         name = wanted.name or _name(self._lock, found)
         known = self._lock.get(name)
         if known is None:
@@ -239,9 +232,6 @@ class _Outcome:
         self.fail(wanted, reason)
 
     def _write(self, name: str, found: Locked) -> None:
-        from assay.base.printable import plain
-        from assay.lock.lock_file import write
-
         self._lock[name] = found
         write(self._args.lock, self._lock)
         print(plain(f"{self._args.lock}: {name}: {found.counts()}, in MCP {found.revision}"))
@@ -259,18 +249,11 @@ class _Outcome:
         for name, differing in self._checked:
             self._show(name, differing, print)
         if self._checked:
-            from assay.base.printable import plain
-            from assay.cli.terminal.lock_report import summary
-
             print(plain(summary(every, self._args.lock)))
         if any(each.counts for each in every):
             print(f"Review them; {_update(self._args)} accepts them.")
 
     def _print_json(self) -> None:
-        from json import dumps
-
-        from assay.cli.terminal.lock_report import record
-
         clean = self.status == 0
         servers = [record(name, differing) for name, differing in self._checked]
         failed = [{"name": name, "reason": reason} for name, reason in self._failed]
@@ -278,26 +261,17 @@ class _Outcome:
         print(dumps(report, indent=2))
 
     def _show(self, name: str, differing: list[Difference], out: Callable[[str], None]) -> None:
-        from assay.cli.terminal.lock_report import lines
-        from assay.cli.terminal.style import Style
-
         for line in lines(name, differing, Style(sys.stdout if out is print else sys.stderr)):
             out(line)
 
 
 def _update(args: argparse.Namespace) -> str:
     """Return the command that accepts the differences of the servers in the lock."""
-    from shlex import join
-
     return "assay lock --update" + ("" if args.lock == "assay.lock" else f" {join(['--lock', args.lock])}")
 
 
 def _name(lock: Lock, found: Locked) -> str:
     """Return the name of a server's entry; if it has no entry, the name that the server gives itself."""
-    from assay.core.masked_commands import masked_command
-    from assay.core.masking import masked_url
-    from assay.lock.matching import alike, loose_entries, only_entry
-
     itself = found.server.get("name")
     exact = [name for name, locked in lock.items() if locked.is_reached_by(found.command, found.url)]
     # With other arguments the same program may be a different server.
@@ -310,8 +284,6 @@ def _name(lock: Lock, found: Locked) -> str:
 
 
 def _say(line: str) -> None:
-    from assay.base.printable import plain
-
     _say_plainly(plain(f"assay lock: {line}"))
 
 

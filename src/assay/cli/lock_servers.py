@@ -5,7 +5,29 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from functools import partial
+from shlex import join
 from typing import TYPE_CHECKING, NamedTuple
+
+from assay.base.extras import missing
+from assay.base.mask import MASK
+from assay.base.server_names import name_of_command
+from assay.cli.clients.all_dialects import ConfigError, dialect_of
+from assay.cli.clients.config_files import FileError, find
+from assay.cli.clients.hosting import DISABLED, entries
+from assay.cli.guard_terms import is_client_file, named_servers
+from assay.cli.header_options import HeaderError, given_headers
+from assay.cli.ready import agreed, has_terminal
+from assay.core.masking import is_masked, masked_url
+from assay.edges.pipes import Signals
+from assay.edges.probe.child_line import ChildLine
+from assay.edges.probe.server_probe import CLIENT, InquiryError
+from assay.edges.probe.two_clients import inquire_as_both
+from assay.guard.hosted_server import environment
+from assay.lock.change import visible
+from assay.lock.lock_file import LockError
+from assay.lock.locked import Locked
 
 if TYPE_CHECKING:
     import argparse
@@ -15,7 +37,6 @@ if TYPE_CHECKING:
     from assay.edges.probe.server_probe import Log, ServerLine
     from assay.guard.hosted_server import HostedEntry
     from assay.lock.lock_file import Lock
-    from assay.lock.locked import Locked
     from assay.settings import Settings
 
 _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "LANG"})
@@ -41,17 +62,11 @@ class WantedServer(NamedTuple):
     """Whether the name comes from the operator or a client's configuration."""
 
     def __str__(self) -> str:
-        from assay.base.server_names import name_of_command
-        from assay.core.masking import masked_url
-
         return self.name or masked_url(self.url) or name_of_command(self.command)
 
 
 def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> list[WantedServer]:
     """Return the servers that the command line selects. Raises `LockError`."""
-    from assay.cli.guard_terms import is_client_file, named_servers
-    from assay.lock.lock_file import LockError
-
     files = [name for name in args.config if is_client_file(name)]
     given = named_servers(args)
     if len(given) > 1:
@@ -67,9 +82,6 @@ def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> 
 
 
 def _headers(args: argparse.Namespace) -> list[tuple[str, str]]:
-    from assay.cli.header_options import HeaderError, given_headers
-    from assay.lock.lock_file import LockError
-
     try:
         return given_headers(args.header, os.environ)
     except HeaderError as error:
@@ -77,8 +89,6 @@ def _headers(args: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _of_lock(args: argparse.Namespace, lock: Lock) -> list[WantedServer]:
-    from assay.lock.lock_file import LockError
-
     if not (args.check or args.update):
         raise LockError("give a COMMAND, --target URL or --config FILE.json")
     if not lock:
@@ -89,8 +99,6 @@ def _of_lock(args: argparse.Namespace, lock: Lock) -> list[WantedServer]:
 
 
 def _from_entry(name: str, locked: Locked) -> WantedServer:
-    from assay.core.masking import is_masked
-
     trouble = ""
     if is_masked((*locked.command, locked.url)):
         how = "--target URL" if locked.url else "-- COMMAND, or --config FILE.json"
@@ -100,8 +108,6 @@ def _from_entry(name: str, locked: Locked) -> WantedServer:
 
 def check_names(path: str, lock: Lock, names: list[str]) -> None:
     """Raise `LockError` unless *lock*, the file at *path*, has an entry for each name."""
-    from assay.lock.lock_file import LockError
-
     for name in names:
         if name not in lock:
             there = f"it has {', '.join(sorted(lock))}" if lock else "it has none"
@@ -113,14 +119,6 @@ def check_names(path: str, lock: Lock, names: list[str]) -> None:
 
 def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[WantedServer]:
     """Return the servers of a client's configuration, or only the one in --name."""
-    from functools import partial
-
-    from assay.cli.clients.all_dialects import ConfigError, dialect_of
-    from assay.cli.clients.config_files import FileError, find
-    from assay.cli.clients.hosting import DISABLED, entries
-    from assay.guard.hosted_server import environment
-    from assay.lock.lock_file import LockError
-
     hidden = {name: value if name in _PLAIN_VARIABLES else _mask() for name, value in os.environ.items()}
     try:
         filled = partial(entries, find(file).text, folder=os.getcwd(), dialect=dialect_of(file))
@@ -142,14 +140,10 @@ def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[
 
 
 def _mask() -> str:
-    from assay.base.mask import MASK
-
     return MASK
 
 
 def _from_client(entry: HostedEntry, shown: HostedEntry, env: dict[str, str]) -> WantedServer:
-    from assay.lock.locked import Locked
-
     # A variable may hold a secret that does not look like one, so values of variables are not written into the lock.
     kept = Locked(command=shown.command, url=shown.url)
     return WantedServer(
@@ -162,12 +156,6 @@ def _from_client(entry: HostedEntry, shown: HostedEntry, env: dict[str, str]) ->
 
 def confirm(args: argparse.Namespace, wanted: list[WantedServer], say: Callable[[str], None]) -> None:
     """Ask before commands and addresses from a lock are used: the lock may come from a stranger. Raises `LockError`."""
-    from shlex import join
-
-    from assay.cli.ready import agreed, has_terminal
-    from assay.lock.change import visible
-    from assay.lock.lock_file import LockError
-
     asked = [each for each in wanted if not each.trouble]
     if args.yes or not asked:
         return
@@ -192,10 +180,6 @@ def _question(asked: list[WantedServer]) -> str:
 
 def offered_by(wanted: WantedServer, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
     """Return what a server offers, with the command or URL to write into the lock. Raises `InquiryError`."""
-    from dataclasses import replace
-
-    from assay.edges.probe.server_probe import InquiryError
-
     if wanted.trouble:
         raise InquiryError(wanted.trouble)
     found = _offered(wanted, args, settings, log)
@@ -204,18 +188,11 @@ def offered_by(wanted: WantedServer, args: argparse.Namespace, settings: Setting
 
 
 def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
-    from functools import partial
-
-    from assay.edges.probe.server_probe import CLIENT
-    from assay.edges.probe.two_clients import inquire_as_both
-
     limits, client = settings.guard_limits, args.client or CLIENT
     opened: Callable[[], AbstractContextManager[ServerLine]]
     if not wanted.command:
         opened = _http_line(wanted, settings, client)
         return inquire_as_both(opened, log, limits, args.timeout, client=client, url=wanted.url)
-    from assay.edges.pipes import Signals
-    from assay.edges.probe.child_line import ChildLine
 
     with Signals() as signals:
         opened = partial(ChildLine, wanted.command, signals, limits.frame_bytes, env=wanted.env, cwd=wanted.cwd)
@@ -225,14 +202,8 @@ def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings,
 def _http_line(
     wanted: WantedServer, settings: Settings, client: Mapping[str, str]
 ) -> Callable[[], AbstractContextManager[ServerLine]]:
-    from functools import partial
-
-    from assay.edges.probe.server_probe import InquiryError
-
     try:
         from assay.edges.probe.http_line import HttpLine
     except ImportError as error:
-        from assay.base.extras import missing
-
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
     return partial(HttpLine, wanted.url, settings.guard_limits.frame_bytes, client, wanted.headers, settings.upstream)

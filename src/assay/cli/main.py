@@ -1,15 +1,18 @@
 """The command line: `assay COMMAND`. Exit status: 0 clean, 1 findings, 2 could not run, 130 interrupted."""
 
-# ruff: noqa: PLC0415  nothing is imported that the command does not need
-
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from importlib import import_module
+from typing import Any, Final, NamedTuple, NoReturn
 
+from assay import __version__
+from assay.base.errors import SettingsError, UsageError
 from assay.base.printable import plain
 from assay.base.removed import COMMANDS, FORMATS, OPTIONS, removed
-from assay.cli.program import refusal
+from assay.cli.program import HelpFormatter, refusal
+from assay.edges.standard_streams import OutputError, prepare
+from assay.spec.schema import suggestion
 
 _DESCRIPTION = """\
 Assay is a guard for MCP servers. It judges every message between a client and
@@ -32,25 +35,37 @@ assay COMMAND --help has the options of a command, and examples.
 """
 
 
-_COMMANDS: Final = {
-    "guard": ("guard",),
-    "wrap": ("wrap", "unwrap"),
-    "demo": ("demo",),
-    "call": ("call",),
-    "check": ("check",),
-    "report": ("report",),
-    "journal": ("journal",),
-    "console": ("console",),
-    "rules": ("rules", "explain"),
-    "lock": ("lock",),
-    "trust": ("trust",),
-    "replay": ("replay",),
-    "schemas": ("schemas",),
-    "keys": ("keys",),
-    "serve": ("serve",),
-    "validate": ("validate",),
-}
-"""The modules that register commands, in the order of the help, and the commands of each."""
+class Command(NamedTuple):
+    """A command of `assay`."""
+
+    name: str
+    help: str
+    """What it does, in one line."""
+    module: str = ""
+    """The module that registers it, if that has another name."""
+
+
+_COMMANDS: Final = (
+    Command("guard", "judge every message between a client and a server, and stop invalid ones"),
+    Command("wrap", "put the servers of an MCP client behind the guard"),
+    Command("unwrap", "take the servers of an MCP client out from behind the guard", "wrap"),
+    Command("demo", "see a broken server without and with the guard"),
+    Command("call", "list the tools of a server, or call one"),
+    Command("check", "judge recorded conversations"),
+    Command("report", "make an HTML page of recorded conversations"),
+    Command("journal", "list, show or compare the verdicts that guards and servers have recorded"),
+    Command("console", "a page in the browser: servers, messages, findings, contracts, live"),
+    Command("rules", "list every rule that is enforced"),
+    Command("explain", "show what a rule means, where it comes from, and how to fix a violation", "rules"),
+    Command("lock", "record what a server offers, and show what has changed since"),
+    Command("trust", "accept an assay.toml that can make the guard weaker"),
+    Command("replay", "judge the messages of a journal again, and compare the verdicts"),
+    Command("schemas", "list, show, export or compare the protocol's own schemas"),
+    Command("keys", "make API keys for clients over HTTP"),
+    Command("serve", "run the bundled asset server: schemas, examples, validation, diff, backend population"),
+    Command("validate", "validate asset files against their schemas"),
+)
+"""Every command, in the order of the help. Only the module of the command that runs is imported."""
 
 
 _OPTIONS: Final = ("--help", "--version")
@@ -61,8 +76,6 @@ class _Parser(argparse.ArgumentParser):
     """Parser of one command. Errors print a short usage and a suggestion for a mistyped option, choice or command."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        from assay.cli.program import HelpFormatter
-
         # Our formatter for every command: commands that pass another one only want their line breaks, which ours keeps.
         super().__init__(*args, **{**options, "formatter_class": HelpFormatter})
 
@@ -83,8 +96,6 @@ class _Parser(argparse.ArgumentParser):
         return known, left
 
     def _unknown(self, left: list[str], given: Sequence[str], command: Any) -> str:
-        from assay.spec.schema import suggestion
-
         name = next((each.partition("=")[0] for each in left if each.startswith("-")), "")
         if not name:
             return f"unrecognized arguments: {' '.join(left)}"
@@ -110,8 +121,6 @@ class _Parser(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        from assay.spec.schema import suggestion
-
         if action.choices is None or value in action.choices:
             return
         is_command = isinstance(action, argparse._SubParsersAction)
@@ -126,12 +135,12 @@ class _Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"invalid choice {value!r}{remedy}")
 
 
-def parser(command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of the whole command line; with a known *command*, of that command only."""
-    from importlib import import_module
+def parser(command: str = "", *, in_short: bool = False) -> argparse.ArgumentParser:
+    """
+    Return the parser of the whole command line; with a *command*, of that command only.
 
-    from assay import __version__
-
+    *in_short* leaves out the options of commands, so that no command is imported.
+    """
     top = _Parser(
         prog="assay",
         description=_DESCRIPTION,
@@ -140,16 +149,17 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"assay {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="chosen", required=True)
-    needed = [module for module, names in _COMMANDS.items() if command in names] or list(_COMMANDS)
-    for module in needed:
+    if in_short:
+        for each in _COMMANDS:
+            commands.add_parser(each.name, help=each.help)
+        return top
+    for module in dict.fromkeys(each.module or each.name for each in _COMMANDS if command in ("", each.name)):
         import_module(f"assay.cli.{module}").add_parser(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit status."""
-    from assay.edges.standard_streams import OutputError, prepare
-
     prepare()
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
@@ -173,33 +183,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: list[str]) -> int:
     if _is_unknown(given):
         return 2
-    args = parser(given[0] if given else "").parse_args(given)
+    args = parser(given[0], in_short=_is_option(given[0])).parse_args(given)
     reason = refusal(args.chosen)
     if reason is not None:
         print(reason, file=sys.stderr)
         return 2
     try:
         status: int = args.run(args)
-    except Exception as error:
-        if not _is_slip(error):
-            raise
-        print(plain(f"{_speaker(args.chosen, error)}: {error}"), file=sys.stderr)
+    except SettingsError as error:
+        # An operator's mistake; any other error is a bug of ours.
+        speaker = f"assay {args.chosen}" if isinstance(error, UsageError) else "assay"
+        print(plain(f"{speaker}: {error}"), file=sys.stderr)
         return 2
     return status
 
 
 def _is_unknown(given: Sequence[str]) -> bool:
     """Whether the command is unknown or missing; if so, print an error."""
-    known = [name for names in _COMMANDS.values() for name in names]
+    known = [each.name for each in _COMMANDS]
     if given and (given[0] in known or _is_option(given[0])):
         return False
     if given and (gone := removed(given[0], COMMANDS)):
         print(plain(f"assay {given[0]}: {gone}"), file=sys.stderr)
         return True
     if not given:
-        parser().print_help(sys.stderr)
+        parser(in_short=True).print_help(sys.stderr)
         return True
-    from assay.spec.schema import suggestion
 
     if given[0].startswith("-"):
         name = given[0].partition("=")[0]
@@ -215,19 +224,6 @@ def _is_unknown(given: Sequence[str]) -> bool:
 def _is_option(word: str) -> bool:
     """Whether *word* is an option of `assay` itself, or a prefix of one, as argparse accepts it."""
     return word == "-h" or (word.startswith("--") and any(each.startswith(word) for each in _OPTIONS))
-
-
-def _speaker(command: str, error: Exception) -> str:
-    from assay.cli.listen import UsageError
-
-    return f"assay {command}" if isinstance(error, UsageError) else "assay"
-
-
-def _is_slip(error: Exception) -> bool:
-    """Whether *error* is an operator's mistake with a message of its own; any other error is a bug of ours."""
-    from assay.settings import SettingsError
-
-    return isinstance(error, SettingsError)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,30 @@
-"""Open and close the journal and the telemetry that settings and variables ask for."""
-
-# ruff: noqa: PLC0415  each command imports only what it needs
+"""The records of a server or a guard: where they are kept, and the journal and telemetry that are opened for them."""
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self, TypedDict
+
+from assay.base.printable import plain
+from assay.base.server_names import cut_name
+from assay.cli.guard_terms import is_client_file, loaded_settings, server_name, signed
+from assay.edges.hangup import telling
+from assay.edges.recorder import Records
+from assay.guard.greeting import WAITING, hello
+from assay.records.journal.writer import Journal
+from assay.records.telemetry import Telemetry
+from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
+from assay.settings.state_directory import FLIGHTS, UNKNOWN, make_folder, server_folder, servers_directory
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
-    from assay.edges.recorder import Records
-    from assay.records.journal.writer import Journal
+    from assay.edges.compose import Kept
     from assay.settings import JournalSettings, Settings
-
-OFF = "off"
-"""The value in place of a directory that switches the journal off."""
 
 TOLD_WITHIN = 3.0
 """Seconds at exit to send the remaining telemetry to the collector."""
@@ -38,8 +46,6 @@ def opened(
 
     *option* is the journal directory from the command line; the other arguments are for `Journal.open`.
     """
-    from assay.edges.recorder import Records
-
     telemetry = None
     with opened_journal(
         option,
@@ -51,8 +57,6 @@ def opened(
         frame_bytes=frame_bytes,
     ) as journal:
         if _wants_telemetry(settings):
-            from assay.records.telemetry import Telemetry
-
             telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
         try:
             yield Records(journal, None, telemetry)
@@ -77,8 +81,6 @@ def opened_journal(
     if directory is None:
         yield None
         return
-    from assay.edges.hangup import telling
-    from assay.records.journal.writer import Journal
 
     journal = Journal.open(
         directory,
@@ -108,8 +110,148 @@ def _wants_telemetry(settings: Settings) -> bool:
 
 def place(option: str | None, settings: JournalSettings) -> str | None:
     """Return the journal directory: from the option, else ASSAY_JOURNAL, else the settings; None if it is off."""
-    from assay.settings.sections import ASSETS_JOURNAL, AUTO
-
     usual = ASSETS_JOURNAL if settings.directory == AUTO else settings.directory
     named = option or os.environ.get("ASSAY_JOURNAL") or usual
     return None if named.lower() == OFF else named
+
+
+def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
+    """Return the settings of a guard, with the directories that it writes to. Raises `SettingsError`."""
+    return in_place(args, loaded_settings(args, log), log)
+
+
+def in_place(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Settings:
+    """Return *settings* with the directories of the one server that is guarded."""
+    if any(is_client_file(name) for name in args.config):
+        # With several servers, each one has its own directories.
+        return settings
+    return with_places(args, settings, server_name(args), signed(lambda line: log(plain(line))))
+
+
+def introduce(args: argparse.Namespace, mode: str, records: Records, log: Callable[[str], None]) -> None:
+    """Log the server, the mode and the journal of a guard for a client on standard streams."""
+    log(hello(server_name(args), mode, records.journal.path if records.journal is not None else None))
+    if os.isatty(0):
+        log(WAITING)
+
+
+def records_of(
+    args: argparse.Namespace, settings: Settings, log: Callable[[str], None]
+) -> AbstractContextManager[Records]:
+    """Open the journal and the telemetry for the guard of one server."""
+    return opened(args.journal, settings, signed(log), server=server_name(args), **how_judged(args, settings))
+
+
+class HowJudged(TypedDict):
+    """The settings of a guard that a replay needs."""
+
+    mode: str
+    frame_bytes: int
+
+
+def how_judged(args: argparse.Namespace, settings: Settings) -> HowJudged:
+    """Return the settings that the journal keeps for a replay."""
+    return {"mode": args.mode or settings.guard.mode, "frame_bytes": settings.guard_limits.frame_bytes}
+
+
+def with_places(args: argparse.Namespace, settings: Settings, server: str, say: Callable[[str], None]) -> Settings:
+    """
+    Return *settings* with the directories for the server called *server* in place of ``auto``.
+
+    All records of a run are in one place: flights are below the journal. If the folder of the server cannot be used,
+    *say* gets one line, and there is no journal and no flight recorder.
+    """
+    journal, flights = _auto(args, settings)
+    named = _named_journal(args, settings)
+    folder: str | None = named if named.lower() != OFF else ""
+    if journal or (flights and not folder):
+        folder = _folder(server, say, "no journal" if journal else "no flight recorder")
+    if journal:
+        settings = replace(settings, journal=replace(settings.journal, directory=folder or OFF))
+    if flights:
+        there = os.path.join(folder, FLIGHTS) if folder else OFF
+        settings = replace(settings, guard=replace(settings.guard, flights=there))
+    return settings
+
+
+def _named_journal(args: argparse.Namespace, settings: Settings) -> str:
+    """Return the directory of the journal that the operator named, or `off`; empty if none was named."""
+    directory = settings.journal.directory
+    return args.journal or os.environ.get("ASSAY_JOURNAL") or ("" if directory == AUTO else directory)
+
+
+def shares_journal(args: argparse.Namespace, settings: Settings) -> bool:
+    """Whether all servers share the directory that the operator named, or the journal is off."""
+    return not _auto(args, settings)[0]
+
+
+def _auto(args: argparse.Namespace, settings: Settings) -> tuple[bool, bool]:
+    """Return whether the journal goes to the server's folder, and whether flights do."""
+    return not _named_journal(args, settings), settings.guard.flights == AUTO
+
+
+def _folder(server: str, say: Callable[[str], None], lost: str) -> str | None:
+    """Create the folder of *server* if needed and return it; None if it cannot be used."""
+    option = "--journal DIR" if lost == "no journal" else "--set guard.flights=DIR"
+    folder = server_folder(os.environ, server)
+    if folder is None:
+        say(f"{lost}: {UNKNOWN}; give {option}")
+        return None
+    try:
+        make_folder(folder)
+    except OSError as error:
+        say(f"{lost}: {error.filename or folder}: {error.strerror}; give {option}")
+        return None
+    return folder
+
+
+class HostedRecords:
+    """Opens the journal of a server when the server is first used, and closes all journals at the end."""
+
+    def __init__(self, args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> None:
+        self._args = args
+        self._settings = settings
+        self._say = signed(say)
+        self._stack = ExitStack()
+        self._kept: dict[str, Kept] = {}
+
+    def __enter__(self) -> Self:
+        # All servers share the telemetry. A journal is opened here only if they share it, too.
+        shared = None if shares_journal(self._args, self._settings) else "off"
+        self._shared = self._stack.enter_context(
+            opened(shared or self._args.journal, self._settings, self._say, **how_judged(self._args, self._settings))
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def journal(self) -> str | None:
+        """A file of the journal, for messages about its directory. The journals of the servers are not open yet."""
+        if self._shared.journal is not None:
+            return self._shared.journal.path
+
+        servers = None if shares_journal(self._args, self._settings) else servers_directory(os.environ)
+        return None if servers is None else os.path.join(servers, "*")
+
+    def keep(self, server: str, route: str) -> Kept:
+        """Return the destination for the records of *server*, which is served at *route*."""
+        if route not in self._kept:
+            self._kept[route] = self._opened(cut_name(server), route)
+        return self._kept[route]
+
+    def _opened(self, server: str, route: str) -> Kept:
+        # Its module needs the extra `http`, and so does every caller.
+        from assay.edges.compose import Kept  # noqa: PLC0415
+
+        settings = with_places(self._args, self._settings, server, self._say)
+        records = self._shared
+        if not shares_journal(self._args, self._settings):
+            journal = self._stack.enter_context(
+                opened_journal(None, settings, self._say, server=server, **how_judged(self._args, settings))
+            )
+            records = records._replace(journal=journal)
+        elif records.journal is not None:
+            records.journal.name_route(route, server)
+        return Kept(records, settings.guard.flights)

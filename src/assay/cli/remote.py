@@ -7,8 +7,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from assay.base.extras import missing
+from assay.base.printable import plain
 from assay.cli.ci import exit_status
 from assay.cli.guard_terms import locked_of, terms_of
+from assay.cli.header_options import HeaderError, given_headers
+from assay.cli.program import leave_what_lasts
+from assay.cli.records import in_place
+from assay.cli.stdio_guard import stdio_guard
+from assay.edges.standard_streams import for_stderr
+from assay.guard.deliveries import ClientTraits, ServerTraits
 
 if TYPE_CHECKING:
     import argparse
@@ -21,12 +29,6 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording: Recording | None) -> int:
     """Guard until the client disconnects, a signal comes or the server is lost."""
-    from assay.base.printable import plain
-    from assay.cli.header_options import HeaderError, given_headers
-    from assay.cli.serve import _leave_what_lasts
-    from assay.cli.stdio_guard import stdio_guard
-    from assay.edges.standard_streams import for_stderr
-    from assay.guard.deliveries import ClientTraits, ServerTraits
 
     def say(line: str) -> None:
         errors.say(for_stderr(plain(line)))
@@ -37,13 +39,12 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         headers = given_headers(args.header, os.environ)
         stdio_url.check_target(args.target)
     except ImportError as error:
-        from assay.base.extras import missing
-
         say(f"assay: --target needs {missing(error, 'http')}")
         return 2
     except (HeaderError, stdio_url.TargetError) as error:
         say(f"assay: {error}")
         return 2
+    settings = in_place(args, settings, say)
     terms = terms_of(args, settings, say)
     locked = locked_of(args, settings, say, url=args.target)
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         session = factory.open(
             ClientTraits("stdio"), ServerTraits("url", restorable=True), watch=watch, drain=terms.timeout
         )
-        _leave_what_lasts()
+        leave_what_lasts()
         status = stdio_url.run(
             args.target,
             headers,

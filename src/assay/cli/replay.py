@@ -1,14 +1,16 @@
 """``assay replay``: a short name of ``assay check --compare`` for one journal."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
 import sys
 from typing import Any, Final
 
-from assay.cli.serve import add_settings
+from assay.base.printable import plain
+from assay.cli.check import judge_pieces
+from assay.cli.checking.evidence_files import Piece
+from assay.cli.journal_choice import Directories, chosen, why_not
+from assay.cli.program import add_settings
 
 _EPILOG = """\
 The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
@@ -44,7 +46,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``replay``."""
     parser = subparsers.add_parser(
         "replay",
-        help="judge the messages of a journal again, and compare the verdicts",
         description="Judge the messages of a journal again, in order, and compare the verdicts.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -62,10 +63,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Judge one journal again; return the exit status."""
-    from assay.cli.check import judge_pieces
-    from assay.cli.checking.evidence_files import Piece
-    from assay.cli.journal_choice import Directories, chosen, why_not
-
     directories = Directories(args, _say)
     try:
         name, is_run = chosen(args.file, directories)
@@ -79,6 +76,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _say(line: str) -> None:
-    from assay.base.printable import plain
-
     print(f"assay replay: {plain(line)}", file=sys.stderr)

@@ -1,14 +1,14 @@
 """``assay report``: judge recorded conversations, and write one HTML page about them."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
 import os
 import sys
 
-from assay.cli.check import add_judging, add_scale, add_source
+from assay.base.printable import plain
+from assay.cli.check import add_judging, add_scale, add_source, judge_files
+from assay.cli.checking.evidence_files import found
 from assay.cli.ci import LEVELS
 
 _EPILOG = """\
@@ -23,7 +23,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``report``."""
     parser = subparsers.add_parser(
         "report",
-        help="make an HTML page of recorded conversations",
         description=(
             "Judge recorded conversations, and write one HTML page: findings with their messages, timelines, "
             "response times, sizes and tools."
@@ -56,8 +55,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; return the exit status."""
-    from assay.cli.check import judge_files
-
     is_printed = args.page == "-"
     args.format = "html" if is_printed else None
     args.output = [] if is_printed else [("html", args.page)]
@@ -75,7 +72,6 @@ def _is_input(args: argparse.Namespace) -> bool:
     """Whether the page would replace a file to judge, also one in a directory."""
     if not os.path.isfile(args.page):
         return False
-    from assay.cli.checking.evidence_files import found
 
     page = os.path.realpath(args.page)
     pieces = (piece for name in args.files for piece in found(name).pieces)
@@ -88,7 +84,5 @@ def _size(number: int) -> str:
 
 def _say(line: str, status: int) -> int:
     """Print a line on stderr; return *status*."""
-    from assay.base.printable import plain
-
     print(plain(f"assay report: {line}"), file=sys.stderr)
     return status

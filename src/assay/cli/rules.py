@@ -1,12 +1,18 @@
 """``assay rules`` and ``assay explain``: list the rules; show the source of one and how to fix a violation."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
 import sys
 from typing import TYPE_CHECKING
+
+import orjson
+
+from assay.base.errors import CanonicalError
+from assay.cli.terminal.style import Style
+from assay.edges.standard_streams import write_utf8
+from assay.rules import RULES
+from assay.spec.schema import suggestion
 
 if TYPE_CHECKING:
     from assay.rules import Rule
@@ -24,7 +30,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``rules`` and ``explain``."""
     rules = subparsers.add_parser(
         "rules",
-        help="list every rule that is enforced",
         description="List every rule: its identifier, the default action for a violation, and what it requires.",
     )
     rules.add_argument(
@@ -37,7 +42,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     rules.set_defaults(run=run_rules)
     explain = subparsers.add_parser(
         "explain",
-        help="show what a rule means, where it comes from, and how to fix a violation",
         description="Explain one rule: what it requires, why, its source, an example, and how to fix a violation.",
     )
     explain.add_argument(
@@ -50,14 +54,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run_rules(args: argparse.Namespace) -> int:
     """Print every rule, or those of one rung; return the exit status."""
-    from assay.rules import RULES
-
     chosen = [rule for rule in RULES.values() if args.rung in {None, rule.rung}]
     if args.format == "json":
-        import orjson
-
-        from assay.edges.standard_streams import write_utf8
-
         write_utf8(orjson.dumps([rule._asdict() for rule in chosen], option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
         print("\n".join(_table(chosen)))
@@ -65,8 +63,6 @@ def run_rules(args: argparse.Namespace) -> int:
 
 
 def _table(rules: list[Rule]) -> list[str]:
-    from assay.cli.terminal.style import Style
-
     style = Style(sys.stdout)
     colours = {"refuse": "red", "quarantine": "yellow", "report": "cyan"}
     width = max(len(rule.id) for rule in rules)
@@ -82,8 +78,6 @@ def _table(rules: list[Rule]) -> list[str]:
 
 def run_explain(args: argparse.Namespace) -> int:
     """Print one rule in full, or the rules of one rung; return the exit status."""
-    from assay.rules import RULES
-
     if args.rule.rstrip("/*") in _RUNGS:
         print("\n".join(_table([rule for rule in RULES.values() if rule.rung == args.rule.rstrip("/*")])))
         return 0
@@ -98,17 +92,11 @@ def run_explain(args: argparse.Namespace) -> int:
 
 def _near(name: str) -> str:
     """Return a suggestion for *name*, which is not a rule."""
-    from assay.rules import RULES
-    from assay.spec.schema import suggestion
-
     same = [known for known in RULES if known.partition("/")[2] == name]
     return f"; did you mean {' or '.join(same)}?" if same else suggestion(name, (*RULES, *_RUNGS))
 
 
 def _explanation(rule: Rule) -> list[str]:
-    from assay.base.errors import CanonicalError
-    from assay.cli.terminal.style import Style
-
     style = Style(sys.stdout)
     error = CanonicalError.to_jsonrpc_error(rule.code)
     refusal = f"as an error {error['code']} “{error['message']}”, HTTP {CanonicalError.to_http_status(rule.code)}"

@@ -1,17 +1,28 @@
 """``assay schemas``: the protocol's own schema of each revision, to list, read, export and compare."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
 import sys
+from json import dumps
+from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+
+from assay.base.atomic_file import replace_file
+from assay.base.printable import plain
+from assay.cli.terminal.style import Style
+from assay.edges.standard_streams import write_utf8
+from assay.spec.changes_page import section
+from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
+from assay.spec.methods import methods
+from assay.spec.revision_diff import changes_between
+from assay.spec.revisions import LATEST, REVISIONS, named
+from assay.spec.schema import extension_schema, protocol_schema, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.cli.terminal.style import Style
     from assay.spec.revision_diff import RevisionChange
     from assay.spec.schema import ProtocolSchema
 
@@ -26,7 +37,6 @@ def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Register ``schemas`` and its sub-commands; each sets ``run``."""
     parser = subparsers.add_parser(
         "schemas",
-        help="list, show, export or compare the protocol's own schemas",
         description="The schema of every released revision of the Model Context Protocol, and of its official "
         "extensions, as Assay judges by it.",
     )
@@ -38,8 +48,6 @@ def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _revision(name: str) -> str:
-    from assay.spec.revisions import named
-
     return named(name)
 
 
@@ -97,13 +105,9 @@ def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
     try:
         text = answer()
     except (KeyError, ValueError) as error:
-        from assay.base.printable import plain
-
         print(plain(f"assay schemas: {error.args[0]}"), file=sys.stderr)
         return 2
     if json:
-        from assay.edges.standard_streams import write_utf8
-
         write_utf8(text)
     else:
         sys.stdout.write(text)
@@ -127,13 +131,6 @@ def run_show(args: argparse.Namespace) -> int:
 
 def run_export(args: argparse.Namespace) -> int:
     """Write the schema of every revision and of every extension to a file."""
-    from pathlib import Path
-
-    from assay.base.atomic_file import replace_file
-    from assay.base.printable import plain
-    from assay.spec.extensions.official import EXTENSIONS
-    from assay.spec.revisions import REVISIONS
-
     directory = Path(args.directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -158,10 +155,6 @@ def run_diff(args: argparse.Namespace) -> int:
 
 
 def _revisions() -> str:
-    from assay.spec.methods import methods
-    from assay.spec.revisions import REVISIONS
-    from assay.spec.schema import protocol_schema
-
     rows = [(each, len(protocol_schema(each).definitions), len(methods(each))) for each in REVISIONS]
     head = "revision     definitions  methods\n"
     revisions = "".join(f"{revision}   {count:>11}  {known:>7}\n" for revision, count, known in rows)
@@ -169,8 +162,6 @@ def _revisions() -> str:
 
 
 def _extensions() -> str:
-    from assay.spec.extensions.official import EXTENSIONS
-
     head = "extension    definitions  methods  standing\n"
     rows = [(each, len(_schema(each.name).own), len(each.methods)) for each in EXTENSIONS.values()]
     return head + "".join(f"{each.name:<11}  {count:>11}  {known:>7}  {each.standing}\n" for each, count, known in rows)
@@ -182,10 +173,6 @@ def _definitions(revision: str) -> str:
 
 def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
     """Return the schema of a revision, or of an extension on top of the latest one."""
-    from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
-    from assay.spec.revisions import LATEST, REVISIONS
-    from assay.spec.schema import extension_schema, protocol_schema
-
     extension = EXTENSIONS.get(name) or OFFICIAL.identifiers.get(name)
     if extension is not None:
         return extension_schema(extension, LATEST, errata=errata)
@@ -195,9 +182,6 @@ def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
 
 
 def _changes(old: str, new: str, definition: str | None) -> list[RevisionChange]:
-    from assay.spec.revision_diff import changes_between
-    from assay.spec.schema import suggestion
-
     before, after = _schema(old), _schema(new)
     found = changes_between(before, after)
     if definition is None:
@@ -209,8 +193,6 @@ def _changes(old: str, new: str, definition: str | None) -> list[RevisionChange]
 
 
 def _text(old: str, new: str, found: list[RevisionChange]) -> str:
-    from assay.cli.terminal.style import Style
-
     lines, style = [], Style(sys.stdout)
     width = min(max((len(change.field) for change in found), default=0), 40)
     shown = ""
@@ -231,7 +213,6 @@ def _folded(line: str, margin: int, style: Style) -> list[str]:
     """Return the line, wrapped on a narrow terminal so that the columns stay readable."""
     if style.limit is None or len(line) <= style.limit:
         return [line]
-    from textwrap import wrap
 
     indent = " " * min(margin, style.limit // 2)
     return wrap(line, style.limit, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
@@ -252,14 +233,10 @@ def _records(old: str, new: str, found: list[RevisionChange]) -> str:
 
 
 def _markdown(old: str, new: str, found: list[RevisionChange]) -> str:
-    from assay.spec.changes_page import section
-
     return f"## {old} → {new}\n\n{section(found)}"
 
 
 def _json(value: Any) -> str:
-    from json import dumps
-
     return dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 

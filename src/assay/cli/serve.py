@@ -7,15 +7,30 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import sys
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+from assay.assets.asset_responder import responder
+from assay.assets.asset_server import AssetServer
+from assay.assets.asset_sources import Catalogue
+from assay.assets.mcp_methods import Methods
+from assay.assets.response import Tiers
+from assay.base.extras import missing
+from assay.base.limits import REQUESTS
+from assay.cli import ready
+from assay.cli.program import add_settings, directory, leave_what_lasts, log, open_standard_streams
+from assay.cli.records import opened
+from assay.edges.hangup import heed
+from assay.edges.recorder import Recorder
+from assay.edges.stdio_lines import StandardStreams
+from assay.records.journal.events import ServerPlace
+from assay.settings import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.assets.mcp_methods import Methods
     from assay.edges.recorder import Records
     from assay.settings import Settings
 
@@ -33,7 +48,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``serve``."""
     parser = subparsers.add_parser(
         "serve",
-        help="run the bundled asset server: schemas, examples, validation, diff, backend population",
         description="Run the bundled asset server over STDIO or HTTP: bare JSON-RPC methods, and an MCP server.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -59,50 +73,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
-def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
-    """Add --config and --set to *parser*; *others* is the help about other kinds of files that --config accepts."""
-    if others:
-        about = "read all settings from FILE, not from assay.toml"
-        parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
-    else:
-        about = "read settings from FILE, not from assay.toml or pyproject.toml"
-        parser.add_argument("--config", metavar="FILE", help=about)
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="one setting, such as limits.depth=64; wins over the file and the environment; can be repeated",
-    )
-
-
-def directory(name: str) -> str:
-    """Return *name* if it is a directory; the type of an option."""
-    if not os.path.isdir(name):
-        raise argparse.ArgumentTypeError(f"{name}: no such directory")
-    return name
-
-
 def run(args: argparse.Namespace) -> int:
     """Serve until the input ends or a signal comes."""
-    from assay.assets.asset_sources import Catalogue
-    from assay.assets.mcp_methods import Methods
-    from assay.assets.response import Tiers
-    from assay.base.limits import REQUESTS
-    from assay.cli.records import opened
-    from assay.edges.hangup import heed
-    from assay.settings import load
-
     # No garbage collection during start-up: nothing is garbage yet, and the search took 8 ms.
     gc.disable()
     heed()
-    _open_standard_streams()
-    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log, limits=REQUESTS)
+    open_standard_streams()
+    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=log, limits=REQUESTS)
     longest = settings.limits.frame_bytes
     journaled = 0 if longest == REQUESTS.frame_bytes else longest
-    catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=_log)
+    catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=log)
     with opened(
-        args.journal, settings, _log, deterministic=args.deterministic, server="assets", frame_bytes=journaled
+        args.journal, settings, log, deterministic=args.deterministic, server="assets", frame_bytes=journaled
     ) as records:
         clock = records.journal.clock if records.journal is not None else perf_counter
         tiers = Tiers(settings.tiers.features)
@@ -113,12 +95,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
-    from assay.assets.asset_responder import responder
-    from assay.assets.asset_server import AssetServer
-    from assay.edges.recorder import Recorder
-    from assay.edges.stdio_lines import StandardStreams
-    from assay.records.journal.events import ServerPlace
-
     recorder = Recorder("stdio", "stdio", records, holding=True)
     server = AssetServer(methods, limits=settings.limits, identify=recorder.identify)
     streams = StandardStreams(
@@ -131,9 +107,9 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
     )
     if records.journal is not None:
         records.journal.introduce("stdio", "stdio", ServerPlace())
-    _leave_what_lasts()
+    leave_what_lasts()
     with streams, _ready_file():
-        _log("mcp:ready mode=stdio")
+        log("mcp:ready mode=stdio")
         streams.serve()
     return 0
 
@@ -142,9 +118,7 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
     try:
         from assay.assets.http import service
     except ImportError as error:
-        from assay.base.extras import missing
-
-        _log(f"assay: --http needs {missing(error, 'http')}")
+        log(f"assay: --http needs {missing(error, 'http')}")
         return 2
     return service.run(
         args.http,
@@ -152,29 +126,9 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
         methods,
         records,
         ready=_ready_file,
-        settle=_leave_what_lasts,
-        log=_log,
+        settle=leave_what_lasts,
+        log=log,
     )
-
-
-def _open_standard_streams() -> None:
-    """Open closed standard streams on /dev/null. Otherwise the next opened file would become one of them."""
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-
-
-def _leave_what_lasts() -> None:
-    """
-    Exclude permanent objects from garbage collection, and run it less often.
-
-    Messages have no reference cycles, so they are freed without it; the search took a tenth of the CPU time.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    gc.enable()
 
 
 def _sources(args: argparse.Namespace) -> dict[str, str]:
@@ -183,30 +137,15 @@ def _sources(args: argparse.Namespace) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _log(line: str) -> None:
-    """Print one line to stderr, without control characters. A failed write is ignored; the service goes on."""
-    from assay.base.printable import plain
-
-    if sys.stderr is not None:
-        with suppress(OSError, ValueError):
-            # In one write: a guard shares this stderr, and its own line could come before the end of ours.
-            sys.stderr.write(f"{plain(line)}\n")
-            sys.stderr.flush()
-
-
 @contextmanager
 def _ready_file() -> Iterator[None]:
     """Keep a file with process id and time while the server is ready. If it cannot be written, serve without it."""
-    from datetime import UTC, datetime
-
-    from assay.cli import ready
-
     path = os.environ.get("MCP_READY_FILE") or "/tmp/mcp.ready"  # noqa: S108 - specs/001 names it
     text = f"{os.getpid()} {datetime.now(UTC).isoformat()}\n".encode()
     try:
         ready.write(path, text)
     except OSError as error:
-        _log(f"cannot write the ready file {path}: {error.strerror}")
+        log(f"cannot write the ready file {path}: {error.strerror}")
     try:
         yield
     finally:

@@ -2,6 +2,8 @@
 
 import argparse
 
+from assay.edges.probe.server_probe import LateError
+
 
 def add_time_limit(parser: argparse.ArgumentParser, limited: str) -> None:
     """Add `--timeout`; *limited* says in its help what the time is for."""
@@ -16,8 +18,6 @@ def add_time_limit(parser: argparse.ArgumentParser, limited: str) -> None:
 
 def late(error: Exception, seconds: float) -> str:
     """Return the end of the message about a server that did not respond within *seconds*; empty for other errors."""
-    from assay.edges.probe.server_probe import LateError  # noqa: PLC0415 - only an error needs it
-
     return f" within {seconds:g} s; --timeout SECONDS sets the limit" if isinstance(error, LateError) else ""
 
 

@@ -1,13 +1,24 @@
 """``assay trust``: accept the settings of a directory that can make the guard weaker."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs
-
 from __future__ import annotations
 
 import argparse
 import os
 import sys
 from typing import TYPE_CHECKING
+
+from assay.base.printable import plain
+from assay.cli.ready import agreed, has_terminal
+from assay.core.policy import fitting
+from assay.rules import RULES
+from assay.settings import SettingsError
+from assay.settings.locations import FILE, found_file
+from assay.settings.merging import made
+from assay.settings.schema import known
+from assay.settings.sections import Settings
+from assay.settings.setting_sources import in_flags, in_table
+from assay.settings.trusted_files import accepted, forget, hash_of, remember
+from assay.settings.weakening import weakenings
 
 if TYPE_CHECKING:
     from assay.settings.locations import FoundSettings
@@ -26,7 +37,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``trust``."""
     parser = subparsers.add_parser(
         "trust",
-        help="accept an assay.toml that can make the guard weaker",
         description="Show the settings of an assay.toml that can weaken the guard, ask, and accept them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -49,37 +59,27 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from assay.base.printable import plain
-    from assay.settings.trusted_files import accepted
-
-    for path, known in sorted(accepted(os.environ).items()):
-        print(plain(f"{path}{_since(path, known)}"))
+    for path, hashed in sorted(accepted(os.environ).items()):
+        print(plain(f"{path}{_since(path, hashed)}"))
     return 0
 
 
-def _since(path: str, known: str) -> str:
+def _since(path: str, hashed: str) -> str:
     """Return what has changed in a file since it was accepted."""
-    from assay.settings.trusted_files import hash_of
-
     try:
         with open(path, "rb") as file:
-            return "" if hash_of(file.read()) == known else "  (changed: not trusted)"
+            return "" if hash_of(file.read()) == hashed else "  (changed: not trusted)"
     except OSError as error:
         return f"  ({error.strerror})"
 
 
 def _remove(path: str) -> int:
-    from assay.settings.trusted_files import forget
-
     there = forget(os.environ, path)
     _say(f"{path}: {'no longer trusted' if there else 'was not trusted'}")
     return 0
 
 
 def _trust(path: str, *, unasked: bool) -> int:
-    from assay.cli.ready import agreed, has_terminal
-    from assay.settings.trusted_files import remember
-
     found = _read(path)
     weak = _weakenings(found)
     if not weak:
@@ -99,9 +99,6 @@ def _trust(path: str, *, unasked: bool) -> int:
 
 def _read(path: str) -> FoundSettings:
     """Read the file at *path*. Raises `SettingsError`."""
-    from assay.settings import SettingsError
-    from assay.settings.locations import FILE, found_file
-
     if os.path.basename(path) != FILE:
         raise SettingsError(f"{path}: expected a file called {FILE}; --config takes any other, without trust")
     found = found_file({}, os.path.dirname(path) or os.curdir, None, lambda _: None, shared=False)
@@ -117,14 +114,6 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     Options may refuse what is only reported by default, so the policy is compared with that, too. Exceptions are shown
     whether or not they have ended.
     """
-    from assay.core.policy import fitting
-    from assay.rules import RULES
-    from assay.settings.merging import made
-    from assay.settings.schema import known
-    from assay.settings.sections import Settings
-    from assay.settings.setting_sources import in_flags, in_table
-    from assay.settings.weakening import weakenings
-
     rows = known(Settings)
     file = list(in_table(rows, found.table, found.place))
     # An error in the file is reported here, not when the guard starts.
@@ -144,8 +133,6 @@ def _show(path: str, weak: list[Weakening]) -> None:
 
 
 def _shown(text: str) -> str:
-    from assay.base.printable import plain
-
     return plain(text)
 
 

@@ -1,7 +1,5 @@
 """``assay validate``: validate asset files against their schemas."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
@@ -9,15 +7,24 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
+from assay.assets.asset_server import TOO_LARGE
+from assay.assets.asset_sources import SUBMODULE, Catalogue
+from assay.assets.asset_tools import validate_asset
+from assay.assets.json_files import read_directory
+from assay.assets.library import Library, schema_file
+from assay.base.limits import REQUESTS
 from assay.base.printable import escaped
-from assay.cli.serve import add_settings, directory
+from assay.base.verdict import Violation
+from assay.cli.program import add_settings, directory
+from assay.ladder import syntax
+from assay.settings import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.assets.asset_sources import Catalogue
     from assay.base.limits import Limits
-    from assay.base.verdict import Violation
 
 _EPILOG = """\
 One file gives one line of JSON:
@@ -46,7 +53,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``validate``."""
     parser = subparsers.add_parser(
         "validate",
-        help="validate asset files against their schemas",
         description="Validate asset files against their schemas; the result is JSON.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -67,11 +73,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Validate the files; return the worst exit status."""
-    import orjson
-
-    from assay.base.limits import REQUESTS
-    from assay.settings import load
-
     limits = load(os.environ, os.getcwd(), file=args.config, flags=args.set, log=_say, limits=REQUESTS).limits
     catalogue = _catalogue(args.schemas)
     alone = len(args.paths) == 1 and not _is_directory(args.paths[0])
@@ -88,10 +89,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _catalogue(given: str | None) -> Catalogue:
     """Return the schemas that `assay serve` would load, without the examples."""
-    from assay.assets.asset_sources import SUBMODULE, Catalogue
-    from assay.assets.json_files import read_directory
-    from assay.assets.library import Library, schema_file
-
     place = given or os.environ.get("SYN_SCHEMAS_DIR") or f"{SUBMODULE}/jsonschema"
     library = Library([schema_file(file) for file in read_directory(place, os.getcwd(), _say)])
     if not library.files:
@@ -127,10 +124,6 @@ def _below(path: str, failures: list[OSError]) -> Iterator[str]:
 
 def _validated(catalogue: Catalogue, name: str, schema: str | None, limits: Limits) -> Result:
     """Return the result of `validate_asset` for a file, or the failure to read it."""
-    from assay.assets.asset_tools import validate_asset
-    from assay.base.verdict import Violation
-    from assay.ladder import syntax
-
     try:
         with open(0 if name == "-" else name, "rb", closefd=name != "-") as file:
             content = file.read(limits.frame_bytes + 1)
@@ -147,8 +140,6 @@ def _validated(catalogue: Catalogue, name: str, schema: str | None, limits: Limi
 
 def _too_large(name: str, limits: Limits) -> Result:
     """Return the failure for a file that is too large; it is never parsed (specs/001 §6)."""
-    from assay.assets.asset_server import TOO_LARGE
-
     _say(f"{name}: longer than {limits.frame_bytes:,} bytes")
     return dict(TOO_LARGE)
 
@@ -160,8 +151,6 @@ def _unreadable(name: str, content: bytes, why: Violation) -> Result:
 
 def _place(content: bytes) -> str:
     """Return the line and column in *content* where the JSON is invalid. Unlike a frame, a file has lines."""
-    import orjson
-
     try:
         orjson.loads(content)
     except orjson.JSONDecodeError as error:

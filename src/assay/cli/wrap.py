@@ -1,21 +1,41 @@
 """``assay wrap`` and ``assay unwrap``: put the servers of an MCP client behind the guard, and take them out again."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from itertools import islice
+from shlex import quote
 from typing import TYPE_CHECKING
 
+from assay.base.printable import escaped
+from assay.cli.clients.all_dialects import ConfigError, NoServersError, dialect_of
+from assay.cli.clients.config_files import FileError, backup_of, exchange, find, forget_backup
+from assay.cli.clients.config_places import (
+    NAMES,
+    all_places,
+    client_of,
+    existing,
+    meant_clients,
+    overwriting_client,
+    places,
+    short,
+)
+from assay.cli.clients.entries import check_lasting, is_ours, own_program
+from assay.cli.clients.masks import difference
+from assay.cli.clients.plan import ALREADY, Wish, are_guarded, suggestion, unwrap, wrap
+from assay.cli.clients.wrapping import is_program
 from assay.cli.program import refusal
+from assay.cli.ready import agreed, has_terminal
+from assay.cli.terminal.style import Style
+from assay.cli.wrap_report import WrapOutcome, WrapReport, counted, shared_names, unwrap_total, wrap_total
+from assay.settings.state_directory import servers_directory
 
 if TYPE_CHECKING:
     from assay.cli.clients.all_dialects import Dialect
     from assay.cli.clients.config_files import FoundConfig
     from assay.cli.clients.plan import Plan
-    from assay.cli.wrap_report import WrapOutcome
 
 _CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "gemini", "zed", "codex")
 
@@ -43,7 +63,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``wrap`` and ``unwrap``."""
     wrap = subparsers.add_parser(
         "wrap",
-        help="put the servers of an MCP client behind the guard",
         description="Rewrite the configuration of an MCP client, so that its servers run behind the guard.",
         epilog=_WRAP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -68,7 +87,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     wrap.set_defaults(run=run_wrap)
     unwrap = subparsers.add_parser(
         "unwrap",
-        help="take the servers of an MCP client out from behind the guard",
         description="Restore the configuration of an MCP client, byte for byte, as it was before assay wrap.",
         epilog=_UNWRAP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -110,8 +128,6 @@ class _Task:
     """The common part of both commands: find the files, show the changes, and write them after a yes."""
 
     def __init__(self, args: argparse.Namespace, command: str) -> None:
-        from assay.cli.wrap_report import WrapReport
-
         self.args = args
         self.names: list[str] = []
         """Names of the servers in all files."""
@@ -122,8 +138,6 @@ class _Task:
 
     def run(self) -> int:
         """Process every file; return the worst exit status."""
-        from assay.cli.clients.config_files import FileError
-
         try:
             self.prepare()
             files = self._files()
@@ -173,17 +187,12 @@ class _Task:
 
     def warn_of_client(self, name: str) -> None:
         """Report that the client may undo the change while it runs."""
-        from assay.cli.clients.config_places import overwriting_client, short
-
         client = overwriting_client(name)
         if client is not None:
             self.report.plain(f"Close {client} first: it may overwrite {short(name)} while it runs.")
 
     def _told(self, name: str) -> int:
         """Process one file; an error is reported in one line."""
-        from assay.cli.clients.all_dialects import ConfigError, NoServersError
-        from assay.cli.clients.config_files import FileError
-
         self.report.begin(name)
         try:
             return self._one(name)
@@ -198,16 +207,10 @@ class _Task:
 
     def _remedy(self, name: str) -> str:
         """Return a suggestion for a file that does not exist."""
-        from assay.cli.clients.config_places import meant_clients
-
         meant = meant_clients(name) if self.args.file is not None and not os.path.lexists(name) else []
         return f"; did you mean {' or '.join(f'--client {each}' for each in meant)}?" if meant else ""
 
     def _one(self, name: str) -> int:
-        from assay.cli.clients.all_dialects import dialect_of
-        from assay.cli.clients.config_files import backup_of, find
-        from assay.cli.wrap_report import WrapOutcome
-
         found, dialect = find(name), dialect_of(name)
         text, backup = found.text, backup_of(found)
         names = self._chosen(text, dialect)
@@ -223,8 +226,6 @@ class _Task:
         return status
 
     def _done(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        from assay.cli.wrap_report import counted
-
         if not self.args.dry_run:
             return self.carry_out(name, found, plan, backup, dialect)
         self.report.file(name, f"{counted(len(plan.changes))} would change")
@@ -241,17 +242,12 @@ class _Task:
 
     def _unknown(self) -> int:
         """Report the chosen servers that no file has; return the exit status."""
-        from assay.cli.clients.plan import suggestion
-
         missing = [name for name in self.args.server if name not in self.names] if self.args.all else []
         for name in missing:
             self.report.say(f"no server is called {name}{suggestion(name, self.names)}")
         return 2 if missing else 0
 
     def _files(self) -> list[str]:
-        from assay.cli.clients.config_files import FileError
-        from assay.cli.clients.config_places import all_places, existing, places, short
-
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
             raise FileError("specify FILE, --client CLIENT or --all")
@@ -282,13 +278,6 @@ class _Task:
             self.report.server(", ".join(labels), advice)
 
     def _show_changes(self, name: str, plan: Plan, dialect: Dialect) -> None:
-        from itertools import islice
-
-        from assay.base.printable import escaped
-        from assay.cli.clients.config_places import short
-        from assay.cli.clients.masks import difference
-        from assay.cli.terminal.style import Style
-
         self.report.head()
         style = Style(sys.stdout)
         lines = difference(plan.before, plan.after, escaped(short(name)), dialect)
@@ -301,8 +290,6 @@ class _Wrapping(_Task):
     """`assay wrap`: put servers behind the guard."""
 
     def prepare(self) -> None:
-        from assay.cli.clients.entries import check_lasting, own_program
-
         args = self.args
         self.program = args.program or own_program()
         check_lasting(self.program)
@@ -313,8 +300,6 @@ class _Wrapping(_Task):
         }
 
     def leave(self) -> None:
-        from assay.cli.wrap_report import shared_names
-
         written = any(each.written and each.plan.changes for each in self.outcomes)
         journal = self.options.get("--journal", "")
         changing = written or (self.args.dry_run and any(each.plan.changes for each in self.outcomes))
@@ -327,10 +312,6 @@ class _Wrapping(_Task):
             self._tell_journal(journal)
 
     def _tell_journal(self, journal: str) -> None:
-        from shlex import quote
-
-        from assay.cli.clients.config_places import short
-
         where = f" {quote(journal)}" if os.path.isabs(journal) else ""
         line = f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}"
         self.report.say(line)
@@ -342,27 +323,19 @@ class _Wrapping(_Task):
             )
 
     def total(self) -> str:
-        from assay.cli.wrap_report import wrap_total
-
         return wrap_total(self.outcomes, self.failed, self.args)
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
-        from assay.cli.clients.entries import is_ours
-        from assay.cli.clients.plan import Wish, wrap
-
         wish = Wish(self.program, self.options, move=self.args.program is not None, is_ours=is_ours)
         return wrap(text, backup, names, wish, dialect)
 
     def tell_left(self, plan: Plan) -> None:
-        from assay.cli.clients.plan import ALREADY
-
         for each in plan.left:
             # With --all they are only counted: there may be dozens.
             if each.why != ALREADY or not self.args.all:
                 self.report.server(each.server.label, f"left alone: {each.why}")
 
     def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:  # noqa: ARG002 - unwrap looks for the backup
-        from assay.cli.wrap_report import counted
 
         if outcome.left and not outcome.already:
             self.report.file(name, "nothing was wrapped")
@@ -372,13 +345,6 @@ class _Wrapping(_Task):
             self.report.file(name, "nothing to do")
 
     def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        from assay.base.printable import escaped
-        from assay.cli.clients.config_files import FileError, exchange
-        from assay.cli.clients.config_places import short
-        from assay.cli.clients.plan import unwrap
-        from assay.cli.ready import agreed, has_terminal
-        from assay.cli.wrap_report import counted
-
         if not self.args.yes and not has_terminal():
             raise FileError("nothing was written: there is no terminal to ask on; --yes writes without asking")
         self.warn_of_client(name)
@@ -397,13 +363,9 @@ class _Unwrapping(_Task):
     """`assay unwrap`: restore servers."""
 
     def total(self) -> str:
-        from assay.cli.wrap_report import unwrap_total
-
         return unwrap_total(self.outcomes, self.failed, self.args)
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
-        from assay.cli.clients.plan import unwrap
-
         return unwrap(text, backup, names, dialect)
 
     def tell_left(self, plan: Plan) -> None:
@@ -413,7 +375,6 @@ class _Unwrapping(_Task):
                 self.report.server(each.server.label, f"left alone: {each.why}")
 
     def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:  # noqa: ARG002 - wrap looks at it
-        from assay.cli.clients.config_places import short
 
         self.report.file(name, "nothing to do")
         if found.backup.exists() and not self.args.server:
@@ -421,9 +382,6 @@ class _Unwrapping(_Task):
             self.report.file(name, f"{backup} is still there; delete it if you do not need it: it may hold secrets")
 
     def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        from assay.cli.clients.config_files import exchange
-        from assay.cli.wrap_report import counted
-
         self.warn_of_client(name)
         exchange(found, plan.after)
         rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
@@ -436,10 +394,6 @@ class _Unwrapping(_Task):
 
     def _tidy(self, name: str, found: FoundConfig, plan: Plan, dialect: Dialect, *, edited: bool) -> None:
         """Remove the backup if no server needs it."""
-        from assay.cli.clients.config_files import forget_backup
-        from assay.cli.clients.config_places import short
-        from assay.cli.clients.plan import are_guarded
-
         kept = f"{short(str(found.backup))} is kept"
         if edited:
             self.report.file(
@@ -459,16 +413,12 @@ _KEEP = "assay unwrap uses and removes it; keep it out of version control, it ma
 
 def _client(name: str) -> str:
     """Return the display name of the client whose file is called *name*."""
-    from assay.cli.clients.config_places import NAMES, client_of
-
     client = client_of(name)
     return "the client" if client is None else NAMES[client]
 
 
 def _unseen_journals() -> str | None:
     """Return the journal directory of a guard without this shell's XDG_STATE_HOME; None if it is the same."""
-    from assay.settings.state_directory import servers_directory
-
     without = servers_directory({name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"})
     return None if without == servers_directory(os.environ) else without
 
@@ -481,8 +431,6 @@ def _place(path: str | None) -> str | None:
 
 def _lock(path: str | None) -> str | None:
     """Return *path* as an absolute path. Raises `FileError` if it does not exist: no server would start."""
-    from assay.cli.clients.config_files import FileError
-
     place = _place(path)
     if place is not None and os.path.isabs(place) and not os.path.isfile(place):
         raise FileError(f"--lock {path}: No such file or directory; assay lock writes one")
@@ -490,8 +438,6 @@ def _lock(path: str | None) -> str | None:
 
 
 def _program(path: str) -> str:
-    from assay.cli.clients.wrapping import is_program
-
     if not is_program(path):
         # unwrap recognizes the guard by this name.
         raise argparse.ArgumentTypeError(f"expected a path that ends in assay: {path}")

@@ -1,7 +1,5 @@
 """The output of ``assay wrap`` and ``assay unwrap``: one block for each file, and a total for ``--all``."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import re
@@ -12,6 +10,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from assay.base.printable import escaped
+from assay.cli.clients.config_places import NAMES, client_of, short
+from assay.cli.clients.plan import ALREADY, NOT_BEHIND, guard_names
 from assay.cli.terminal.style import Style
 
 if TYPE_CHECKING:
@@ -46,15 +46,11 @@ class WrapOutcome:
     @property
     def already(self) -> int:
         """Number of servers that were already behind the guard."""
-        from assay.cli.clients.plan import ALREADY
-
         return sum(each.why == ALREADY for each in self.plan.left)
 
     @property
     def left(self) -> int:
         """Number of servers that are left alone for a reason worth reporting."""
-        from assay.cli.clients.plan import ALREADY, NOT_BEHIND
-
         return sum(each.why not in (ALREADY, NOT_BEHIND) for each in self.plan.left)
 
 
@@ -86,7 +82,6 @@ class WrapReport:
         name, self._pending = self._pending, None
         if name is None or not self._several:
             return
-        from assay.cli.clients.config_places import NAMES, client_of, short
 
         client = client_of(name)
         heading = f"{NAMES[client]}  {short(name)}" if client is not None else short(name)
@@ -100,8 +95,6 @@ class WrapReport:
 
     def file(self, name: str, line: str) -> None:
         """Print a line about the file called *name*."""
-        from assay.cli.clients.config_places import short
-
         self._line(line if self._several else f"{short(name)}: {line}")
 
     def server(self, label: str, line: str) -> None:
@@ -193,9 +186,6 @@ def _total(outcomes: list[WrapOutcome], parts: list[str], failed: int, last: str
 
 def shared_names(outcomes: Iterable[WrapOutcome], *, dry_run: bool) -> str | None:
     """Return a warning about names that several guards share: the journal mixes their runs."""
-    from assay.cli.clients.config_places import NAMES, client_of, short
-    from assay.cli.clients.plan import guard_names
-
     clients: dict[str, Counter[str]] = {}
     for each in outcomes:
         client = client_of(each.name)

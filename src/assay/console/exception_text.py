@@ -5,10 +5,10 @@ import tomllib
 from datetime import date, timedelta
 from typing import Any, Final
 
+from assay.base.errors import SettingsError
 from assay.settings.locations import FoundSettings
 from assay.settings.merging import merged
 from assay.settings.sections import Settings
-from assay.settings.setting_errors import SettingsError
 
 _DAYS: Final = 30
 """Days for which an exception holds, unless the request has another end."""

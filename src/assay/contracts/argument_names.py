@@ -5,6 +5,7 @@ JSON Schema allows properties that a schema does not name. Most schemas of tools
 ignores what it does not know: a misspelt optional argument is lost without an error.
 """
 
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final
 
@@ -77,8 +78,6 @@ class ArgumentNames:
         return found
 
     def _unknown(self, name: str, at: str, revision: str | None, number: int) -> Violation:
-        from difflib import get_close_matches  # noqa: PLC0415 - only for an unknown argument
-
         some = [each[:_SHOWN] for each in islice(sorted(self.names), _MOST_COMPARED)]
         near = get_close_matches(name[:_SHOWN], some, n=1) if number < _MOST_MEANT else []
         return violation(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict, Violation, verdict
-from assay.core import list_filter, render, state_rules
+from assay.core import list_filter, render, result_repair, state_rules
 from assay.core.history import absent, irregular
 from assay.core.judge_base import JudgeBase, is_refused
 from assay.core.party_state import Id
@@ -81,7 +81,6 @@ class AnswerJudge(JudgeBase):
         rules = self._policy.repairs if self._policy is not None and self._enforcing else frozenset()
         if rules.isdisjoint(REPAIRED_RESULTS):
             return heard
-        from assay.core import result_repair  # noqa: PLC0415 - only for a policy that repairs results
 
         plan = result_repair.planned(exchange, heard.message, heard.found, rules)
         made = result_repair.made(heard.frame, plan.repairs, self.limits) if plan is not None else None

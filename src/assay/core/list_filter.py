@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from assay.base.printable import plain
 from assay.base.verdict import Exchange, ListEntry, Violation
 from assay.contracts.tool_lists import MOST_QUARANTINED
 from assay.core import render
@@ -96,8 +97,6 @@ def entries(exchange: Exchange, found: Sequence[Violation]) -> set[int]:
 
 def entry(kind: str, name: str) -> ListEntry:
     """Return an entry as it is shown: its name shortened, without control characters."""
-    from assay.base.printable import plain  # noqa: PLC0415 - only where something is wrong
-
     return ListEntry(kind, plain(name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"))
 
 

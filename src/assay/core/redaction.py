@@ -14,6 +14,8 @@ from functools import lru_cache
 from operator import is_
 from typing import Any, Final, NamedTuple
 
+import jsonschema_rs
+
 from assay.base.mask import MASK
 from assay.base.verdict import ListEntry, Repair, Violation
 from assay.core.render import as_json
@@ -292,7 +294,6 @@ def _matcher(patterns: Sequence[str]) -> Callable[[str], bool] | None:
     """Return a function that checks whether a text matches one of *patterns*, in linear time."""
     if not patterns:
         return None
-    import jsonschema_rs  # noqa: PLC0415 - its regular expressions never try again; most have no patterns of their own
 
     options = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
     for pattern in patterns:

@@ -6,6 +6,7 @@ JSON-RPC error.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from assay.base import no_answer
 from assay.base.errors import CanonicalError
 from assay.base.large_frames import paused
 from assay.base.verdict import Verdict, Violation
+from assay.ladder.spots import elements, spots
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS, features_of
 
@@ -37,8 +39,6 @@ _LONGEST_NUMBER = 100
 
 def exact_id(frame: bytes) -> int | None:
     """Return the exact whole number that *frame* has for an id which was read as a float; None if it is not whole."""
-    from decimal import Decimal, InvalidOperation  # noqa: PLC0415 - for rare ids only
-
     spelt = _spelt_id(frame)
     if spelt is None or len(spelt) > _LONGEST_NUMBER:
         return None
@@ -54,8 +54,6 @@ def exact_id(frame: bytes) -> int | None:
 
 def _spelt_id(frame: bytes) -> str | None:
     """Return the text of the number that is the id of the message in *frame*; None if the id is not a number."""
-    from assay.ladder.spots import spots  # noqa: PLC0415 - only for ids that have more than one spelling
-
     text = frame.decode()
     for _, start, end in spots(text, {"id": "id"}):
         if text[start] in "-0123456789":
@@ -79,8 +77,6 @@ def shown_id(ident: object) -> str:
 
 def entries(frame: bytes) -> list[bytes]:
     """Return the entries of an array, each as *frame* spells it."""
-    from assay.ladder.spots import elements  # noqa: PLC0415 - only for batches, which one revision has
-
     text = frame.decode()
     with paused():
         return [text[each.start : each.end].encode() for each in elements(text)]

@@ -12,6 +12,7 @@ from math import inf
 from time import monotonic
 from typing import Any, Final
 
+from assay.core.redaction import without_secrets
 from assay.edges.backend import HttpRequest
 from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
@@ -419,7 +420,6 @@ class ChildBackend:
         """Return what a client may read of the last lines that its own child wrote to stderr."""
         if not self._stderr_in_errors:
             return []
-        from assay.core.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 
         return without_secrets(last_words, self._redact)
 

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Final
 
 from assay.base.verdict import Party
+from assay.core.redaction import without_secrets
 from assay.edges.child import CLOSED, Child
 from assay.edges.child_supervisor import ChildSupervisor, RestartPolicy
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
@@ -251,7 +252,6 @@ class StdioChild:
         waits = self.session.conversation.open_requests(Party.CLIENT) or self.session.has_held_calls
         if not lines or not waits:
             return ()
-        from assay.core.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 
         return tuple(without_secrets(lines, self._redact))
 

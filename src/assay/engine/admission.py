@@ -5,11 +5,13 @@ The engine has no limits of its own, and some schemas of a kilobyte stall or cra
 neither. No I/O; nothing is fetched.
 """
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import jsonschema_rs
+import orjson
 
 from assay.engine.backtracking import Backtracking
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
@@ -328,8 +330,6 @@ def _inside(value: Any) -> list[Any]:
 
 def _length(schema: Any) -> float:
     """Return the bytes of *schema* as compact JSON; infinite if JSON cannot represent it."""
-    import orjson  # noqa: PLC0415 - only schemas that come from outside need it
-
     try:
         return len(orjson.dumps(schema))
     except TypeError:
@@ -338,8 +338,6 @@ def _length(schema: Any) -> float:
 
 def _length_by_hand(schema: Any) -> float:
     """Return the same for integers beyond 64 bits, which `orjson` does not write."""
-    import json  # noqa: PLC0415 - only integers beyond 64 bits need it
-
     try:
         return len(json.dumps(schema, ensure_ascii=False, separators=(",", ":")).encode())
     except (TypeError, ValueError):

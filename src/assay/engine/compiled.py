@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
+from assay.engine.backtracking import stepping_back, undecided
 from assay.engine.budget import Budget, affordable, is_narrow
 from assay.engine.drafts import DRAFT_7, DRAFT_2020_12, FORMATS, Draft, Schema, draft_of
 from assay.engine.fault import Fault, Faults
@@ -168,8 +169,6 @@ class _Doubts:
 
     def undecided(self, instance: Any, budget: Budget) -> str | None:
         """Return the pattern that does not decide a text of *instance* within *budget*, and draw the cost."""
-        from assay.engine.backtracking import undecided  # noqa: PLC0415 - few schemas have such patterns
-
         pattern, budget.steps = undecided(self._patterns, instance, self._times, budget.steps)
         return None if pattern is None else pattern.pattern
 
@@ -235,8 +234,6 @@ def options(
     patterns: jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions
     sizes = (pattern_size, automaton_size or pattern_size)
     if backtracking:
-        from assay.engine.backtracking import stepping_back  # noqa: PLC0415 - few schemas have such patterns
-
         patterns = stepping_back(*sizes)
     else:
         patterns = jsonschema_rs.RegexOptions(size_limit=sizes[0], dfa_size_limit=sizes[1])

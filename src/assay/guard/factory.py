@@ -11,11 +11,11 @@ from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.session import HANDSHAKE, GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
+from assay.lock.inspection import Inspection
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
     from assay.guard.summary import GuardSummary
-    from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
     from assay.records.journal.http_notes import HttpNotes
     from assay.records.recording.recording_file import Recording
@@ -179,7 +179,6 @@ class SessionFactory:
         """Return what a session is compared with by the lock, if there is one."""
         if self._locked is None:
             return None
-        from assay.lock.inspection import Inspection  # noqa: PLC0415 - for those who have a lock
 
         return Inspection(self._locked)
 

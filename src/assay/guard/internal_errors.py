@@ -4,12 +4,15 @@ Handle a bug of ours while a message is judged: it becomes a verdict, and is log
 Peers get only the type of the fault.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from assay.base.verdict import Findings, Party, Verdict, verdict
-from assay.core.conversation import Conversation
+
+if TYPE_CHECKING:
+    from assay.core.conversation import Conversation
 
 _MOST_LOGGED: Final = 100
 _logged: set[tuple[str, int]] = set()
@@ -17,7 +20,7 @@ _logged: set[tuple[str, int]] = set()
 
 
 def failed(
-    conversation: Conversation, party: Party, frame: bytes, error: Exception, heard: Verdict | None = None
+    conversation: "Conversation", party: Party, frame: bytes, error: Exception, heard: Verdict | None = None
 ) -> Verdict:
     """
     Return the verdict on *frame* after *error*, an internal error that kept it from being judged or dealt with.
@@ -37,8 +40,6 @@ def failed(
 
 def log_once(error: Exception, what: str = "a message could not be judged") -> None:
     """Log *error* with its traceback; an error from the same line of code is logged only the first time."""
-    import logging  # noqa: PLC0415 - some milliseconds that a guard without faults never needs
-
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

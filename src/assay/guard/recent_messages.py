@@ -6,6 +6,7 @@ All conversations of a guard share one limit, so that many clients cannot use up
 
 import os
 import time
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from weakref import WeakSet
 import orjson
 
 from assay.base.verdict import Kind, Party, Verdict
+from assay.core.redaction import Redactor
 from assay.guard.deliveries import UNKNOWN, End
 
 __all__ = ("UNKNOWN", "End", "RecentMessages", "Shelf", "flights_in")
@@ -152,8 +154,6 @@ class RecentMessages:
         return path
 
     def _rows(self, redact: Sequence[str], end: End) -> Iterator[bytes]:
-        from assay.core.redaction import Redactor  # noqa: PLC0415 - for broken sessions only
-
         redactor = Redactor(redact)
         kept = [*(each for each in self._opening if each not in self.kept), *self.kept]
         asked = {(party, ident) for party, _, kind, ident, *_ in kept if kind == "request"}
@@ -203,8 +203,6 @@ def _payload(frame: bytes, redactor: Any) -> dict[str, Any]:
         shown = redactor.frame(text)
         return {"msg": shown} if shown is text else {"msg": shown, "redacted": True}
     except UnicodeDecodeError:
-        from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
-
         # Latin-1 decodes any bytes, and the patterns need only ASCII.
         text = frame.decode("latin-1")
         shown = redactor.unreadable(text)

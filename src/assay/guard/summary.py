@@ -7,18 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from assay.base.printable import OURS, label, labelled
+from assay.base.printable import OURS, label, labelled, plain
 from assay.base.verdict import Exchange, Party, Verdict, Violation
 from assay.core.lifecycle import spoken
+from assay.core.quarantined_names import Quarantined, summed
+from assay.core.redaction import Redactor
+from assay.core.repair_text import changes
 from assay.guard.deliveries import UNKNOWN, End
 from assay.guard.recent_messages import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, RecentMessages, Shelf
 from assay.guard.sinks import EventKind, Sink
-
-if TYPE_CHECKING:
-    from assay.core.quarantined_names import Quarantined
-    from assay.core.redaction import Redactor
 
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "GuardSummary")
 
@@ -88,8 +87,6 @@ class _Secrets:
     @property
     def redactor(self) -> "Redactor":
         if self._made is None:
-            from assay.core.redaction import Redactor  # noqa: PLC0415 - most conversations never need it
-
             self._made = Redactor(self._patterns)
         return self._made
 
@@ -128,8 +125,6 @@ class _Tally:
 
     def add_quarantined(self, verdict: Verdict) -> None:
         """Keep the names of quarantined entries for the summary."""
-        from assay.core.quarantined_names import Quarantined  # noqa: PLC0415 - most conversations never need it
-
         if self.quarantined is None:
             self.quarantined = Quarantined()
         self.quarantined.add(verdict)
@@ -315,8 +310,6 @@ class GuardSummary(Sink):
             yield f"{ours if number else head}{line}"
 
     def _counts(self) -> Iterator[str]:
-        from assay.base.printable import plain  # noqa: PLC0415 - not while a server starts
-
         tally = self._tally
         tally.asides.end()
         tally.log.end()
@@ -384,9 +377,7 @@ def _has_lost(verdict: Verdict, *, enforcing: bool) -> bool:
 
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     """Return the line about the first violation of a message, printable and without secrets."""
-    from assay.base.printable import plain  # noqa: PLC0415 - as above
     from assay.cli.terminal.verdicts import title  # noqa: PLC0415 - as above
-    from assay.core.quarantined_names import summed  # noqa: PLC0415 - most conversations never need it
     from assay.records.outcomes import outcome_of  # noqa: PLC0415 - as above
 
     what = redactor.text(title(verdict))
@@ -402,8 +393,6 @@ def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
 
 def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iterator[str]:
     """Yield a line for each difference from a lock and for each invalid entry, which an operator has to review."""
-    from assay.base.printable import plain  # noqa: PLC0415 - as above
-
     # With quarantined entries the first line has only their names.
     first = 0 if _has_lost(verdict, enforcing=enforcing) else 1
     listed = {None, *(each.entry for each in verdict.violations[:first])}
@@ -414,8 +403,6 @@ def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iter
         listed.add(each.entry)
     yield from (plain(f"assay:     {_discreet(each, redactor)}") for each in further)
     if verdict.repairs:
-        from assay.core.repair_text import changes  # noqa: PLC0415 - most conversations never need it
-
         yield plain(f"assay:     {changes([redactor.repair(each) for each in verdict.repairs])}")
 
 
@@ -428,8 +415,6 @@ def _discreet(violation: Violation, redactor: "Redactor") -> Violation:
 
 def _shown(data: bytes, redactor: "Redactor") -> str:
     """Return the line about server output that is not a message, cut and without control characters."""
-    from assay.base.printable import plain  # noqa: PLC0415 - as above
-
     # Redact first, then cut: part of a secret is not recognized.
     text = redactor.text(data[: 2 * _MOST_ASIDE].decode(errors="replace").rstrip("\r"))
     cut = len(data) > 2 * _MOST_ASIDE or len(text) > _MOST_ASIDE

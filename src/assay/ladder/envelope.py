@@ -7,6 +7,7 @@ The third rung: from a JSON value to a JSON-RPC message, by the profile in force
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Kind, Violation
@@ -223,8 +224,6 @@ def _about_id(faults: Iterable[Violation], hint: str) -> Iterator[Violation]:
 
 
 def _is_uuid(text: str) -> bool:
-    from uuid import UUID  # noqa: PLC0415 - only where ids are deterministic
-
     try:
         return str(UUID(text)) == text.lower()
     except ValueError:

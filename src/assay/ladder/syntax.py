@@ -5,6 +5,7 @@ Every accepted frame has exactly one reading: text that other parsers read diffe
 surrogate pair, a number that overflows) is refused here, because the frame is forwarded unchanged.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -89,7 +90,6 @@ def read_exactly(frame: bytes, value: Any) -> Any:
     # A value that is written as it came lost nothing; without such an integer it lost no digit.
     if _dumps(value) == frame or _LONG_INTEGER.search(frame) is None:
         return value
-    import json  # noqa: PLC0415 - as below
 
     try:
         return json.loads(frame)
@@ -103,8 +103,6 @@ def write(value: Any) -> bytes:
     try:
         return _dumps(value)
     except orjson.JSONEncodeError:
-        import json  # noqa: PLC0415 - as below
-
         return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -215,8 +213,6 @@ def _repeated_key(frame: bytes) -> Violation:
     """Return the violation of a repeated key, with the key if the frame is small enough to search for it."""
     at, shown = "", "a key"
     if len(frame) <= _SEARCHED:
-        import json  # noqa: PLC0415 - ten milliseconds at start-up that ordinary traffic never needs
-
         # The numbers are not needed, and Python makes no integer of more than 4,300 digits.
         found = _find_repeated(json.loads(frame, object_pairs_hook=_object_of_pairs, parse_int=len, parse_float=len))
         if found is not None:

@@ -6,6 +6,8 @@ from io import BufferedReader, BytesIO, RawIOBase
 from itertools import groupby
 from typing import Final, cast
 
+from assay.base.extras import missing
+
 BLOCK: Final = 64 << 10
 """Bytes to read at a time: what is made of them stays in the cache of the processor."""
 
@@ -123,8 +125,6 @@ def open_binary(name: str) -> BufferedReader:
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415 - only for a URL
     except ImportError as error:
-        from assay.base.extras import missing  # noqa: PLC0415 - for those who lack it only
-
         raise UrlError(f"a URL needs {missing(error, 'cluster')}") from None
     try:
         system, path = url_to_fs(name)

@@ -12,12 +12,14 @@ has more, see `assay.records.recording.rows`.
 import re
 from base64 import b64decode
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.base.verdict import Party, Verdict, Violation
-from assay.core.conversation import Conversation
 from assay.ladder import syntax
 from assay.records.line_blocks import numbered_lines
+
+if TYPE_CHECKING:
+    from assay.core.conversation import Conversation
 
 PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
 
@@ -81,7 +83,7 @@ def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
         yield TranscriptRow(number, members, time=time / 1e6 if type(time) is int and time in _TIMES else None)
 
 
-def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged]:
+def judge(lines: Iterable[bytes], conversation: "Conversation") -> Iterator[Judged]:
     """Yield a verdict on each frame of a recorded conversation, then on each request without a response."""
     from assay.records.recording.judging import Judging  # noqa: PLC0415 - it needs this module
 

@@ -6,6 +6,8 @@ import zlib
 from io import BufferedReader, RawIOBase
 from typing import Any, BinaryIO, Final, cast
 
+from assay.base.extras import missing
+
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _ZIP: Final = b"PK\x03\x04"
@@ -124,8 +126,6 @@ def _open_zstd(file: BinaryIO) -> BinaryIO:
     try:
         module = _zstd()
     except ImportError as error:
-        from assay.base.extras import missing  # noqa: PLC0415 - for those who lack it only
-
         raise UnpackingError(f"zstd needs {missing(error, 'zstd')}") from None
     # The default limit for the window, 128 MiB, bounds the memory.
     return cast("BinaryIO", module.ZstdFile(file))

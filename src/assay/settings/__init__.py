@@ -7,12 +7,12 @@ table exists, even if it is empty. The keys of the file, the variables, the chec
 from the dataclasses. This package reads that file, and the schemas that it or an option names; it knows no command.
 """
 
+from assay.base.errors import SettingsError
 from assay.settings.auth_section import ApiKey, Auth, Jwt
 from assay.settings.caution import load_cautiously
 from assay.settings.loading import load, load_as
 from assay.settings.locations import Log
 from assay.settings.sections import JournalSettings, Settings, TelemetrySettings, TierSettings
-from assay.settings.setting_errors import SettingsError
 
 __all__ = [
     "ApiKey",

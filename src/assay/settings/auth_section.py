@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from assay.base.tiers import TIERS
 from assay.settings.field_rules import moment, secret, table, word
@@ -91,8 +92,6 @@ class Jwt:
 
 def _check_address(url: str) -> None:
     """Raise `ValueError` for an unsafe URL of keys. The message does not contain the URL."""
-    from urllib.parse import urlsplit  # noqa: PLC0415 - not needed where nothing is configured
-
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port

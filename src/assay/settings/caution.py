@@ -7,9 +7,11 @@ file or accepted its content (`assay.settings.trusted_files`).
 
 import os
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from assay.base.errors import SettingsError
 from assay.settings.locations import FoundSettings, Log, found_file, own_variables
 from assay.settings.sections import Settings
 
@@ -83,7 +85,6 @@ def _ignored(
     log: Log,
 ) -> "tuple[Weakening, ...] | None":
     """Return the ignored settings of a found file, and log them; None if the file is trusted."""
-    from assay.settings.setting_errors import SettingsError  # noqa: PLC0415 - only a file costs it
     from assay.settings.trusted_files import standing  # noqa: PLC0415
     from assay.settings.weakening import weakenings  # noqa: PLC0415
 
@@ -104,8 +105,6 @@ def _ignored(
 
 
 def _line(weak: "Sequence[Weakening]", path: str, *, changed: bool) -> str:
-    from shlex import quote  # noqa: PLC0415 - only a file with ignored settings costs it
-
     named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
     why = "this assay.toml has changed since it was trusted" if changed else "this assay.toml is not trusted yet"
     return f"{named} ignored: {why}; run assay trust {quote(path)}"

@@ -3,10 +3,11 @@
 import os
 import re
 import stat
+import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.settings.setting_errors import SettingsError
+from assay.base.errors import SettingsError
 
 FILE: Final = "assay.toml"
 SHARED_FILE: Final = "pyproject.toml"
@@ -111,8 +112,6 @@ def _check_size(name: str, content: bytes) -> None:
 
 
 def _toml(name: str, content: bytes) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - some ten milliseconds that only a file costs
-
     try:
         return tomllib.loads(content.decode())
     except UnicodeDecodeError:

@@ -6,9 +6,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
+from assay.base.errors import SettingsError
 from assay.settings.locations import FoundSettings, Log
 from assay.settings.schema import Path, is_array, known, when_given
-from assay.settings.setting_errors import SettingsError
 from assay.settings.setting_sources import Given, in_flags, in_table, in_variables
 
 if TYPE_CHECKING:

@@ -1,12 +1,14 @@
 """Make the policy of today from the settings. No I/O; the date is a parameter."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import Final
 
 from assay.core.policy import ACTIONS, REPAIRABLE, REPAIRED, Excepted, Policy, fitting, meant, precision
 from assay.rules import RULES
 from assay.rules.removed import REMOVED
 from assay.settings.guard_section import GuardSettings, RuleException, Ruling
+from assay.spec.schema import closest
 
 SOON: Final = 14
 """Days before the end of an exception from which on it is reported: two weeks are enough for a fix."""
@@ -53,8 +55,6 @@ def warnings(settings: GuardSettings, today: str) -> Iterator[str]:
 
 
 def _days(since: str, until: str) -> int:
-    from datetime import date  # noqa: PLC0415 - only who has an exception needs it
-
     return (date.fromisoformat(until) - date.fromisoformat(since)).days
 
 
@@ -89,8 +89,6 @@ def _rules(pattern: str) -> list[str]:
     if pattern in REMOVED:
         raise ValueError(f"{_shown(pattern)}: removed: leave it out")
     if not rules:
-        from assay.spec.schema import closest  # noqa: PLC0415 - only a slip needs it
-
         same = [rule for rule in RULES if rule.partition("/")[2] == pattern.rpartition("/")[2]]
         near = closest(pattern[:80], RULES) or same
         remedy = f"did you mean {near[0]}?" if near else "assay rules lists them all"

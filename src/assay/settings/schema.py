@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from math import isfinite
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
@@ -46,8 +47,6 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 
 def _iso(value: Any) -> str:
-    from datetime import datetime  # noqa: PLC0415 - only who has a date needs it
-
     # TOML has dates, but people often write them as strings.
     text = value if type(value) is str else getattr(value, "isoformat", str)()
     return datetime.fromisoformat(text).isoformat()

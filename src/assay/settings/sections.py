@@ -7,6 +7,7 @@ from typing import Final
 
 from assay.base.limits import Limits
 from assay.base.tiers import TIERS
+from assay.contracts.own_tools import TOOLS
 from assay.settings.auth_section import Auth
 from assay.settings.field_rules import WHOLE, table, word
 from assay.settings.guard_section import GuardSettings
@@ -16,13 +17,14 @@ from assay.settings.upstream_section import UpstreamSettings
 AUTO: Final = "auto"
 """The value in place of a directory that stands for the default one."""
 
+OFF: Final = "off"
+"""The value in place of a directory that switches the journal off."""
+
 ASSETS_JOURNAL: Final = "runs/mcp_server/envelope_validation"
 """The journal directory of the asset server, below the working directory (specs/000)."""
 
 
 def _tools() -> Sequence[str]:
-    from assay.contracts.own_tools import TOOLS  # noqa: PLC0415 - not needed where nothing is configured
-
     return tuple(TOOLS)
 
 
@@ -72,7 +74,8 @@ class JournalSettings:
         if self.total_bytes < self.bytes:
             raise ValueError(f"total_bytes must be at least bytes, which is {self.bytes}; found {self.total_bytes}")
         if self.redact:
-            from assay.core.redaction import Redactor  # noqa: PLC0415 - most have no patterns of their own
+            # 15 ms before a guarded server starts; most guards have no patterns of their own.
+            from assay.core.redaction import Redactor  # noqa: PLC0415
 
             Redactor(self.redact)
 

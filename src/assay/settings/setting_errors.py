@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-
-class SettingsError(Exception):
-    """An error in the settings, in one line: the place, what is wrong, and the likely fix."""
+from assay.base.errors import SettingsError
+from assay.engine.wording import found
+from assay.spec.schema import suggestion
 
 
 def object_to(place: str, expected: str, value: Any, near: str = "", *, quiet: bool = False) -> NoReturn:
@@ -15,8 +15,6 @@ def object_to(place: str, expected: str, value: Any, near: str = "", *, quiet: b
 
 
 def _shown(value: Any) -> str:
-    from assay.engine.wording import found  # noqa: PLC0415 - only a slip needs words
-
     if isinstance(value, dict):
         return "a table"
     return found(value) if isinstance(value, str | int | float | list) else f"the {type(value).__name__} {value}"
@@ -24,6 +22,4 @@ def _shown(value: Any) -> str:
 
 def meant(name: str, names: Iterable[str]) -> str:
     """Return a suggestion for *name* among *names*, as the end of a message; empty if none is similar."""
-    from assay.spec.schema import suggestion  # noqa: PLC0415 - only a slip needs it
-
     return suggestion(name[:80], names)

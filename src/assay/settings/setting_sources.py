@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from assay.base.errors import SettingsError
 from assay.base.removed import SETTINGS, removed_setting
 from assay.settings.locations import Log
 from assay.settings.schema import (
@@ -23,7 +24,7 @@ from assay.settings.schema import (
     setting_at,
     variable,
 )
-from assay.settings.setting_errors import SettingsError, meant, object_to
+from assay.settings.setting_errors import meant, object_to
 
 
 class Given(NamedTuple):

@@ -12,7 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal
 
-from assay.settings.setting_errors import SettingsError
+from assay.base.atomic_file import replace_file
+from assay.base.errors import SettingsError
 from assay.settings.state_directory import state_directory
 
 NAME: Final = "trusted.json"
@@ -96,8 +97,6 @@ def forget(environ: Mapping[str, str], path: str) -> bool:
 
 
 def _write(environ: Mapping[str, str], files: Hashes) -> None:
-    from assay.base.atomic_file import replace_file  # noqa: PLC0415 - not needed to read the list
-
     directory = state_directory(environ)
     if directory is None:
         raise SettingsError("cannot store the trust: HOME is not set, or is not an absolute path")

@@ -6,17 +6,18 @@ The law: a message that is refused, reported, recorded or authenticated without 
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from assay.base.verdict import Violation
+from assay.core.policy import Policy
+from assay.rules import RULES
 from assay.settings.field_rules import by_effect
 from assay.settings.guard_section import GuardSettings, Ruling
 from assay.settings.merging import made
+from assay.settings.policy_settings import policy
 from assay.settings.schema import Path, Rows, Setting, fits
 from assay.settings.sections import Settings
 from assay.settings.setting_sources import Given
-
-if TYPE_CHECKING:
-    from assay.core.policy import Policy
 
 _SHOWN: Final = 60
 """Maximal characters of a value to show."""
@@ -99,8 +100,6 @@ _STRICTNESS: Final = {"report": 0, "quarantine": 1, "refuse": 2, "drop": 2}
 
 def _passes_more(guard: GuardSettings, base: GuardSettings, today: str) -> bool:
     """Whether *guard* lets a message pass that *base* stops."""
-    from assay.rules import RULES  # noqa: PLC0415 - only a policy needs the rules
-
     mine, before = _policy(guard, today), _policy(base, today)
     if mine.repairs - before.repairs:
         return True
@@ -113,16 +112,10 @@ def _passes_more(guard: GuardSettings, base: GuardSettings, today: str) -> bool:
 
 
 def _policy(guard: GuardSettings, today: str) -> "Policy":
-    from assay.core.policy import Policy  # noqa: PLC0415
-    from assay.settings.policy_settings import policy  # noqa: PLC0415 - only a policy needs the rules
-
     return policy(guard, today) or Policy()
 
 
 def _action(policy: "Policy", rule: str, tool: str | None) -> str:
-    from assay.base.verdict import Violation  # noqa: PLC0415
-    from assay.rules import RULES  # noqa: PLC0415 - only a policy needs the rules
-
     return policy.decide(Violation(rule, "", "", "", "", "", RULES[rule].action), tool).action
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from assay.spec.revisions import REVISIONS, position
+from assay.spec.schema import closest
 
 PartyName = Literal["client", "server"]
 Kind = Literal["request", "notification"]
@@ -117,7 +118,6 @@ def method_meant(name: str, revision: str) -> str | None:
     near = [each for each in methods(revision) if each[:3] == name[:3].lower() and abs(len(each) - len(name)) <= 3]
     if not near:
         return None
-    from assay.spec.schema import closest  # noqa: PLC0415 - only for a method that is not known
 
     return next(iter(closest(name, near, _LIKE)), None)
 

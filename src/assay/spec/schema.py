@@ -5,10 +5,12 @@ Everything returned is cached and shared, and the same on every run. Only our ow
 """
 
 from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any, Final
 
+from assay.spec.errata import errata
 from assay.spec.notation import Schema, WireFacts
 from assay.spec.revisions import REVISIONS, position
 
@@ -127,8 +129,6 @@ class ProtocolSchema:
         return f"{self.revision} has no definition {name!r}{suggestion(name, self.definitions)}"
 
     def _corrected(self, name: str, schema: Schema) -> Schema:
-        from assay.spec.errata import errata  # noqa: PLC0415 - not needed without errata
-
         for erratum in errata(self.revision, name):
             schema = _replaced(schema, erratum.at, facts().type(erratum.type, self._position))
         return schema
@@ -195,8 +195,6 @@ The ratio from which on a name is suggested: two swapped letters of three have 0
 
 def closest(name: str, known: Iterable[str], cutoff: float = NEAR) -> list[str]:
     """Return the *known* names that *name* may stand for, closest first: at most three, from the ratio *cutoff* on."""
-    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 - only mistakes need it
-
     lowered = {each.lower(): each for each in known}
     close = get_close_matches(name.lower(), lowered, cutoff=cutoff)
     # The beginning of a longer name is near, too.

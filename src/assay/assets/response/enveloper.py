@@ -4,15 +4,18 @@ Put the result or the failure of a tool into an envelope.
 Runs a plain function in place: no threads. Clock and ids are parameters, so that a run can be repeated exactly.
 """
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import wraps
+from inspect import Parameter, signature
 from itertools import count
 from os import urandom
 from os.path import basename
 from time import perf_counter
 from typing import Any, Final, NamedTuple, ParamSpec
+from uuid import UUID
 
 import orjson
 
@@ -275,8 +278,6 @@ def envelop_tool_function(
 
     The request id is that of an argument called `ctx`, if it has one. If *tier_getter* fails, *fn* is not called.
     """
-    from inspect import Parameter, signature  # noqa: PLC0415 - only who wraps a function needs it
-
     parameters = signature(fn).parameters.values()
     positional = [each.name for each in parameters if each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD}]
     named = [each.name for each in parameters if each.kind not in {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}]
@@ -332,7 +333,6 @@ def _id(value: Any) -> str | None:
         return value
     if isinstance(value, bool) or value is None:
         return None
-    from uuid import UUID  # noqa: PLC0415 - most ids are text
 
     return str(value) if isinstance(value, int | float | UUID) else None
 
@@ -350,8 +350,6 @@ def _plain(given: Any) -> Any:
 
 def _log(tool_id: str, error: Exception) -> None:
     """Log the type of *error* and its place, without its text: it may contain input of the caller."""
-    import logging  # noqa: PLC0415 - not needed where nothing fails
-
     at = error.__traceback__
     while at and at.tb_next:
         at = at.tb_next

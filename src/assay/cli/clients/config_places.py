@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from assay.spec.schema import closest
+
 _CLAUDE: Final = "Claude/claude_desktop_config.json"
 
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -84,8 +86,6 @@ def short(name: str) -> str:
 
 def meant_clients(name: str) -> list[str]:
     """Return the clients that *name*, given as a file, may stand for: ``claude-desktop``, ``VS Code``, ``claude``."""
-    from assay.spec.schema import closest  # noqa: PLC0415 - only the mistaken pay for it
-
     if os.path.basename(name) != name:
         return []
     folded = re.sub(r"[ _]+", "-", name.strip().casefold())

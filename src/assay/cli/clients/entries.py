@@ -14,6 +14,7 @@ from assay.cli.clients.dialect import JSON, ConfigError, Dialect
 from assay.cli.clients.jsonc import plain
 from assay.cli.clients.wrapping import is_program
 from assay.cli.header_options import FROM_ENVIRONMENT
+from assay.spec.schema import closest
 
 __all__ = ["ConfigError", "advice", "check_lasting", "hesitation", "is_disabled", "is_ours", "objection", "own_program"]
 
@@ -93,8 +94,6 @@ def objection(text: str, dialect: Dialect = JSON) -> str | None:
 
 def _slip(entry: Mapping[str, Any]) -> str:
     """Return a suggestion for a mistyped member of *entry*, as the end of a message."""
-    from assay.spec.schema import closest  # noqa: PLC0415 - only the mistaken pay for it
-
     meant = ((name, closest(name[:100], ("command", "url"))) for name in entry)
     return next((f"; did you mean {close[0]} by {name}?" for name, close in meant if close), "")
 

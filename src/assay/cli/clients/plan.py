@@ -17,6 +17,7 @@ from assay.cli.clients.entries import advice, hesitation, objection
 from assay.cli.clients.jsonc import plain
 from assay.cli.clients.wrapping import NAME, GuardCommand, Guarded, guarded, guarded_in, program_of, starts_guard
 from assay.ladder.spots import Edit, edited
+from assay.spec.schema import closest
 
 ALREADY: Final = "it already runs behind the guard"
 NOT_BEHIND: Final = "it does not run behind the guard"
@@ -151,8 +152,6 @@ def _chosen(found: list[ServerEntry], names: Collection[str]) -> list[ServerEntr
 
 def suggestion(name: str, there: list[str]) -> str:
     """Return a suggestion for *name* among the servers that are *there*, as the end of a message."""
-    from assay.spec.schema import closest  # noqa: PLC0415 - only the mistaken pay for it
-
     near = closest(name[:100], there[:500])
     if near:
         return f"; did you mean {near[0]}?"

@@ -1,12 +1,15 @@
 """JSON for reports, and the parts that several formats share."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import orjson
 
-from assay.cli.reports.check_findings import CheckFinding
+if TYPE_CHECKING:
+    from assay.cli.reports.check_findings import CheckFinding
 
 _INVISIBLE: Final = re.compile("[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 """Characters that JSON allows in strings and that hide or reorder text on a terminal."""

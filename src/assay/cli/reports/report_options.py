@@ -1,11 +1,14 @@
 """The options of `assay check` for its reports."""
 
-# ruff: noqa: PLC0415  every `--help` imports this module
-
 from __future__ import annotations
 
 import argparse
 from typing import Any, Final
+
+from assay.cli.reports.json_schema import SCHEMA
+from assay.cli.reports.report_json import dumped
+from assay.edges.standard_streams import write_utf8
+from assay.spec.schema import suggestion
 
 FORMATS: Final = ("text", "json", "ndjson", "sarif", "junit", "github", "gitlab", "markdown", "html")
 """The names of all formats. Apart from the modules that write them, because every `--help` needs the names."""
@@ -44,10 +47,6 @@ class _PrintSchema(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print the schema."""
-        from assay.cli.reports.json_schema import SCHEMA
-        from assay.cli.reports.report_json import dumped
-        from assay.edges.standard_streams import write_utf8
-
         write_utf8(dumped(SCHEMA, indent=True) + "\n")
         parser.exit()
 
@@ -58,8 +57,6 @@ def _output(given: str) -> tuple[str, str]:
     if not path:
         raise argparse.ArgumentTypeError("expected FORMAT=FILE, such as sarif=assay.sarif")
     if name not in FORMATS:
-        from assay.spec.schema import suggestion
-
         remedy = suggestion(name, FORMATS) or f"; there are {', '.join(FORMATS)}"
         raise argparse.ArgumentTypeError(f"unknown format {name!r}{remedy}")
     if path == "-":

@@ -1,17 +1,17 @@
 """All reports of one run of `assay check`: they are opened before the first file, and get the same findings."""
 
-# ruff: noqa: PLC0415  a run imports only the formats that it writes
-
 from __future__ import annotations
 
 import os
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import TYPE_CHECKING, Final
 
 from assay.cli.reports.baseline import LARGEST, Baseline, BaselineError, NewBaseline, read_baseline, write_baseline
 from assay.cli.reports.check_findings import CheckedMessage, FindingMask, KnownFindings, MessageCounts, shown_path
 from assay.cli.reports.check_report import CheckReport, FileEnd, ReportOptions, RunEnd, report_of
 from assay.cli.reports.report_outputs import OutputFile, ReportFileError, ReportOutput, StandardOutput, TerminalOutput
+from assay.core.redaction import Redactor
 
 if TYPE_CHECKING:
     import argparse
@@ -34,8 +34,6 @@ class Reporting:
 
     def __init__(self, args: argparse.Namespace, settings: Settings, *, has_several: bool = False) -> None:
         """Open all outputs; *has_several* if there are several files. Raises `ReportUsageError`."""
-        from assay.core.redaction import Redactor
-
         self._write_to: str | None = args.write_baseline
         _no_conflicts(args)
         self._known = _known(args)
@@ -219,7 +217,6 @@ def _documentation(args: argparse.Namespace) -> str | None:
     """Return the address of the documentation in the metadata of the package; None if it has none or none is needed."""
     if _LINKED.isdisjoint({args.format, *(name for name, _ in args.output)}):
         return None
-    from importlib.metadata import PackageNotFoundError, metadata
 
     with suppress(PackageNotFoundError):
         for each in metadata("mcp-assay").get_all("Project-URL") or ():

@@ -6,14 +6,17 @@ Each extension has modules of its own; the tables at the end say which of them t
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.contracts.tool_pages import page_of, pages_in, with_meta
 from assay.core import state_rules
-from assay.core.extensions import declarations, skill_entries
+from assay.core.extensions import app_rules, declarations, skill_entries
+from assay.core.extensions.app_pages import AppPages
+from assay.core.extensions.skill_digests import SkillDigests
+from assay.core.extensions.task_states import TaskStates
 from assay.core.history import answer_rules
 from assay.core.history.reuse import object_of
 from assay.core.history.subscriptions import ACKNOWLEDGED, LISTEN
@@ -22,11 +25,6 @@ from assay.engine.budget import Budget
 from assay.ladder.protocol import Judge
 from assay.rules import violation
 from assay.spec.extensions.official import APPS, SKILLS, TASKS, Extension
-
-if TYPE_CHECKING:
-    from assay.core.extensions.app_pages import AppPages
-    from assay.core.extensions.skill_digests import SkillDigests
-    from assay.core.extensions.task_states import TaskStates
 
 Found = list[Violation]
 
@@ -73,8 +71,6 @@ class ServerExtensions:
     def tasks(self) -> "TaskStates":
         """The tasks of the server."""
         if self._tasks is None:
-            from assay.core.extensions.task_states import TaskStates  # noqa: PLC0415 - few servers have tasks
-
             self._tasks = TaskStates(self._limits)
         return self._tasks
 
@@ -82,8 +78,6 @@ class ServerExtensions:
     def skills(self) -> "SkillDigests":
         """The files of the skills of the server."""
         if self.known_skills is None:
-            from assay.core.extensions.skill_digests import SkillDigests  # noqa: PLC0415 - few servers have skills
-
             self.known_skills = SkillDigests()
         return self.known_skills
 
@@ -91,8 +85,6 @@ class ServerExtensions:
     def pages(self) -> "AppPages":
         """The pages of the tools of the server."""
         if self.known_pages is None:
-            from assay.core.extensions.app_pages import AppPages  # noqa: PLC0415 - few servers have pages
-
             self.known_pages = AppPages()
         return self.known_pages
 
@@ -309,7 +301,6 @@ class ExtensionState:
         elif exchange.contract is not None and exchange.contract.has_page and _is_whole(exchange, result):
             if self.leaves_out(APPS):
                 return 0
-            from assay.core.extensions import app_rules  # noqa: PLC0415 - few tools have pages
 
             found += app_rules.check_content(result, exchange.revision)
         return 0
@@ -384,8 +375,6 @@ class ExtensionState:
         more = 0
         pages = pages_in(result.get("contents"))
         if pages and not self.leaves_out(APPS):
-            from assay.core.extensions import app_rules  # noqa: PLC0415 - few servers have pages
-
             more += _limited(app_rules.check_contents(pages, exchange.entry.judge, budget), found, budget)
         if self._skills is not None and exchange.beyond is not None:
             more += _limited(self._skills.check_read(exchange, result), found, budget)
@@ -395,7 +384,6 @@ class ExtensionState:
         pages = pages_in(result.get("resources"))
         if not pages or self.leaves_out(APPS):
             return 0
-        from assay.core.extensions import app_rules  # noqa: PLC0415 - few servers have pages
 
         return _limited(app_rules.check_resources(pages, exchange.entry.judge, budget), found, budget)
 
@@ -403,7 +391,6 @@ class ExtensionState:
         tools = with_meta(result.get("tools"))
         if not tools or self.leaves_out(APPS):
             return 0
-        from assay.core.extensions import app_rules  # noqa: PLC0415 - few tools have a `_meta`
 
         return _limited(app_rules.check_tools(tools, exchange.entry.judge, budget), found, budget)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
+from urllib.parse import unquote
 
 from assay.base.verdict import Violation
 from assay.contracts.tool_lists import MOST_QUARANTINED
@@ -97,7 +98,6 @@ def _names(segment: str, name: str) -> bool:
     """Return whether the last segment of a directory is the name of a skill, also with escaped characters."""
     if segment == name or "%" not in segment:
         return segment == name
-    from urllib.parse import unquote  # noqa: PLC0415 - only where something is escaped
 
     return unquote(segment) == name
 

@@ -5,7 +5,8 @@ The task fits its schema already, unless invalid messages are forwarded.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import Any, Final
 
 from assay.base.verdict import Party, Violation
 from assay.core import state_rules
@@ -13,9 +14,6 @@ from assay.core.history import asking_back
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
 from assay.rules import violation
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 LAST: Final = frozenset({"completed", "failed", "cancelled"})
 """The statuses that a task keeps."""
@@ -81,8 +79,6 @@ def is_same_time(one: str, other: str) -> bool:
 
 def _parsed(text: Any) -> "datetime | None":
     """Return the time that *text* has in ISO 8601, with or without an offset; None if it is not one."""
-    from datetime import datetime  # noqa: PLC0415 - only where there are tasks
-
     if not isinstance(text, str) or len(text) > _LONGEST_TIME:
         return None
     try:

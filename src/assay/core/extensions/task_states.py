@@ -6,6 +6,7 @@ that was forgotten, or started before the conversation was heard, is judged by i
 """
 
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -354,8 +355,6 @@ def _form_bytes(asked: Mapping[str, AskedInput]) -> int:
 
 def _digest(request: Any) -> bytes:
     """Return a digest of a request, which may be large."""
-    from hashlib import blake2b  # noqa: PLC0415 - only where there are tasks
-
     try:
         text = orjson.dumps(request, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:

@@ -6,6 +6,7 @@ the answer.
 """
 
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from assay.base.verdict import UNNAMED, Exchange, Party, Verdict, Violation
@@ -13,6 +14,7 @@ from assay.core.judge_failure import loosely_read
 from assay.core.party_state import Id, Side
 from assay.core.render import shown_id, usable_id
 from assay.engine.budget import Budget
+from assay.ladder.partial_frame import outline
 
 if TYPE_CHECKING:
     from assay.core.state import Memory
@@ -75,8 +77,6 @@ def take_malformed(memory: "Memory", party: Party, frame: bytes, value: Any, fau
 
 def take_unreadable(memory: "Memory", party: Party, frame: bytes, rule: str) -> None:
     """Keep what the ends of an unreadable frame show: if it is a request, it may be answered."""
-    from assay.ladder.partial_frame import outline  # noqa: PLC0415 - most conversations never need it
-
     side = memory.sides[party]
     side.irregular.unreadable += 1
     shown = outline(frame, frame)
@@ -137,7 +137,6 @@ def key(frame: bytes, value: dict[str, Any], most: int) -> Id:
     ident = usable_id(frame, value)
     if isinstance(ident, int) or (isinstance(ident, str) and len(ident) <= most):
         return ident
-    from hashlib import blake2b  # noqa: PLC0415 - only for invalid ids
 
     # Bytes, so that the key never equals an id that a peer sent.
     return cast("Id", blake2b(repr(value.get("id")).encode(errors="replace"), digest_size=16).digest())

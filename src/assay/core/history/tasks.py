@@ -5,6 +5,7 @@ A task outlives the answer to the request that started it, so what that request 
 """
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 from assay.base.limits import Limits
@@ -184,6 +185,4 @@ def _task_id(value: Any) -> str | None:
 
 def _digest(ident: str) -> bytes:
     """Return a digest of an id, which may have a thousand characters."""
-    from hashlib import blake2b  # noqa: PLC0415 - only where there are tasks
-
     return blake2b(ident.encode(errors="replace"), digest_size=16).digest()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from assay.base.extras import missing
 from assay.edges.auth.api_keys import TOKEN, Keyring
 from assay.edges.auth.challenges import (
     MALFORMED,
@@ -147,8 +148,6 @@ def _tokens(section: Auth, jwt: Jwt, cwd: str | os.PathLike[str], tier: str, log
         from assay.edges.auth import key_source  # noqa: PLC0415 - only signed tokens need it
         from assay.edges.auth.tokens import Rules, Tokens  # noqa: PLC0415 - as above
     except ImportError as error:
-        from assay.base.extras import missing  # noqa: PLC0415 - for those who lack it only
-
         raise SettingsError(f"[auth.jwt] needs {missing(error, 'auth')}") from None
     if not jwt.audience:
         log("auth: tokens for any audience are accepted, because auth.jwt.audience is empty")

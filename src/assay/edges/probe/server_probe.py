@@ -15,6 +15,7 @@ from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY, SERVER_KEY
 from assay.base.verdict import Party, Verdict, Violation
 from assay.contracts.header_arguments import ParamHeaders
 from assay.core.conversation import Conversation
+from assay.core.redaction import Redactor
 from assay.edges.probe.capabilities import NO_CAPABILITIES, declared, reply_to
 from assay.ladder import syntax
 from assay.lock.changes import KINDS, ChangeKind
@@ -294,8 +295,6 @@ class Inquiry:
 
     def _discreet(self, violation: Violation) -> Violation:
         """Return a violation without secrets in the found value."""
-        from assay.core.redaction import Redactor  # noqa: PLC0415 - most servers give no reason for it
-
         return replace(violation, found=Redactor().found(violation))
 
     def _reply(self, verdict: Verdict) -> None:

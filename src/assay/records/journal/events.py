@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from assay import __version__
+from assay.core.masked_commands import masked_command
+from assay.core.masking import masked_url
 from assay.records.journal.line_templates import shown
 from assay.records.journal.reading import Record, is_event, is_record, line_value
 from assay.records.journal.record import RunIdentity, cut
@@ -102,7 +104,4 @@ def _shown(value: Any, run: RunIdentity) -> Any:
 
 
 def _masked(place: ServerPlace) -> str:
-    from assay.core.masked_commands import masked_command  # noqa: PLC0415 - some milliseconds, while a server starts
-    from assay.core.masking import masked_url  # noqa: PLC0415 - as above
-
     return masked_url(place.url) if place.url else join(masked_command(place.command))

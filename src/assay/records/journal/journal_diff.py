@@ -5,6 +5,7 @@ Lines are compared in order; if one journal has lines that the other lacks, the 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
 
@@ -108,7 +109,6 @@ def _aligned(left: list[_Line], right: list[_Line]) -> Iterator[JournalDifferenc
     if max(len(left), len(right)) > _MOST_ALIGNED:
         yield from _paired(left, right)
         return
-    from difflib import SequenceMatcher  # noqa: PLC0415 - not where all is the same
 
     matcher = SequenceMatcher(None, [each.key for each in left], [each.key for each in right], autojunk=False)
     for what, begin, stop, other_begin, other_stop in matcher.get_opcodes():

@@ -4,21 +4,21 @@ Make a journal record from a verdict. The writer has a faster way for good messa
 No I/O and no clock: the time is a parameter.
 """
 
+from base64 import b64encode
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from hashlib import sha256
+from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
 from assay.base import large_frames
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Party, Verdict
+from assay.core.redaction import Redactor
 from assay.guard.connection_name import principal_in, session_in
 from assay.records.journal.http_notes import HttpMoment
 from assay.records.journal.record_ids import Moment
 from assay.rules import RULES
-
-if TYPE_CHECKING:
-    from assay.core.redaction import Redactor
 
 SCHEMA_VERSION: Final = "1"
 """Version of the record. It changes when a field changes its meaning, not when one is added."""
@@ -138,14 +138,10 @@ class RunIdentity:
 
 def session_digest(session: str) -> str:
     """Return the digest of a session id for records. With the id itself readers could take over the session."""
-    from hashlib import sha256  # noqa: PLC0415 - not where there is one connection only
-
     return sha256(session.encode(errors="replace")).hexdigest()[:12]
 
 
 def _redactor(patterns: Sequence[str]) -> "Redactor":
-    from assay.core.redaction import Redactor  # noqa: PLC0415 - as above
-
     return Redactor(patterns)
 
 
@@ -276,8 +272,6 @@ def payload(verdict: Verdict, redactor: "Redactor") -> dict[str, Any]:
 
 
 def _unreadable_payload(frame: bytes, redactor: "Redactor") -> dict[str, Any]:
-    from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
-
     # Latin-1 decodes any bytes, and the patterns need only ASCII.
     text = frame.decode("latin-1")
     shown = redactor.unreadable(text)

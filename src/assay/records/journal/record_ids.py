@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from hashlib import sha1
 from itertools import count, repeat
 from os import urandom
 from typing import Final, NamedTuple
@@ -98,8 +99,6 @@ _NAMESPACE: Final = bytes.fromhex("6f1c2a5e9d0b4f7c8a3e51d2c4b6e7f8")
 
 def deterministic_ids(route: str, method: str | None, frame: bytes) -> tuple[str, str, str]:
     """Return ids that are the same in two runs with the same traffic: a UUIDv5 of route, method and frame."""
-    from hashlib import sha1  # noqa: PLC0415 - only where ids follow from the traffic
-
     name = b"\0".join((route.encode(errors="replace"), (method or "").encode(errors="replace"), frame))
     digest = sha1(_NAMESPACE + name, usedforsecurity=False).hexdigest()
     variant = "89ab"[int(digest[16], 16) & 3]

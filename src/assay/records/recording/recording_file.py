@@ -8,6 +8,7 @@ file. A failed write is reported once, and the recording ends there.
 import errno
 import os
 import stat
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -18,9 +19,11 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import orjson
 
+from assay import __version__
 from assay.base.verdict import Exchange, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
+from assay.records.journal.record import payload
 from assay.records.recording.recorded_conversation import RecordedConversation
 from assay.records.recording.rows import DIRECTIONS, VERSION, spelt_findings
 
@@ -89,7 +92,6 @@ class Recording:
         """Open requests that are not in the file. Without the request `assay check` cannot judge the response."""
         self.path, self._descriptor = _created(path) if is_directory(path) else (path, _opened(path))
         """The path of the file: *path* itself, or a new file in that directory."""
-        from assay import __version__  # noqa: PLC0415 - as the name is used here only
 
         self._append({"event": "recording", "version": VERSION, "assay": __version__})
 
@@ -174,7 +176,6 @@ class Recording:
     def _payload(self, verdict: Verdict) -> dict[str, Any]:
         if self._redactor is None:
             return _exact(verdict.frame)
-        from assay.records.journal.record import payload  # noqa: PLC0415 - only what redacts needs it
 
         found = payload(verdict, self._redactor)
         return {_MEMBERS.get(name, name): value for name, value in found.items()}
@@ -239,8 +240,6 @@ def _exact(frame: bytes) -> dict[str, Any]:
     try:
         return {"msg": frame.decode()}
     except UnicodeDecodeError:
-        from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
-
         return {"base64": b64encode(frame).decode()}
 
 

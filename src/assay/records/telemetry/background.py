@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from assay.base.extras import missing
 from assay.base.verdict import Verdict
 from assay.records.telemetry.span_snapshot import Seen, answered, seen
 from assay.settings import Log, TelemetrySettings
@@ -71,8 +72,6 @@ class Telemetry:
         try:
             from assay.records.telemetry.otlp import Otlp  # noqa: PLC0415 - imported only if needed: it takes 0.2 s
         except ImportError as error:
-            from assay.base.extras import missing  # noqa: PLC0415 - for those who lack it only
-
             log(f"telemetry: off: it needs {missing(error, 'telemetry')}")
             return None
         try:
