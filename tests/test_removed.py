@@ -43,7 +43,7 @@ def test_a_removed_setting_names_its_successor(key: str, tmp_path: Path) -> None
 
 
 def test_a_policy_that_names_a_removed_rule_says_so(tmp_path: Path) -> None:
-    from assay.rules.removed import REMOVED
+    from assay.base.removed import RULES as REMOVED
 
     rule = min(REMOVED)
     (tmp_path / "a.toml").write_text(f'[guard.policy]\n"{rule}" = "refuse"\n')

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from assay.base.errors import CanonicalError
+from assay.base.removed import RULES as REMOVED
 from assay.cli.docs_pages import PAGES
 from assay.rules import RULES, violation
-from assay.rules.removed import REMOVED
 
 ROOT = Path(__file__).parents[1]
 RUNGS = {

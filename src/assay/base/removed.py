@@ -1,7 +1,8 @@
 """
 What earlier versions had, and what to use in its place. No I/O.
 
-A command, an option, a setting or a format that is gone is an error that names its successor, from this table.
+A command, an option, a setting or a format that is gone is an error that names its successor, from this table. The
+identifier of a rule that is gone is never used again.
 """
 
 from collections.abc import Mapping
@@ -38,6 +39,24 @@ SETTINGS: Final[Mapping[str, str]] = {
     "guard.preview": "leave it out: a draft is judged once it is part of a revision",
 }
 """Keys of settings, as written in a file; a section stands for all of its keys."""
+
+
+RULES: Final[frozenset[str]] = frozenset(
+    {
+        *("card/schema", "card/format", "card/version", "card/primitives", "card/remote", "card/secret"),
+        *("card/runtime", "card/media-type", "card/https", "card/cors", "card/caching", "card/catalog"),
+        *("draft/tag-shape", "draft/tag-pages", "draft/tag", "draft/tag-changed", "draft/stale-tags"),
+        *("draft/stale-rejection", "draft/required-capabilities", "lock/tag"),
+        *("skills/repeated", "skills/identity", "skills/changed", "skills/frontmatter", "skills/unlisted"),
+        *("skills/directory", "skills/resource"),
+    }
+)
+"""Rules. Recordings and journals of earlier versions may name them."""
+
+
+def is_removed_rule(rule: object) -> bool:
+    """Return whether *rule*, any value from a file, is the identifier of a removed rule."""
+    return isinstance(rule, str) and rule in RULES
 
 
 def removed(name: str, table: Mapping[str, str]) -> str:

@@ -2,12 +2,12 @@
 
 from typing import Any, Final, NamedTuple, cast, get_args
 
+from assay.base.removed import is_removed_rule
 from assay.base.verdict import Action, Exchange, Findings, Kind, ListEntry, Party, Verdict, Violation, verdict
 from assay.core.policy import Policy
 from assay.records.journal.reading import Record
 from assay.records.recording.rows import redecided
 from assay.rules import RULES
-from assay.rules.removed import is_removed
 
 _ACTIONS: Final = frozenset(get_args(Action))
 _KINDS: Final = frozenset(get_args(Kind))
@@ -31,7 +31,7 @@ def recorded_verdict(record: Record, policy: Policy | None = None) -> Verdict | 
     """
     metadata = record["metadata"]
     party, kind, revision = metadata.get("party"), metadata.get("kind"), metadata.get("revision")
-    listed = [each for each in _listed(record, "violations") if not is_removed(each.get("rule"))]
+    listed = [each for each in _listed(record, "violations") if not is_removed_rule(each.get("rule"))]
     if not all(isinstance(each, str) for each in (party, kind, *(one.get("rule") for one in listed))):
         return None
     if party not in {"client", "server"} or kind not in _KINDS or any(each.get("rule") not in RULES for each in listed):

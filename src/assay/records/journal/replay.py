@@ -11,13 +11,13 @@ from itertools import count
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from assay.base.limits import DEFAULT, REQUESTS, Limits
+from assay.base.removed import is_removed_rule
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation, Facts
 from assay.records.journal.reading import JournalEntry, Record, recorded_frame, server_of, violations
 from assay.records.journal.record import ID_LENGTH, status_of
 from assay.records.recording.rows import Effect
 from assay.rules import RULES
-from assay.rules.removed import is_removed
 from assay.spec.revisions import is_known
 
 Mode = Literal["enforce", "audit"]
@@ -283,6 +283,6 @@ def _same(record: Record, verdict: Verdict) -> bool:
     status = status_of(verdict, failed=record["status"] == "failed")
     found = [(each.rule, each.at) for each in verdict.violations]
     recorded = violations(record)
-    known = [each for each in recorded if not is_removed(each[0])]
+    known = [each for each in recorded if not is_removed_rule(each[0])]
     was = "ok" if record["status"] == "reported" and recorded and not known else record["status"]
     return status == was and found == known

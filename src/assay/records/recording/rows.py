@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast, get_args
 
+from assay.base.removed import is_removed_rule
 from assay.base.verdict import Action, Findings, Kind, Party, Verdict, Violation, verdict
 from assay.core.conversation import NO_FACTS, Facts
 from assay.core.policy import ACTIONS, Policy, fitting
 from assay.ladder.headers import Headers
 from assay.rules import RULES, violation
-from assay.rules.removed import is_removed
 
 
 class Effect(Policy):
@@ -60,7 +60,7 @@ def with_findings(heard: Verdict, row: Mapping[str, Any], policy: Policy | None)
     listed = row.get("findings")
     if not isinstance(listed, list):
         return None
-    listed = [each for each in listed if not (isinstance(each, dict) and is_removed(each.get("rule")))]
+    listed = [each for each in listed if not (isinstance(each, dict) and is_removed_rule(each.get("rule")))]
     if not all(map(_is_finding, listed)):
         return None
     known = {(each.rule, each.at): each for each in heard.violations}
