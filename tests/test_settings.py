@@ -690,35 +690,3 @@ def test_a_directory_that_is_not_there_is_a_slip_where_an_option_names_it(tmp_pa
     done = served_raw(tmp_path, options=("--examples", "nowhere"))
     assert done.returncode == 2
     assert b"argument --examples: nowhere: no such directory" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("toml", "unwanted"),
-    [
-        pytest.param(
-            "",
-            {"tomllib", "difflib", "assay.assets.response", "assay.contracts", "assay.settings.schema"},
-            id="no-file",
-        ),
-        pytest.param(
-            "[limits]\ndepth = 64\n", {"difflib", "orjson", "assay.assets.response", "assay.rules"}, id="a-limit"
-        ),
-        pytest.param(
-            '[tiers]\ntier = "pro"\n', {"difflib", "orjson", "assay.assets.response", "assay.rules"}, id="a-tier"
-        ),
-    ],
-)
-def test_nothing_is_loaded_that_the_settings_do_not_need(tmp_path: Path, toml: str, unwanted: set[str]) -> None:
-    """Ours: a client waits for the server to start."""
-    if toml:
-        (tmp_path / "assay.toml").write_text(toml)
-    program = (
-        "import os, sys\n"
-        "from assay.settings import load\n"
-        "load({name: '' for name in os.environ}, '.')\n"
-        f"sys.exit(', '.join({unwanted} & set(sys.modules)))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False, timeout=SECONDS
-    )
-    assert done.stderr.strip() == b""

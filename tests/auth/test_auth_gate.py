@@ -219,14 +219,6 @@ def loaded_by(program: str, directory: Path) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_settings_load_nothing_of_it(tmp_path: Path) -> None:
-    """Ours: a client waits for the server to start."""
-    (tmp_path / "assay.toml").write_text("[limits]\ndepth = 64\n")
-    loaded = loaded_by("from assay.settings import load; load({}, '.')", tmp_path)
-    assert "assay.settings" in loaded
-    assert not loaded & {"jwt", "aiohttp", "cryptography", "assay.edges.auth", "hashlib", "asyncio", "urllib.parse"}
-
-
 def test_keys_need_nothing_that_only_tokens_need(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text(f'[auth.keys.ci]\nhash = "{written_hash(KEY.encode())}"\n')
     loaded = loaded_by(

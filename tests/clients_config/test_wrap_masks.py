@@ -3,7 +3,7 @@
 import pytest
 from client_files import PROGRAM
 
-from assay.base.mask import MASK
+from assay.base.printable import MASK
 from assay.cli.clients.all_dialects import CODEX
 from assay.cli.clients.masks import difference, masked
 from assay.cli.clients.plan import Wish, wrap

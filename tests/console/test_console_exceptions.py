@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from assay.console.exception_text import exception_text
+from assay.console.console_posts import exception_text
 
 TODAY = date(2026, 11, 17)
 

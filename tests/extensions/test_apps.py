@@ -6,7 +6,7 @@ import pytest
 from extended import MODES
 
 from assay.base.verdict import Verdict
-from assay.core.extensions import app_pages
+from assay.core.extensions import app_rules
 from assay.core.policy import Policy
 from talk import SEARCH, Talk, call, error, good, notification, request, result, rules
 
@@ -211,7 +211,7 @@ def test_a_page_that_is_asked_for_before_a_change_may_be_gone() -> None:
 
 
 def test_the_pages_of_later_pages_of_the_list_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_pages, "_MOST", 3)
+    monkeypatch.setattr(app_rules, "_MOST", 3)
     talk = Talk().opened()
     good(tools(talk, SHOWN, nextCursor="2"))
     others = [{**TOOL, "name": f"t{n}", "_meta": {"ui": {"resourceUri": f"ui://{n}"}}} for n in range(9)]

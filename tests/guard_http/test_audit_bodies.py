@@ -7,8 +7,8 @@ import pytest
 from http_client import SECONDS, Service, Wire, call, frame_of, modern, until
 from lying_http import Liar, Peer, Received, guarding, lying, result
 
-from assay.edges.audited_body import AuditedBody
 from assay.edges.upstream_errors import NoAnswerError
+from assay.edges.url_exchange import AuditedBody
 from assay.spec.revisions import LATEST
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli.header_options import HeaderError, given_headers
+from assay.cli.options import HeaderError, given_headers
 from assay.contracts.header_arguments import param_headers
 from assay.ladder.headers import check_headers, is_stateless, keeps_headers, stateless_headers
 from assay.spec.methods import methods

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.mask import MASK
+from assay.base.printable import MASK
 from assay.core.redaction import Redactor
 
 REDACTOR = Redactor()

@@ -9,11 +9,11 @@ import pytest
 from locking import ALL, FIND, LEND, offer
 
 from assay.cli.main import main
+from assay.edges.probe.two_clients import united
 from assay.lock.changes import KINDS
 from assay.lock.inspection import Inspection
 from assay.lock.lock_file import parsed, read, write, written
 from assay.lock.locked import BARE, CAPABLE, Locked, differences
-from assay.lock.union import united
 from talk import Talk, good, request, result, rules
 
 ASK: dict[str, Any] = {"name": "ask_user", "inputSchema": {"type": "object"}}

@@ -72,6 +72,7 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "arguments",
     [
         ("guard", "--", "server"),
+        ("guard", "--help"),
         ("guard", "--target", "http://127.0.0.1:1/mcp"),
         ("guard", "--listen", "127.0.0.1:0", "--", "server"),
         ("guard", "--listen", "127.0.0.1:0", "--target", "http://127.0.0.1:1/mcp"),
@@ -102,7 +103,7 @@ def test_no_command_is_refused_where_there_is_posix() -> None:
 READING = [
     (("--version",), 0, "assay "),
     (("--help",), 0, "usage: assay"),
-    (("guard", "--help"), 0, "usage: assay guard"),
+    (("check", "--help"), 0, "usage: assay check"),
     (("rules",), 0, "contract/input"),
     (("explain", "contract/input"), 0, "what to do"),
     (("explain", "contract/inputs"), 2, "contract/input"),

@@ -19,12 +19,11 @@ from assay.cli.reports.check_findings import CheckedMessage, FindingMask, KnownF
 from assay.cli.reports.check_report import FileEnd, ReportOptions, RunEnd
 from assay.cli.reports.page import page_digest, page_html, page_talks
 from assay.cli.reports.page.page_data import page_data
-from assay.cli.reports.page.page_digest import PageDigest
+from assay.cli.reports.page.page_digest import PageDigest, TimeBuckets
 from assay.cli.reports.page.page_html import bundled
 from assay.cli.reports.page.shortened import shortened
 from assay.cli.reports.page.smallest import DistinctCount, Smallest, rank
 from assay.cli.reports.page.source_links import source_link
-from assay.cli.reports.page.time_buckets import TimeBuckets
 from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
 from assay.records.log_histogram import PRECISION, LogHistogram

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from assay.spec.changes_page import revisions_page
-from assay.spec.revision_diff import RevisionChange, changes
+from assay.spec.revision_diff import RevisionChange, changes, words
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
-from assay.spec.schema_words import words
 
 FACTS = [
     (

@@ -3,9 +3,9 @@
 import pytest
 
 from assay.spec.methods import Kind, PartyName, methods, revisions_of
+from assay.spec.revision_diff import members, words
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
-from assay.spec.schema_words import members, words
 
 UNIONS: list[tuple[str, PartyName, Kind]] = [
     ("ClientRequest", "client", "request"),

@@ -9,10 +9,9 @@ import jsonschema_rs
 import pytest
 
 from assay.spec import schema as module
-from assay.spec.errata import ERRATA
 from assay.spec.notation import WireFacts
 from assay.spec.revisions import REVISIONS
-from assay.spec.schema import ProtocolSchema, protocol_schema
+from assay.spec.schema import ERRATA, ProtocolSchema, protocol_schema
 
 DEFINITIONS = {"2024-11-05": 79, "2025-03-26": 83, "2025-06-18": 91, "2025-11-25": 145, "2026-07-28": 155}
 

@@ -8,7 +8,6 @@ document is refused.
 import logging
 from typing import Any, Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname, urlopen
 
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
@@ -78,6 +77,9 @@ def load(uri: str) -> Override | None:
 
 def _fetched(uri: str) -> bytes:
     """Fetch the text of a schema. Only a schema that the operator named is ever fetched."""
+    # 15 ms, which only programs with a schema of their own take longer to start.
+    from urllib.request import url2pathname, urlopen  # noqa: PLC0415
+
     parts = urlsplit(uri)
     if parts.scheme in {"http", "https"}:
         with urlopen(uri, timeout=_FETCH_SECONDS) as answer:  # noqa: S310 - the scheme is checked above

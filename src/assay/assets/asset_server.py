@@ -10,6 +10,7 @@ Judging and answering are separate: an edge may judge the next frame while a slo
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -22,6 +23,7 @@ from assay.base.verdict import Findings, Kind, Party, Verdict, Violation, verdic
 from assay.contracts.tool_contract import Contract
 from assay.core import render
 from assay.core.conversation import NO_FACTS, Conversation, Facts
+from assay.edges.recorder import Recorder
 from assay.engine.budget import Budget
 from assay.guard.internal_errors import failed
 from assay.ladder import contract, envelope, framing, syntax
@@ -306,3 +308,19 @@ def _exact_params(request: Verdict) -> Any:
     if not isinstance(tool, str) or tool not in _EXACT:
         return params
     return syntax.read_exactly(request.frame, message).get("params", {})
+
+
+def responder(server: AssetServer, recorder: Recorder) -> Callable[[bytes], Sequence[bytes]]:
+    """Return a function that returns the frames to send for a frame, in order."""
+    return server.respond if recorder.idle else partial(_recorded, server, recorder)
+
+
+def _recorded(server: AssetServer, recorder: Recorder, frame: bytes) -> Sequence[bytes]:
+    began = recorder.clock()
+    turn = server.hear(frame)
+    if turn.verdict.kind == "blank":
+        return ()
+    moment = recorder.moment(turn.verdict, began)
+    answers = server.answers(turn, moment.request_id)
+    recorder.exchange(turn, answers, moment)
+    return turn.frames(answers)

@@ -78,3 +78,6 @@ def labelled(say: Callable[[str], None], name: str) -> Callable[[str], None]:
     """Return *say* for lines of the guard about the server *name*; without a name, *say* itself."""
     head = f"{OURS}{label(name)}"
     return (lambda line: say(head + line.removeprefix(OURS))) if name else say
+
+
+MASK: Final = "[redacted]"

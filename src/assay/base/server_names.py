@@ -13,7 +13,7 @@ from os.path import basename, isabs, normpath
 from typing import Final
 from urllib.parse import urlsplit
 
-from assay.base.mask import MASK
+from assay.base.printable import MASK
 
 CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl"})
 

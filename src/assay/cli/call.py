@@ -19,13 +19,12 @@ from assay.base.printable import plain
 from assay.base.server_names import name_of_command
 from assay.base.verdict import Party, Violation
 from assay.cli.ci import FOUND, LEVELS, recording_of
-from assay.cli.header_options import HeaderError, add_headers, given_headers
-from assay.cli.program import add_settings, log, program
+from assay.cli.options import HeaderError, add_headers, add_settings, add_time_limit, given_headers
+from assay.cli.program import log, program
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.results import example, result_lines, tool_lines
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import message_lines, title
-from assay.cli.time_limit import add_time_limit, late
 from assay.core.conversation import Conversation
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
@@ -38,6 +37,7 @@ from assay.edges.probe.server_probe import (
     REJECTED,
     InquiryError,
     InterruptedInquiryError,
+    LateError,
     LineError,
     conversing,
     error_text,
@@ -515,3 +515,8 @@ def _tell(line: str) -> None:
 
 def _say(line: str) -> None:
     print(_plain(f"assay call: {line}"), file=sys.stderr)
+
+
+def late(error: Exception, seconds: float) -> str:
+    """Return the end of the message about a server that did not respond within *seconds*; empty for other errors."""
+    return f" within {seconds:g} s; --timeout SECONDS sets the limit" if isinstance(error, LateError) else ""

@@ -22,7 +22,7 @@ from assay.cli.checking.work_plan import available_jobs, cluster_executor, execu
 from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import policy_of, signed
 from assay.cli.journal_choice import Directories, chosen
-from assay.cli.program import add_settings
+from assay.cli.options import add_settings
 from assay.cli.reports.check_findings import CheckedMessage, counts
 from assay.cli.reports.comparison_report import comparison_problem
 from assay.cli.reports.report_options import add_reports

@@ -21,10 +21,10 @@ from assay.cli.console_evidence import NothingToShowError, file_pump
 from assay.cli.console_reports import report_exporters
 from assay.cli.guard_terms import signed
 from assay.cli.journal_choice import Directories
-from assay.cli.program import add_settings, open_standard_streams
+from assay.cli.options import add_settings
+from assay.cli.program import open_standard_streams
 from assay.console.console_access import ConsoleAccess
-from assay.console.console_app import ConsoleApp
-from assay.console.console_service import ConsoleService
+from assay.console.console_app import ConsoleApp, ConsoleService
 from assay.console.console_sources import JournalPump
 from assay.console.console_state import ConsoleState
 from assay.edges.hangup import end_with_terminal
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from assay.console.console_service import Pump
+    from assay.console.console_app import Pump
     from assay.console.contract_board import LockOf
     from assay.lock.locked import Locked
     from assay.settings import Settings

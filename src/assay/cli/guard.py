@@ -10,8 +10,8 @@ from assay.base.printable import plain
 from assay.base.server_names import cut_name
 from assay.cli.ci import add_options, recording_of
 from assay.cli.guard_terms import is_client_file, loaded_settings, locked_of, named_servers
-from assay.cli.header_options import add_headers
-from assay.cli.program import add_settings, log, open_standard_streams
+from assay.cli.options import add_headers, add_settings
+from assay.cli.program import log, open_standard_streams
 from assay.edges.child import Child, StartError
 from assay.edges.hangup import heed
 from assay.edges.pipes import Outlet, Signals

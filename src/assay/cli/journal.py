@@ -14,7 +14,7 @@ from assay.base.printable import plain
 from assay.cli import journal_list, journal_show
 from assay.cli.journal_choice import Directories, chosen, say
 from assay.cli.journal_show import cannot_read
-from assay.cli.program import add_settings
+from assay.cli.options import add_settings
 from assay.cli.terminal.journal_table import title
 from assay.records.journal.journal_diff import Absent, differences
 from assay.records.journal.reading import Pages, entries

@@ -14,7 +14,7 @@ from assay.cli.clients.all_dialects import ConfigError, dialect_of
 from assay.cli.clients.config_files import FileError, find
 from assay.cli.clients.hosting import entries
 from assay.cli.guard_terms import is_client_file, locked_of, server_name, terms_of
-from assay.cli.header_options import HeaderError, given_headers
+from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import leave_what_lasts, log, open_standard_streams
 from assay.cli.records import HostedRecords, guard_settings, records_of
 from assay.edges.hangup import heed

@@ -10,14 +10,12 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from assay.base.printable import plain
-from assay.cli.call import remedy
+from assay.cli.call import late, remedy
 from assay.cli.guard_terms import named_servers, settings_file
-from assay.cli.header_options import add_headers
 from assay.cli.lock_servers import check_names, confirm, offered_by, wanted_servers
-from assay.cli.program import add_settings
+from assay.cli.options import add_headers, add_settings, add_time_limit
 from assay.cli.terminal.lock_report import lines, record, summary
 from assay.cli.terminal.style import Style
-from assay.cli.time_limit import add_time_limit, late
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
 from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError

@@ -183,11 +183,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: list[str]) -> int:
     if _is_unknown(given):
         return 2
-    args = parser(given[0], in_short=_is_option(given[0])).parse_args(given)
-    reason = refusal(args.chosen)
+    # Before its module is imported, which uses what this system may lack.
+    reason = refusal(given[0])
     if reason is not None:
         print(reason, file=sys.stderr)
         return 2
+    args = parser(given[0], in_short=_is_option(given[0])).parse_args(given)
     try:
         status: int = args.run(args)
     except SettingsError as error:

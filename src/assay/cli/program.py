@@ -47,30 +47,6 @@ def program() -> str:
     return given if below.startswith("..") else below
 
 
-def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
-    """Add --config and --set to *parser*; *others* is the help about other kinds of files that --config accepts."""
-    if others:
-        about = "read all settings from FILE, not from assay.toml"
-        parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
-    else:
-        about = "read settings from FILE, not from assay.toml or pyproject.toml"
-        parser.add_argument("--config", metavar="FILE", help=about)
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="one setting, such as limits.depth=64; wins over the file and the environment; can be repeated",
-    )
-
-
-def directory(name: str) -> str:
-    """Return *name* if it is a directory; the type of an option."""
-    if not os.path.isdir(name):
-        raise argparse.ArgumentTypeError(f"{name}: no such directory")
-    return name
-
-
 def open_standard_streams() -> None:
     """Open closed standard streams on /dev/null. Otherwise the next opened file would become one of them."""
     for descriptor in (0, 1, 2):

@@ -12,7 +12,7 @@ from assay.base.server_names import cut_name
 from assay.cli.guard_terms import is_client_file, loaded_settings, server_name, signed
 from assay.edges.hangup import telling
 from assay.edges.recorder import Records
-from assay.guard.greeting import WAITING, hello
+from assay.guard.summary import WAITING, hello
 from assay.records.journal.writer import Journal
 from assay.records.telemetry import Telemetry
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF

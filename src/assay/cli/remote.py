@@ -11,7 +11,7 @@ from assay.base.extras import missing
 from assay.base.printable import plain
 from assay.cli.ci import exit_status
 from assay.cli.guard_terms import locked_of, terms_of
-from assay.cli.header_options import HeaderError, given_headers
+from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import leave_what_lasts
 from assay.cli.records import in_place
 from assay.cli.stdio_guard import stdio_guard

@@ -10,7 +10,7 @@ from assay.base.printable import plain
 from assay.cli.check import judge_pieces
 from assay.cli.checking.evidence_files import Piece
 from assay.cli.journal_choice import Directories, chosen, why_not
-from assay.cli.program import add_settings
+from assay.cli.options import add_settings
 
 _EPILOG = """\
 The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,

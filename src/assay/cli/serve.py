@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from assay.assets.asset_responder import responder
-from assay.assets.asset_server import AssetServer
+from assay.assets.asset_server import AssetServer, responder
 from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import Methods
 from assay.assets.response import Tiers
 from assay.base.extras import missing
 from assay.base.limits import REQUESTS
 from assay.cli import ready
-from assay.cli.program import add_settings, directory, leave_what_lasts, log, open_standard_streams
+from assay.cli.options import add_settings, directory
+from assay.cli.program import leave_what_lasts, log, open_standard_streams
 from assay.cli.records import opened
 from assay.edges.hangup import heed
 from assay.edges.recorder import Recorder
@@ -116,11 +116,11 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
 
 def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, records: Records) -> int:
     try:
-        from assay.assets.http import service
+        from assay.assets.http import app
     except ImportError as error:
         log(f"assay: --http needs {missing(error, 'http')}")
         return 2
-    return service.run(
+    return app.run(
         args.http,
         settings,
         methods,

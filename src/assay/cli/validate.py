@@ -17,7 +17,7 @@ from assay.assets.library import Library, schema_file
 from assay.base.limits import REQUESTS
 from assay.base.printable import escaped
 from assay.base.verdict import Violation
-from assay.cli.program import add_settings, directory
+from assay.cli.options import add_settings, directory
 from assay.ladder import syntax
 from assay.settings import load
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from gzip import compress
-from typing import Any, Final
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs
 
 import orjson
@@ -16,10 +18,58 @@ from assay.console.console_exports import Exporter, journal_file, recording_file
 from assay.console.console_posts import ConsolePosts
 from assay.console.console_state import ConsoleState
 from assay.console.event_stream import MOST_PAGES, ChangeSignal, EventStream
-from assay.console.web_files import PAGE, WebFiles
 from assay.edges.http import body
-from assay.edges.http.replies import STREAM, Receive, Send
+from assay.edges.http.replies import STREAM, AwaitedReply, HttpReply, Pairs, Receive, Send
 from assay.edges.http.request_headers import Headers, headers_of, media_type
+from assay.guard.internal_errors import log_once
+
+PAGE: Final = "index.html"
+
+_KINDS: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+    ".txt": "text/plain; charset=utf-8",
+}
+"""The files that are served, by the end of their names; no others are."""
+
+
+class WebFile(NamedTuple):
+    """A file of the page."""
+
+    content: bytes
+    kind: str
+    tag: str
+    """A value for `ETag`."""
+
+
+class WebFiles:
+    """All files, found once: a name in a request is compared with them, and never becomes a path."""
+
+    def __init__(self) -> None:
+        root = Path(__file__).parents[1] / "web"
+        found = (each for each in root.rglob("*") if each.suffix in _KINDS and each.is_file() and not each.is_symlink())
+        self._paths = {each.relative_to(root).as_posix(): each for each in sorted(found)}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all files."""
+        return list(self._paths)
+
+    def read(self, name: str) -> WebFile | None:
+        """Return a file; None for an unknown name."""
+        path = self._paths.get(name)
+        if path is None:
+            return None
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        return WebFile(content, _KINDS[path.suffix], f'"{sha256(content).hexdigest()[:32]}"')
+
 
 _log: Final = logging.getLogger("assay")
 
@@ -225,3 +275,52 @@ async def _disconnected(receive: Receive) -> None:
     """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+Pump = Callable[[], Coroutine[Any, Any, None]]
+"""What feeds a console until it is cancelled."""
+
+
+class ConsoleService:
+    """The application with its pump, as the HTTP server of the project runs it."""
+
+    def __init__(self, app: ConsoleApp, pump: Pump) -> None:
+        self._app, self._pump = app, pump
+        self._task: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Handle one HTTP request."""
+        await self._app(scope, receive, send)
+
+    def begin(self) -> None:
+        """Start the pump, on the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(_logged(self._pump))
+
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
+        """Return None: every request takes the same way."""
+        del pairs, frame
+        return None
+
+    def flush(self) -> None:
+        """Do nothing: a console has no records of its own."""
+
+    def sweep(self) -> None:
+        """Do nothing: everything is bounded."""
+
+    def stop(self) -> None:
+        """End the streams."""
+        self._app.end()
+
+    async def close(self) -> None:
+        """End the pump."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def _logged(pump: Pump) -> None:
+    """Run *pump*; an error of ours is logged, and the page stays as it is."""
+    try:
+        await pump()
+    except Exception as error:
+        log_once(error, "the console gets no further records")

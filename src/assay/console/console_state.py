@@ -12,8 +12,7 @@ import orjson
 from assay.console.console_rows import COLUMNS, ContractLine, DroppedCounts, ServerAnswer
 from assay.console.contract_board import ContractBoard, LockOf
 from assay.console.finding_board import FindingBoard
-from assay.console.performance_board import PerformanceBoard
-from assay.console.rates import DurationHistogram, RateWindow
+from assay.console.performance_board import DurationHistogram, PerformanceBoard, RateWindow
 from assay.console.row_cells import ANSWERS, RequestLinks, cells, cut, size
 from assay.console.row_store import MOST_ROWS, RowStore
 from assay.console.session_board import SessionBoard

@@ -4,6 +4,7 @@ The tools that a server has listed, as one conversation knows them. No I/O, no c
 Every limit that is reached has a finding: a tool that is not remembered is not judged.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
@@ -24,11 +25,37 @@ from assay.contracts.tool_lists import (
     names_of,
     page_of,
 )
-from assay.contracts.tool_names import check_names
 from assay.engine.fault import SchemaRefusal
 from assay.engine.schema_index import RESOLVED
 from assay.rules import violation
 from assay.spec.revisions import features_of, handshake
+
+_USUAL: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_SHOWN: Final = 3
+"""Names of one page that are shown; the others are counted."""
+
+
+def check_names(page: ToolPage, revision: str) -> Iterator[tuple[int, Violation]]:
+    """Yield one violation for all unusual names of *page*, with the number of the first."""
+    if not features_of(revision).tool_names:
+        return
+    odd = [(number, each.name) for number, each in page.entries if not _USUAL.fullmatch(each.name)]
+    if not odd:
+        return
+    shown = ", ".join(orjson.dumps(name[:60]).decode() for _, name in odd[:_SHOWN])
+    rest = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
+    number = odd[0][0]
+    yield (
+        number,
+        violation(
+            "protocol/tool-name",
+            f"/result/tools/{number}/name",
+            expected="1 to 128 letters, digits, underscores, hyphens and dots (ASCII)",
+            found=shown + rest,
+            revision=revision,
+        ),
+    )
+
 
 _LONGEST_QUARANTINED: Final = 1024
 """Characters of a quarantined name that is remembered; the specification allows 128."""

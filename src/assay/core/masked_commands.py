@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from os.path import basename
 from typing import Final
 
-from assay.base.mask import MASK
+from assay.base.printable import MASK
 from assay.base.server_names import CONTAINERS, RUNNERS, VERBS
 from assay.core.masking import is_path, is_secret_name, looks_random, masked_named, masked_secret, masked_text
 

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
-from assay.base.mask import MASK
+from assay.base.printable import MASK
 from assay.core.redaction import Redactor
 
 # The name of a variable or of a client's prompt is not a secret, and it is useful to see it. A default

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import jsonschema_rs
 
-from assay.base.mask import MASK
+from assay.base.printable import MASK
 from assay.base.verdict import ListEntry, Repair, Violation
 from assay.core.render import as_json
 from assay.ladder import syntax

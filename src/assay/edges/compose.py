@@ -23,9 +23,8 @@ from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_backend import UrlBackend
 from assay.guard.connection_name import ANONYMOUS
 from assay.guard.factory import SessionFactory
-from assay.guard.greeting import hello
 from assay.guard.sinks import Sinks
-from assay.guard.summary import GuardSummary
+from assay.guard.summary import GuardSummary, hello
 from assay.guard.terms import Terms
 from assay.lock.locked import Locked
 from assay.records.journal.events import ServerPlace

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.base.verdict import Verdict
 from assay.guard.sinks import Sink
-from assay.records.journal.record_ids import FRESH, Moment
+from assay.records.journal.record_ids import FRESH, Moment, traceparent_of
 from assay.records.journal.repeats import GARBAGE
 from assay.records.record_sinks import JournalSink, MetricsSink, TraceSink
-from assay.records.traceparent import traceparent_of
 
 if TYPE_CHECKING:
     from assay.assets.asset_server import AssetTurn, Settled

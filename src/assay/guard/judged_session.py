@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
+from assay.base.message import params_of
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contract import Contract
 from assay.core.conversation import NO_FACTS, Conversation, Facts
-from assay.guard.backlog import Backlog
-from assay.guard.client_identity import ClientIdentity, identity_of
 from assay.guard.connection_name import connection_name
 from assay.guard.deadlines import ENDLESS, Deadlines
-from assay.guard.deliveries import EMPTY, ClientTraits, Failed, Loss, Outcome, ServerTraits, State, joined
+from assay.guard.deliveries import EMPTY, ClientTraits, Delivery, Failed, Loss, Outcome, ServerTraits, State, joined
 from assay.guard.internal_errors import failed, log_once
 from assay.guard.outgoing import answered, deliveries, is_message, requests, sent_bytes, unread
 from assay.guard.restore import LASTING, SessionRestore, SessionState
@@ -29,6 +28,85 @@ from assay.guard.tool_listing import LISTED_AGAIN, ToolListing
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
     from assay.guard.summary import GuardSummary
+
+FULL: Final = 1 << 20
+"""Bytes that are kept, from which on the client is not read: as many as wait for a pipe."""
+
+CROWDED: Final = FULL // 2
+"""Bytes that are kept, from which on requests fail at once."""
+
+
+class Backlog:
+    """The deliveries that the next server gets, in their order, within bounds."""
+
+    __slots__ = ("_kept", "size")
+
+    def __init__(self) -> None:
+        self._kept: list[Delivery] = []
+        self.size = 0
+        """Bytes that are kept."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the client is not to be read until the next server has taken what is kept."""
+        return self.size >= FULL
+
+    @property
+    def crowded(self) -> bool:
+        """Whether further requests fail at once."""
+        return self.size >= CROWDED
+
+    def add(self, deliveries: tuple[Delivery, ...]) -> None:
+        """Keep *deliveries*."""
+        self._kept += deliveries
+        self.size += sum(len(each.frame) + 1 for each in deliveries)
+
+    def drop(self, exchange: Exchange) -> bool:
+        """Drop the message that is this request alone; False if it is not kept, or kept in a batch with others."""
+        for number, each in enumerate(self._kept):
+            if each.verdict is not None and each.verdict.exchange is exchange and each.verdict.kind == "request":
+                del self._kept[number]
+                self.size -= len(each.frame) + 1
+                return True
+        return False
+
+    def requests(self) -> set[Exchange]:
+        """Return the requests that are kept."""
+        return {each for kept in self._kept if kept.verdict is not None for each in requests(kept.verdict) if each}
+
+    def take(self) -> tuple[Delivery, ...]:
+        """Return what was kept, and keep nothing."""
+        kept, self._kept, self.size = tuple(self._kept), [], 0
+        return kept
+
+
+_LONGEST: Final = 100
+"""Maximal characters of a name or a version: clients choose them."""
+
+_MOST: Final = 20
+"""Maximal capabilities to keep; a revision has fewer than ten."""
+
+
+class ClientIdentity(NamedTuple):
+    """The name of a client, its version, and the names of its capabilities."""
+
+    name: str = ""
+    version: str = ""
+    capabilities: tuple[str, ...] = ()
+
+
+def identity_of(message: Any) -> ClientIdentity:
+    """Return the identity in *message*, an `initialize` request; what is missing or invalid is left empty."""
+    params = params_of(message)
+    info, capabilities = params.get("clientInfo"), params.get("capabilities")
+    said = info if isinstance(info, dict) else {}
+    names = list(capabilities)[:_MOST] if isinstance(capabilities, dict) else ()
+    return ClientIdentity(_text(said.get("name")), _text(said.get("version")), tuple(name[:_LONGEST] for name in names))
+
+
+def _text(value: Any) -> str:
+    return value[:_LONGEST] if isinstance(value, str) else ""
+
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER

@@ -16,9 +16,8 @@ from assay.guard.connection_name import session_in
 from assay.guard.internal_errors import log_once
 from assay.guard.sinks import EventKind, Sink
 from assay.records.journal.http_notes import HttpNote, HttpNotes, carried
-from assay.records.journal.record_ids import FRESH, Moment
+from assay.records.journal.record_ids import FRESH, Moment, traceparent_of
 from assay.records.journal.repeats import GARBAGE
-from assay.records.traceparent import traceparent_of
 
 if TYPE_CHECKING:
     from assay.records.journal.writer import Journal

@@ -1,18 +1,37 @@
 """The settings there are, by path, and the type and rules of each value. Reads no file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from math import isfinite
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, get_args, get_origin
 
+from assay.base.errors import SettingsError
+from assay.engine.wording import found
 from assay.settings.field_rules import Weaker, changed
 from assay.settings.locations import PREFIX
-from assay.settings.setting_errors import meant
+from assay.spec.schema import suggestion
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+def object_to(place: str, expected: str, value: Any, near: str = "", *, quiet: bool = False) -> NoReturn:
+    """Raise `SettingsError` for *value*, which is left out if *quiet*; *near* ends the message."""
+    found = ("a string" if isinstance(value, str) else "a value of another type") if quiet else _shown(value)
+    raise SettingsError(f"{place}: expected {expected}, found {found}{near}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a table"
+    return found(value) if isinstance(value, str | int | float | list) else f"the {type(value).__name__} {value}"
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return a suggestion for *name* among *names*, as the end of a message; empty if none is similar."""
+    return suggestion(name[:80], names)
 
 
 class ValueKind(NamedTuple):

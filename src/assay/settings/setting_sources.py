@@ -20,11 +20,12 @@ from assay.settings.schema import (
     dotted,
     fits,
     fixed_part,
+    meant,
+    object_to,
     remedy,
     setting_at,
     variable,
 )
-from assay.settings.setting_errors import meant, object_to
 
 
 class Given(NamedTuple):

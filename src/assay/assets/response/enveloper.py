@@ -19,8 +19,8 @@ from uuid import UUID
 
 import orjson
 
-from assay.assets.response.codes import ENVELOPE, ERROR_CODES
 from assay.assets.response.discretion import Heard, heard
+from assay.assets.response.envelope_schema import ENVELOPE, ERROR_CODES
 from assay.assets.response.failures import discreet, hints_in, raised, reported
 from assay.assets.response.feature_tiers import UpgradeRequiredError
 from assay.assets.response.model import ResponseEnvelope, ToolError, UpgradeHint, check_text, check_word, sealed

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from assay.assets.response.codes import ERROR_CODES
 from assay.assets.response.discretion import Heard, fit
+from assay.assets.response.envelope_schema import ERROR_CODES
 from assay.assets.response.feature_tiers import UpgradeRequiredError, needs
 from assay.assets.response.model import ResponseEnvelope, ToolError, UpgradeHint
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from assay.assets.response import envelope_schema
-from assay.assets.response.codes import ERROR_CODES, TIMED
+from assay.assets.response.envelope_schema import ERROR_CODES, TIMED
 from assay.assets.response.text import check_utf8, written
 from assay.base.tiers import TIERS
 

@@ -13,7 +13,7 @@ from assay.cli.clients.config_files import FileError
 from assay.cli.clients.dialect import JSON, ConfigError, Dialect
 from assay.cli.clients.jsonc import plain
 from assay.cli.clients.wrapping import is_program
-from assay.cli.header_options import FROM_ENVIRONMENT
+from assay.cli.options import FROM_ENVIRONMENT
 from assay.spec.schema import closest
 
 __all__ = ["ConfigError", "advice", "check_lasting", "hesitation", "is_disabled", "is_ours", "objection", "own_program"]

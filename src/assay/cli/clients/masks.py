@@ -10,8 +10,7 @@ from difflib import unified_diff
 from functools import partial
 from typing import Final
 
-from assay.base.mask import MASK
-from assay.base.printable import escaped
+from assay.base.printable import MASK, escaped
 from assay.cli.clients.dialect import JSON, Dialect
 from assay.cli.clients.jsonc import Array, Node, Object, Scalar, lines, plain
 from assay.core.masked_commands import Masking

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, metadata
 from typing import TYPE_CHECKING, Final
 
 from assay.cli.reports.baseline import LARGEST, Baseline, BaselineError, NewBaseline, read_baseline, write_baseline
@@ -217,6 +216,8 @@ def _documentation(args: argparse.Namespace) -> str | None:
     """Return the address of the documentation in the metadata of the package; None if it has none or none is needed."""
     if _LINKED.isdisjoint({args.format, *(name for name, _ in args.output)}):
         return None
+    # 18 ms, which only reports with links need.
+    from importlib.metadata import PackageNotFoundError, metadata  # noqa: PLC0415
 
     with suppress(PackageNotFoundError):
         for each in metadata("mcp-assay").get_all("Project-URL") or ():

@@ -6,16 +6,64 @@ No I/O, no clock. A tool with wrong metadata still works as text, so it is never
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Violation
+from assay.base.verdict import Exchange, Violation
 from assay.contracts.tool_pages import FLAT_KEY, PAGE_SCHEME
+from assay.core.history.answer_rules import INVALID_PARAMS
 from assay.engine.budget import Budget
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
 from assay.ladder.protocol import Judge
 from assay.rules import violation
 from assay.spec.extensions.official import APPS
+
+_MOST: Final = 1000
+"""Pages that are remembered. The largest known server has fewer than 300 tools, and tools share pages."""
+
+_LONGEST: Final = 2048
+"""Characters of the URI of a page that is remembered."""
+
+_NOT_FOUND: Final = frozenset({-32002, INVALID_PARAMS})
+"""The codes for a resource that does not exist, of older revisions and of newer ones."""
+
+
+class PageRead(NamedTuple):
+    """A request for the page of a tool."""
+
+    uri: str
+
+
+class AppPages:
+    """The pages of the tools of one server."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def take_read(self, exchange: Exchange, uri: str) -> None:
+        """Note that the page of a tool is asked for, so that the answer must have it."""
+        if uri in self._known:
+            exchange.beyond = PageRead(uri)
+
+    def learn(self, pages: Iterable[str], *, first: bool) -> None:
+        """Note that a list of tools was forwarded; *first* means that it is the first page of the list."""
+        if first:
+            self._known.clear()
+        self._known.update(islice((each for each in pages if len(each) <= _LONGEST), _MOST - len(self._known)))
+
+    def changed(self) -> None:
+        """Forget all pages: the server has reported that its tools have changed."""
+        self._known.clear()
+
+    def check_error(self, exchange: Exchange, code: int) -> list[Violation]:
+        """Return the violation of an error to a request for the page of a tool."""
+        read = exchange.beyond
+        is_lost = isinstance(read, PageRead) and read.uri in self._known and code in _NOT_FOUND
+        return [lost(code, exchange.revision)] if is_lost else []
+
 
 _MIME_TYPE: Final = "text/html;profile=mcp-app"
 

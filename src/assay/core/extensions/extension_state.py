@@ -14,7 +14,7 @@ from assay.contracts.tool_contracts import Tools
 from assay.contracts.tool_pages import page_of, pages_in, with_meta
 from assay.core import state_rules
 from assay.core.extensions import app_rules, declarations, skill_entries
-from assay.core.extensions.app_pages import AppPages
+from assay.core.extensions.app_rules import AppPages
 from assay.core.extensions.skill_digests import SkillDigests
 from assay.core.extensions.task_states import TaskStates
 from assay.core.history import answer_rules

@@ -6,7 +6,9 @@ no timers: all connections are checked once a second.
 """
 
 import asyncio
+import ctypes
 import logging
+import os
 import socket
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -19,10 +21,23 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from assay.edges.http.acceptor import Acceptor
 from assay.edges.http.held_bytes import HeldBytes, network_of
-from assay.edges.http.malloc import give_back
 from assay.edges.http.replies import SMALL, AwaitedReply, HttpReply, Pairs, Receive, Send, error_body
 from assay.edges.http.request_headers import ENDPOINT
 from assay.settings.http_section import Http
+
+LARGE: Final = 128 << 10
+"""Minimal bytes of a block that is returned at once: the initial value of glibc."""
+
+_M_MMAP_THRESHOLD: Final = -3
+
+
+def give_back() -> None:
+    """Set the threshold. Other libraries have none, and a setting of the user stays."""
+    if not os.environ.get("MALLOC_MMAP_THRESHOLD_") and not os.environ.get("GLIBC_TUNABLES"):
+        set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+        if set_option is not None:
+            set_option(_M_MMAP_THRESHOLD, LARGE)
+
 
 _log: Final = logging.getLogger("assay")
 

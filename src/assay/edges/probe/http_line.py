@@ -14,15 +14,33 @@ from typing import Any, Final, Self, TypeVar
 
 from assay.base.printable import plain
 from assay.contracts.header_arguments import ParamHeaders
-from assay.edges.probe.probe_client import probe_client
 from assay.edges.probe.server_probe import CLIENT, REJECTED, InquiryError, LateError, LineError, UnreachableError
-from assay.edges.upstream_client import DIRECTLY, HttpAnswer, url_of
+from assay.edges.upstream_client import DIRECTLY, ClientSetupError, HttpAnswer, UpstreamClient, objection_to, url_of
 from assay.edges.upstream_errors import BrokenError, as_answer
 from assay.ladder import syntax
 from assay.ladder.events import Reader
 from assay.ladder.headers import VERSION, stateless_headers
 from assay.settings.upstream_section import UpstreamSettings
 from assay.spec.revisions import handshake
+
+
+def probe_client(
+    url: str, client: Mapping[str, str], headers: Sequence[tuple[str, str]], upstream: UpstreamSettings
+) -> tuple[UpstreamClient, dict[bytes, bytes]]:
+    """
+    Return the client for *url*, and its headers: the given ones, and our name from *client*.
+
+    Raises `UnreachableError`.
+    """
+    if objection_to(url) is not None:
+        raise UnreachableError("expected a URL that begins with http:// or https://")
+    own = {b"user-agent": f"{client['name']}/{client['version']}".encode()}
+    try:
+        made = UpstreamClient(url, upstream)
+    except ClientSetupError as error:
+        raise UnreachableError(str(error)) from None
+    return made, {name.lower().encode("ascii"): value.encode() for name, value in headers} | own
+
 
 _GOODBYE: Final = 2.0
 """Seconds for the DELETE of our session."""

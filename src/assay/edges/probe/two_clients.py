@@ -7,7 +7,7 @@ Each kind has a separate run or session: a server decides by the handshake what 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from assay.base.limits import Limits
 from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
@@ -21,9 +21,43 @@ from assay.edges.probe.server_probe import (
     UnreachableError,
     inquire,
 )
-from assay.lock.locked import BARE, CAPABLE, WAYS, Locked, Way
-from assay.lock.union import united
+from assay.lock.changes import KINDS, ChangeKind, changes
+from assay.lock.locked import BARE, CAPABLE, WAYS, Definitions, Locked, Way
 from assay.spec.revisions import handshake
+
+_Found = TypeVar("_Found")
+
+
+def united(bare: Locked, capable: Locked) -> Locked:
+    """
+    Return everything that a server offers to either kind of client.
+
+    If the two get different definitions, both are kept, so that both are reviewed.
+    """
+    other = capable.instructions
+    return replace(
+        bare,
+        listed={kind.member: {**capable.of(kind), **bare.of(kind)} for kind in KINDS},
+        variants=_some({kind.member: _variants(kind, bare, capable) for kind in KINDS}),
+        offered=_some({kind.member: _offered(kind, bare, capable) for kind in KINDS}),
+        other_instructions=() if other == bare.instructions else (other,),
+    )
+
+
+def _variants(kind: ChangeKind, bare: Locked, capable: Locked) -> Definitions:
+    both = bare.of(kind).keys() & capable.of(kind).keys()
+    return {name: capable.of(kind)[name] for name in both if changes(kind, bare.of(kind)[name], capable.of(kind)[name])}
+
+
+def _offered(kind: ChangeKind, bare: Locked, capable: Locked) -> dict[str, Way]:
+    only_bare: dict[str, Way] = dict.fromkeys(bare.of(kind).keys() - capable.of(kind).keys(), BARE)
+    only_capable: dict[str, Way] = dict.fromkeys(capable.of(kind).keys() - bare.of(kind).keys(), CAPABLE)
+    return only_bare | only_capable
+
+
+def _some(by_member: dict[str, _Found]) -> dict[str, _Found]:
+    return {member: found for member, found in by_member.items() if found}
+
 
 _DECLARED: Final[Mapping[Way, Mapping[str, Any]]] = {BARE: NO_CAPABILITIES, CAPABLE: ALL_CAPABILITIES}
 

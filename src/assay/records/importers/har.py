@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from assay.base.mask import MASK
+from assay.base.printable import MASK
 from assay.records.importers.http_bodies import HttpExchange, body_of
 from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of

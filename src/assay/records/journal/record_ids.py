@@ -1,11 +1,11 @@
 """When a message came, and its ids: new ones, or ones that follow from the message. No I/O."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha1
 from itertools import count, repeat
 from os import urandom
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class Moment(NamedTuple):
@@ -125,3 +125,14 @@ def trace_of(traceparent: str) -> str | None:
     if version == "ff" or (version == "00" and more) or not trace.strip("0") or not span.strip("0"):
         return None
     return trace
+
+
+def traceparent_of(value: Any, headers: Mapping[bytes, bytes] | None = None) -> str | None:
+    """Return the trace that a message names: MCP has it in `_meta`, HTTP in a header."""
+    params = value.get("params") if type(value) is dict else None
+    meta = params.get("_meta") if type(params) is dict else None
+    given = meta.get("traceparent") if type(meta) is dict else None
+    if isinstance(given, str):
+        return given
+    header = headers.get(b"traceparent") if headers is not None else None
+    return header.decode("latin-1") if header is not None else None

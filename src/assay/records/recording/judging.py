@@ -4,12 +4,13 @@ Judge a recording: repeat the calls that it lists, for each conversation. No I/O
 The verdicts are those of the guard that wrote it, as far as a recording carries what they depend on.
 """
 
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, Literal
 
-from assay.base.verdict import Party, Verdict, Violation, verdict
+from assay.base.verdict import Findings, Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
 from assay.core.lifecycle import preferred
@@ -18,10 +19,85 @@ from assay.ladder import syntax
 from assay.records.outcomes import outcome_of
 from assay.records.recording.judged_talk import JudgedTalk, RecordingOpening
 from assay.records.recording.listed_tools import ListedTools, ListPlace
-from assay.records.recording.provable import AFTER_CUT, AFTER_GAP, is_masked, without_findings
 from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
 from assay.records.transcript import Judged, Meeting, TranscriptRow, conversation_of, frame_of, party_of, read
 from assay.spec.revisions import is_known
+
+AFTER_CUT: Final = frozenset(
+    {
+        # The list of tools, or what was declared in the handshake, may be in the message that is missing.
+        "contract/set-aside",
+        "contract/unknown-tool",
+        "protocol/before-initialize",
+        "protocol/before-initialized",
+        "protocol/capability",
+        "protocol/extension",
+        "protocol/log",
+        "protocol/progress",
+        "protocol/subscription",
+        "protocol/unheard-extension",
+        "tasks/undeclared",
+    }
+)
+"""Rules that cannot be judged after a message whose content is missing, although its id is known."""
+
+AFTER_GAP: Final = AFTER_CUT | {
+    "protocol/cache-scope",
+    "protocol/cancel",
+    "protocol/cancel-other",
+    "protocol/input-kind",
+    "protocol/input-responses",
+    "protocol/related-task",
+    "protocol/request-state",
+    "protocol/retry-id",
+    "protocol/retry-target",
+    "protocol/unanswered",
+    "protocol/unsolicited",
+    "tasks/input-responses",
+    "tasks/not-found",
+}
+"""Rules that cannot be judged after messages that are missing altogether."""
+
+_MOST: Final = 10_000
+"""Values of a message to search for a mask. A larger part of a message counts as masked: nothing is certain there."""
+
+
+def is_masked(message: Any, at: str, mask: re.Pattern[str]) -> bool:
+    """Return whether the value at the JSON Pointer *at*, or a part of it, was replaced by a *mask*."""
+    value = message
+    for token in at.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            # The place is a member that is missing: it is about the value that should have it.
+            break
+    return _has_mask(value, mask)
+
+
+def _has_mask(value: Any, mask: re.Pattern[str]) -> bool:
+    waiting = [value]
+    for _ in range(_MOST):
+        if not waiting:
+            return False
+        each = waiting.pop()
+        if isinstance(each, str) and mask.search(each):
+            return True
+        if isinstance(each, dict):
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+    return True
+
+
+def without_findings(judged: Verdict, shown: list[Violation]) -> Verdict:
+    """Return *judged* with the violations *shown* in place of its own."""
+    found = judged.findings or Findings((), onward=judged.frame)
+    kept = found._replace(violations=tuple(shown)) if shown or judged.quarantined else None
+    return verdict(judged.party, judged.frame, judged.kind, judged.value, judged.exchange, judged.revision, kept)
+
 
 MOST_CONVERSATIONS: Final = 10_000
 """Maximal conversations in memory. A guard has at most some thousand sessions; the longest idle ones are dropped."""

@@ -8,22 +8,151 @@ everything, as long as the messages of a conversation are in one part, or in sev
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
+from math import frexp
 from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Party, Verdict
 from assay.cli.reports.check_findings import LONGEST_NAME, SEVERITY, CheckedMessage, CheckFinding, cut
 from assay.cli.reports.check_report import FileEnd
-from assay.cli.reports.page.method_figures import MethodFigures
 from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_key, group_rank
 from assay.cli.reports.page.page_talks import PageTalk
 from assay.cli.reports.page.page_tools import PageTool, compact, listed_tools, tokens_of
 from assay.cli.reports.page.shown_message import message_text, shown_message
 from assay.cli.reports.page.smallest import DistinctCount, Smallest, rank
-from assay.cli.reports.page.time_buckets import TimeBuckets
 from assay.cli.terminal.verdicts import title
 from assay.core.redaction import Redactor
 from assay.records.log_histogram import LogHistogram
 from assay.spec.methods import revisions_of
+
+_MOST_BUCKETS: Final = 240
+"""Bars that a chart can show."""
+
+
+class TimeBuckets:
+    """
+    Messages over time, in at most 240 buckets whose width is a power of two of a millisecond.
+
+    The width depends on the first and the last time only: it doubles until both fit.
+    """
+
+    __slots__ = ("_counts", "_shift")
+
+    def __init__(self) -> None:
+        self._counts: dict[int, list[int]] = {}
+        self._shift = 0
+
+    def add(self, milliseconds: int, *, has_findings: bool) -> None:
+        """Count one message."""
+        if self._count(milliseconds >> self._shift, 1, int(has_findings)):
+            self._fit()
+
+    def merge(self, other: "TimeBuckets") -> None:
+        """Add the messages of *other*."""
+        self._coarsen(other._shift - self._shift)
+        for bucket, (messages, faulty) in other._counts.items():
+            self._count(bucket >> (self._shift - other._shift), messages, faulty)
+        self._fit()
+
+    def as_json(self) -> list[list[int]]:
+        """Return the start of each bucket that is not empty, in milliseconds since 1970, and its numbers."""
+        return [[bucket << self._shift, *numbers] for bucket, numbers in sorted(self._counts.items())]
+
+    @property
+    def width(self) -> int:
+        """The width of a bucket in milliseconds."""
+        return 1 << self._shift
+
+    def _count(self, bucket: int, messages: int, faulty: int) -> bool:
+        """Count messages; return whether the bucket is new."""
+        found = self._counts.get(bucket)
+        if found is None:
+            self._counts[bucket] = [messages, faulty]
+            return True
+        found[0] += messages
+        found[1] += faulty
+        return False
+
+    def _fit(self) -> None:
+        if len(self._counts) < 2:
+            return
+        first, last = min(self._counts), max(self._counts)
+        if last - first >= _MOST_BUCKETS:
+            # The number of bits by which the span is too long, then one more if that was not enough.
+            by = max(1, frexp((last - first + 1) / _MOST_BUCKETS)[1] - 1)
+            self._coarsen(by)
+            self._fit()
+
+    def _coarsen(self, by: int) -> None:
+        if by <= 0:
+            return
+        before, self._counts = self._counts, {}
+        self._shift += by
+        for bucket, (messages, faulty) in before.items():
+            self._count(bucket >> by, messages, faulty)
+
+
+class MethodFigures:
+    """The figures of one method, or of one tool."""
+
+    __slots__ = (
+        "answers",
+        "errors",
+        "failed",
+        "findings",
+        "latency",
+        "notifications",
+        "requests",
+        "sent",
+        "unanswered",
+    )
+
+    def __init__(self) -> None:
+        self.requests = self.notifications = self.errors = self.failed = self.unanswered = self.findings = 0
+        self.latency = LogHistogram()
+        """Microseconds from the request to its answer, where both have a time."""
+        self.sent = LogHistogram()
+        """Bytes of requests and notifications."""
+        self.answers = LogHistogram()
+        """Bytes of results and errors."""
+
+    def add(self, verdict: Verdict, findings: int, microseconds: int | None) -> None:
+        """Count one message; *microseconds* since its request, if it is an answer and both times are known."""
+        kind = verdict.kind
+        self.findings += findings
+        if kind == "missing":
+            self.unanswered += bool(verdict.violations)
+            return
+        if kind in {"result", "error"}:
+            self.answers.add(len(verdict.frame))
+            # A server before 2026-07-28 does not know the first request of newer clients, which is not its failure.
+            self.errors += kind == "error" and verdict.method != "server/discover"
+            self.failed += kind == "result" and _has_failed(verdict.value)
+            if microseconds is not None:
+                self.latency.add(microseconds)
+            return
+        self.sent.add(len(verdict.frame))
+        self.requests += kind == "request"
+        self.notifications += kind == "notification"
+
+    def merge(self, other: "MethodFigures") -> None:
+        """Add the messages of *other*."""
+        for name in ("requests", "notifications", "errors", "failed", "unanswered", "findings"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("latency", "sent", "answers"):
+            getattr(self, name).merge(getattr(other, name))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures for a page."""
+        counts = ("requests", "notifications", "errors", "failed", "unanswered", "findings")
+        spread = ("latency", "sent", "answers")
+        return {name: getattr(self, name) for name in counts} | {name: getattr(self, name).as_json() for name in spread}
+
+
+def _has_failed(value: Any) -> bool:
+    """Whether a result of a call says that the tool failed."""
+    result = value.get("result") if isinstance(value, dict) else None
+    return isinstance(result, dict) and result.get("isError") is True
+
 
 MOST_GROUPS: Final = 1000
 """Groups of findings that a page has: some 10 KB each, with their samples."""

@@ -1,10 +1,11 @@
 """
-Parse the headers on the command line for a server at a URL. No I/O; the environment is a parameter.
+Options that several commands have: settings, headers for a server at a URL, the time limit for a server.
 
-Their values may be secrets, so they are never shown.
+No I/O; the environment is a parameter. The values of headers may be secrets, so they are never shown.
 """
 
 import argparse
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -63,3 +64,48 @@ def _given(option: str, environ: Mapping[str, str]) -> tuple[str, str]:
     if not _VALUE.fullmatch(value):
         raise HeaderError(f"--header {name}: its value has characters that are invalid in a header")
     return name, value
+
+
+def add_time_limit(parser: argparse.ArgumentParser, limited: str) -> None:
+    """Add `--timeout`; *limited* says in its help what the time is for."""
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=60.0,
+        help=f"time limit for {limited}; default: %(default)g",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text}: expected more than 0 and at most 86400 seconds")
+    return seconds
+
+
+def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
+    """Add --config and --set to *parser*; *others* is the help about other kinds of files that --config accepts."""
+    if others:
+        about = "read all settings from FILE, not from assay.toml"
+        parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
+    else:
+        about = "read settings from FILE, not from assay.toml or pyproject.toml"
+        parser.add_argument("--config", metavar="FILE", help=about)
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="one setting, such as limits.depth=64; wins over the file and the environment; can be repeated",
+    )
+
+
+def directory(name: str) -> str:
+    """Return *name* if it is a directory; the type of an option."""
+    if not os.path.isdir(name):
+        raise argparse.ArgumentTypeError(f"{name}: no such directory")
+    return name
