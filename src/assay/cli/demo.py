@@ -21,7 +21,6 @@ from assay.base.printable import plain
 from assay.cli.demonstration.demo_comparison import SERVER, Comparison, DemoRow, Finding
 from assay.cli.demonstration.strict_client import DemoOutcome
 from assay.cli.guard import add_parser as add_guard
-from assay.cli.listen import serve
 from assay.cli.program import open_standard_streams, program
 from assay.cli.terminal.style import Style
 from assay.edges.hangup import end_with_reader, end_with_terminal
@@ -167,6 +166,8 @@ def _found(comparison: Comparison, details: tuple[str, ...], style: Style) -> It
 
 def _serve(address: str) -> int:
     """Guard the demonstration server and the asset server over HTTP, until a signal comes."""
+    from assay.cli.listen import serve
+
     end_with_reader(1)
     with TemporaryDirectory(prefix="assay-demo-") as folder:
         config = os.path.join(folder, "demo.json")

@@ -6,6 +6,7 @@ import argparse
 import math
 
 from assay.base.errors import UsageError
+from assay.base.extras import missing
 from assay.base.printable import plain
 from assay.base.server_names import cut_name
 from assay.cli.ci import add_options, recording_of
@@ -117,9 +118,12 @@ def run(args: argparse.Namespace) -> int:
     if args.listen is not None or args.config or bool(args.command) == bool(args.target) or args.header:
         _check(args)
         if args.listen is not None:
-            # Serving over HTTP needs an extra, and takes 60 ms more to start.
-            from assay.cli.listen import run as listen  # noqa: PLC0415
-
+            try:
+                # Serving over HTTP needs an extra, and takes 60 ms more to start.
+                from assay.cli.listen import run as listen  # noqa: PLC0415
+            except ImportError as error:
+                log(f"assay: guarding over HTTP needs {missing(error, 'http')}")
+                return 2
             return listen(args)
     return _run(args)
 
@@ -150,9 +154,12 @@ def _run(args: argparse.Namespace) -> int:
         # Over standard streams there is one client, and one conversation.
         with recording_of(args, settings, lambda line: _say(errors, line), alone=True) as recording:
             if args.target is not None:
-                # A server at a URL needs an extra, and an event loop.
-                from assay.cli.remote import run as remote  # noqa: PLC0415
-
+                try:
+                    # A server at a URL needs an extra, and an event loop.
+                    from assay.cli.remote import run as remote  # noqa: PLC0415
+                except ImportError as error:
+                    _say(errors, f"assay: --target needs {missing(error, 'http')}")
+                    return 2
                 return remote(args, settings, errors, recording)
             locked = locked_of(args, settings, log, command=args.command)
             with Signals() as signals, Child(args.command) as child:

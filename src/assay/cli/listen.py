@@ -1,31 +1,40 @@
 """``assay guard`` in front of a server at a URL, or for clients over HTTP, or both."""
 
-# ruff: noqa: PLC0415  each way imports only what it needs
-
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
 
-from assay.base.extras import missing
+from assay.base.server_names import cut_name
 from assay.cli.ci import exit_status, recording_of
 from assay.cli.clients.all_dialects import ConfigError, dialect_of
 from assay.cli.clients.config_files import FileError, find
 from assay.cli.clients.hosting import entries
-from assay.cli.guard_terms import is_client_file, locked_of, server_name, terms_of
+from assay.cli.guard_terms import is_client_file, locked_of, server_name, signed, terms_of
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import leave_what_lasts, log, open_standard_streams
-from assay.cli.records import HostedRecords, guard_settings, records_of
+from assay.cli.records import (
+    guard_settings,
+    how_judged,
+    opened,
+    opened_journal,
+    records_of,
+    shares_journal,
+    with_places,
+)
+from assay.edges import compose
+from assay.edges.compose import Keep, Kept, Servers
 from assay.edges.hangup import heed
+from assay.edges.multi_server import Host
 from assay.edges.stderr_writer import Errors
 from assay.settings import Settings, SettingsError
+from assay.settings.state_directory import servers_directory
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
 
-    from assay.edges.compose import Keep, Servers
     from assay.lock.locked import Locked
 
 
@@ -39,17 +48,12 @@ def run(args: argparse.Namespace) -> int:
 def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) -> int:
     """Guard until a signal comes. *ready* gets the scheme, host and port once clients can connect."""
     settings = guard_settings(args, log)
-    try:
-        return _listen(args, settings, [name for name in args.config if is_client_file(name)], ready)
-    except ImportError as error:
-        log(f"assay: guarding over HTTP needs {missing(error, 'http')}")
-        return 2
+    return _listen(args, settings, [name for name in args.config if is_client_file(name)], ready)
 
 
 def _listen(
     args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None] | None
 ) -> int:
-    from assay.edges import compose
 
     with Errors() as errors, recording_of(args, settings, errors.say, alone=False) as recording:
         terms = terms_of(args, settings, errors.say)
@@ -87,8 +91,6 @@ def _keeping(
 
     With several servers each one has its own journal, unless the operator names one for all.
     """
-    from assay.edges.compose import Kept
-
     if any(is_client_file(name) for name in args.config):
         with HostedRecords(args, settings, say) as hosted:
             yield hosted.keep, hosted.journal
@@ -100,8 +102,6 @@ def _keeping(
 
 def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
     """Return the servers to guard."""
-    from assay.edges import compose
-
     if args.target is not None:
         return compose.AtUrl(args.target, _headers(args.header), server_name(args))
     if args.command:
@@ -110,8 +110,6 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
 
 
 def _host(name: str) -> Servers:
-    from assay.edges.multi_server import Host
-
     try:
         found = entries(find(name).text, os.environ, os.getcwd(), dialect_of(name))
     except (ConfigError, FileError) as error:
@@ -127,3 +125,52 @@ def _headers(options: list[str]) -> list[tuple[bytes, bytes]]:
         return [(name.lower().encode(), value.encode()) for name, value in given_headers(options, os.environ)]
     except HeaderError as error:
         raise SettingsError(str(error)) from None
+
+
+class HostedRecords:
+    """Opens the journal of a server when the server is first used, and closes all journals at the end."""
+
+    def __init__(self, args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> None:
+        self._args = args
+        self._settings = settings
+        self._say = signed(say)
+        self._stack = ExitStack()
+        self._kept: dict[str, Kept] = {}
+
+    def __enter__(self) -> Self:
+        # All servers share the telemetry. A journal is opened here only if they share it, too.
+        shared = None if shares_journal(self._args, self._settings) else "off"
+        self._shared = self._stack.enter_context(
+            opened(shared or self._args.journal, self._settings, self._say, **how_judged(self._args, self._settings))
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def journal(self) -> str | None:
+        """A file of the journal, for messages about its directory. The journals of the servers are not open yet."""
+        if self._shared.journal is not None:
+            return self._shared.journal.path
+
+        servers = None if shares_journal(self._args, self._settings) else servers_directory(os.environ)
+        return None if servers is None else os.path.join(servers, "*")
+
+    def keep(self, server: str, route: str) -> Kept:
+        """Return the destination for the records of *server*, which is served at *route*."""
+        if route not in self._kept:
+            self._kept[route] = self._opened(cut_name(server), route)
+        return self._kept[route]
+
+    def _opened(self, server: str, route: str) -> Kept:
+        settings = with_places(self._args, self._settings, server, self._say)
+        records = self._shared
+        if not shares_journal(self._args, self._settings):
+            journal = self._stack.enter_context(
+                opened_journal(None, settings, self._say, server=server, **how_judged(self._args, settings))
+            )
+            records = records._replace(journal=journal)
+        elif records.journal is not None:
+            records.journal.name_route(route, server)
+        return Kept(records, settings.guard.flights)

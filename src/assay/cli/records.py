@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from assay.base.printable import plain
-from assay.base.server_names import cut_name
 from assay.cli.guard_terms import is_client_file, loaded_settings, server_name, signed
 from assay.edges.hangup import telling
 from assay.edges.recorder import Records
@@ -16,14 +15,13 @@ from assay.guard.summary import WAITING, hello
 from assay.records.journal.writer import Journal
 from assay.records.telemetry import Telemetry
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
-from assay.settings.state_directory import FLIGHTS, UNKNOWN, make_folder, server_folder, servers_directory
+from assay.settings.state_directory import FLIGHTS, UNKNOWN, make_folder, server_folder
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from assay.edges.compose import Kept
     from assay.settings import JournalSettings, Settings
 
 TOLD_WITHIN = 3.0
@@ -203,55 +201,3 @@ def _folder(server: str, say: Callable[[str], None], lost: str) -> str | None:
         say(f"{lost}: {error.filename or folder}: {error.strerror}; give {option}")
         return None
     return folder
-
-
-class HostedRecords:
-    """Opens the journal of a server when the server is first used, and closes all journals at the end."""
-
-    def __init__(self, args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> None:
-        self._args = args
-        self._settings = settings
-        self._say = signed(say)
-        self._stack = ExitStack()
-        self._kept: dict[str, Kept] = {}
-
-    def __enter__(self) -> Self:
-        # All servers share the telemetry. A journal is opened here only if they share it, too.
-        shared = None if shares_journal(self._args, self._settings) else "off"
-        self._shared = self._stack.enter_context(
-            opened(shared or self._args.journal, self._settings, self._say, **how_judged(self._args, self._settings))
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @property
-    def journal(self) -> str | None:
-        """A file of the journal, for messages about its directory. The journals of the servers are not open yet."""
-        if self._shared.journal is not None:
-            return self._shared.journal.path
-
-        servers = None if shares_journal(self._args, self._settings) else servers_directory(os.environ)
-        return None if servers is None else os.path.join(servers, "*")
-
-    def keep(self, server: str, route: str) -> Kept:
-        """Return the destination for the records of *server*, which is served at *route*."""
-        if route not in self._kept:
-            self._kept[route] = self._opened(cut_name(server), route)
-        return self._kept[route]
-
-    def _opened(self, server: str, route: str) -> Kept:
-        # Its module needs the extra `http`, and so does every caller.
-        from assay.edges.compose import Kept  # noqa: PLC0415
-
-        settings = with_places(self._args, self._settings, server, self._say)
-        records = self._shared
-        if not shares_journal(self._args, self._settings):
-            journal = self._stack.enter_context(
-                opened_journal(None, settings, self._say, server=server, **how_judged(self._args, settings))
-            )
-            records = records._replace(journal=journal)
-        elif records.journal is not None:
-            records.journal.name_route(route, server)
-        return Kept(records, settings.guard.flights)

@@ -1,13 +1,10 @@
 """``assay guard --target``: guard a server at a URL, for a client on standard streams."""
 
-# ruff: noqa: PLC0415  each way imports only what it needs
-
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
-from assay.base.extras import missing
 from assay.base.printable import plain
 from assay.cli.ci import exit_status
 from assay.cli.guard_terms import locked_of, terms_of
@@ -15,6 +12,7 @@ from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import leave_what_lasts
 from assay.cli.records import in_place
 from assay.cli.stdio_guard import stdio_guard
+from assay.edges import stdio_url
 from assay.edges.standard_streams import for_stderr
 from assay.guard.deliveries import ClientTraits, ServerTraits
 
@@ -34,13 +32,8 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         errors.say(for_stderr(plain(line)))
 
     try:
-        from assay.edges import stdio_url
-
         headers = given_headers(args.header, os.environ)
         stdio_url.check_target(args.target)
-    except ImportError as error:
-        say(f"assay: --target needs {missing(error, 'http')}")
-        return 2
     except (HeaderError, stdio_url.TargetError) as error:
         say(f"assay: {error}")
         return 2

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.base.errors import SettingsError
 from assay.settings.locations import FoundSettings, Log, found_file, own_variables
+from assay.settings.merging import made
+from assay.settings.schema import Rows, known
 from assay.settings.sections import Settings
+from assay.settings.setting_sources import Given, in_flags, in_table, in_variables
+from assay.settings.trusted_files import standing
 
 if TYPE_CHECKING:
     from assay.settings.schema import Path, Rows
@@ -53,9 +57,6 @@ def load_cautiously(
 
 
 def _weighed(environ: Mapping[str, str], found: FoundSettings | None, flags: Sequence[str], log: Log) -> Cautious:
-    from assay.settings.merging import made  # noqa: PLC0415
-    from assay.settings.schema import known  # noqa: PLC0415 - only a file costs it
-    from assay.settings.setting_sources import in_flags, in_table, in_variables  # noqa: PLC0415
 
     rows = known(Settings)
     file = list(in_table(rows, found.table, found.place)) if found is not None else []
@@ -69,7 +70,8 @@ def _weighed(environ: Mapping[str, str], found: FoundSettings | None, flags: Seq
     ignored = None if found.named else _ignored(environ, found, rows, file, rest, log)
     if ignored is None:
         return Cautious(settings, (), own.union(each.path for each in file))
-    from assay.settings.weakening import part_of  # noqa: PLC0415
+
+    from assay.settings.weakening import part_of  # noqa: PLC0415 - it needs the rules, and only a found file it
 
     dropped = {each.path for each in ignored}
     kept = [each for each in file if part_of(rows, each.path) not in dropped]
@@ -85,8 +87,7 @@ def _ignored(
     log: Log,
 ) -> "tuple[Weakening, ...] | None":
     """Return the ignored settings of a found file, and log them; None if the file is trusted."""
-    from assay.settings.trusted_files import standing  # noqa: PLC0415
-    from assay.settings.weakening import weakenings  # noqa: PLC0415
+    from assay.settings.weakening import weakenings  # noqa: PLC0415 - as above
 
     try:
         weak = tuple(weakenings(rows, file, rest, strftime("%Y-%m-%d", gmtime())))

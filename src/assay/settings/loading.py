@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from assay.base.limits import DEFAULT, Limits
 from assay.settings.locations import FoundSettings, Log, found_file, own_variables
+from assay.settings.merging import merged
 from assay.settings.sections import Settings
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ def settings_of(
     variables = own_variables(environ)
     if found is None and not variables and not flags:
         return kind(**(defaults or {}))
-    from assay.settings.merging import merged  # noqa: PLC0415 - not needed where nothing is set
 
     settings = merged(kind, found, variables, flags, log, defaults)
     if found is not None and found.table:
