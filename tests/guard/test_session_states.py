@@ -462,7 +462,7 @@ def test_a_closed_session_answers_nothing() -> None:
 
 def test_the_session_does_no_input_or_output() -> None:
     """Its modules can be tested, and driven by any loop, because they import nothing that waits."""
-    pure = {"judged_session", "session", "factory", "deliveries", "deadlines", "restore", "backoff", "backlog"}
+    pure = {"judged_session", "session", "factory", "deliveries", "deadlines", "restore", "backoff"}
     pure |= {"routing", "outgoing", "own_frames", "sinks", "line_feed", "internal_errors", "terms"}
     for name in pure:
         path = Path(assay.guard.__file__).with_name(f"{name}.py")

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 def catalogue() -> Path:
-    """Return the directory: in an installed package it is beside this file, in a checkout below ``examples``."""
+    """Return the directory of the bundled assets: in a checkout it is below ``examples``."""
     here = Path(__file__).parent
-    installed = here / "catalogue"
-    return installed if installed.is_dir() else here.parents[3] / "examples" / "catalogue"
+    installed = here / "demonstration" / "catalogue"
+    return installed if installed.is_dir() else here.parents[2] / "examples" / "catalogue"
 
 
 _ADDRESS = "127.0.0.1:8800"
