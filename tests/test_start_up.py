@@ -78,7 +78,7 @@ COMMAND: Final = "from assay.cli.main import main\ntry:\n    main(sys.argv[1:])\
         ("lock -- true", {*JUDGES, "lock"}),
         ("guard -- true", {*JUDGES, "lock"}),
         ("demo --once", {*JUDGES, "lock"}),
-        ("validate none.json", {*JUDGES, "assets"}),
+        ("validate none.json", {*READS_SETTINGS, "assets", "ladder", "rules"}),
         ("serve", {*JUDGES, "assets"}),
     ],
 )

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay.assets.asset_tools import TOOLS
+from assay.assets.asset_tools import TOO_LARGE, TOOLS
 from assay.assets.mcp_methods import MethodError, Methods, capabilities
 from assay.base.limits import REQUESTS, Limits
 from assay.base.meta import REVISION_KEY
@@ -29,13 +29,6 @@ from assay.guard.internal_errors import failed
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.partial_frame import outline
 from assay.spec.methods import revisions_of
-
-TOO_LARGE: Final = {
-    "ok": False,
-    "reason": "validation_failed",
-    "errors": [{"path": "", "msg": "payload_too_large"}],
-}
-"""The response to a frame over the limit, for bare methods (specs/001 §6)."""
 
 WAITING: Final = "populate_backend"
 """The one tool that waits for another service."""

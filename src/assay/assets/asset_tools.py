@@ -9,11 +9,18 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from assay.assets import patch, store_backend, validation
 from assay.assets.asset_sources import ALIASES, Catalogue
 from assay.contracts import own_tools as contracts
+
+TOO_LARGE: Final = {
+    "ok": False,
+    "reason": "validation_failed",
+    "errors": [{"path": "", "msg": "payload_too_large"}],
+}
+"""The response to a frame over the limit, for bare methods (specs/001 §6)."""
 
 Result = dict[str, Any]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import math
 
 from assay.base.errors import UsageError
@@ -146,6 +147,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     """Guard for a client on standard input and output."""
+    # Until `leave_what_lasts`: as in `assay.cli.main`.
+    gc.disable()
     heed()
     open_standard_streams()
     settings = loaded_settings(args, log)

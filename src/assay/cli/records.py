@@ -11,9 +11,8 @@ from assay.base.printable import plain
 from assay.cli.guard_terms import is_client_file, loaded_settings, server_name, signed
 from assay.edges.hangup import telling
 from assay.edges.recorder import Records
-from assay.guard.summary import WAITING, hello
+from assay.guard.terms import WAITING, hello
 from assay.records.journal.writer import Journal
-from assay.records.telemetry import Telemetry
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
 from assay.settings.state_directory import FLIGHTS, UNKNOWN, make_folder, server_folder
 
@@ -55,6 +54,8 @@ def opened(
         frame_bytes=frame_bytes,
     ) as journal:
         if _wants_telemetry(settings):
+            from assay.records.telemetry import Telemetry  # noqa: PLC0415 - few have a collector: 1 ms
+
             telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
         try:
             yield Records(journal, None, telemetry)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from assay.assets.asset_server import TOO_LARGE
 from assay.assets.asset_sources import SUBMODULE, Catalogue
-from assay.assets.asset_tools import validate_asset
+from assay.assets.asset_tools import TOO_LARGE, validate_asset
 from assay.assets.json_files import read_directory
 from assay.assets.library import Library, schema_file
 from assay.base.limits import REQUESTS

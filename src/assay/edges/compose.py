@@ -24,8 +24,8 @@ from assay.edges.url_backend import UrlBackend
 from assay.guard.connection_name import ANONYMOUS
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
-from assay.guard.summary import GuardSummary, hello
-from assay.guard.terms import Terms
+from assay.guard.summary import GuardSummary
+from assay.guard.terms import Terms, hello
 from assay.lock.locked import Locked
 from assay.records.journal.events import ServerPlace
 from assay.records.journal.http_notes import HttpNotes

@@ -4,7 +4,6 @@ Handle a bug of ours while a message is judged: it becomes a verdict, and is log
 Peers get only the type of the fault.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -45,6 +44,8 @@ def log_once(error: Exception, what: str = "a message could not be judged") -> N
         trace = trace.tb_next
     place = (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else ("", 0)
     if place not in _logged and len(_logged) < _MOST_LOGGED:
+        import logging  # noqa: PLC0415 - 2 ms at the start of a guard that has no fault
+
         _logged.add(place)
         logging.getLogger("assay.guard").error("assay: %s", what, exc_info=error)
 

@@ -3,7 +3,6 @@ Report guarded conversations on stderr: findings as they come, and a summary at 
 and `flight` keeps the last messages.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -424,18 +423,3 @@ def _shown(data: bytes, redactor: "Redactor") -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-WAITING: Final = "assay: waiting for an MCP client on standard input; a client starts this command itself"
-"""The line for a person who started the guard in a terminal, where nothing else happens."""
-
-
-def hello(name: str, mode: str, journal: str | None, url: str = "") -> str:
-    """
-    Return the first line of a guard of the server *name*.
-
-    *journal* is its file, if there is one; *url* is the address of the guard over HTTP. It is last in the line, so that
-    a terminal links it correctly.
-    """
-    place = f"journal {os.path.dirname(os.path.abspath(journal))}" if journal is not None else "no journal"
-    return f"assay: guarding {name} ({mode}), {place}{f', at {url}' if url else ''}"
