@@ -81,7 +81,7 @@ def browser() -> "Iterator[Browser]":
 SLOW = (
     *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_guard_pressure"),
     *("test_docs", "test_lock_command", "test_guard_records", "test_real_rounds"),
-    *("test_children_sessions", "test_guard_faults", "test_console_page", "test_local_workers", "test_demo"),
+    *("test_children_sessions", "test_guard_faults", "test_console_page", "test_parallel", "test_demo"),
     *("test_report_page", "test_other_files", "test_proxy_headers"),
     *("test_validate_command", "test_guard_serve", "test_console_live", "test_guard_table"),
     *("test_journal_commands", "test_wrap_command"),

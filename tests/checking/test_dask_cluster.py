@@ -1,5 +1,6 @@
 """`assay check --cluster`: a real cluster of processes changes nothing but where the work is done."""
 
+import json
 import os
 import signal
 import sys
@@ -7,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from threading import Thread
@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from assay.cli.checking import dask_cluster, work_plan
+from assay.cli.checking import parallel, work
 from assay.cli.main import main
-from kit.archives import archive
+from kit.archives import ADD, REVISION, archive, text
 from kit.check_formats import outputs, written
 
 distributed: Any = pytest.importorskip("distributed", reason="the extra cluster is not installed")
@@ -31,7 +31,7 @@ SECONDS = 60
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the cluster as long as for anything else: other tests run beside it."""
-    monkeypatch.setattr(dask_cluster, "_PATIENCE", SECONDS)
+    monkeypatch.setattr(parallel, "_PATIENCE", SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_recorded_conversations_have_the_same_findings_wherever_they_are_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In one process, in two, and on a cluster that loses a worker in the middle: byte for byte, in every format."""
-    monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
+    monkeypatch.setattr(work, "SMALL_INPUT", 0)
     files = str(shared / "transcripts")
     one = checked(tmp_path / "one", "--jobs", "1", files), capsys.readouterr()
     assert one[0][0] == 1
@@ -118,26 +118,22 @@ def test_recorded_conversations_have_the_same_findings_wherever_they_are_judged(
 
 
 def test_a_unit_that_no_worker_survives_is_done_here(
-    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: Any, killing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = str(archive(tmp_path / "a.jsonl", 1))
-
-    killed: Any = import_module("distributed.scheduler").KilledWorker
-
-    def never(*_: Any) -> Any:
-        raise killed("do_unit", None, 3)
-
-    assert main(["check", "--jobs", "1", path]) == 1
+    # The scheduler gives up after the first worker.
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    files = [str(archive(tmp_path / f"{seed}.jsonl", seed, conversations=2)) for seed in range(6)]
+    status = main(["check", "--jobs", "1", *files])
     one = capsys.readouterr()
-    monkeypatch.setattr(distributed.Future, "result", never)
-    assert main(["check", "--cluster", cluster.scheduler_address, path]) == 1
+    assert main(["check", "--cluster", cluster.scheduler_address, *files]) == status
     assert capsys.readouterr() == one
+    assert len([*killing.iterdir()]) == 1
 
 
 def test_more_files_than_are_begun_at_a_time(
     cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask_cluster, "AHEAD", 1)
+    monkeypatch.setattr(parallel, "_AHEAD", -1)
     for seed in range(9):
         archive(tmp_path / f"{seed}.jsonl", seed, conversations=2)
     status = main(["check", "--jobs", "1", str(tmp_path)])
@@ -158,6 +154,24 @@ def test_relative_paths_and_urls_are_read(
             assert main(["check", *place, name]) == 1
             shown = capsys.readouterr().out
             assert shown.partition("\n")[::2] == (name, one)
+
+
+def test_tools_that_another_file_lists_are_known(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers have another working directory, and look for lists in all files."""
+    opening = {"event": "open", "conversation": 1, "server": "s", "mode": "audit", "revision": REVISION}
+    call = {"id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"n": "wrong"}}}
+    asked, listed = {"id": 2, "method": "tools/list"}, {"id": 2, "result": {"tools": [ADD]}}
+    for name, messages in {"a.jsonl": [("c2s", call)], "b.jsonl": [("c2s", asked), ("s2c", listed)]}.items():
+        rows = [opening, *({"dir": side, "conversation": 1, "msg": text(each)} for side, each in messages)]
+        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    status = main(["check", "a.jsonl", "b.jsonl"])
+    one = capsys.readouterr()
+    assert "contract/input" in one.out
+    assert main(["check", "--cluster", cluster.scheduler_address, "a.jsonl", "b.jsonl"]) == status
+    assert capsys.readouterr() == one
 
 
 @pytest.fixture
@@ -208,7 +222,7 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_a_scheduler_that_is_not_there(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_cluster, "_PATIENCE", 0.5)
+    monkeypatch.setattr(parallel, "_PATIENCE", 0.5)
     line = failing(capsys, "--cluster", "tcp://127.0.0.1:9")
     assert line.startswith("assay check: cannot connect to the scheduler at tcp://127.0.0.1:9: ")
 
@@ -220,7 +234,7 @@ def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_worker_with_another_version(
     cluster: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask_cluster, "version", lambda _: "0.0.9")
+    monkeypatch.setattr(parallel, "version", lambda _: "0.0.9")
     monkeypatch.setattr(distributed.Client, "run", lambda *_, **__: {"tcp://w:1": "0.1.0"})
     line = failing(capsys, "--cluster", cluster.scheduler_address)
     assert line == "assay check: the worker tcp://w:1 has Assay 0.1.0, and this is 0.0.9; install the same one"
@@ -239,7 +253,7 @@ def test_a_file_that_a_worker_does_not_see(
     cluster: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(_: Any, function: Any, *arguments: Any, **__: Any) -> Any:
-        return {"tcp://w:1": [-1] if function is dask_cluster.sizes_of else function(*arguments)}
+        return {"tcp://w:1": [-1] if function is parallel.sizes_of else function(*arguments)}
 
     monkeypatch.setattr(distributed.Client, "run", run)
     line = failing(capsys, "--cluster", cluster.scheduler_address)
@@ -248,16 +262,15 @@ def test_a_file_that_a_worker_does_not_see(
 
 def test_a_cluster_without_workers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # The scheduler is there, and may take longer to answer than no worker is waited for.
-    connect = partial(distributed.Client, timeout=SECONDS, set_as_default=False)
-    monkeypatch.setattr(dask_cluster, "_client", connect)
-    monkeypatch.setattr(dask_cluster, "_PATIENCE", 1)
+    connect = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda address, **_: connect(address, timeout=SECONDS))
+    monkeypatch.setattr(parallel, "_PATIENCE", 1)
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as empty:
         line = failing(capsys, "--cluster", empty.scheduler_address)
     assert line == f"assay check: the cluster at {empty.scheduler_address} has no workers"
 
 
 def test_without_the_extra(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "assay.cli.checking.dask_cluster")
     monkeypatch.setitem(sys.modules, "distributed", None)
     line = failing(capsys, "--cluster", "tcp://127.0.0.1:8786")
     assert line.startswith("assay check: --cluster needs distributed: ")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.checking import work_plan
+from assay.cli.checking import work
 from assay.cli.checking.check_terms import MessageDigest
 from assay.cli.main import main
 from assay.cli.reports import ndjson_report
@@ -61,7 +61,7 @@ def test_a_digest_has_every_message(
     tmp_path: Path, counting: list[MethodCounts], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [str(archive(tmp_path / f"{seed}.jsonl", seed, conversations=20)) for seed in (1, 2)]
-    monkeypatch.setattr(work_plan, "SMALL_INPUT", 0)
+    monkeypatch.setattr(work, "SMALL_INPUT", 0)
     shown = []
     for jobs in ("1", "2"):
         main(["check", "--format", "ndjson", "--jobs", jobs, *files])

@@ -20,11 +20,11 @@ from kit.archives import archive
 
 RUN = """# warm start
 import sys
-from assay.cli.checking import work_plan
+from assay.cli.checking import work
 from assay.cli.terminal import progress_bar
 if __name__ == "__main__":
     progress_bar.DELAY = float(sys.argv.pop(1))
-    work_plan.SMALL_INPUT = 0
+    work.SMALL_INPUT = 0
     from assay.cli.main import main
     sys.exit(main(sys.argv[1:]))
 """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.cli.checking.check_stream import UnitEnd
 from assay.cli.checking.check_terms import CheckTerms
-from assay.cli.checking.work_units import WholeFile
+from assay.cli.checking.work import WorkUnit, results_of
 from assay.records.line_blocks import numbered_lines, split_blocks
 from assay.records.recording import judging
 from assay.settings import Settings
@@ -29,7 +29,7 @@ def end_of(path: Path, rows: Iterable[str] | None = None) -> UnitEnd:
     """Judge a file, with these *rows* if they are given, and return its end."""
     if rows is not None:
         path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    end: Any = [*WholeFile(str(path), "shown").results(TERMS, lambda _: None)][-1]
+    end: Any = [*results_of(TERMS, WorkUnit("given", str(path), "shown"), lambda _: None)][-1]
     assert isinstance(end, UnitEnd)
     return end
 

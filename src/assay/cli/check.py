@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.base.printable import plain
 from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
 from assay.cli.checking.check_terms import CheckTerms
 from assay.cli.checking.evidence_files import found
-from assay.cli.checking.executors import ClusterError
-from assay.cli.checking.tuning import LARGE_INPUT, tune
-from assay.cli.checking.work_plan import available_jobs, cluster_executor, executor_of, works_of
+from assay.cli.checking.run_signals import ended_by_signals, signals_held
+from assay.cli.checking.work import ClusterError, available_jobs, is_for_many, results_of, units_of
 from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import policy_of, signed
 from assay.cli.journal_choice import Directories, chosen
@@ -38,11 +35,11 @@ from assay.settings import load
 from assay.spec.revisions import named, position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from assay.cli.checking.check_stream import StreamItem
     from assay.cli.checking.evidence_files import Piece
-    from assay.cli.checking.work_plan import FileWork
+    from assay.cli.checking.work import WorkUnit
     from assay.core.policy import Policy
     from assay.settings import Settings
 
@@ -195,52 +192,17 @@ def judge_pieces(
     policy = _policy(settings) if args.policy else None
     try:
         has_several = len(pieces) + len(passed_over) > 1
-        with _ended_by_signals(), ExitStack() as stack:
-            with _signals_held():
+        with ended_by_signals(), ExitStack() as stack:
+            # A signal would leave a file behind that is just created.
+            with signals_held("SIGINT", "SIGTERM", "SIGHUP"):
                 reporting = stack.enter_context(Reporting(args, settings, has_several=has_several))
-            works = works_of(pieces, _resolver(args))
-            files = tuple((each.whole.path, each.whole.is_run) for each in works if each.error is None)
+            units = units_of(pieces, _resolver(args), is_absolute=bool(args.cluster))
+            files = tuple((each.path, each.is_run) for each in units if each.error is None)
             terms = replace(_terms(args, settings, policy, reporting), evidence=files)
-            status = _judged(args, reporting, terms, works, passed_over)
+            status = _judged(args, reporting, terms, units, passed_over)
             return CheckedRun(status, reporting.summary)
     except (ReportUsageError, ReportFileError, ClusterError) as error:
         return CheckedRun(_refuse(args, "", str(error)))
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a run as Ctrl-C does: no process and no incomplete report is left behind."""
-
-    def end(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    names = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
-    # A signal that is ignored, as under nohup, stays so. Only the main thread can have handlers.
-    taken = [
-        each
-        for each in names
-        if each is not None and current_thread() is main_thread() and signal.getsignal(each) is signal.SIG_DFL
-    ]
-    for each in taken:
-        signal.signal(each, end)
-    try:
-        yield
-    finally:
-        for each in taken:
-            signal.signal(each, signal.SIG_DFL)
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Keep signals that end the run until the end of this: they would leave a file behind that is just created."""
-    if sys.platform == "win32":
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, reporting: Reporting) -> CheckTerms:
@@ -268,7 +230,7 @@ def _judged(
     args: argparse.Namespace,
     reporting: Reporting,
     terms: CheckTerms,
-    works: list[FileWork],
+    units: list[WorkUnit],
     passed_over: Sequence[str],
 ) -> int:
     """Judge all files and complete the reports; return the exit status."""
@@ -276,8 +238,9 @@ def _judged(
     for line in passed_over:
         reporting.pass_over()
         _refuse(args, "", line)
-    for work, items in _streams(args, terms, works):
-        worst = max(worst, _check(args, work, items, reporting))
+    with closing(_streams(args, terms, units)) as streams:
+        for unit, items in streams:
+            worst = max(worst, _check(args, unit, items, reporting))
     stale = reporting.stale()
     for entry in stale:
         _say(f"assay {args.chosen}: {args.baseline}: no longer found: {entry}")
@@ -289,21 +252,20 @@ def _judged(
 
 
 def _streams(
-    args: argparse.Namespace, terms: CheckTerms, works: list[FileWork]
-) -> Iterator[tuple[FileWork, Iterator[StreamItem]]]:
+    args: argparse.Namespace, terms: CheckTerms, units: list[WorkUnit]
+) -> Generator[tuple[WorkUnit, Iterator[StreamItem]]]:
     """Yield the findings of each file, from this process or from several."""
-    total = sum(each.size for each in works)
-    if total >= LARGE_INPUT:
-        tune()
-    bar = ProgressBar(f"assay {args.chosen}", total)
-    if args.cluster:
-        executor = cluster_executor(terms, works, bar.tick, args.cluster)
-    else:
-        executor = executor_of(terms, works, bar.tick, args.jobs or available_jobs())
-    with bar, executor:
-        judged = executor.map([each.whole for each in works if each.error is None])
-        for work in works:
-            yield work, iter(()) if work.error is not None else next(judged)
+    jobs = args.jobs or available_jobs()
+    with ProgressBar(f"assay {args.chosen}", sum(each.size for each in units)) as bar:
+        if args.cluster or is_for_many(units, jobs):
+            # 60 ms of modules for processes, which a small input does without.
+            from assay.cli.checking.parallel import results_elsewhere  # noqa: PLC0415
+
+            results = results_elsewhere(terms, units, bar.tick, jobs, args.cluster)
+        else:
+            results = (results_of(terms, each, bar.tick) for each in units)
+        with closing(results):
+            yield from zip(units, results, strict=True)
 
 
 def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:
@@ -354,10 +316,10 @@ def _say(line: str) -> None:
         print(plain(line), file=sys.stderr)
 
 
-def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem], reporting: Reporting) -> int:
+def _check(args: argparse.Namespace, unit: WorkUnit, items: Iterator[StreamItem], reporting: Reporting) -> int:
     """Report the findings of one file as they come, so that memory stays bounded; return the exit status."""
-    end, failed, unjudged = UnitEnd(error=work.error), False, 0
-    reporting.begin(work.name)
+    end, failed, unjudged = UnitEnd(), False, 0
+    reporting.begin(unit.name)
     for item in items:
         if isinstance(item, CheckedMessage):
             message = reporting.add(item)
@@ -374,14 +336,14 @@ def _check(args: argparse.Namespace, work: FileWork, items: Iterator[StreamItem]
         calls = "1 call" if unjudged == 1 else f"{unjudged:,} calls"
         remarks.append(f"{calls} not judged by a contract: no list of tools has the tool")
     for line in () if args.compare else remarks:
-        _say(f"assay {args.chosen}: {work.name}: {line}")
+        _say(f"assay {args.chosen}: {unit.name}: {line}")
     for line in end.digests[-1].lines() if end.digests and isinstance(end.digests[-1], SlowAnswers) else ():
-        _say(f"assay {args.chosen}: {work.name}: {line}")
+        _say(f"assay {args.chosen}: {unit.name}: {line}")
     if end.error is None:
         end.error = _lack(args, end)
     reporting.end(end, remarks=remarks)
     if end.error is not None:
-        return _refuse(args, work.name, end.error)
+        return _refuse(args, unit.name, end.error)
     if args.compare:
         return 1 if end.outcomes["different"] else 0
     # A missing or unjudged message could have failed the build.

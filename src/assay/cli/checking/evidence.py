@@ -1,32 +1,50 @@
 """Evidence that `assay check` judges: journals, and recordings of the guard and of other programs."""
 
-# ruff: noqa: PLC0415  each kind of file imports only what it needs
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from assay.base.printable import plain
+from assay.base.verdict import Party, Verdict
 from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
-from assay.records.transcript import Judged, Meeting
+from assay.cli.terminal.journal_table import title
+from assay.core.conversation import Conversation
+from assay.core.lifecycle import preferred, spoken
+from assay.records.importers.importer import ImportOptions, loosely, seconds
+from assay.records.importers.importer_table import BY_NAME, MAPPED, NATIVE, looked_at, recognised, unknown
+from assay.records.importers.plain_lines import ONE_SIDED
+from assay.records.journal.reading import LONGEST_LINE, Pages, entries, is_event, recorded_frame, server_of, violations
+from assay.records.journal.recorded_verdict import recorded_verdict
+from assay.records.journal.replay import (
+    MOST_CONVERSATIONS,
+    Replayed,
+    ReplayJudge,
+    ReplayOpening,
+    conversation_key,
+    replay,
+    survey,
+)
+from assay.records.outcomes import outcome_of, recorded_outcome
+from assay.records.recording.judging import Judging
+from assay.records.recording.listed_tools import MARK, ListedTools, ListPlace
+from assay.records.transcript import Judged, Meeting, TranscriptError, TranscriptRow, conversation_of, frame_of, read
+from assay.spec.revisions import handshake
 
 if TYPE_CHECKING:
     from assay.base.verdict import Verdict
     from assay.cli.checking.check_terms import CheckTerms
-    from assay.cli.checking.work_units import Tick
+    from assay.cli.checking.work import Tick
     from assay.contracts.tool_contracts import Tools
-    from assay.core.conversation import Conversation
-    from assay.records.importers.importer import Importer, ImportOptions
-    from assay.records.journal import replay
-    from assay.records.journal.reading import JournalEntry, Pages
+    from assay.records.importers.importer import Importer
+    from assay.records.journal.reading import JournalEntry
     from assay.records.line_blocks import LineBlock
     from assay.records.recording.judged_talk import RecordingOpening
-    from assay.records.recording.judging import Judging
-    from assay.records.recording.listed_tools import ListedTools
-
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
 """How every record of a journal begins."""
@@ -61,8 +79,6 @@ class Evidence(Protocol):
 @contextmanager
 def opened(terms: CheckTerms, path: str, tick: Tick, *, is_run: bool) -> Iterator[Evidence]:
     """Open a file, or all files of the run that begins with it. *tick* gets what is read. Raises `OSError`."""
-    from assay.records.journal.reading import Pages
-
     longest = longest_line(terms)
     with Pages(path, whole=is_run, longest=longest) as pages:
         head = pages.peek()
@@ -75,17 +91,12 @@ def opened(terms: CheckTerms, path: str, tick: Tick, *, is_run: bool) -> Iterato
 
 def longest_line(terms: CheckTerms) -> int:
     """Return the maximal bytes of a line."""
-    from assay.records.journal.reading import LONGEST_LINE
-
     # A byte of a message may take six in a recording, as a NUL does, and a row has more than the message.
     return max(LONGEST_LINE, 8 * terms.settings.guard_limits.frame_bytes)
 
 
 def is_journal(terms: CheckTerms, head: bytes) -> bool:
     """Return whether a file is a journal. Records of other programs may begin with a time, too."""
-    from assay.records.importers.importer import loosely
-    from assay.records.journal.reading import is_event
-
     if terms.fields or terms.source not in {None, "assay"} or _JOURNAL.match(head) is None:
         return False
     first = loosely(head.partition(b"\n")[0].strip())
@@ -94,8 +105,6 @@ def is_journal(terms: CheckTerms, head: bytes) -> bool:
 
 def _conversation(terms: CheckTerms, listed: ListedTools | None, opening: RecordingOpening) -> Conversation:
     """Return a new conversation of a recording, which takes tools that it has not listed from *listed*."""
-    from assay.core.conversation import Conversation
-
     settings = terms.settings
     made = Conversation(
         mode=opening.mode,
@@ -113,8 +122,6 @@ def _conversation(terms: CheckTerms, listed: ListedTools | None, opening: Record
 
 def chosen_importer(terms: CheckTerms) -> Importer | None:
     """Return the format that the options name; None if it is to be recognized."""
-    from assay.records.importers.importer_table import BY_NAME, MAPPED
-
     if terms.source is not None:
         return BY_NAME[terms.source]
     return MAPPED if terms.fields else None
@@ -122,9 +129,6 @@ def chosen_importer(terms: CheckTerms) -> Importer | None:
 
 def import_options(terms: CheckTerms) -> ImportOptions:
     """Return the options for reading a recording of another program."""
-    from assay.base.verdict import Party
-    from assay.records.importers.importer import ImportOptions
-
     return ImportOptions(Party(terms.party) if terms.party is not None else None, terms.fields or {})
 
 
@@ -146,9 +150,6 @@ class RecordedLines:
 
     def recognised(self) -> Importer:
         """Return the format. Raises `TranscriptError` if it is not known."""
-        from assay.records.importers.importer_table import NATIVE, looked_at, recognised, unknown
-        from assay.records.transcript import TranscriptError
-
         # A document may be one line of any length, so it must be found before a line is read.
         document = recognised(self._pages.peek(), self._name)
         if document is not None and document.is_document:
@@ -193,13 +194,6 @@ class _RecordingEvidence:
         self._remarks: list[str] = []
 
     def follow(self) -> Iterator[Judged | Meeting | ChangedVerdict]:
-        from functools import partial
-
-        from assay.cli.checking.tool_evidence import tools_of
-        from assay.records.importers.importer_table import NATIVE
-        from assay.records.recording.judging import Judging
-        from assay.records.transcript import TranscriptError, read
-
         importer = self._importer = chosen_importer(self._terms) or self._lines.recognised()
         if self._terms.is_compared:
             raise TranscriptError(_NOT_COMPARED)
@@ -235,14 +229,10 @@ class _RecordingEvidence:
 
     def _cannot(self) -> tuple[str, ...]:
         """Return what cannot be found in the file because of how it was recorded."""
-        from assay.records.importers.plain_lines import ONE_SIDED
-
         cannot = self._importer.format.cannot if self._importer is not None else ()
         return (*cannot, ONE_SIDED) if cannot and self._terms.party is not None else cannot
 
     def _skipped(self) -> str:
-        from assay.records.importers.importer_table import NATIVE
-
         return "" if self._importer is NATIVE else self._lines.too_long
 
 
@@ -250,8 +240,6 @@ class _JournalEvidence:
     """The records of a journal, judged again."""
 
     def __init__(self, terms: CheckTerms, path: str, pages: Pages, tick: Tick) -> None:
-        from assay.cli.checking.tool_evidence import tools_of
-
         self._terms, self._pages, self._tick = terms, pages, tick
         self._listed = tools_of(terms, path)
         self._unjudged: Counter[str] = Counter()
@@ -262,12 +250,6 @@ class _JournalEvidence:
         self._good = self._failed = 0
 
     def follow(self) -> Iterator[Judged | Meeting | ChangedVerdict]:
-        from assay.core.lifecycle import preferred, spoken
-        from assay.records.importers.importer import seconds
-        from assay.records.journal.reading import entries
-        from assay.records.journal.replay import MOST_CONVERSATIONS, replay, survey
-        from assay.records.outcomes import recorded_outcome
-
         self._pages.keep()
         # Two passes: the exceptions of a conversation must be known before its first line is judged.
         seen = survey(entries(self._pages))
@@ -306,19 +288,14 @@ class _JournalEvidence:
 
     def _entries(self) -> Iterator[JournalEntry]:
         """Yield every line, and keep the place of the tools there."""
-        from assay.records.journal.reading import entries
-        from assay.records.journal.replay import conversation_key
-
         for entry in entries(self._pages):
             if self._listed is not None and entry.record is not None:
                 key = conversation_key(entry.record)
                 self._listed.here = self._listed.here._replace(conversation=key, line=entry.number)
             yield entry
 
-    def _as_recorded(self, replayed: replay.Replayed) -> Verdict | None:
+    def _as_recorded(self, replayed: Replayed) -> Verdict | None:
         """Return the guard's recorded verdict on a message that cannot be judged again; otherwise None."""
-        from assay.records.journal.recorded_verdict import recorded_verdict
-
         record = replayed.entry.record
         if record is None or (replayed.outcome == "no payload" and not record["metadata"].get("omitted")):
             # A journal without payloads has no messages to judge, only the findings of an earlier run.
@@ -339,13 +316,10 @@ class _JournalEvidence:
             outcomes=self._outcomes,
         )
 
-    def _judge(self, opening: replay.ReplayOpening) -> replay.ReplayJudge:
-        from assay.cli.checking.tool_evidence import server_in_journal
-        from assay.core.conversation import Conversation
-        from assay.spec.revisions import handshake
-
+    def _judge(self, opening: ReplayOpening) -> ReplayJudge:
         if opening.server == "assets":
-            from assay.cli.checking.asset_evidence import AssetJudge
+            # It has the tools of that server, which no other journal needs: 20 ms.
+            from assay.cli.checking.asset_evidence import AssetJudge  # noqa: PLC0415
 
             return AssetJudge(opening)
         terms = self._terms
@@ -376,7 +350,7 @@ def _server(entry: JournalEntry) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _lack(replayed: replay.Replayed) -> str:
+def _lack(replayed: Replayed) -> str:
     """Return why a line of a journal is not judged."""
     metadata = replayed.entry.record["metadata"] if replayed.entry.record is not None else {}
     if replayed.outcome == "no payload" and metadata.get("omitted"):
@@ -386,13 +360,8 @@ def _lack(replayed: replay.Replayed) -> str:
     return _UNJUDGED[replayed.outcome]
 
 
-def difference_text(replayed: replay.Replayed) -> str:
+def difference_text(replayed: Replayed) -> str:
     """Return the lines that show a verdict of a journal and that of today."""
-    from assay.base.printable import plain
-    from assay.cli.terminal.journal_table import title
-    from assay.records.journal.reading import violations
-    from assay.records.outcomes import outcome_of, recorded_outcome
-
     record, verdict = replayed.entry.record, replayed.verdict
     if record is None or verdict is None:
         return ""
@@ -407,6 +376,79 @@ def difference_text(replayed: replay.Replayed) -> str:
 
 
 def _words(word: str, found: list[tuple[str, str]]) -> str:
-    from assay.base.printable import plain
-
     return plain(", ".join([word, *(f"{rule} at {at or 'the message'}" for rule, at in found)]))
+
+
+_OPENS = b'"event"'
+"""A member of each row that names the server of a conversation."""
+
+_Found = tuple[str, ListPlace, bytes]
+
+
+def tools_of(terms: CheckTerms, path: str) -> ListedTools | None:
+    """Return the tools that are listed in the evidence, for judging the file *path*; None if only it is compared."""
+    return None if terms.is_compared else ListedTools(path, partial(_all_lists, terms, path))
+
+
+def _all_lists(terms: CheckTerms, path: str) -> Iterator[_Found]:
+    """Yield the lists of all files: those of the file *path* first, which need not be one of the command line."""
+    files = {path: False, **dict(terms.evidence)}
+    for each, is_run in files.items():
+        # Standard input cannot be read twice.
+        if each != "-":
+            # A file that cannot be read is reported where it is judged.
+            with suppress(OSError, TranscriptError):
+                yield from _lists(terms, each, is_run=is_run)
+
+
+def _lists(terms: CheckTerms, path: str, *, is_run: bool) -> Iterator[_Found]:
+    longest = longest_line(terms)
+    with Pages(path, whole=is_run, longest=longest) as pages:
+        if is_journal(terms, pages.peek()):
+            yield from _in_journal(path, entries(_marked(pages)))
+        else:
+            yield from _in_rows(path, _rows(terms, RecordedLines(pages, path, longest)))
+
+
+def _marked(pages: Pages) -> Iterator[bytes]:
+    """Yield a blank line in place of each one that has no list, which is then not parsed."""
+    for line in pages:
+        yield line if MARK in line else b"\n" * (line.count(b"\n") or 1)
+
+
+def _in_journal(path: str, entries: Iterable[JournalEntry]) -> Iterator[_Found]:
+    for entry in entries:
+        frame = None if entry.record is None else recorded_frame(entry.record["metadata"])
+        if entry.record is not None and frame is not None and MARK in frame:
+            server = server_in_journal(path, server_of(entry.record), entry.record["route"])
+            yield server, ListPlace(path, conversation_key(entry.record), entry.number), frame
+
+
+def server_in_journal(path: str, name: str, route: str) -> str:
+    """Return what a server of a journal is known by: its name, or without one its route."""
+    return name or f"{path}{route}"
+
+
+def _rows(terms: CheckTerms, lines: RecordedLines) -> Iterator[TranscriptRow]:
+    importer = chosen_importer(terms) or lines.recognised()
+    if importer is NATIVE:
+        return read(
+            line if MARK in line or _OPENS in line else b"\n" * (line.count(b"\n") or 1)
+            for block in lines.blocks()
+            for line in block
+        )
+    text = lines.pieces() if importer.is_document else lines.readable()
+    return importer.read(text, import_options(terms))
+
+
+def _in_rows(path: str, rows: Iterable[TranscriptRow]) -> Iterator[_Found]:
+    servers: dict[int, str] = {}
+    for row in rows:
+        members = row.members
+        if members.get("event") == "open":
+            servers[conversation_of(members)] = str(members.get("server") or "")
+        elif "event" not in members and not row.lacks and ("msg" in members or "base64" in members):
+            frame = frame_of(row)
+            if MARK in frame:
+                number = conversation_of(members)
+                yield servers.get(number, ""), ListPlace(path, number, row.line), frame

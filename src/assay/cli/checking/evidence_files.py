@@ -1,13 +1,16 @@
 """The files that names on the command line of `assay check` stand for: directories and patterns are searched."""
 
-# ruff: noqa: PLC0415  most names are files, which need none of it
-
 from __future__ import annotations
 
 import os
+from glob import glob
 from typing import NamedTuple
 
+from assay.records.importers.importer_table import recognised
+from assay.records.journal.run_files import LATEST, is_run
+from assay.records.journal.runs import runs_in
 from assay.records.line_blocks import is_url
+from assay.records.unpacking import unpacked
 from assay.settings.state_directory import FLIGHTS
 
 _DEEPEST = 16
@@ -66,8 +69,6 @@ def _is_pattern(name: str) -> bool:
 
 
 def _matches(pattern: str) -> list[str]:
-    from glob import glob
-
     return sorted(glob(pattern, recursive=True))
 
 
@@ -105,9 +106,6 @@ _SEARCHED = 64 << 10
 
 
 def _is_recognized(path: str) -> bool:
-    from assay.records.importers.importer_table import recognised
-    from assay.records.unpacking import unpacked
-
     try:
         with open(path, "rb") as file, unpacked(file) as readable:
             head = readable.read(_SEARCHED)
@@ -118,9 +116,6 @@ def _is_recognized(path: str) -> bool:
 
 def _runs(directory: str) -> list[Piece]:
     """Return the runs of a journal in *directory*, without empty ones."""
-    from assay.records.journal.run_files import LATEST
-    from assay.records.journal.runs import runs_in
-
     copy = os.path.join(directory, LATEST)
     # A copy of the directory may have the file itself in place of the link.
     copied = [Piece(copy)] if os.path.isfile(copy) and not os.path.islink(copy) else []
@@ -141,8 +136,6 @@ def _enter(entry: os.DirEntry[str], depth: int, result: FoundEvidence) -> None:
 
 def _take(entry: os.DirEntry[str], result: FoundEvidence) -> None:
     """Add a file, unless it belongs to a run: the run stands for all of its files."""
-    from assay.records.journal.run_files import is_run
-
     if not entry.is_file():
         result.passed_over.append(f"{entry.path}: not a regular file")
     elif not is_run(entry.name):
