@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import RLock
 from time import monotonic
 from typing import ClassVar, Final, Self, TextIO
 
@@ -19,9 +18,6 @@ _ERASE: Final = "\r\x1b[2K"
 
 _WIDEST: Final = 60
 """Columns of the bar itself at most."""
-
-_LOCK: Final = RLock()
-"""Held while something is drawn or printed: several threads report what they have read."""
 
 
 class ProgressBar:
@@ -43,17 +39,16 @@ class ProgressBar:
         """Note that *count* more bytes were read."""
         if not self._is_wanted:
             return
-        with _LOCK:
-            self._read += count
-            now = self._clock()
-            if now < self._due:
-                return
-            self._due = now + _INTERVAL
-            ProgressBar._shown = self
-            self._is_drawn = True
-            # The cursor waits at the beginning of the line: the "^C" of an interrupt must not begin another one.
-            sys.stderr.write(f"{_ERASE}{self._line(now - self._began, _columns() - 1)}\r")
-            sys.stderr.flush()
+        self._read += count
+        now = self._clock()
+        if now < self._due:
+            return
+        self._due = now + _INTERVAL
+        ProgressBar._shown = self
+        self._is_drawn = True
+        # The cursor waits at the beginning of the line: the "^C" of an interrupt must not begin another one.
+        sys.stderr.write(f"{_ERASE}{self._line(now - self._began, _columns() - 1)}\r")
+        sys.stderr.flush()
 
     def _line(self, seconds: float, width: int) -> str:
         """Return the bar after so many *seconds*, in at most *width* columns: only one line is erased."""
@@ -79,10 +74,9 @@ class ProgressBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _LOCK:
-            ProgressBar._shown = None
-            self.erase()
-            self._is_wanted = False
+        ProgressBar._shown = None
+        self.erase()
+        self._is_wanted = False
 
 
 def _columns() -> int:
@@ -103,8 +97,6 @@ def printing(stream: TextIO) -> Iterator[None]:
     if ProgressBar._shown is None or not stream.isatty():
         yield
         return
-    with _LOCK:
-        if ProgressBar._shown is not None:
-            ProgressBar._shown.erase()
-        yield
-        stream.flush()
+    ProgressBar._shown.erase()
+    yield
+    stream.flush()
