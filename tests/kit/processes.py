@@ -75,7 +75,7 @@ _SDK_MODULES = (
     *("mcp", "mcp_types", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.server.lowlevel"),
     *("mcp.server.stdio", "mcp.server.streamable_http", "uvicorn"),
 )
-_RARE = ("-assay.records.telemetry.otlp",)
+_RARE = ("-assay.records.telemetry.exporting",)
 """Modules whose libraries are a third of the memory that a fork has to copy. Few processes need them."""
 
 WARM: tuple[WarmStart, ...] = (

@@ -4,10 +4,12 @@ import logging
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
+from logging.handlers import QueueHandler
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -19,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from assay.base.extras import how_to_install
 from assay.base.verdict import Findings, Party, Verdict, verdict
-from assay.records.telemetry import Telemetry, background, conventions, wanted
+from assay.records.telemetry import Telemetry, exporting
 from assay.settings import TelemetrySettings, load
 from talk import HITS, SEARCH, Talk, call, request, result
 
@@ -310,19 +312,25 @@ def test_a_report_makes_no_error(opened: Opened, collector: Collector) -> None:
     ],
     ids=["unreadable", "batch", "nonsense", "no-name", "no-request"],
 )
-def test_whatever_it_is_that_was_refused_is_told_somehow(opened: Opened, collector: Collector, heard: Verdict) -> None:
+def test_whatever_it_is_that_was_refused_is_told_somehow(
+    opened: Opened, collector: Collector, lines: list[str], heard: Verdict
+) -> None:
     telemetry = opened()
     tell(telemetry, heard, code="INVALID_ENVELOPE")
     [span] = spans(telemetry, collector)
     assert values(span.attributes)["error.type"] == "INVALID_ENVELOPE"
-    assert telemetry.lost == 0
+    assert lines == []
 
 
-def test_what_is_no_verdict_at_all_costs_a_span_and_no_more(opened: Opened, collector: Collector) -> None:
+def test_what_is_no_verdict_at_all_costs_a_span_and_no_more(
+    opened: Opened, collector: Collector, lines: list[str]
+) -> None:
     telemetry = opened()
     tell(telemetry, None)  # type: ignore[arg-type]  # no verdict at all
+    assert telemetry.begun(None, began_ns=BEGAN, transport="stdio", session=None) is None  # type: ignore[arg-type]  # likewise
+    telemetry.ended(None, None, ended_ns=BEGAN)  # type: ignore[arg-type]  # likewise
     assert spans(telemetry, collector) == []
-    assert telemetry.lost == 1
+    assert lines == ["telemetry: 3 requests were not exported"]
 
 
 # ── traces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -422,7 +430,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_duration(opened: Opened, co
 
 def test_a_client_cannot_make_up_series(opened: Opened, collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that nobody vouches for are on the span alone; and so are those beyond a number."""
-    monkeypatch.setattr(conventions, "MOST_TARGETS", 3)
+    monkeypatch.setattr(exporting, "MOST_TARGETS", 3)
     telemetry = opened()
     conversation = Talk().opened()
     for number in range(5):
@@ -514,14 +522,33 @@ def test_a_connection_is_used_again(opened: Opened, collector: Collector, monkey
     assert collector.connections == 1
 
 
-def test_a_number_that_is_none_is_as_good_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
-    for text in ("", "0", "-1", "many", "1e3", "9" * 50):
-        monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", text)
-        assert background._setting("OTEL_BSP_MAX_QUEUE_SIZE", 2048) == 2048
+def test_a_text_in_place_of_a_number_is_ignored(
+    opened: Opened, collector: Collector, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_SCHEDULE_DELAY", "OTEL_METRIC_EXPORT_INTERVAL"):
+        monkeypatch.setenv(name, "many")
+    telemetry = opened()
+    tell(telemetry, talk().client(request(1, "ping")))
+    assert len(spans(telemetry, collector)) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_SCHEDULE_DELAY", "OTEL_METRIC_EXPORT_INTERVAL"])
+def test_telemetry_is_off_if_a_number_is_out_of_range(
+    lines: list[str], collector: Collector, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The SDK refuses it; nothing of it is left behind."""
+    monkeypatch.setenv(name, "0")
+    handlers = logging.getLogger("opentelemetry").handlers[:]
+    threads = set(threading.enumerate())
+    assert Telemetry.open(TelemetrySettings(collector.url), log=lines.append) is None
+    [line] = lines
+    assert line.startswith("telemetry: off: cannot be set up: ")
+    assert logging.getLogger("opentelemetry").handlers == handlers
+    assert set(threading.enumerate()) <= threads
 
 
 def test_where_nobody_wants_telemetry_there_is_none_and_nothing_is_said(lines: list[str]) -> None:
-    assert not wanted(TelemetrySettings())
     assert Telemetry.open(TelemetrySettings(service_name="shop"), log=lines.append) is None
     assert lines == []
 
@@ -620,6 +647,13 @@ def unavailable(handler: Handler) -> None:
     handler.end_headers()
 
 
+def overloaded(handler: Handler) -> None:
+    handler.send_response(503)
+    handler.send_header("Retry-After", "5")
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
 def silent(handler: Handler) -> None:
     handler.collector.over.wait(SECONDS)
     handler.close_connection = True
@@ -654,7 +688,7 @@ def garbled(handler: Handler) -> None:
     handler.close_connection = True
 
 
-TROUBLE = [unavailable, silent, nonsense, hung_up, talkative, garbled]
+TROUBLE = [unavailable, overloaded, silent, nonsense, hung_up, talkative, garbled]
 
 
 @pytest.mark.parametrize("answer", TROUBLE)
@@ -669,13 +703,12 @@ def test_no_collector_keeps_traffic_or_the_end_waiting(
     conversation = talk()
     for ident in range(1, 1001):
         tell(telemetry, conversation.client(call(ident, "search", {"words": "x"})))
-        assert len(telemetry._queue) <= 100
     collector.wait_for(lambda it: len(it.bodies) >= 1)
     began = time.monotonic()
     telemetry.close(0.2)
     assert time.monotonic() - began < SECONDS
     tell(telemetry, conversation.client(request("late", "ping")))
-    assert len(telemetry._queue) <= 100
+    assert all(each.daemon for each in threading.enumerate() if each.name.startswith(("Otel", "assay-telemetry")))
 
 
 def test_no_collector_at_all_is_no_trouble(opened: Opened, lines: list[str]) -> None:
@@ -691,35 +724,44 @@ def test_no_collector_at_all_is_no_trouble(opened: Opened, lines: list[str]) -> 
 def test_more_than_can_be_told_is_forgotten_and_counted(
     opened: Opened, collector: Collector, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A collector that does not answer takes a batch; a queue is kept; the rest is forgotten, the oldest first."""
+    """A collector that does not answer gets a batch; a queue is kept; the rest is forgotten, the oldest first."""
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "10")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10")
     monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
-    collector.answer = silent
+    released = threading.Event()
+
+    def late(handler: Handler) -> None:
+        released.wait(SECONDS)
+        well(handler)
+
+    collector.answer = late
     telemetry = opened()
     conversation = talk()
     for ident in range(1, 11):
         tell(telemetry, conversation.client(call(ident, "search", {"words": "x"})))
     collector.wait_for(lambda it: len(it.bodies) == 1)
-    in_flight = len(collector.spans)
+    first = len(collector.spans)
     for ident in range(11, 111):
         tell(telemetry, conversation.client(call(ident, "search", {"words": "x"})))
-    waiting = len(telemetry._queue)
-    assert waiting == 10
-    assert in_flight + waiting + telemetry.lost == 110
-    assert [note.ident for note in telemetry._queue] == [str(ident) for ident in range(101, 111)]
+    released.set()
+    told = [values(span.attributes)["jsonrpc.request.id"] for span in spans(telemetry, collector)]
+    assert told == [str(ident) for ident in (*range(1, first + 1), *range(101, 111))]
+    assert lines == [f"telemetry: {100 - first} requests were not exported"]
 
 
-def test_what_waits_holds_no_frame_and_nothing_long(opened: Opened, collector: Collector) -> None:
+def test_what_is_kept_and_sent_has_nothing_long(opened: Opened, collector: Collector) -> None:
     """A megabyte in each of two thousand would be two gigabytes."""
-    collector.answer = silent
     telemetry = opened()
     long = "x" * 100_000
-    heard = talk().client(request(long[:900], "resources/read", {"uri": long, "_meta": {"tracestate": long}}))
+    params = {"uri": long, "_meta": {"traceparent": OF_CLIENT, "tracestate": f"a={long}"}}
+    heard = talk().client(request(long[:900], "resources/read", params))
+    begun = telemetry.begun(heard, began_ns=BEGAN, transport="http", session=long)
+    assert begun is not None
+    assert len(repr(begun)) < 5000
+    telemetry.ended(begun, None, ended_ns=BEGAN)
     tell(telemetry, heard, session=long, traceparent=long)
-    [note] = telemetry._queue
-    assert sum(len(str(each)) for each in note) < 2000
-    assert not any(isinstance(each, bytes | dict | list | Verdict) for each in note)
+    assert len(spans(telemetry, collector)) == 2
+    assert all(len(body) < 5000 for body in collector.bodies)
 
 
 def test_a_collector_that_fails_is_named_once_and_once_more_when_it_works(
@@ -745,6 +787,40 @@ def test_a_collector_that_fails_is_named_once_and_once_more_when_it_works(
     assert works == f"telemetry: {collector.url}/v1/traces accepts exports again"
     assert lines.get(timeout=SECONDS) == "telemetry: 2 requests were not exported"
     assert lines.empty()
+
+
+def test_a_retry_at_the_end_does_not_hide_the_reason(
+    opened: Opened, collector: Collector, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exporter tries again after some seconds, longer than there is time at the end."""
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+    collector.answer = overloaded
+    telemetry = opened()
+    messages: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    heard = QueueHandler(messages)
+    # Handlers run in order: this one runs after that of telemetry.
+    logging.getLogger("opentelemetry").addHandler(heard)
+    tell(telemetry, talk().client(request(1, "ping")))
+    messages.get(timeout=SECONDS)
+    logging.getLogger("opentelemetry").removeHandler(heard)
+    telemetry.close(0.2)
+    reason, last = lines
+    assert reason.startswith(f"telemetry: {collector.url}/v1/traces does not accept exports: ")
+    assert "Service Unavailable" in reason
+    assert last == "telemetry: 1 requests were not exported"
+
+
+def test_a_reason_has_no_key_of_the_collector(
+    opened: Opened, collector: Collector, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a variable can have one in the URL; in a setting it is refused."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://me:secret@[::1/v1/traces?key=secret#secret")
+    telemetry = opened(endpoint="")
+    tell(telemetry, talk().client(request(1, "ping")))
+    telemetry.close(SECONDS)
+    assert lines[0].startswith("telemetry: http://[::1/v1/traces does not accept exports: ")
+    assert not any("secret" in line or "me:" in line for line in lines)
 
 
 def test_opentelemetry_does_not_talk_to_stderr(

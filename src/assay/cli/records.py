@@ -13,6 +13,7 @@ from assay.edges.hangup import telling
 from assay.edges.recorder import Records
 from assay.guard.terms import WAITING, hello
 from assay.records.journal.writer import Journal
+from assay.records.telemetry import Telemetry
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
 from assay.settings.state_directory import FLIGHTS, UNKNOWN, make_folder, server_folder
 
@@ -43,7 +44,6 @@ def opened(
 
     *option* is the journal directory from the command line; the other arguments are for `Journal.open`.
     """
-    telemetry = None
     with opened_journal(
         option,
         settings,
@@ -53,10 +53,7 @@ def opened(
         mode=mode,
         frame_bytes=frame_bytes,
     ) as journal:
-        if _wants_telemetry(settings):
-            from assay.records.telemetry import Telemetry  # noqa: PLC0415 - few have a collector: 1 ms
-
-            telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
+        telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
         try:
             yield Records(journal, None, telemetry)
         finally:
@@ -100,11 +97,6 @@ def opened_journal(
     finally:
         if journal is not None:
             journal.close()
-
-
-def _wants_telemetry(settings: Settings) -> bool:
-    """Whether telemetry is configured at all. This check needs no import."""
-    return bool(settings.telemetry.endpoint) or any(name.startswith("OTEL_") for name in os.environ)
 
 
 def place(option: str | None, settings: JournalSettings) -> str | None:

@@ -1,119 +1,171 @@
 """
-Map requests to OpenTelemetry's semantic conventions for MCP: names and attributes, as plain data.
+Map requests to OpenTelemetry's semantic conventions for MCP: names and attributes, as short strings.
 
 From https://github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/mcp.md, at commit 0393513c908b
-(status: development). Our own attributes have the prefix `assay.`.
+(status: development). Our own attributes have the prefix `assay.`. No frame, no arguments, no place or value of a
+violation. Does not import OpenTelemetry.
 """
 
-from typing import Final
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from assay.base.errors import CanonicalError
-from assay.records.telemetry.span_snapshot import OTHER, Seen
+from assay.base.verdict import Verdict
+from assay.contracts.own_tools import TOOLS
+from assay.records.journal.record import session_digest
+from assay.records.metrics import METHODS
+from assay.rules import RULES
 
 DURATION: Final = "mcp.server.operation.duration"
-DURATION_UNIT: Final = "s"
 DURATION_TEXT: Final = (
     "MCP request or notification duration as observed on the receiver from the time it was received until the result"
     " or ack is sent."
 )
 DURATION_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 
-MOST_TARGETS: Final = 1000
-"""Maximal names of tools and prompts. The largest server we know lists under 300 tools."""
+LONGEST: Final = 256
+"""Maximal characters of a name, an id or a URI: enough to recognize it, and 2048 of each are half a megabyte."""
 
 Attributes = dict[str, str | tuple[str, ...]]
+
+_STATUS: Final = "rpc.response.status_code"
+_RULES: Final = "assay.rules"
+_TOOL_ERROR: Final = "tool_error"
+_OTHER: Final = "_OTHER"
+"""The value of the conventions for an unknown one."""
 
 _NETWORK: Final[dict[str, Attributes]] = {
     "stdio": {"network.transport": "pipe"},
     "http": {"network.transport": "tcp", "network.protocol.name": "http"},
 }
+_TOOL: Final = "gen_ai.tool.name"
+_TARGETS: Final = {"tools/call": _TOOL, "prompts/get": "gen_ai.prompt.name"} | dict.fromkeys(TOOLS, _TOOL)
+"""The attribute for the target of each method that has one; the methods of specs/001 are tools themselves."""
 
+_WITH_URI: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 _CODES: Final = frozenset(CanonicalError.codes())
 
 
-class Targets:
-    """
-    The names of tools and prompts that may be used in span names and metric attributes.
+class Asked(NamedTuple):
+    """What is exported of a request when it comes."""
 
-    Each name creates a series that never goes away, so clients must not be able to invent names: a name is used once
-    its server has listed it or answered it without an error, up to `MOST_TARGETS`.
-    """
-
-    def __init__(self) -> None:
-        self._admitted: set[str] = set()
-
-    def of(self, request: Seen) -> str | None:
-        """Return the tool or prompt of *request*, if its name may be used."""
-        name = request.tool or request.prompt
-        if name is None or name in self._admitted:
-            return name
-        if len(self._admitted) >= MOST_TARGETS or not (request.listed or error_type(request) is None):
-            return None
-        self._admitted.add(name)
-        return name
+    method: str
+    common: Attributes
+    """Attributes of the span and of the duration: no values that a peer could invent."""
+    alone: Attributes
+    """Attributes of the span alone, the target among them."""
+    target: str | None
+    """The tool or the prompt."""
+    attribute: str
+    """The attribute for the target."""
+    listed: bool
+    """Whether the server has listed the target; otherwise its name is only what a client sent."""
 
 
-def span_name(request: Seen, target: str | None) -> str:
-    """Return `{mcp.method.name} {target}`; the method alone if there is no target."""
-    return request.method if target is None or target == request.method else f"{request.method} {target}"
+class Outcome(NamedTuple):
+    """How a request ended."""
+
+    common: Attributes
+    """Attributes of the span and of the duration; empty without an error."""
+    alone: Attributes
+    """Attributes of the span alone."""
+    text: str | None = None
+    """The message of the error response."""
 
 
-def error_type(request: Seen) -> str | None:
-    """
-    Return the error as one word; None without an error.
-
-    The canonical error if there is one: it is more specific than its JSON-RPC code, which is in
-    `rpc.response.status_code`.
-    """
-    if request.code is not None:
-        return request.code if request.code in _CODES else OTHER
-    if request.failed:
-        return "tool_error" if request.tool is not None else OTHER
-    return None
-
-
-def status_text(request: Seen) -> str | None:
-    """Return the message of the error response."""
-    return str(CanonicalError.to_jsonrpc_error(request.code)["message"]) if request.code in _CODES else None
-
-
-def metric_attributes(request: Seen, target: str | None) -> Attributes:
-    """Return the attributes of a duration: no values that a peer could invent."""
-    found: Attributes = {"mcp.method.name": request.method}
-    if request.tool is not None:
-        found["gen_ai.operation.name"] = "execute_tool"
-    if target is not None:
-        found["gen_ai.tool.name" if request.tool is not None else "gen_ai.prompt.name"] = target
+def asked(request: Verdict, transport: str, session: str | None, redacted: Callable[[str], str]) -> Asked:
+    """Return the attributes of *request*, with the URI of a resource *redacted*."""
+    message, params = _object(request.value), _object(_object(request.value).get("params"))
+    method = request.method if request.method in METHODS and request.method is not None else _OTHER
+    common: Attributes = {"mcp.method.name": method, **_NETWORK.get(transport, {})}
+    if _TARGETS.get(method) == _TOOL:
+        common["gen_ai.operation.name"] = "execute_tool"
     if request.revision is not None:
-        found["mcp.protocol.version"] = request.revision
-    found |= _NETWORK.get(request.transport, {})
-    wrong = error_type(request)
-    if wrong is not None:
-        found["error.type"] = wrong
-    if wrong in _CODES and not request.refused_by_result:
-        found["rpc.response.status_code"] = str(CanonicalError.to_jsonrpc_error(wrong)["code"])
-    return found
+        common["mcp.protocol.version"] = request.revision
+    alone: Attributes = {"assay.party": request.party}
+    attribute, target = _TARGETS.get(method, ""), None
+    if attribute and type(name := method if method in TOOLS else params.get("name")) is str:
+        alone[attribute] = target = name[:LONGEST]
+    listed = method in TOOLS or (request.exchange is not None and request.exchange.contract is not None)
+    if method in _WITH_URI and type(uri := params.get("uri")) is str:
+        # Without user, query and fragment, which may hold secrets.
+        plain = re.sub(r"(?<=://)[^/?#]*@", "[redacted]@", re.split("[?#]", uri, maxsplit=1)[0])
+        alone["mcp.resource.uri"] = redacted(plain[:LONGEST])
+    if session:
+        alone["mcp.session.id"] = session_digest(session)
+    ident = message.get("id")
+    if type(ident) is float and request.exchange is not None:
+        # A large number may have been parsed inexactly; the exchange has the exact one.
+        ident = request.exchange.id
+    if type(ident) in {str, int, float}:
+        alone["jsonrpc.request.id"] = str(ident)[:LONGEST]
+    if type(version := message.get("jsonrpc")) is str and version != "2.0":
+        alone["jsonrpc.protocol.version"] = version[:LONGEST]
+    return Asked(method, common, alone, target, attribute, listed)
 
 
-def span_attributes(request: Seen, common: Attributes) -> Attributes:
-    """Return the attributes of a span: the *common* ones, and those of this request."""
-    alone = {
-        "gen_ai.tool.name": request.tool,
-        "gen_ai.prompt.name": request.prompt,
-        "mcp.resource.uri": request.uri,
-        "mcp.session.id": request.session,
-        "jsonrpc.request.id": request.ident,
-        "jsonrpc.protocol.version": request.jsonrpc,
-        "assay.party": request.party,
-    }
-    found = common | {name: value for name, value in alone.items() if value is not None}
-    if request.code is not None and _is_number(request.code):
-        # A server's own error, which has no canonical name.
-        found["rpc.response.status_code"] = request.code
-    if request.rules:
-        found["assay.rules"] = request.rules
-    return found
+def trace_context(request: Verdict) -> dict[str, str]:
+    """Return the `traceparent` and the `tracestate` of the message, unless they are too long."""
+    meta = _object(_object(_object(request.value).get("params")).get("_meta"))
+    # W3C requires that 512 characters of a tracestate are forwarded.
+    most = {"traceparent": LONGEST, "tracestate": 512}
+    return {name: text for name in most if type(text := meta.get(name)) is str and len(text) <= most[name]}
 
 
-def _is_number(code: str) -> bool:
-    return len(code) <= 12 and code.removeprefix("-").isdecimal()
+def refused(request: Verdict, code: str | None = None, *, failed: bool = False) -> Outcome:
+    """Return the outcome of *request* by its own verdict, or by the *code* of its response."""
+    if code is None and request.back is not None:
+        code = next((RULES[each.rule].code for each in request.violations if each.stops), None)
+    if code is None and failed:
+        code = _failure(request)
+    return _outcome(code, request.back, (each.rule for each in request.violations))
+
+
+def answered(answer: Verdict, before: Outcome) -> Outcome:
+    """Return the outcome of a request by its *answer*; *before* is the one by its own verdict."""
+    code, reply = None, None
+    message = _object(answer.value)
+    if answer.kind == "missing":
+        is_late = answer.exchange is not None and answer.exchange.state == "timed-out"
+        code = "TIMEOUT" if is_late else "UPSTREAM_FAILURE"
+    elif not answer.accepted and answer.onward is not answer.frame:
+        code, reply = "UPSTREAM_INVALID", answer.onward
+    elif message.get("error") is not None:
+        number = _object(message["error"]).get("code")
+        code = str(number) if type(number) is int else _OTHER
+    elif _object(message.get("result")).get("isError") is True:
+        code = _failure(answer)
+    return _outcome(code, reply, (*before.alone.get(_RULES, ()), *(each.rule for each in answer.violations)))
+
+
+def _outcome(code: str | None, reply: bytes | None, rules: Iterable[str]) -> Outcome:
+    """Return the outcome for an error *code*; *reply* is the guard's own answer, if it gave one."""
+    broken = tuple(dict.fromkeys(rules))
+    alone: Attributes = {_RULES: broken} if broken else {}
+    if code is None:
+        return Outcome({}, alone)
+    if code not in _CODES:
+        if len(code) <= 12 and code.removeprefix("-").isdecimal():
+            # A server's own error. Not for durations, because a server could invent any number of them.
+            alone[_STATUS] = code
+        return Outcome({"error.type": code if code == _TOOL_ERROR else _OTHER}, alone)
+    # The canonical error is more specific than its JSON-RPC code.
+    common: Attributes = {"error.type": code}
+    error = CanonicalError.to_jsonrpc_error(code)
+    # A call can be refused with a failed result (2025-11-25 and later), which has no code.
+    if reply is None or "result" not in orjson.loads(reply):
+        common[_STATUS] = str(error["code"])
+    return Outcome(common, alone, str(error["message"]))
+
+
+def _failure(message: Verdict) -> str:
+    """Return the `error.type` of a result that reports a failure."""
+    return _TOOL_ERROR if _TARGETS.get(message.method or "") == _TOOL else _OTHER
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Return *value* if it is an object, else an empty one."""
+    return value if type(value) is dict else {}
