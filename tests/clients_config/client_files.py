@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from assay.cli.clients.all_dialects import JSON, Dialect
 from assay.cli.clients.config_places import CLIENTS
+from assay.cli.clients.dialect import JSON, Dialect
 from assay.cli.clients.plan import Plan, Wish, wrap
 
 PROGRAM = "/opt/assay/bin/assay"
@@ -31,7 +31,6 @@ def put(path: Path, text: str) -> Path:
 
 def behind(
     text: str,
-    backup: str | None = None,
     names: Collection[str] = (),
     mode: str | None = None,
     program: str = PROGRAM,
@@ -42,7 +41,7 @@ def behind(
 ) -> Plan:
     """The plan of `assay wrap` with these options."""
     wanted = {**({"--mode": mode} if mode else {}), **(options or {})}
-    return wrap(text, backup, names, Wish(program, wanted, move=move), dialect)
+    return wrap(text, names, Wish(program, wanted, move=move), dialect)
 
 
 CLAUDE_DESKTOP = Sample(

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from client_files import CODEX, JSON_SAMPLES, KNOWN, PROGRAM, Sample, behind, home_of_clients, put
 
-from assay.cli.clients.all_dialects import CODEX as TOML
-from assay.cli.clients.all_dialects import ConfigError
 from assay.cli.clients.config_places import CLIENTS
+from assay.cli.clients.dialect import CODEX as TOML
+from assay.cli.clients.dialect import ConfigError
 from assay.cli.clients.plan import unwrap
 from assay.cli.main import main
 
@@ -304,7 +304,7 @@ def test_what_cannot_be_edited_is_left_alone(text: str, why: str) -> None:
     assert before == after
     assert unwrap(plan.after, whole, dialect=TOML).after == whole
     with pytest.raises(ConfigError, match=r"^x: "):
-        behind(whole, None, ["x"], dialect=TOML)
+        behind(whole, ["x"], dialect=TOML)
 
 
 @pytest.mark.parametrize(

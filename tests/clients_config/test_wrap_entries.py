@@ -5,12 +5,18 @@ import json
 import pytest
 from client_files import JSON_SAMPLES, PROGRAM, SAMPLES, VS_CODE, Sample, behind
 
-from assay.cli.clients.all_dialects import JSON, ConfigError, dialect_of
+from assay.cli.clients.dialect import JSON, ConfigError, ServerEntry, dialect_of, written
 from assay.cli.clients.entries import hesitation, objection
 from assay.cli.clients.jsonc import plain, read
-from assay.cli.clients.plan import are_guarded, unwrap
-from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in, is_program, written
+from assay.cli.clients.plan import guard_names, unwrap
+from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in, is_program
 from assay.cli.main import parser
+
+
+def server(entry: str) -> ServerEntry:
+    """The server of a file that has only this one."""
+    [found] = JSON.servers(f'{{"servers": {{"x": {entry}}}}}')
+    return found
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
@@ -29,7 +35,7 @@ def test_without_a_backup_servers_are_started_as_before(sample: Sample) -> None:
     dialect = dialect_of(sample.path)
     plan = unwrap(sample.after, None, dialect=dialect)
     before, after = (
-        [(server.section, server.name, dialect.value(server.text)) for server in dialect.servers(text)]
+        [(server.section, server.name, server.value) for server in dialect.servers(text)]
         for text in (sample.before, plan.after)
     )
     changed = {change.server.name for change in plan.changes}
@@ -49,7 +55,7 @@ def test_wrapping_again_changes_nothing(sample: Sample) -> None:
     dialect = dialect_of(sample.path)
     for mode in (None, "audit", "enforce"):
         once = behind(sample.before, mode=mode, dialect=dialect)
-        again = behind(once.after, sample.before, (), mode, "/elsewhere/assay", dialect=dialect)
+        again = behind(once.after, (), mode, "/elsewhere/assay", dialect=dialect)
         assert again.after == once.after
         assert not again.changes
 
@@ -102,7 +108,7 @@ def test_wrapping_again_changes_nothing(sample: Sample) -> None:
     ],
 )
 def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, wrapped: str) -> None:
-    assert guarded(entry, GuardCommand('"A"')) == wrapped
+    assert guarded(server(entry), GuardCommand('"A"')) == wrapped
     there = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", wrapped.replace('"A"', written(PROGRAM)))
     back = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", entry)
     assert unwrap(there, back).after == back
@@ -147,12 +153,12 @@ def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, wrapped: str)
 )
 def test_what_cannot_run_behind_the_guard_is_left_alone(entry: str, why: str) -> None:
     text = f'{{"servers": {{"x": {entry}, "y": {{"command": "b"}}}}}}'
-    assert why in str(objection(entry))
-    plan = behind(text, None, (), None)
+    assert why in str(objection(server(entry)))
+    plan = behind(text, (), None)
     assert [left.server.name for left in plan.left] == ["x"]
     assert [change.server.name for change in plan.changes] == ["y"]
     with pytest.raises(ConfigError, match=r"^x: "):
-        behind(text, None, ["x"], None)
+        behind(text, ["x"], None)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +173,7 @@ def test_what_cannot_run_behind_the_guard_is_left_alone(entry: str, why: str) ->
     ],
 )
 def test_there_is_no_objection_to_other_entries(entry: str) -> None:
-    assert objection(entry) is None
+    assert objection(server(entry)) is None
 
 
 @pytest.mark.parametrize(
@@ -183,14 +189,14 @@ def test_there_is_no_objection_to_other_entries(entry: str) -> None:
 )
 def test_some_entries_go_behind_the_guard_only_by_name(entry: str, why: str) -> None:
     text = f'{{"servers": {{"x": {entry}, "y": {{"command": "b"}}}}}}'
-    assert why in str(hesitation(entry))
+    assert why in str(hesitation(server(entry)))
     plan = behind(text)
     assert [change.server.name for change in plan.changes] == ["y"]
     assert plan.left[0].why.endswith("; --server x puts it behind the guard anyway")
-    named = behind(text, None, ["x"])
+    named = behind(text, ["x"])
     assert [change.server.name for change in named.changes] == ["x"]
     assert unwrap(named.after, text).after == text
-    assert not behind(named.after, text, (), "enforce").left
+    assert not behind(named.after, (), "enforce").left
 
 
 @pytest.mark.parametrize(
@@ -204,7 +210,7 @@ def test_some_entries_go_behind_the_guard_only_by_name(entry: str, why: str) -> 
     ],
 )
 def test_all_others_go_behind_the_guard_unasked(entry: str) -> None:
-    assert hesitation(entry) is None
+    assert hesitation(server(entry)) is None
 
 
 # ── those that are there already ─────────────────────────────────────────────────────────────────────────────────────
@@ -255,7 +261,7 @@ def args_of(text: str, name: str = "x") -> list[str]:
 )
 def test_another_mode_is_taken_over(args: list[str], mode: str | None, now: list[str] | None) -> None:
     text = config(x={"command": "assay", "args": args, "env": {"A": "b"}})
-    plan = behind(text, None, (), mode)
+    plan = behind(text, (), mode)
     assert args_of(plan.after) == (now or args)
     assert bool(plan.changes) == (now is not None)
     assert json.loads(plan.after)["mcpServers"]["x"]["command"] == "assay"
@@ -279,7 +285,7 @@ def test_a_guard_of_an_earlier_version_comes_out_and_is_given_a_name() -> None:
         back = unwrap(earlier, sample.before, dialect=dialect)
         assert back.after == sample.before
         assert {change.outcome for change in back.changes} == {"restored"}
-        assert behind(earlier, sample.before, dialect=dialect).after == sample.after
+        assert behind(earlier, dialect=dialect).after == sample.after
 
 
 @pytest.mark.parametrize(
@@ -309,9 +315,9 @@ def test_options_are_written_in_one_order_and_replaced_in_place() -> None:
     assert args_of(behind(text, options=wanted).after) == whole
     one_by_one = behind(text).after
     for option in ("--lock", "--mode", "--journal"):
-        one_by_one = behind(one_by_one, text, options={option: wanted[option]}).after
+        one_by_one = behind(one_by_one, options={option: wanted[option]}).after
     assert args_of(one_by_one) == whole
-    other = behind(one_by_one, text, options={"--journal": "off"}).after
+    other = behind(one_by_one, options={"--journal": "off"}).after
     assert args_of(other) == [word.replace("/j", "off") for word in whole]
     assert unwrap(other, text).after == text
 
@@ -320,7 +326,7 @@ def test_changing_the_mode_is_as_good_as_having_it_from_the_start() -> None:
     for sample in SAMPLES:
         dialect = dialect_of(sample.path)
         audit = behind(sample.before, mode="audit", dialect=dialect).after
-        assert behind(audit, sample.before, (), "enforce", dialect=dialect).after == (
+        assert behind(audit, (), "enforce", dialect=dialect).after == (
             behind(sample.before, mode="enforce", dialect=dialect).after
         )
 
@@ -335,7 +341,7 @@ def test_changing_the_mode_is_as_good_as_having_it_from_the_start() -> None:
 )
 def test_a_guard_that_was_put_there_in_another_way_stays(command: str, args: list[str]) -> None:
     text = config(x={"command": command, "args": args})
-    plan = behind(text, None, ["x"], "enforce")
+    plan = behind(text, ["x"], "enforce")
     assert not plan.changes
     assert "already" in plan.left[0].why
     assert "by hand" in unwrap(text, None).left[0].why
@@ -348,7 +354,7 @@ def test_a_guard_that_was_put_there_in_another_way_stays(command: str, args: lis
 )
 def test_the_program_is_known_by_its_name(command: str) -> None:
     assert is_program(command)
-    assert guarded_in(json.dumps({"command": command, "args": ["guard", "--", "a"]}))
+    assert guarded_in(server(json.dumps({"command": command, "args": ["guard", "--", "a"]})))
 
 
 @pytest.mark.parametrize(
@@ -367,14 +373,14 @@ def test_the_program_is_known_by_its_name(command: str) -> None:
     ],
 )
 def test_what_only_looks_like_the_guard_is_not(entry: object) -> None:
-    assert guarded_in(json.dumps(entry)) is None
+    assert guarded_in(server(json.dumps(entry))) is None
 
 
 # ── coming back ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_entry_comes_back_although_the_rest_has_changed() -> None:
-    wrapped = behind(VS_CODE.before, None, (), "enforce").after
+    wrapped = behind(VS_CODE.before, (), "enforce").after
     changed = wrapped.replace("// What the servers ask for.", "// Ask.").replace('"inputs"', '"renamed"')
     plan = unwrap(changed, VS_CODE.before)
     assert plan.after == VS_CODE.before.replace("// What the servers ask for.", "// Ask.").replace(
@@ -394,7 +400,7 @@ def test_what_was_changed_in_an_entry_stays() -> None:
 def test_options_that_were_given_to_the_guard_go_with_it() -> None:
     for entry in ('{"command": "a", "args": ["b"]}', '{"url": "http://a", "headers": {"A": "b"}}'):
         before = f'{{"servers": {{"x": {entry}}}}}'
-        wrapped = behind(before, None, ["x"]).after.replace('"guard"', '"guard", "--timeout", "3"')
+        wrapped = behind(before, ["x"]).after.replace('"guard"', '"guard", "--timeout", "3"')
         plan = unwrap(wrapped, before)
         assert plan.after == before
         assert plan.changes[0].outcome == "restored"
@@ -453,17 +459,17 @@ def test_a_backup_of_something_else_is_not_believed(backup: str) -> None:
 
 def test_only_those_that_are_named() -> None:
     text = config(x={"command": "a"}, y={"command": "b"}, z={"command": "c"})
-    plan = behind(text, None, ["z", "x"], None)
+    plan = behind(text, ["z", "x"], None)
     assert [change.server.name for change in plan.changes] == ["x", "z"]
     back = unwrap(plan.after, text, ["z"])
     assert [change.server.name for change in back.changes] == ["z"]
-    assert are_guarded(back.after)
-    assert not are_guarded(unwrap(back.after, text).after)
+    assert guard_names(back.after)
+    assert not guard_names(unwrap(back.after, text).after)
 
 
 def test_both_sections_of_a_file_that_has_both() -> None:
     text = '{"servers": {"x": {"command": "a"}}, "mcpServers": {"x": {"command": "b"}}}'
-    plan = behind(text, None, ["x"], None)
+    plan = behind(text, ["x"], None)
     assert len(plan.changes) == 2
     assert unwrap(plan.after, text).after == text
 
@@ -485,7 +491,7 @@ def test_both_sections_of_a_file_that_has_both() -> None:
 )
 def test_what_is_no_configuration_is_told(text: str, names: list[str], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        behind(text, None, names, None)
+        behind(text, names, None)
     with pytest.raises(ConfigError, match=why):
         unwrap(text, None, names)
 

@@ -4,7 +4,7 @@ import pytest
 from client_files import PROGRAM
 
 from assay.base.printable import MASK
-from assay.cli.clients.all_dialects import CODEX
+from assay.cli.clients.dialect import CODEX
 from assay.cli.clients.masks import difference, masked
 from assay.cli.clients.plan import Wish, wrap
 
@@ -96,7 +96,7 @@ SIGNED_IN = '[mcp_servers.x]\nurl = "https://a/mcp"\nbearer_token_env_var = "GIT
 
 
 def test_the_name_of_a_variable_is_shown() -> None:
-    plan = wrap(SIGNED_IN, None, (), Wish(PROGRAM), CODEX)
+    plan = wrap(SIGNED_IN, (), Wish(PROGRAM), CODEX)
     lines = list(difference(plan.before, plan.after, "config.toml", CODEX))
     assert '-bearer_token_env_var = "GITHUB_TOKEN"' in lines
     assert '+env_vars = ["GITHUB_TOKEN"]' in lines
@@ -120,7 +120,7 @@ def test_a_token_in_place_of_the_name_of_a_variable_is_hidden(text: str, token: 
 
 
 def test_an_entry_with_a_token_has_no_note_on_signing_in() -> None:
-    assert [each.advice for each in wrap(SIGNED_IN, None, (), Wish(PROGRAM), CODEX).changes] == [None]
+    assert [each.advice for each in wrap(SIGNED_IN, (), Wish(PROGRAM), CODEX).changes] == [None]
     bare = SIGNED_IN.replace("bearer_token_env_var", "# ")
-    [change] = wrap(bare, None, ["x"], Wish(PROGRAM), CODEX).changes
+    [change] = wrap(bare, ["x"], Wish(PROGRAM), CODEX).changes
     assert "OAuth" in str(change.advice)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from assay.base.server_names import cut_name
 from assay.cli.ci import exit_status, recording_of
-from assay.cli.clients.all_dialects import ConfigError, dialect_of
 from assay.cli.clients.config_files import FileError, find
+from assay.cli.clients.dialect import ConfigError, dialect_of
 from assay.cli.clients.hosting import entries
 from assay.cli.guard_terms import is_client_file, locked_of, server_name, signed, terms_of
 from assay.cli.options import HeaderError, given_headers

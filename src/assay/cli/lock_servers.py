@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.base.extras import missing
 from assay.base.printable import MASK
 from assay.base.server_names import name_of_command
-from assay.cli.clients.all_dialects import ConfigError, dialect_of
 from assay.cli.clients.config_files import FileError, find
+from assay.cli.clients.dialect import ConfigError, dialect_of
 from assay.cli.clients.hosting import DISABLED, entries
 from assay.cli.guard_terms import is_client_file, named_servers
 from assay.cli.options import HeaderError, given_headers

@@ -10,7 +10,6 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from assay.base.printable import escaped
-from assay.cli.clients.all_dialects import ConfigError, NoServersError, dialect_of
 from assay.cli.clients.config_files import FileError, backup_of, exchange, find, forget_backup
 from assay.cli.clients.config_places import (
     NAMES,
@@ -22,9 +21,10 @@ from assay.cli.clients.config_places import (
     places,
     short,
 )
+from assay.cli.clients.dialect import ConfigError, NoServersError, dialect_of
 from assay.cli.clients.entries import check_lasting, is_ours, own_program
 from assay.cli.clients.masks import difference
-from assay.cli.clients.plan import ALREADY, Wish, are_guarded, suggestion, unwrap, wrap
+from assay.cli.clients.plan import ALREADY, Wish, guard_names, suggestion, unwrap, wrap
 from assay.cli.clients.wrapping import is_program
 from assay.cli.program import refusal
 from assay.cli.ready import agreed, has_terminal
@@ -33,8 +33,8 @@ from assay.cli.wrap_report import WrapOutcome, WrapReport, counted, shared_names
 from assay.settings.state_directory import servers_directory
 
 if TYPE_CHECKING:
-    from assay.cli.clients.all_dialects import Dialect
     from assay.cli.clients.config_files import FoundConfig
+    from assay.cli.clients.dialect import Dialect
     from assay.cli.clients.plan import Plan
 
 _CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "gemini", "zed", "codex")
@@ -116,136 +116,55 @@ def run_wrap(args: argparse.Namespace) -> int:
     reason = refusal("guard")
     if reason is not None and args.program is None:
         print(f"assay wrap: {reason}: servers behind it do not start on this machine", file=sys.stderr)
-    return _Wrapping(args, "wrap").run()
+    return _Run(args, "wrap").run()
 
 
 def run_unwrap(args: argparse.Namespace) -> int:
     """Take servers out again; return the exit status."""
-    return _Unwrapping(args, "unwrap").run()
+    return _Run(args, "unwrap").run()
 
 
-class _Task:
-    """The common part of both commands: find the files, show the changes, and write them after a yes."""
+class _Run:
+    """One call of either command: find the files, show the changes of each, and write them after a yes."""
 
     def __init__(self, args: argparse.Namespace, command: str) -> None:
         self.args = args
+        self.is_wrap = command == "wrap"
+        self.report = WrapReport(command, several=args.all)
+        self.options: dict[str, str] = {}
+        """The options of the guard that are given."""
         self.names: list[str] = []
         """Names of the servers in all files."""
         self.outcomes: list[WrapOutcome] = []
         self.failed = 0
         """Number of files that could not be read or written."""
-        self.report = WrapReport(command, several=args.all)
 
     def run(self) -> int:
         """Process every file; return the worst exit status."""
+        args = self.args
         try:
-            self.prepare()
+            if self.is_wrap:
+                self.program = args.program or own_program()
+                check_lasting(self.program)
+                given = {"--mode": args.mode, "--journal": _place(args.journal), "--lock": _lock(args.lock)}
+                self.options = {name: value for name, value in given.items() if value is not None}
             files = self._files()
         except FileError as error:
             self.report.say(str(error))
             return 2
         try:
-            status = max([*map(self._told, files), self._unknown()])
-        except KeyboardInterrupt:
-            # Some files may already be written, with a backup beside them.
-            self._conclude()
-            raise
-        self._conclude()
-        return status
-
-    def _conclude(self) -> None:
-        self.report.end()
-        self.leave()
-        if self.args.all and self.outcomes:
-            self.report.say(self.total())
-
-    def prepare(self) -> None:
-        """Check the options. Raises `FileError`."""
-
-    def leave(self) -> None:
-        """Print what to do next, after all files."""
-
-    def total(self) -> str:
-        """Return the last line, for all files."""
-        raise NotImplementedError
-
-    def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
-        """Return the planned changes to the configuration."""
-        raise NotImplementedError
-
-    def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        """Write the changes; return the exit status."""
-        raise NotImplementedError
-
-    def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:
-        """Report on a file in which nothing changes."""
-        raise NotImplementedError
-
-    def tell_left(self, plan: Plan) -> None:
-        """Report the servers that are left alone."""
-        raise NotImplementedError
-
-    def warn_of_client(self, name: str) -> None:
-        """Report that the client may undo the change while it runs."""
-        client = overwriting_client(name)
-        if client is not None:
-            self.report.plain(f"Close {client} first: it may overwrite {short(name)} while it runs.")
-
-    def _told(self, name: str) -> int:
-        """Process one file; an error is reported in one line."""
-        self.report.begin(name)
-        try:
-            return self._one(name)
-        except NoServersError as error:
-            self.report.file(name, str(error))
-            # With --all, a file without servers is normal.
-            return 0 if self.args.all else 2
-        except (ConfigError, FileError) as error:
-            self.failed += 1
-            self.report.file(name, f"{error}{self._remedy(name)}")
-            return 2
-
-    def _remedy(self, name: str) -> str:
-        """Return a suggestion for a file that does not exist."""
-        meant = meant_clients(name) if self.args.file is not None and not os.path.lexists(name) else []
-        return f"; did you mean {' or '.join(f'--client {each}' for each in meant)}?" if meant else ""
-
-    def _one(self, name: str) -> int:
-        found, dialect = find(name), dialect_of(name)
-        text, backup = found.text, backup_of(found)
-        names = self._chosen(text, dialect)
-        if names is None:
-            return 0
-        plan = self.plan(text, backup, names, dialect)
-        self._show(name, plan, dialect)
-        status = self._done(name, found, plan, backup, dialect) if plan.changes else 0
-        outcome = WrapOutcome(name, plan, dialect, written=status == 0)
-        self.outcomes.append(outcome)
-        if not plan.changes:
-            self.finished(name, found, outcome)
-        return status
-
-    def _done(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        if not self.args.dry_run:
-            return self.carry_out(name, found, plan, backup, dialect)
-        self.report.file(name, f"{counted(len(plan.changes))} would change")
-        return 1
-
-    def _chosen(self, text: str, dialect: Dialect) -> list[str] | None:
-        """Return the chosen servers; None if this file, one of several, has none of them."""
-        wanted: list[str] = self.args.server
-        if not (self.args.all and wanted):
-            return wanted
-        there = [server.name for server in dialect.servers(text)]
-        self.names += there
-        return [name for name in wanted if name in there] or None
-
-    def _unknown(self) -> int:
-        """Report the chosen servers that no file has; return the exit status."""
-        missing = [name for name in self.args.server if name not in self.names] if self.args.all else []
-        for name in missing:
-            self.report.say(f"no server is called {name}{suggestion(name, self.names)}")
-        return 2 if missing else 0
+            status = max(map(self._checked, files))
+            missing = [name for name in args.server if args.all and name not in self.names]
+            for name in missing:
+                self.report.say(f"no server is called {name}{suggestion(name, self.names)}")
+            return 2 if missing else status
+        finally:
+            # Also after ^C: some files may already be written, with a backup beside them.
+            self.report.end()
+            if self.is_wrap:
+                self._say_what_is_next()
+            if args.all and self.outcomes:
+                self.report.say((wrap_total if self.is_wrap else unwrap_total)(self.outcomes, self.failed, args))
 
     def _files(self) -> list[str]:
         given, client = self.args.file, self.args.client
@@ -265,11 +184,64 @@ class _Task:
             self.report.file(other, f"skipped, because {short(there[0])} is used; give it as FILE, or use --all")
         return there[:1]
 
+    def _checked(self, name: str) -> int:
+        """Process one file; an error is reported in one line."""
+        self.report.begin(name)
+        try:
+            return self._file(name)
+        except NoServersError as error:
+            self.report.file(name, str(error))
+            # With --all, a file without servers is normal.
+            return 0 if self.args.all else 2
+        except (ConfigError, FileError) as error:
+            self.failed += 1
+            meant = meant_clients(name) if self.args.file is not None and not os.path.lexists(name) else []
+            hint = f"; did you mean {' or '.join(f'--client {each}' for each in meant)}?" if meant else ""
+            self.report.file(name, f"{error}{hint}")
+            return 2
+
+    def _file(self, name: str) -> int:
+        found, dialect = find(name), dialect_of(name)
+        text, backup = found.text, backup_of(found)
+        names: list[str] = self.args.server
+        if self.args.all and names:
+            there = [server.name for server in dialect.servers(text)]
+            self.names += there
+            names = [name for name in names if name in there]
+            if not names:
+                return 0
+        if self.is_wrap:
+            wish = Wish(self.program, self.options, move=self.args.program is not None, is_ours=is_ours)
+            plan = wrap(text, names, wish, dialect)
+        else:
+            plan = unwrap(text, backup, names, dialect)
+        self._show(name, plan, dialect)
+        status = 0
+        if plan.changes and self.args.dry_run:
+            self.report.file(name, f"{counted(len(plan.changes))} would change")
+            status = 1
+        elif plan.changes:
+            status = (self._wrap if self.is_wrap else self._unwrap)(name, found, plan, backup, dialect)
+        outcome = WrapOutcome(name, plan, dialect, written=status == 0)
+        self.outcomes.append(outcome)
+        if not plan.changes:
+            self._report_unchanged(outcome, found)
+        return status
+
     def _show(self, name: str, plan: Plan, dialect: Dialect) -> None:
         """Print the changes, then the notes about the servers."""
         if plan.changes:
-            self._show_changes(name, plan, dialect)
-        self.tell_left(plan)
+            self.report.head()
+            style = Style(sys.stdout)
+            lines = difference(plan.before, plan.after, escaped(short(name)), dialect)
+            for line in islice(lines, 2 if self.report.has_headings else 0, None):
+                print(style.paint(line, *_colours(line)))
+            self.report.below_changes()
+        for each in plan.left:
+            # With --all, those behind the guard are only counted: there may be dozens. Those that were never behind it
+            # are of no interest to unwrap.
+            if not self.args.all or each.why != ALREADY if self.is_wrap else self.args.server or not each.fine:
+                self.report.server(each.server.label, f"left alone: {each.why}")
         advised: dict[str, list[str]] = {}
         for change in plan.changes:
             if change.advice is not None:
@@ -277,77 +249,10 @@ class _Task:
         for advice, labels in advised.items():
             self.report.server(", ".join(labels), advice)
 
-    def _show_changes(self, name: str, plan: Plan, dialect: Dialect) -> None:
-        self.report.head()
-        style = Style(sys.stdout)
-        lines = difference(plan.before, plan.after, escaped(short(name)), dialect)
-        for line in islice(lines, 2 if self.report.has_headings else 0, None):
-            print(style.paint(line, *_colours(line)))
-        self.report.below_changes()
-
-
-class _Wrapping(_Task):
-    """`assay wrap`: put servers behind the guard."""
-
-    def prepare(self) -> None:
-        args = self.args
-        self.program = args.program or own_program()
-        check_lasting(self.program)
-        self.options = {
-            f"--{name}": value
-            for name, value in (("mode", args.mode), ("journal", _place(args.journal)), ("lock", _lock(args.lock)))
-            if value is not None
-        }
-
-    def leave(self) -> None:
-        written = any(each.written and each.plan.changes for each in self.outcomes)
-        journal = self.options.get("--journal", "")
-        changing = written or (self.args.dry_run and any(each.plan.changes for each in self.outcomes))
-        shared = shared_names(self.outcomes, dry_run=self.args.dry_run) if changing and journal != "off" else None
-        if shared is not None:
-            self.report.say(shared)
-        if written and self.args.all:
-            self.report.say(f"beside each file, FILE.assay-backup has the original servers; {_KEEP}")
-        if written and journal != "off":
-            self._tell_journal(journal)
-
-    def _tell_journal(self, journal: str) -> None:
-        where = f" {quote(journal)}" if os.path.isabs(journal) else ""
-        line = f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}"
-        self.report.say(line)
-        unseen = _unseen_journals() if not journal else None
-        if unseen is not None:
-            self.report.say(
-                "XDG_STATE_HOME is set in this shell, but a client may not pass it on to the guard; "
-                f"if runs are missing: assay journal list {short(unseen) if quote(unseen) == unseen else quote(unseen)}"
-            )
-
-    def total(self) -> str:
-        return wrap_total(self.outcomes, self.failed, self.args)
-
-    def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
-        wish = Wish(self.program, self.options, move=self.args.program is not None, is_ours=is_ours)
-        return wrap(text, backup, names, wish, dialect)
-
-    def tell_left(self, plan: Plan) -> None:
-        for each in plan.left:
-            # With --all they are only counted: there may be dozens.
-            if each.why != ALREADY or not self.args.all:
-                self.report.server(each.server.label, f"left alone: {each.why}")
-
-    def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:  # noqa: ARG002 - unwrap looks for the backup
-
-        if outcome.left and not outcome.already:
-            self.report.file(name, "nothing was wrapped")
-        elif self.args.all and outcome.already:
-            self.report.file(name, f"nothing to do: {counted(outcome.already)} already behind the guard")
-        else:
-            self.report.file(name, "nothing to do")
-
-    def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+    def _wrap(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
         if not self.args.yes and not has_terminal():
             raise FileError("nothing was written: there is no terminal to ask on; --yes writes without asking")
-        self.warn_of_client(name)
+        self._warn_of_client(name)
         if not self.args.yes and not agreed(f"Write this to {escaped(short(name))}?"):
             self.report.file(name, "nothing was written")
             return 1
@@ -358,53 +263,68 @@ class _Wrapping(_Task):
             self.report.file(name, f"the original servers are saved in {short(str(found.backup))}; {_KEEP}")
         return 0
 
-
-class _Unwrapping(_Task):
-    """`assay unwrap`: restore servers."""
-
-    def total(self) -> str:
-        return unwrap_total(self.outcomes, self.failed, self.args)
-
-    def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
-        return unwrap(text, backup, names, dialect)
-
-    def tell_left(self, plan: Plan) -> None:
-        """Report the servers that are left alone, except those that were never behind the guard."""
-        for each in plan.left:
-            if not each.fine or self.args.server:
-                self.report.server(each.server.label, f"left alone: {each.why}")
-
-    def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:  # noqa: ARG002 - wrap looks at it
-
-        self.report.file(name, "nothing to do")
-        if found.backup.exists() and not self.args.server:
-            backup = short(str(found.backup))
-            self.report.file(name, f"{backup} is still there; delete it if you do not need it: it may hold secrets")
-
-    def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        self.warn_of_client(name)
+    def _unwrap(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+        self._warn_of_client(name)
         exchange(found, plan.after)
         rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
         for label in rebuilt:
             self.report.server(label, "rebuilt from its args, because the backup has no entry that matches; check it")
         self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
-        if backup is not None:
-            self._tidy(name, found, plan, dialect, edited=bool(rebuilt))
-        return 0
-
-    def _tidy(self, name: str, found: FoundConfig, plan: Plan, dialect: Dialect, *, edited: bool) -> None:
-        """Remove the backup if no server needs it."""
         kept = f"{short(str(found.backup))} is kept"
-        if edited:
+        if backup is not None and rebuilt:
             self.report.file(
                 name,
                 f"{kept}: it has the originals of the servers that were edited since; "
                 "delete it when you have checked them: it may hold secrets",
             )
-        elif are_guarded(plan.after, dialect):
+        elif backup is not None and guard_names(plan.after, dialect):
             self.report.file(name, f"{kept} for the servers that are still behind the guard")
-        else:
+        elif backup is not None:
             forget_backup(found)
+        return 0
+
+    def _warn_of_client(self, name: str) -> None:
+        """Report that the client may undo the change while it runs."""
+        client = overwriting_client(name)
+        if client is not None:
+            self.report.plain(f"Close {client} first: it may overwrite {short(name)} while it runs.")
+
+    def _report_unchanged(self, outcome: WrapOutcome, found: FoundConfig) -> None:
+        """Report on a file in which nothing changes."""
+        if self.is_wrap and outcome.left and not outcome.already:
+            self.report.file(outcome.name, "nothing was wrapped")
+        elif self.is_wrap and self.args.all and outcome.already:
+            self.report.file(outcome.name, f"nothing to do: {counted(outcome.already)} already behind the guard")
+        else:
+            self.report.file(outcome.name, "nothing to do")
+        if not self.is_wrap and found.backup.exists() and not self.args.server:
+            backup = short(str(found.backup))
+            note = f"{backup} is still there; delete it if you do not need it: it may hold secrets"
+            self.report.file(outcome.name, note)
+
+    def _say_what_is_next(self) -> None:
+        """Print what to do after `assay wrap`: once, for all files."""
+        changed = [each for each in self.outcomes if each.plan.changes]
+        written = any(each.written for each in changed)
+        journal = self.options.get("--journal", "")
+        shared = shared_names(self.outcomes, dry_run=self.args.dry_run)
+        if shared is not None and journal != "off" and (written or (changed and self.args.dry_run)):
+            self.report.say(shared)
+        if written and self.args.all:
+            self.report.say(f"beside each file, FILE.assay-backup has the original servers; {_KEEP}")
+        if not written or journal == "off":
+            return
+        where = f" {quote(journal)}" if os.path.isabs(journal) else ""
+        self.report.say(
+            f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}"
+        )
+        other = {name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"}
+        unseen = servers_directory(other)
+        if not journal and unseen not in (None, servers_directory(os.environ)):
+            self.report.say(
+                "XDG_STATE_HOME is set in this shell, but a client may not pass it on to the guard; "
+                f"if runs are missing: assay journal list {short(unseen) if quote(unseen) == unseen else quote(unseen)}"
+            )
 
 
 _KEEP = "assay unwrap uses and removes it; keep it out of version control, it may hold secrets"
@@ -415,12 +335,6 @@ def _client(name: str) -> str:
     """Return the display name of the client whose file is called *name*."""
     client = client_of(name)
     return "the client" if client is None else NAMES[client]
-
-
-def _unseen_journals() -> str | None:
-    """Return the journal directory of a guard without this shell's XDG_STATE_HOME; None if it is the same."""
-    without = servers_directory({name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"})
-    return None if without == servers_directory(os.environ) else without
 
 
 def _place(path: str | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -18,19 +17,11 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from assay.cli.clients.all_dialects import Dialect
+    from assay.cli.clients.dialect import Dialect
     from assay.cli.clients.plan import Plan
 
 _HANGING = 4
 """Columns by which the second line of a message is indented on a terminal."""
-
-_COMMAND = re.compile(
-    r"assay (?:un)?wrap --all|assay journal \w+(?: --server [A-Z]+| [~/]\S+)?|--(?:server|client) \S+"
-)
-"""Commands and options, which are not split over two lines, so that they can be copied."""
-
-_GLUE = "\u00a0"
-"""A space where a line is not broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +114,10 @@ class WrapReport:
             self.say(line)
 
     def _wrapped(self, line: str, indent: int, hanging: int) -> None:
-        text = escaped(line)
-        if self._style.limit is None:
-            # In a file or a pipe, an unwrapped line is easier to search.
-            self._print(" " * indent + text)
-            return
-        glued = _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), text)
-        self._print("\n".join(self._style.wrapped(glued, indent, hanging)).replace(_GLUE, " "))
+        # In a file or a pipe, an unwrapped line is easier to search.
+        fits = self._style.limit is None
+        lines = [" " * indent + escaped(line)] if fits else self._style.wrapped(escaped(line), indent, hanging)
+        self._print("\n".join(lines))
 
     def _print(self, text: str) -> None:
         """Print *text* after all buffered output."""
@@ -190,7 +178,7 @@ def shared_names(outcomes: Iterable[WrapOutcome], *, dry_run: bool) -> str | Non
     for each in outcomes:
         client = client_of(each.name)
         text = each.plan.after if each.written or dry_run else each.plan.before
-        for name in guard_names(text, each.dialect):
+        for name in filter(None, guard_names(text, each.dialect)):
             clients.setdefault(name, Counter())[NAMES[client] if client else short(each.name)] += 1
     shared = [f"{name} ({_listed(found)})" for name, found in clients.items() if found.total() > 1]
     if not shared:

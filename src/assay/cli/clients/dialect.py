@@ -1,31 +1,30 @@
 """
-How MCP clients write their configuration: JSON, for all clients but Codex. Text in, text out, no I/O.
+How MCP clients write their configuration: JSON with comments, and TOML for Codex. Text in, text out, no I/O.
 
-The clients agree on `command`, `args` and `env`. They differ in where the servers are, in the key of a URL, and in how
-a member is added to an entry or removed from it.
+The clients agree on `command`, `args` and `env`. They differ in where the servers are, and in the keys of a URL and its
+headers. A file is parsed into nodes with positions, so that an entry is edited in place.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
 
-from assay.cli.clients import jsonc, toml
-from assay.cli.clients.jsonc import Member, Node, Object, plain
-from assay.ladder.spots import Edit
-
-SECTIONS: Final = ("mcpServers", "servers", "context_servers")
-"""Keys of the object with the servers: VS Code uses the second, Zed the third, all other JSON clients the first."""
+from assay.cli.clients import jsonc
+from assay.cli.clients.jsonc import Array, Document, Member, Node, Object, members, plain
+from assay.ladder.spots import Edit, edited
 
 _PROJECTS: Final = "projects"
 """Claude Code keeps the servers of one project in ``~/.claude.json``, at ``projects.PATH.mcpServers``."""
 
-_URL_KEYS: Final = ("url", "serverUrl", "httpUrl")
-_LINE_START: Final = re.compile(r"(?:\r\n|\r|\n)[ \t]*\Z")
+TOKEN: Final = "bearer_token_env_var"  # noqa: S105 - the name of a key
+PASSED_ON: Final = "env_vars"
+"""Codex reads the variable in the first for a URL, and passes those in the second on to a command."""
 
-
-Pairs = tuple[tuple[str, str], ...]
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ConfigError(ValueError):
@@ -36,16 +35,131 @@ class NoServersError(ConfigError):
     """The file is valid, but has no servers."""
 
 
-class ServerEntry(NamedTuple):
-    """One server of a configuration: where it is, and the text of its entry."""
+@dataclass(frozen=True)
+class Dialect:
+    """How a client writes the entries of its servers."""
 
+    sections: tuple[str, ...] = ("mcpServers", "servers", "context_servers")
+    """Keys of the object with the servers: VS Code uses the second, Zed the third, all other JSON clients the first."""
+    urls: tuple[str, ...] = ("url", "serverUrl", "httpUrl")
+    """Keys of a URL."""
+    url: str = "url"
+    """The key to use for a URL if the backup does not have the original key."""
+    sse: str = ""
+    """The key of an HTTP+SSE URL in an entry without a type."""
+    has_type: bool = True
+    """Whether an entry with a command may have ``"type": "stdio"``."""
+    headers: str = "headers"
+    is_toml: bool = False
+
+    def document(self, text: str) -> Document:
+        """Parse a file into a value with positions. Raises `ConfigError`."""
+        if self.is_toml:
+            # Only Codex has TOML, and tomlkit takes 65 ms to import.
+            from assay.cli.clients import toml  # noqa: PLC0415
+
+            return toml.read(text)
+        try:
+            return jsonc.read(text)
+        except jsonc.JsoncError as error:
+            raise ConfigError(f"not valid JSON: {error}") from None
+
+    def servers_in(self, root: Node) -> Iterator[tuple[str, Node]]:
+        """Yield each object with servers, with a name that is unique in the file."""
+        for key, value in members(root):
+            if key.value in self.sections:
+                yield key.value, value
+            for path, project in members(value) if key.value == _PROJECTS else ():
+                inside = (each for each in members(project) if each.key.value == self.sections[0])
+                yield from ((f"{_PROJECTS}/{path.value}", found.value) for found in inside)
+
+    def servers(self, text: str) -> list["ServerEntry"]:
+        """Return the servers of a configuration, in the order of its *text*. Raises `ConfigError`."""
+        document = self.document(text)
+        if not isinstance(document.root, Object):
+            raise ConfigError("not a client's configuration: expected an object")
+        found: list[ServerEntry] = []
+        sections = list(self.servers_in(document.root))
+        for section, value in sections:
+            if not isinstance(value, Object):
+                raise ConfigError(f"no servers: {section} is not {'a table' if self.is_toml else 'an object'}")
+            for key, node in value.members:
+                start, end, trouble = node.start, node.end, ""
+                if self.is_toml:
+                    start, end, trouble = _place(text, document, (section, key.value), node)
+                commented = any(start < at < end for at, _ in document.comments)
+                found.append(ServerEntry(self, section, key.value, text, node, start, end, commented, trouble))
+        if not sections:
+            keys = f"{', '.join(self.sections[:-1])} or {self.sections[-1]}"
+            raise NoServersError(f"no servers: it has no {f'[{self.sections[0]}.NAME]' if self.is_toml else keys}")
+        return sorted(found, key=lambda server: server.start)
+
+    @property
+    def sign(self) -> str:
+        """The text between a key and its value."""
+        return " = " if self.is_toml else ": "
+
+    def member(self, name: str, value: str) -> str:
+        """Return a member of an entry; *value* is text of the file."""
+        return f"{self.key(name)}{self.sign}{value}"
+
+    def key(self, name: str) -> str:
+        """Return *name*, one of the keys that clients know, as text of the file."""
+        return name if self.is_toml else f'"{name}"'
+
+
+JSON: Final = Dialect()
+WINDSURF: Final = Dialect(url="serverUrl")
+GEMINI: Final = Dialect(url="httpUrl", sse="url", has_type=False)
+"""Its `httpUrl` is streamable HTTP, its `url` HTTP+SSE; a `type` is `http` or `sse`, and in older versions unknown."""
+CODEX: Final = Dialect(("mcp_servers",), ("url",), headers="http_headers", is_toml=True)
+
+
+def dialect_of(name: str) -> Dialect:
+    """Return the dialect of the file called *name*, by its path."""
+    *folders, file = re.split(r"[\\/]", name)
+    if file.lower().endswith(".toml"):
+        return CODEX
+    return {".gemini": GEMINI, "windsurf": WINDSURF}.get(folders[-1] if folders else "", JSON)
+
+
+def _place(text: str, document: Document, path: tuple[str, str], node: Node) -> tuple[int, int, str]:
+    """Return where an entry in TOML starts and ends, and why it cannot be edited; empty if it can."""
+    numbers = [at for at, table in enumerate(document.tables) if table.path[:2] == path]
+    own = [document.tables[at] for at in numbers]
+    start, end = (own[0].start, own[-1].end) if own else (node.start, node.end)
+    # A dotted key can add to a table that has a header elsewhere.
+    dotted = text[start] not in "{[" or any(not start <= key.start <= end for key, _ in members(node))
+    if dotted or not isinstance(node, Object) or any(each.is_array and each.path == path for each in own):
+        return start, end, "it is not written as a table, and assay cannot edit that"
+    if numbers and numbers[-1] - numbers[0] >= len(numbers):
+        return start, end, "its tables are not next to each other in the file, and assay cannot edit that"
+    return start, end, ""
+
+
+# ── one entry ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ServerEntry:
+    """One server of a configuration, and where it is."""
+
+    dialect: Dialect
     section: str
     name: str
+    source: str = field(repr=False)
+    """The text of the file."""
+    node: Node = field(repr=False)
     start: int
     end: int
-    text: str
-    trouble: str = ""
+    has_comments: bool
+    trouble: str
     """Why the entry cannot be edited in place; empty if it can."""
+
+    @property
+    def text(self) -> str:
+        """The text of the entry."""
+        return self.source[self.start : self.end]
 
     @property
     def project(self) -> str | None:
@@ -58,171 +172,140 @@ class ServerEntry(NamedTuple):
         """The name for messages, with the project if the file has several."""
         return self.name if self.project is None else f"{self.name} (project {self.project})"
 
+    @cached_property
+    def written(self) -> Any:
+        """The value of the entry, with the keys of the file."""
+        return plain(self.node)
 
-@dataclass(frozen=True)
-class Dialect:
-    """JSON with comments; what is different in another dialect is overridden there."""
-
-    url: str = "url"
-    """The key to use for a URL if the backup does not have the original key."""
-    sse: str = ""
-    """The key of an HTTP+SSE URL in an entry without a type."""
-    has_type: bool = True
-    """Whether an entry with a command may have ``"type": "stdio"``."""
-    headers: str = "headers"
-
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def document(self, text: str) -> "jsonc.Document | toml.TomlDocument":
-        """Parse a file into a value with positions. Raises `ConfigError`."""
-        try:
-            return jsonc.read(text)
-        except jsonc.JsoncError as error:
-            raise ConfigError(f"not valid JSON: {error}") from None
-
-    def servers(self, text: str) -> list[ServerEntry]:
-        """Return the servers of a configuration, in the order of its *text*. Raises `ConfigError`."""
-        root = self.document(text).root
-        if not isinstance(root, Object):
-            raise ConfigError("not a client's configuration: expected an object")
-        found = list(self.sections(root))
-        if not found:
-            raise NoServersError(f"no servers: it has no {', '.join(SECTIONS[:-1])} or {SECTIONS[-1]}")
-        servers = [each for section, value in found for each in _servers(text, section, value)]
-        return sorted(servers, key=lambda server: server.start)
-
-    def sections(self, root: Object) -> Iterator[tuple[str, Node]]:
-        """Yield each object with servers, with a name that is unique in the file."""
-        for key, value in root.members:
-            if key.value in SECTIONS:
-                yield key.value, value
-            elif key.value == _PROJECTS and isinstance(value, Object):
-                yield from _of_projects(value)
-
-    def entry(self, text: str) -> Node:
-        """Parse an entry into a value with positions."""
-        return jsonc.read(text).root
-
-    def has_comments(self, text: str) -> bool:
-        """Whether an entry contains a comment."""
-        return bool(jsonc.read(text).comments)
-
-    def value(self, text: str) -> Any:
-        """Return the value of an entry with the keys that most clients use: `url`, `headers`."""
-        value = plain(self.entry(text))
-        if not isinstance(value, dict):
-            return value
-        if self.sse and self.sse in value and "type" not in value:
+    @cached_property
+    def value(self) -> Any:
+        """The value of the entry with the keys that most clients use: `url`, `headers`."""
+        if not isinstance(self.written, dict):
+            return self.written
+        value, dialect = dict(self.written), self.dialect
+        if dialect.sse and dialect.sse in value and "type" not in value:
             value["type"] = "sse"
-        urls = [key for key in self.url_keys if key in value]
-        if len(urls) == 1:
-            value["url"] = value.pop(urls[0])
-        if self.headers in value:
-            value["headers"] = value.pop(self.headers)
+        if len(self.urls) == 1:
+            value["url"] = value.pop(self.urls[0])
+        if dialect.headers in value:
+            value["headers"] = value.pop(dialect.headers)
+        if self.token is not None:
+            # In the form of other clients, so that the variable is filled in the same way.
+            value["headers"] = {**value.get("headers", {}), "Authorization": f"Bearer ${{env:{value.pop(TOKEN)}}}"}
         return value
 
     @property
-    def url_keys(self) -> tuple[str, ...]:
-        """Keys under which an entry has its URL."""
-        return _URL_KEYS
+    def urls(self) -> list[str]:
+        """The keys of URLs in the entry."""
+        return [key for key in self.dialect.urls if isinstance(self.written, dict) and key in self.written]
 
-    def trouble(self, text: str) -> str | None:
-        """Return why the layout of an entry prevents putting it behind the guard; empty if nothing does."""
-        found = [key for key in self.url_keys if key in keys(self.entry(text))]
-        return f"it has more than one url: {' and '.join(found)}" if len(found) > 1 else None
+    @property
+    def token(self) -> str | None:
+        """The variable with the token that Codex adds to requests; None if the guard cannot add it instead."""
+        if not self.dialect.is_toml or not self.urls or PASSED_ON in self.written:
+            return None
+        name, headers = self.written.get(TOKEN), self.written.get(self.dialect.headers, {})
+        known = isinstance(name, str) and _VARIABLE.fullmatch(name) and isinstance(headers, dict)
+        return name if known and "authorization" not in map(str.lower, headers) else None
 
-    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def unwritable(self) -> str | None:
+        """Why the layout of the entry prevents putting it behind the guard; None if nothing does."""
+        if len(self.urls) > 1:
+            return f"it has more than one url: {' and '.join(self.urls)}"
+        key = self.dialect.headers
+        if not self.dialect.is_toml or not self.urls or key not in self.written:
+            return None
+        start = self[key].value.start
+        is_later_table = self.source[start] == "[" and self[self.urls[0]].value.end < start
+        if self.source[start] == "{" or is_later_table:
+            return None
+        return f"its {key} are written in a way that assay cannot edit"
 
-    def written(self, word: str) -> str:
-        """Return *word* as a string of the file, unescaped except for characters without UTF-8."""
-        return written(word)
+    def __getitem__(self, key: str) -> Member:
+        """Return the member called *key*."""
+        return next(member for member in members(self.node) if member.key.value == key)
 
-    def key(self, name: str) -> str:
-        """Return *name* as a key."""
-        return f'"{name}"'
+    def text_of(self, node: Node) -> str:
+        """Return the text of *node*."""
+        return self.source[node.start : node.end]
 
-    def pair(self, name: str, value: str) -> str:
-        """Return a header as a member of an object."""
-        return f"{self.written(name)}: {self.written(value)}"
+    def rewritten(self, changes: Mapping[str, tuple[str, str] | None], after: str = "", added: str = "") -> str:
+        """
+        Return the text of the entry with other members.
 
-    def added(self, text: str, after: Member, name: str, value: str) -> Edit:
-        """Return the edit that inserts a member *after* another, in the same style."""
-        end = after.value.end
-        return Edit(end, end, f',{gap(text, after.key.start)}"{name}": {value}')
+        *changes* has, by key, the new key and the text of the new value; None removes the member. *added* is a new
+        member, which follows the one called *after* in the same style.
+        """
+        own = members(self.node)
+        edits: list[Edit] = []
+        for number, (key, value) in enumerate(own):
+            if key.value == after:
+                before = gap(self.source, key.start)
+                edits.append(Edit(value.end, value.end, f"{'' if self._is_table else ','}{before}{added}"))
+            if key.value not in changes:
+                continue
+            change = changes[key.value]
+            if change is not None:
+                if change[0] != key.value:
+                    edits.append(Edit(key.start, key.end, self.dialect.key(change[0])))
+                edits.append(Edit(value.start, value.end, change[1]))
+            elif self.is_below(value):
+                # A table of its own, with the text between it and the value before it.
+                edits.append(Edit(max(each.value.end for each in own if each.value.end <= value.start), value.end, ""))
+            elif self._is_table:
+                edits.append(Edit(key.start - len(gap(self.source, key.start)), value.end, ""))
+            elif all(changes.get(each.key.value, ()) is None for each in own[:number]):
+                edits.append(Edit(key.start, own[number + 1].key.start, ""))
+            else:
+                edits.append(Edit(own[number - 1].value.end, value.end, ""))
+        return edited(self.text, (Edit(start - self.start, end - self.start, text) for start, end, text in edits))
 
-    def removed(self, text: str, entry: Object, member: Member) -> Edit:  # noqa: ARG002 - TOML looks at the text
-        """Return the edit that removes *member*."""
-        at = entry.members.index(member)
-        if at:
-            return Edit(entry.members[at - 1].value.end, member.value.end, "")
-        return Edit(member.key.start, entry.members[1].key.start, "")
+    @property
+    def _is_table(self) -> bool:
+        """Whether each member is on a line of its own: a ``[table]`` in TOML."""
+        return self.source[self.start] == "["
 
-    def laid_out(self, text: str, before: Node, within: list[int], lines: list[str], brackets: str) -> Edit:
-        """Return *lines* in place of *before*: one below the other if the first item *within* it starts a line."""
-        between = gap(text, within[0]) if within else " "
-        begin, end = ("" if each == " " else each for each in (between, gap(text, before.end - 1)))
-        joined = f",{between}".join(lines)
-        return Edit(before.start, before.end, f"{brackets[0]}{begin}{joined}{end if begin else ''}{brackets[1]}")
+    def is_below(self, value: Node) -> bool:
+        """Whether *value* is a TOML table of its own, below the entry."""
+        return isinstance(value, Object) and self.source[value.start] == "["
 
-    def header_argument(self, text: str, member: Member) -> str:
-        """Return a header as an argument, with the escapes of the file."""
-        name, value = member
-        return f"{text[name.start : name.end - 1]}: {text[value.start + 1 : value.end]}"
+    def with_front(self, array: Array, words: Sequence[str], instead_of: int = 0) -> str:
+        """Return the text of *array* with *words* in place of its first items."""
+        items = array.items
+        first = items[0].start if items else array.start + 1
+        rest = items[instead_of].start if len(items) > instead_of else array.tail
+        between = f",{gap(self.source, first)}" if words and len(items) > instead_of else ""
+        return f"{self.source[array.start : first]}{', '.join(words)}{between}{self.source[rest : array.end]}"
 
-    def credentials(self, entry: Object) -> tuple[list[str], list[Edit]]:  # noqa: ARG002 - Codex has some
-        """Return the headers that an entry takes from variables, as arguments, and the edits that pass these on."""
-        return [], []
+    def laid_out(self, like: Node, lines: Sequence[str], brackets: str) -> str:
+        """Return *lines* in *brackets*: one below the other if *like*, which they replace, is written that way."""
+        if self.dialect.is_toml and brackets == "{}":
+            # An inline table has no line breaks.
+            return f"{{ {', '.join(lines)} }}"
+        inside = like.items if isinstance(like, Array) else [key for key, _ in members(like)]
+        between = gap(self.source, inside[0].start) if inside else " "
+        begin, end = ("" if each == " " else each for each in (between, gap(self.source, like.end - 1)))
+        return f"{brackets[0]}{begin}{f',{between}'.join(lines)}{end if begin else ''}{brackets[1]}"
 
-    def restored(self, entry: Object, headers: Pairs) -> tuple[Pairs, list[Edit]]:  # noqa: ARG002 - Codex has some
-        """Return *headers* without those of `credentials`, and the edits that undo `credentials`."""
-        return headers, []
-
-    # ── showing ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def hides(self, comment: str) -> bool:
-        """Whether *comment* may be a commented-out entry with secrets."""
-        return '"' in comment
-
-    def commented(self, comment: str, shown: str) -> str:
-        """Return *shown* as a comment of the same kind as *comment*."""
-        return f"// {shown}" if comment.startswith("//") else f"/* {shown} */"
-
-
-JSON: Final = Dialect()
-
-
-# ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def parsed(self, text: str) -> Any:
+        """Return the value of *text*, another text for this entry."""
+        if not self.dialect.is_toml:
+            return plain(jsonc.read(text).root)
+        return tomllib.loads(text)[self.section][self.name] if self._is_table else tomllib.loads(f"x = {text}")["x"]
 
 
 def written(word: str) -> str:
-    """Return *word* as a JSON string, unescaped except for characters without UTF-8."""
-    plainly = json.dumps(word, ensure_ascii=False)
+    """Return *word* as a string of JSON and of TOML, unescaped except where it must not be."""
+    # TOML has no raw DEL, and UTF-8 no surrogates.
+    plainly = json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
     return plainly if plainly.encode(errors="ignore").decode() == plainly else json.dumps(word)
 
 
 def gap(text: str, at: int) -> str:
     """Return the separator before a new item: a line break and indent if the item *at* starts a line."""
-    start = _LINE_START.search(text, 0, at)
-    return start[0] if start else " "
-
-
-def keys(entry: Node) -> Mapping[str, Any]:
-    """Return the members of *entry*; empty if it is not an object."""
-    value = plain(entry)
-    return value if isinstance(value, dict) else {}
-
-
-def _servers(text: str, section: str, value: Node) -> list[ServerEntry]:
-    if not isinstance(value, Object):
-        raise ConfigError(f"no servers: {section} is not an object")
-    return [
-        ServerEntry(section, key.value, entry.start, entry.end, text[entry.start : entry.end])
-        for key, entry in value.members
-    ]
-
-
-def _of_projects(projects: Object) -> Iterator[tuple[str, Node]]:
-    for path, project in projects.members:
-        found = project.get(SECTIONS[0]) if isinstance(project, Object) else None
-        if found is not None:
-            yield f"{_PROJECTS}/{path.value}", found.value
+    start = at
+    while start and text[start - 1] in " \t":
+        start -= 1
+    breaks = next((each for each in ("\r\n", "\r", "\n") if text.endswith(each, 0, start)), None)
+    return " " if breaks is None else breaks + text[start:at]

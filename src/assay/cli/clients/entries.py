@@ -10,14 +10,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from assay.cli.clients.config_files import FileError
-from assay.cli.clients.dialect import JSON, ConfigError, Dialect
-from assay.cli.clients.jsonc import plain
+from assay.cli.clients.dialect import ServerEntry
 from assay.cli.clients.wrapping import is_program
 from assay.cli.options import FROM_ENVIRONMENT
 from assay.spec.schema import closest
-
-__all__ = ["ConfigError", "advice", "check_lasting", "hesitation", "is_disabled", "is_ours", "objection", "own_program"]
-
 
 _CACHES: Final = (
     # uvx and `uv run --with` unpack here; `uv cache clean` and `uv cache prune` remove it.
@@ -83,12 +79,12 @@ _CREDENTIALS: Final = (
 # ── what cannot be put behind the guard ──────────────────────────────────────────────────────────────────────────────
 
 
-def objection(text: str, dialect: Dialect = JSON) -> str | None:
-    """Return why the entry in *text* cannot be put behind the guard; None if it can."""
-    entry = dialect.value(text)
+def objection(server: ServerEntry) -> str | None:
+    """Return why *server* cannot be put behind the guard; None if it can."""
+    entry = server.value
     if not isinstance(entry, dict):
         return "it is not an object"
-    why = dialect.trouble(text) or next((why for applies, why in _OBJECTIONS if applies(entry)), None)
+    why = server.unwritable or next((why for applies, why in _OBJECTIONS if applies(entry)), None)
     return f"{why}{_slip(entry)}" if why == _NEITHER else why
 
 
@@ -98,9 +94,9 @@ def _slip(entry: Mapping[str, Any]) -> str:
     return next((f"; did you mean {close[0]} by {name}?" for name, close in meant if close), "")
 
 
-def hesitation(text: str, dialect: Dialect = JSON) -> str | None:
-    """Return why the entry in *text* goes behind the guard only when named with --server; None if it always does."""
-    entry = dialect.value(text)
+def hesitation(server: ServerEntry) -> str | None:
+    """Return why *server* goes behind the guard only when named with --server; None if it always does."""
+    entry = server.value
     if is_disabled(entry):
         return "it is disabled"
     if "url" in entry and not entry.get("headers") and not _is_local(str(entry["url"])):
@@ -200,14 +196,14 @@ _STEERING: Final = ("ASSAY_", "PYTHON", "LD_", "DYLD_")
 _NAMED: Final = 5
 
 
-def advice(text: str, dialect: Dialect = JSON) -> str | None:
-    """Return warnings to show before the entry in *text* goes behind the guard."""
-    entry = dialect.value(text)
+def advice(server: ServerEntry) -> str | None:
+    """Return warnings to show before *server* goes behind the guard."""
+    entry = server.value
     env = entry.get("env")
     steering = [name for name in env if name.upper().startswith(_STEERING)] if isinstance(env, dict) else []
     if steering:
         return f"env sets {', '.join(steering[:_NAMED])}, which the guard obeys too; check that you want this"
-    if plain(dialect.entry(text)).get(dialect.headers):
+    if server.written.get(server.dialect.headers):
         return "headers become arguments, which others on this machine may see in the list of processes"
     # With a token, for example from a variable, the client does not sign in.
     if str(entry.get("url", "")).startswith("https:") and not entry.get("headers"):

@@ -40,15 +40,15 @@ def entries(text: str, environ: Mapping[str, str], folder: str, dialect: Dialect
         # Claude Code keeps the servers of all projects in one file.
         elsewhere = server.project is not None and server.project != folder
         if server.name not in found and not elsewhere:
-            found[server.name] = _entry(server, environ, folder, dialect)
+            found[server.name] = _entry(server, environ, folder)
     return list(found.values())
 
 
-def _entry(server: ServerEntry, environ: Mapping[str, str], folder: str, dialect: Dialect) -> HostedEntry:
-    why = server.trouble or objection(server.text, dialect)
+def _entry(server: ServerEntry, environ: Mapping[str, str], folder: str) -> HostedEntry:
+    why = server.trouble or objection(server)
     if why:
         return HostedEntry(server.name, trouble=why)
-    given = dialect.value(server.text)
+    given = server.value
     if is_disabled(given):
         return HostedEntry(server.name, trouble=DISABLED)
     try:

@@ -76,11 +76,21 @@ class Member(NamedTuple):
 Node = Scalar | Array | Object
 
 
+class Table(NamedTuple):
+    """One ``[table]`` or ``[[table]]`` of TOML: its path, its start, and the end of its last value."""
+
+    path: tuple[str, ...]
+    start: int
+    end: int
+    is_array: bool
+
+
 class Document(NamedTuple):
-    """A parsed text: one value, and the positions of the comments."""
+    """A parsed text: one value, the positions of the comments, and the tables of TOML in the order of the text."""
 
     root: Node
     comments: tuple[tuple[int, int], ...]
+    tables: tuple[Table, ...] = ()
 
 
 def read(text: str) -> Document:
@@ -92,6 +102,11 @@ def read(text: str) -> Document:
     if reader.at < len(text):
         raise reader.error("the end of the file")
     return Document(root, tuple(reader.comments))
+
+
+def members(node: Node) -> tuple[Member, ...]:
+    """Return the members of an object; empty for any other value."""
+    return node.members if isinstance(node, Object) else ()
 
 
 def plain(node: Node) -> Any:

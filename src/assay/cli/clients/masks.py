@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from assay.base.printable import MASK, escaped
-from assay.cli.clients.dialect import JSON, Dialect
+from assay.cli.clients.dialect import JSON, Dialect, written
 from assay.cli.clients.jsonc import Array, Node, Object, Scalar, lines, plain
 from assay.core.masked_commands import Masking
 from assay.core.masking import looks_random, masked_secret, masked_text, redactor
@@ -52,14 +52,12 @@ class _Masking:
     """Walks through a document and collects what to hide."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
-        self._text = text
-        self._dialect = dialect
+        self._text, self._dialect = text, dialect
         self._document = dialect.document(text)
         self._redactor = redactor()
         self._hidden: list[Node] = []
         root = self._document.root
-        sections = (value for _, value in dialect.sections(root)) if isinstance(root, Object) else ()
-        self._sections = {id(value) for value in sections}
+        self._sections = {id(value) for _, value in dialect.servers_in(root)}
 
     def edits(self) -> Iterator[Edit]:
         """Return the edits that hide all secrets."""
@@ -116,13 +114,15 @@ class _Masking:
     def _string(self, node: Scalar, mask: Mask) -> Iterator[Edit]:
         shown = mask(node.value)
         if shown != node.value:
-            yield Edit(node.start, node.end, self._dialect.written(shown))
+            yield Edit(node.start, node.end, written(shown))
 
     def _comment(self, start: int, end: int) -> Iterator[Edit]:
         """Hide a comment that contains a quote: it may be a commented-out entry with its secrets."""
         text = self._text[start:end]
-        if self._dialect.hides(text) or any(node.start < start < node.end for node in self._hidden):
-            shown = self._dialect.commented(text, MASK)
+        if any(sign in text for sign in ("\"'=" if self._dialect.is_toml else '"')) or any(
+            node.start < start < node.end for node in self._hidden
+        ):
+            shown = {"//": f"// {MASK}", "/*": f"/* {MASK} */"}.get(text[:2], f"# {MASK}")
         else:
             shown = self._redactor.text(text)
         if shown != text:
