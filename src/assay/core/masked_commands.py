@@ -34,17 +34,12 @@ _PORTS: Final = re.compile(
 _PACKAGES: Final = RUNNERS | {"npm", "pnpm", "yarn", "bun", "uv", "mkdir", "java", "tsc"}
 """Programs whose ``-p`` takes a package, a version or a path."""
 
-_LONG_WORDS: Final = frozenset(
-    {"port", "ports", "path", "paths", "pid", "pidfile", "print", "profile", "project", "protocol", "prefix", "plugin",
-     "plugins", "proxy", "public", "pretty", "package", "packages", "pattern", "preset", "pipe", "provider",
-     "platform", "poll", "prod", "production", "private", "process", "program", "prompt", "prompts", "properties",
-     "ping", "page", "params", "parallel", "preload", "persist", "postgres", "pool", "keep", "keepalive", "kube",
-     "kubeconfig", "kind", "keyfile", "keystore", "kafka", "bind", "base", "branch", "backend", "batch", "buffer",
-     "build", "browser", "bool", "bucket", "password", "passwd", "pass", "passphrase", "key", "keys", "pin", "pat",
-     "pw", "pwd", "basic", "bearer", "env", "environment", "endpoint", "enable", "engine", "exec", "expose",
-     "encoding", "extra", "url", "urls", "uri", "user", "unix", "update", "upgrade", "use"}
-)  # fmt: skip
-"""Prefixes of long options with one hyphen: ``-port`` is not ``-p`` with ``ort``."""
+_LONG_NAME: Final = re.compile(
+    r"-(?:ports?|paths?|pid(?:file)?|profile|project|protocol|prefix|plugins?|proxy|packages?|pattern|preset|provider"
+    r"|platform|public|poll|pool|params|kube(?:config)?|kind|keep(?:alive)?|bind|base|env|endpoint"
+    r"|keys?|pass(?:word|wd|phrase)?|pat|pin|pwd?)(?![a-z])"
+)
+"""A long option with one hyphen: ``-port`` is not ``-p`` with ``ort``. What follows ``-p`` otherwise is hidden."""
 
 _NAME: Final = re.compile(r"--?[A-Za-z][\w.-]*")
 _OPTION: Final = re.compile(r"(--?[A-Za-z][\w.-]*)=(.*)", re.DOTALL)
@@ -143,8 +138,7 @@ def _masked_option(word: str, launcher: str) -> str:
 
 def _is_long(word: str) -> bool:
     """Return whether an option with one hyphen has a long name, or is a group of several options."""
-    found = re.match(r"[a-z]*", word[1:])
-    return (found is not None and found[0] in _LONG_WORDS) or (len(word) <= 4 and word[1:].isalpha())
+    return _LONG_NAME.match(word) is not None or (len(word) <= 4 and word[1:].isalpha())
 
 
 def _masked_given(option: str, value: str, launcher: str) -> str:
