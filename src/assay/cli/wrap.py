@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from assay.base.printable import escaped
 from assay.cli.clients.config_files import FileError, backup_of, exchange, find, forget_backup
 from assay.cli.clients.config_places import (
+    CLIENTS,
     NAMES,
     all_places,
     client_of,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from assay.cli.clients.dialect import Dialect
     from assay.cli.clients.plan import Plan
 
-_CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "gemini", "zed", "codex")
+_CLIENT_LIST = f"{', '.join(CLIENTS[:-1])} or {CLIENTS[-1]}"
 
 _WRAP = """\
 FILE is the configuration of an MCP client: JSON with mcpServers (Claude Desktop, Claude Code, Cursor, Windsurf,
@@ -101,8 +102,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--client",
         metavar="CLIENT",
-        choices=_CLIENTS,
-        help=f"the configuration of {', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]}: the project's, or else the user's",
+        choices=CLIENTS,
+        help=f"the configuration of {_CLIENT_LIST}: the project's, or else the user's",
     )
     parser.add_argument("--all", action="store_true", help="the configurations of all clients on this machine")
     parser.add_argument(
@@ -175,7 +176,7 @@ class _Run:
         if self.args.all:
             found = all_places()
             if not found:
-                raise FileError(f"no configuration of {', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]} was found")
+                raise FileError(f"no configuration of {_CLIENT_LIST} was found")
             return found
         there = existing(places(client))
         if not there:

@@ -45,20 +45,37 @@ NAMES: Final[Mapping[str, str]] = {
 _OVERWRITTEN: Final = {"claude_desktop_config.json": "claude-desktop", ".claude.json": "claude-code"}
 """Files that the running client overwrites with the servers it read at its start."""
 
-_VARIABLES: Final = {"claude": "CLAUDE_CONFIG_DIR", "gemini": "GEMINI_CLI_HOME", "codex": "CODEX_HOME"}
-"""Variables that move a client's directory out of the home directory."""
-
 
 def places(
     client: str, platform: str = sys.platform, environment: Mapping[str, str] = os.environ, home: str | None = None
 ) -> list[str]:
     """Return the possible paths of the configuration of *client*."""
-    roots = _roots(platform, environment, home or os.path.expanduser("~"))
-    return [
-        os.path.normpath(place.format(**roots))
-        for place in _PLACES[client]
-        if "{local}" not in place or "local" in roots
-    ]
+    home = home or os.path.expanduser("~")
+
+    def moved(variable: str, otherwise: str) -> str:
+        # A relative path is invalid: it would depend on the working directory (XDG Base Directory Specification).
+        value = environment.get(variable)
+        return value if value and os.path.isabs(value) else otherwise
+
+    roots = {
+        "home": home,
+        "claude": moved("CLAUDE_CONFIG_DIR", home),
+        "gemini": moved("GEMINI_CLI_HOME", home),
+        "codex": moved("CODEX_HOME", f"{home}/.codex"),
+    }
+    if platform == "win32":
+        roots["settings"] = environment.get("APPDATA") or f"{home}/AppData/Roaming"
+        roots["local"] = environment.get("LOCALAPPDATA") or f"{home}/AppData/Local"
+        roots["zed"] = f"{roots['settings']}/Zed"
+    elif platform == "darwin":
+        roots["settings"] = f"{home}/Library/Application Support"
+        # Zed uses ~/.config on macOS, too (crates/paths/src/paths.rs).
+        roots["zed"] = f"{home}/.config/zed"
+    else:
+        roots["settings"] = moved("XDG_CONFIG_HOME", f"{home}/.config")
+        roots["zed"] = f"{moved('FLATPAK_XDG_CONFIG_HOME', roots['settings'])}/zed"
+    there = (place for place in _PLACES[client] if "{local}" not in place or "local" in roots)
+    return [os.path.normpath(place.format(**roots)) for place in there]
 
 
 def all_places() -> list[str]:
@@ -100,43 +117,3 @@ def existing(names: Iterable[str]) -> list[str]:
             # The working directory may be the home directory, and a link may lead to a file that is already listed.
             found.setdefault(os.path.realpath(each), each)
     return list(found.values())
-
-
-def _roots(platform: str, environment: Mapping[str, str], home: str) -> dict[str, str]:
-    moved = {name: _absolute(environment, variable) for name, variable in _VARIABLES.items()}
-    settings = _settings(platform, environment, home)
-    roots = {
-        "home": home,
-        "settings": settings,
-        "claude": moved["claude"] or home,
-        "gemini": moved["gemini"] or home,
-        "codex": moved["codex"] or f"{home}/.codex",
-        "zed": _zed(platform, environment, home, settings),
-    }
-    if platform == "win32":
-        roots["local"] = environment.get("LOCALAPPDATA") or f"{home}/AppData/Local"
-    return roots
-
-
-def _settings(platform: str, environment: Mapping[str, str], home: str) -> str:
-    """Return the directory for the settings of a user."""
-    if platform == "darwin":
-        return f"{home}/Library/Application Support"
-    if platform == "win32":
-        return environment.get("APPDATA") or f"{home}/AppData/Roaming"
-    return _absolute(environment, "XDG_CONFIG_HOME") or f"{home}/.config"
-
-
-def _zed(platform: str, environment: Mapping[str, str], home: str, settings: str) -> str:
-    """Return the directory of Zed, which uses ``~/.config`` on macOS, too (crates/paths/src/paths.rs)."""
-    if platform == "darwin":
-        return f"{home}/.config/zed"
-    if platform == "win32":
-        return f"{settings}/Zed"
-    return f"{_absolute(environment, 'FLATPAK_XDG_CONFIG_HOME') or settings}/zed"
-
-
-def _absolute(environment: Mapping[str, str], name: str) -> str | None:
-    # A relative path is invalid: it would depend on the working directory (XDG Base Directory Specification).
-    value = environment.get(name)
-    return value if value and os.path.isabs(value) else None

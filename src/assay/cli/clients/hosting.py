@@ -55,31 +55,18 @@ def _entry(server: ServerEntry, environ: Mapping[str, str], folder: str) -> Host
         known = _filled(given, {**environ, "workspaceFolder": folder, "userHome": environ.get("HOME", "")})
     except _UnknownError as unknown:
         return HostedEntry(server.name, trouble=str(unknown))
-    env, cwd = known.get("env") or {}, known.get("cwd")
-    if isinstance(env, dict):
-        env = {**_passed_on(known, environ), **env}
-    if not _are_texts(env):
+    env, cwd, names = known.get("env") or {}, known.get("cwd"), known.get("env_vars")
+    if not isinstance(env, dict) or not all(isinstance(value, str | int | float) for value in env.values()):
         return HostedEntry(server.name, trouble="its env must be an object of strings")
+    # Codex lists variables without a value in `env_vars`; values may be numbers and booleans.
+    env = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in env.items()}
+    if isinstance(names, list):
+        env = {**{name: environ[name] for name in names if name in environ}, **env}
     if not isinstance(cwd, str | None):
         return HostedEntry(server.name, trouble="its cwd must be a string")
     if "command" in known:
-        return HostedEntry(server.name, (known["command"], *known.get("args", ())), env=_texts(env), cwd=cwd)
+        return HostedEntry(server.name, (known["command"], *known.get("args", ())), env=env, cwd=cwd)
     return HostedEntry(server.name, url=known["url"], headers=tuple(known.get("headers", {}).items()))
-
-
-def _passed_on(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that an entry of Codex lists without a value."""
-    names = entry.get("env_vars")
-    return {name: environ[name] for name in names if name in environ} if isinstance(names, list) else {}
-
-
-def _are_texts(env: Any) -> bool:
-    return isinstance(env, dict) and all(isinstance(value, str | int | float) for value in env.values())
-
-
-def _texts(env: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables as strings: configurations may have numbers and booleans."""
-    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in env.items()}
 
 
 def _filled(value: Any, known: Mapping[str, str]) -> Any:
