@@ -30,7 +30,7 @@ from assay.cli.clients.wrapping import is_program
 from assay.cli.program import refusal
 from assay.cli.ready import agreed, has_terminal
 from assay.cli.terminal.style import Style
-from assay.cli.wrap_report import WrapOutcome, WrapReport, counted, shared_names, unwrap_total, wrap_total
+from assay.cli.wrap_report import WrapOutcome, WrapReport, counted, shared_names, total
 from assay.settings.state_directory import servers_directory
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Run:
             if self.is_wrap:
                 self._say_what_is_next()
             if args.all and self.outcomes:
-                self.report.say((wrap_total if self.is_wrap else unwrap_total)(self.outcomes, self.failed, args))
+                self.report.say(total(self.outcomes, self.failed, args, is_wrap=self.is_wrap))
 
     def _files(self) -> list[str]:
         given, client = self.args.file, self.args.client
@@ -237,18 +237,20 @@ class _Run:
             lines = difference(plan.before, plan.after, escaped(short(name)), dialect)
             for line in islice(lines, 2 if self.report.has_headings else 0, None):
                 print(style.paint(line, *_colours(line)))
-            self.report.below_changes()
+            if self.report.has_headings:
+                # The changes and the notes are both indented.
+                self.report.print("")
         for each in plan.left:
             # With --all, those behind the guard are only counted: there may be dozens. Those that were never behind it
             # are of no interest to unwrap.
             if not self.args.all or each.why != ALREADY if self.is_wrap else self.args.server or not each.fine:
-                self.report.server(each.server.label, f"left alone: {each.why}")
+                self.report.note(f"{each.server.label}: left alone: {each.why}")
         advised: dict[str, list[str]] = {}
         for change in plan.changes:
             if change.advice is not None:
                 advised.setdefault(change.advice, []).append(change.server.label)
         for advice, labels in advised.items():
-            self.report.server(", ".join(labels), advice)
+            self.report.note(f"{', '.join(labels)}: {advice}")
 
     def _wrap(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
         if not self.args.yes and not has_terminal():
@@ -269,7 +271,7 @@ class _Run:
         exchange(found, plan.after)
         rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
         for label in rebuilt:
-            self.report.server(label, "rebuilt from its args, because the backup has no entry that matches; check it")
+            self.report.note(f"{label}: rebuilt from its args, because the backup has no entry that matches; check it")
         self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
         kept = f"{short(str(found.backup))} is kept"
         if backup is not None and rebuilt:

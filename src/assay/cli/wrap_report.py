@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from assay.cli.clients.dialect import Dialect
     from assay.cli.clients.plan import Plan
 
-_HANGING = 4
-"""Columns by which the second line of a message is indented on a terminal."""
-
 
 @dataclass(frozen=True, slots=True)
 class WrapOutcome:
@@ -57,7 +54,7 @@ class WrapReport:
         self._several = several
         self._style = Style(sys.stderr)
         self._pending: str | None = None
-        self._begun = 0
+        self._begun = False
 
     @property
     def has_headings(self) -> bool:
@@ -71,26 +68,23 @@ class WrapReport:
     def head(self) -> None:
         """Print the heading of the file, unless it was printed already."""
         name, self._pending = self._pending, None
-        if name is None or not self._several:
-            return
-
-        client = client_of(name)
-        heading = f"{NAMES[client]}  {short(name)}" if client is not None else short(name)
-        self._print(("\n" if self._begun else "") + self._style.paint(escaped(heading), "bold"))
-        self._begun += 1
-
-    def below_changes(self) -> None:
-        """Print an empty line between the changes and the notes, which are both indented."""
-        if self.has_headings:
-            self._print("")
+        if name is not None and self._several:
+            client = client_of(name)
+            heading = short(name) if client is None else f"{NAMES[client]}  {short(name)}"
+            self.print(("\n" if self._begun else "") + self._style.paint(escaped(heading), "bold"))
+            self._begun = True
 
     def file(self, name: str, line: str) -> None:
         """Print a line about the file called *name*."""
-        self._line(line if self._several else f"{short(name)}: {line}")
+        self.note(line if self._several else f"{short(name)}: {line}")
 
-    def server(self, label: str, line: str) -> None:
-        """Print a line about the server with this *label*."""
-        self._line(f"{label}: {line}")
+    def note(self, line: str) -> None:
+        """Print a line that names what it is about, below the heading of the file."""
+        self.head()
+        if self._several:
+            self._wrapped(line, 2)
+        else:
+            self.say(line)
 
     def plain(self, line: str) -> None:
         """Print a line that goes with the question about a file."""
@@ -99,27 +93,20 @@ class WrapReport:
 
     def say(self, line: str) -> None:
         """Print a line that concerns all files."""
-        self._wrapped(f"assay {self._command}: {line}", 0, _HANGING)
+        self._wrapped(f"assay {self._command}: {line}", 0)
 
     def end(self) -> None:
         """Print an empty line after the last file."""
         if self._begun:
-            self._print("")
+            self.print("")
 
-    def _line(self, line: str) -> None:
-        self.head()
-        if self._several:
-            self._wrapped(line, 2, _HANGING)
-        else:
-            self.say(line)
-
-    def _wrapped(self, line: str, indent: int, hanging: int) -> None:
+    def _wrapped(self, line: str, indent: int, hanging: int = 4) -> None:
         # In a file or a pipe, an unwrapped line is easier to search.
-        fits = self._style.limit is None
-        lines = [" " * indent + escaped(line)] if fits else self._style.wrapped(escaped(line), indent, hanging)
-        self._print("\n".join(lines))
+        whole = self._style.limit is None
+        lines = [" " * indent + escaped(line)] if whole else self._style.wrapped(escaped(line), indent, hanging)
+        self.print("\n".join(lines))
 
-    def _print(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """Print *text* after all buffered output."""
         sys.stdout.flush()
         print(text, file=sys.stderr)
@@ -130,46 +117,32 @@ def counted(number: int, noun: str = "server") -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-# ── totals ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def wrap_total(outcomes: list[WrapOutcome], failed: int, args: argparse.Namespace) -> str:
-    """Return the last line of ``assay wrap --all``."""
-    already, left = (sum(getattr(each, name) for each in outcomes) for name in ("already", "left"))
+def total(outcomes: list[WrapOutcome], failed: int, args: argparse.Namespace, *, is_wrap: bool) -> str:
+    """Return the last line of a command with ``--all``."""
     changes = [(change.outcome, each.written) for each in outcomes for change in each.plan.changes]
+    already, left = sum(each.already for each in outcomes), sum(each.left for each in outcomes)
     unchanged = sum(not written for _, written in changes)
-    if args.dry_run:
-        parts = [f"{counted(unchanged)} would change", *_some(already, "already behind the guard")]
-        return _total(outcomes, [*parts, *_some(left, "left alone")], failed, "Nothing was written.")
+    rebuilt = sum(outcome == "rebuilt" for outcome, _ in changes)
     # A server that should only get another option stays behind the guard even if the answer was no.
     behind = already + sum(written or outcome == "updated" for outcome, written in changes)
-    parts = [f"{counted(behind)} behind the guard", *_some(left, "left alone")]
-    undo = f"Undo: assay unwrap --all{''.join(f' --server {quote(each)}' for each in args.server)}"
-    return _total(outcomes, [*parts, *_some(unchanged, "not changed")], failed, undo if behind else "")
-
-
-def unwrap_total(outcomes: list[WrapOutcome], failed: int, args: argparse.Namespace) -> str:
-    """Return the last line of ``assay unwrap --all``."""
-    changes = [change.outcome for each in outcomes for change in each.plan.changes]
-    rebuilt = changes.count("rebuilt")
-    left = _some(sum(each.left for each in outcomes), "left alone")
+    last = ""
     if args.dry_run:
-        return _total(outcomes, [f"{counted(len(changes))} would change", *left], failed, "Nothing was written.")
-    done = f"{counted(len(changes) - rebuilt)} restored" if changes else "no server behind the guard"
-    return _total(outcomes, [done, *_some(rebuilt, "rebuilt"), *left], failed, "")
-
-
-def _some(number: int, what: str) -> list[str]:
-    return [f"{number} {what}"] if number else []
-
-
-def _total(outcomes: list[WrapOutcome], parts: list[str], failed: int, last: str) -> str:
-    failures = [f"{counted(failed, 'file')} failed"] if failed else []
-    line = ", ".join([counted(len(outcomes), "file"), *parts, *failures])
+        parts = [f"{counted(unchanged)} would change", _some(already if is_wrap else 0, "already behind the guard")]
+        parts, last = [*parts, _some(left, "left alone")], "Nothing was written."
+    elif is_wrap:
+        parts = [f"{counted(behind)} behind the guard", _some(left, "left alone"), _some(unchanged, "not changed")]
+        if behind:
+            last = f"Undo: assay unwrap --all{''.join(f' --server {quote(each)}' for each in args.server)}"
+    else:
+        done = f"{counted(len(changes) - rebuilt)} restored" if changes else "no server behind the guard"
+        parts = [done, _some(rebuilt, "rebuilt"), _some(left, "left alone")]
+    failures = f"{counted(failed, 'file')} failed" if failed else ""
+    line = ", ".join(filter(None, [counted(len(outcomes), "file"), *parts, failures]))
     return f"{line}. {last}" if last else line
 
 
-# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number else ""
 
 
 def shared_names(outcomes: Iterable[WrapOutcome], *, dry_run: bool) -> str | None:
@@ -180,14 +153,13 @@ def shared_names(outcomes: Iterable[WrapOutcome], *, dry_run: bool) -> str | Non
         text = each.plan.after if each.written or dry_run else each.plan.before
         for name in filter(None, guard_names(text, each.dialect)):
             clients.setdefault(name, Counter())[NAMES[client] if client else short(each.name)] += 1
-    shared = [f"{name} ({_listed(found)})" for name, found in clients.items() if found.total() > 1]
+    shared = []
+    for name, found in clients.items():
+        where = (f"{number} in {client}" if number > 1 else client for client, number in found.items())
+        shared += [f"{name} ({', '.join(where)})"] if found.total() > 1 else []
     if not shared:
         return None
     return (
         f"several servers have the same name: {', '.join(shared)}; their runs are mixed in the journal, unless you "
         "change --name in the args of one"
     )
-
-
-def _listed(clients: Counter[str]) -> str:
-    return ", ".join(f"{number} in {client}" if number > 1 else client for client, number in clients.items())

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from ipaddress import ip_address
 from shutil import which
 from typing import Any, Final
@@ -62,8 +62,8 @@ def is_ours(command: str, env: Mapping[str, object]) -> bool:
     return path is not None and os.path.realpath(path) == os.path.realpath(own_program())
 
 
-_STDIO: Final = frozenset({"stdio", "local"})
-_HTTP: Final = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
+_STDIO: Final = ("stdio", "local")
+_HTTP: Final = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~][A-Za-z0-9!#$%&'*+.^_`|~-]*")
 """A token (RFC 9110, 5.6.2) without a leading hyphen, which would make it an option."""
@@ -84,14 +84,46 @@ def objection(server: ServerEntry) -> str | None:
     entry = server.value
     if not isinstance(entry, dict):
         return "it is not an object"
-    why = server.unwritable or next((why for applies, why in _OBJECTIONS if applies(entry)), None)
-    return f"{why}{_slip(entry)}" if why == _NEITHER else why
+    if server.unwritable is not None:
+        return server.unwritable
+    url, command, kind, args = (entry.get(name) for name in ("url", "command", "type", "args"))
+    # Without a type, a URL that ends in /sse has that transport by convention.
+    by_name = "type" not in entry and isinstance(url, str) and url.partition("?")[0].rstrip("/").endswith("/sse")
+    if kind == "sse" or by_name:
+        return "it has the HTTP+SSE transport of 2024-11-05, which the guard does not support"
+    if "command" in entry and "url" in entry:
+        return "it has both a command and a url"
+    if "command" not in entry and "url" not in entry:
+        meant = ((name, closest(name[:100], ("command", "url"))) for name in entry)
+        slip = next((f"; did you mean {close[0]} by {name}?" for name, close in meant if close), "")
+        return f"it has neither a command nor a url{slip}"
+    if kind is not None and kind not in (_STDIO if "command" in entry else _HTTP):
+        return "its type is not that of a server with a command, or of one with a url"
+    if "command" in entry and not (isinstance(command, str) and command):
+        return "its command is not a string"
+    words = isinstance(args, list) and all(isinstance(each, str) for each in args)
+    if "args" in entry and not ("command" in entry and words):
+        return "its args are not a list of strings for a command"
+    # VS Code starts a debugger on the command, which must be node or python (mcpDevMode.ts).
+    if isinstance(entry.get("dev"), dict) and entry["dev"].get("debug"):
+        return "it has dev.debug, which works on the server's own command only"
+    if "command" in entry:
+        return None
+    if not re.match(r"https?://|\$\{", str(url)):
+        return "its url is neither http nor https"
+    headers = entry.get("headers", {})
+    if not isinstance(headers, dict) or not all(_is_header(name, value) for name, value in headers.items()):
+        return "its headers cannot be given on a command line"
+    if any(name in entry for name in _CREDENTIALS):
+        return "its client signs in to its url, which does not work through the guard"
+    return None
 
 
-def _slip(entry: Mapping[str, Any]) -> str:
-    """Return a suggestion for a mistyped member of *entry*, as the end of a message."""
-    meant = ((name, closest(name[:100], ("command", "url"))) for name in entry)
-    return next((f"; did you mean {close[0]} by {name}?" for name, close in meant if close), "")
+def _is_header(name: str, value: Any) -> bool:
+    if not _HEADER_NAME.fullmatch(name) or not isinstance(value, str):
+        return False
+    # The guard would read a value with the prefix env: as the name of a variable.
+    return not re.search(r"[\x00-\x1f\x7f]", value) and not FROM_ENVIRONMENT.fullmatch(value.strip())
 
 
 def hesitation(server: ServerEntry) -> str | None:
@@ -118,82 +150,8 @@ def _is_local(url: str) -> bool:
         return False
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _type_of(entry: Mapping[str, Any]) -> str:
-    """Return the type of *entry*; without one, the type that its members imply."""
-    said = entry.get("type")
-    if said is None:
-        return "http" if "url" in entry else "stdio"
-    return said if isinstance(said, str) else ""
-
-
-def _is_legacy(entry: Mapping[str, Any]) -> bool:
-    """Whether the server uses HTTP+SSE of 2024-11-05. Without a type, a URL that ends in /sse does by convention."""
-    url = entry.get("url")
-    by_name = "type" not in entry and isinstance(url, str) and url.partition("?")[0].rstrip("/").endswith("/sse")
-    return entry.get("type") == "sse" or by_name
-
-
-def _is_debugged(entry: Mapping[str, Any]) -> bool:
-    dev = entry.get("dev")
-    return isinstance(dev, dict) and bool(dev.get("debug"))
-
-
-def _has_other_args(entry: Mapping[str, Any]) -> bool:
-    if "command" not in entry:
-        return "args" in entry
-    args = entry.get("args", [])
-    return not (isinstance(args, list) and all(isinstance(each, str) for each in args))
-
-
-def _has_other_headers(entry: Mapping[str, Any]) -> bool:
-    headers = entry.get("headers", {})
-    if "command" in entry:
-        return False
-    return not (isinstance(headers, dict) and all(_is_header(name, value) for name, value in headers.items()))
-
-
-def _is_header(name: str, value: Any) -> bool:
-    if not _HEADER_NAME.fullmatch(name) or not isinstance(value, str):
-        return False
-    # The guard would read a value with the prefix env: as the name of a variable.
-    return not re.search(r"[\x00-\x1f\x7f]", value) and not FROM_ENVIRONMENT.fullmatch(value.strip())
-
-
-_NEITHER: Final = "it has neither a command nor a url"
-
-_OBJECTIONS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...]] = (
-    (_is_legacy, "it has the HTTP+SSE transport of 2024-11-05, which the guard does not support"),
-    (lambda entry: "command" in entry and "url" in entry, "it has both a command and a url"),
-    (lambda entry: "command" not in entry and "url" not in entry, _NEITHER),
-    (
-        lambda entry: _type_of(entry) not in (_STDIO if "command" in entry else _HTTP),
-        "its type is not that of a server with a command, or of one with a url",
-    ),
-    (lambda entry: "command" in entry and not _is_text(entry["command"]), "its command is not a string"),
-    (_has_other_args, "its args are not a list of strings for a command"),
-    # VS Code starts a debugger on the command, which must be node or python (mcpDevMode.ts).
-    (_is_debugged, "it has dev.debug, which works on the server's own command only"),
-    (
-        lambda entry: "url" in entry and not re.match(r"https?://|\$\{", str(entry["url"])),
-        "its url is neither http nor https",
-    ),
-    (_has_other_headers, "its headers cannot be given on a command line"),
-    (
-        lambda entry: "url" in entry and any(name in entry for name in _CREDENTIALS),
-        "its client signs in to its url, which does not work through the guard",
-    ),
-)
-"""Reasons against an entry; the first that applies is reported."""
-
-
 _STEERING: Final = ("ASSAY_", "PYTHON", "LD_", "DYLD_")
 """Prefixes of variables that configure a guard or load other code into its process."""
-
-_NAMED: Final = 5
 
 
 def advice(server: ServerEntry) -> str | None:
@@ -202,7 +160,7 @@ def advice(server: ServerEntry) -> str | None:
     env = entry.get("env")
     steering = [name for name in env if name.upper().startswith(_STEERING)] if isinstance(env, dict) else []
     if steering:
-        return f"env sets {', '.join(steering[:_NAMED])}, which the guard obeys too; check that you want this"
+        return f"env sets {', '.join(steering[:5])}, which the guard obeys too; check that you want this"
     if server.written.get(server.dialect.headers):
         return "headers become arguments, which others on this machine may see in the list of processes"
     # With a token, for example from a variable, the client does not sign in.
