@@ -10,36 +10,27 @@ from assay.spec.schema import closest
 
 _CLAUDE: Final = "Claude/claude_desktop_config.json"
 
-_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
-    # For Claude Desktop from the Windows store, the first path is redirected to this one.
+_CLIENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    # For Claude Desktop from the Windows store, the first path is redirected to the second.
     "claude-desktop": (
+        "Claude Desktop",
         f"{{settings}}/{_CLAUDE}",
         f"{{local}}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/{_CLAUDE}",
     ),
     # The servers of a project are in the user's file, too, unless they are shared (`--scope project`).
-    "claude-code": (".mcp.json", "{claude}/.claude.json"),
-    "cursor": (".cursor/mcp.json", "{home}/.cursor/mcp.json"),
-    "vscode": (".vscode/mcp.json", "{settings}/Code/User/mcp.json"),
-    "windsurf": ("{home}/.codeium/windsurf/mcp_config.json",),
-    "gemini": (".gemini/settings.json", "{gemini}/.gemini/settings.json"),
-    "zed": (".zed/settings.json", "{zed}/settings.json"),
+    "claude-code": ("Claude Code", ".mcp.json", "{claude}/.claude.json"),
+    "cursor": ("Cursor", ".cursor/mcp.json", "{home}/.cursor/mcp.json"),
+    "vscode": ("VS Code", ".vscode/mcp.json", "{settings}/Code/User/mcp.json"),
+    "windsurf": ("Windsurf", "{home}/.codeium/windsurf/mcp_config.json"),
+    "gemini": ("Gemini CLI", ".gemini/settings.json", "{gemini}/.gemini/settings.json"),
+    "zed": ("Zed", ".zed/settings.json", "{zed}/settings.json"),
     # Codex reads the file of a project only if the user trusts the project.
-    "codex": (".codex/config.toml", "{codex}/config.toml"),
+    "codex": ("Codex", ".codex/config.toml", "{codex}/config.toml"),
 }
-"""Paths by client, in the order of search: the project's first, then the user's."""
+"""By client: its display name, and its paths in the order of search, the project's first, then the user's."""
 
-CLIENTS: Final = tuple(_PLACES)
-
-NAMES: Final[Mapping[str, str]] = {
-    "claude-desktop": "Claude Desktop",
-    "claude-code": "Claude Code",
-    "cursor": "Cursor",
-    "vscode": "VS Code",
-    "windsurf": "Windsurf",
-    "gemini": "Gemini CLI",
-    "zed": "Zed",
-    "codex": "Codex",
-}
+CLIENTS: Final = tuple(_CLIENTS)
+NAMES: Final = {client: name for client, (name, *_) in _CLIENTS.items()}
 """Display names of the clients."""
 
 _OVERWRITTEN: Final = {"claude_desktop_config.json": "claude-desktop", ".claude.json": "claude-code"}
@@ -74,7 +65,7 @@ def places(
     else:
         roots["settings"] = moved("XDG_CONFIG_HOME", f"{home}/.config")
         roots["zed"] = f"{moved('FLATPAK_XDG_CONFIG_HOME', roots['settings'])}/zed"
-    there = (place for place in _PLACES[client] if "{local}" not in place or "local" in roots)
+    there = (place for place in _CLIENTS[client][1:] if "{local}" not in place or "local" in roots)
     return [os.path.normpath(place.format(**roots)) for place in there]
 
 

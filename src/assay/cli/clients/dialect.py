@@ -99,10 +99,6 @@ class Dialect:
         """The text between a key and its value."""
         return " = " if self.is_toml else ": "
 
-    def member(self, name: str, value: str) -> str:
-        """Return a member of an entry; *value* is text of the file."""
-        return f"{self.key(name)}{self.sign}{value}"
-
     def key(self, name: str) -> str:
         """Return *name*, one of the keys that clients know, as text of the file."""
         return name if self.is_toml else f'"{name}"'
@@ -230,19 +226,20 @@ class ServerEntry:
         """Return the text of *node*."""
         return self.source[node.start : node.end]
 
-    def rewritten(self, changes: Mapping[str, tuple[str, str] | None], after: str = "", added: str = "") -> str:
+    def rewritten(self, changes: Mapping[str, tuple[str, str] | None], after: str = "", args: str = "") -> str:
         """
         Return the text of the entry with other members.
 
-        *changes* has, by key, the new key and the text of the new value; None removes the member. *added* is a new
-        member, which follows the one called *after* in the same style.
+        *changes* has, by key, the new key and the text of the new value; None removes the member. *args* is the text of
+        new `args`, which follow the member called *after* in the same style.
         """
         own = members(self.node)
         edits: list[Edit] = []
         for number, (key, value) in enumerate(own):
             if key.value == after:
                 before = gap(self.source, key.start)
-                edits.append(Edit(value.end, value.end, f"{'' if self._is_table else ','}{before}{added}"))
+                added = f"{before}{self.dialect.key('args')}{self.dialect.sign}{args}"
+                edits.append(Edit(value.end, value.end, added if self._is_table else f",{added}"))
             if key.value not in changes:
                 continue
             change = changes[key.value]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from assay.base.limits import DEFAULT
@@ -93,6 +94,8 @@ class Document(NamedTuple):
     tables: tuple[Table, ...] = ()
 
 
+# Planning, showing and checking a change read the same texts.
+@lru_cache(maxsize=4)
 def read(text: str) -> Document:
     """Parse *text* into a value with positions. Raises `JsoncError`."""
     reader = _JsoncReader(text)

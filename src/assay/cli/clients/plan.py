@@ -56,9 +56,6 @@ class Plan:
     left: tuple[Left, ...]
 
 
-IsOurs = Callable[[str, Mapping[str, Any]], bool]
-"""Function that checks whether a command, started with these variables, is this program."""
-
 Known = Mapping[tuple[str, str], ServerEntry]
 """The entries of a backup, by section and name."""
 
@@ -73,8 +70,8 @@ class Wish:
     """Options of the guard with their values, such as ``--mode``."""
     move: bool = False
     """Whether an existing guard is changed to this *program*, too."""
-    is_ours: IsOurs | None = None
-    """Checks whether an existing guard is this program; None accepts any with this name."""
+    is_ours: Callable[[str, Mapping[str, Any]], bool] | None = None
+    """Checks whether a command, started with these variables, is this program; None accepts any with this name."""
 
 
 def wrap(text: str, names: Collection[str], wish: Wish, dialect: Dialect = JSON) -> Plan:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tomlkit.exceptions import TOMLKitError
@@ -36,6 +37,8 @@ _STRING_OR_COMMENT: Final = re.compile(
 )
 
 
+# Planning, showing and checking a change read the same texts.
+@lru_cache(maxsize=4)
 def read(text: str) -> Document:
     """Parse *text* into a value with positions. Raises `ConfigError`."""
     # A space in place of a byte order mark, which no parser accepts, keeps the positions.
@@ -133,5 +136,6 @@ class _Reader(Parser):
             node = Array(start, end, tuple(self._items), _TAIL.match(self._text, last).end())  # type: ignore[union-attr]
         else:
             node = Scalar(start, end, item.unwrap())
-        self._items = [*before, node]
+        self._items = before
+        self._items.append(node)
         return item

@@ -147,7 +147,7 @@ def guarded(entry: ServerEntry, guard: GuardCommand) -> str:
         words += ['"--"', entry.text_of(entry["command"].value)]
         changes = {"command": ("command", guard.program)}
         if "args" not in entry.written:
-            return entry.rewritten(changes, "command", entry.dialect.member("args", f"[{', '.join(words)}]"))
+            return entry.rewritten(changes, "command", f"[{', '.join(words)}]")
         return entry.rewritten({**changes, "args": ("args", entry.with_front(_args(entry), words))})
     # `url` becomes `command` and `headers` become `args`, each in its place, so that nothing else moves.
     [url], key = entry.urls, entry.dialect.headers
@@ -162,7 +162,7 @@ def guarded(entry: ServerEntry, guard: GuardCommand) -> str:
     if key in entry.written:
         # A separate TOML table cannot become an array in its place.
         changes[key] = None
-    return entry.rewritten(changes, url, entry.dialect.member("args", f"[{', '.join(lines)}]"))
+    return entry.rewritten(changes, url, f"[{', '.join(lines)}]")
 
 
 def _at_url(words: list[str], url: str, headers: Iterable[tuple[str, str]]) -> list[str]:
