@@ -125,7 +125,12 @@ class _Reader(Parser):
         table = self._table
         if opening == "{":
             self._table = _Branch(start, start)
-        item = super()._parse_value()
+        try:
+            item = super()._parse_value()
+        except TOMLKitError:
+            # Before tomlkit 0.15 the parser tried to read a value after the last comma, too.
+            self._items, self._table = before, table
+            raise
         end = self._idx
         node: Node
         if opening == "{":
