@@ -163,7 +163,7 @@ soak: $(VENV)/.test  ## FRAMES changed messages against every guard, and LAWS ti
 	ASSAY_LAWS=$(LAWS) $(BIN)/python -m pytest -n 2 --timeout 0 -o faulthandler_timeout=0 $(shell grep -rl kit.laws tests --include=test_*.py)
 
 docs: $(VENV)/.run  ## regenerate the generated pages
-	$(BIN)/python -m assay.cli.docs_pages docs
+	$(BIN)/python docs/generated_pages.py
 
 $(DIST)/.done: pyproject.toml | $(BIN)/python
 	$(PYTHON) -m venv --without-pip $(DIST)

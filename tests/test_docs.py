@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from generated_pages import ELSEWHERE
 
 from assay.base import no_answer
 from assay.base.limits import Limits
-from assay.cli.docs_pages import ELSEWHERE
 from assay.cli.main import parser
 from assay.engine.fault import SchemaLimits
 from assay.rules import RULES

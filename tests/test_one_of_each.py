@@ -28,7 +28,6 @@ STATUSES = {
     "edges/http/statuses.py": "the one function, `status_of`",
     "edges/http/replies.py": "the default of `refuse`, for a request without a message",
     "records/journal/record.py": "records the status that the table has",
-    "cli/docs_pages.py": "documents the table",
     "cli/rules.py": "shows the table",
 }
 """The modules that may read the status of a canonical error, and why."""

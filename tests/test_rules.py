@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from generated_pages import PAGES
 
 from assay.base.errors import CanonicalError
 from assay.base.removed import RULES as REMOVED
-from assay.cli.docs_pages import PAGES
 from assay.rules import RULES, violation
 
 ROOT = Path(__file__).parents[1]

@@ -4,8 +4,8 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
+from generated_pages import revisions_page
 
-from assay.spec.changes_page import revisions_page
 from assay.spec.revision_diff import RevisionChange, changes, words
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from json import dumps
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.base.atomic_file import replace_file
 from assay.base.printable import plain
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import write_utf8
-from assay.spec.changes_page import section
 from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
 from assay.spec.methods import methods
-from assay.spec.revision_diff import changes_between
+from assay.spec.revision_diff import RevisionChange, changes_between, section
 from assay.spec.revisions import LATEST, REVISIONS, named
-from assay.spec.schema import extension_schema, protocol_schema, suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.spec.revision_diff import RevisionChange
-    from assay.spec.schema import ProtocolSchema
+from assay.spec.schema import ProtocolSchema, extension_schema, protocol_schema, suggestion
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 

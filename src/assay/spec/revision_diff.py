@@ -4,7 +4,7 @@ Lists what changed from one revision to another, definition by definition and fi
 Compares what the definitions accept, not how they are written: a shape that only got a name is not a change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from json import dumps
 from typing import Final, Literal
@@ -250,3 +250,40 @@ def _type(schema: Schema) -> str | None:
         return "string" if isinstance(schema["const"], str) else "integer"
     named = schema.get("type")
     return named if isinstance(named, str) else None
+
+
+# ── as a page ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def section(found: list[RevisionChange]) -> str:
+    """Return the added and removed definitions and a table of the other changes, in Markdown."""
+    text = ""
+    for title, kind in (("New definitions", "added"), ("Definitions that are gone", "removed")):
+        text += listed(title, [change.definition for change in found if not change.field and change.kind == kind])
+    rows = "".join(row(cells) for cells in _cells(found))
+    return text + (f"| definition | field | change | breaks |\n| --- | --- | --- | --- |\n{rows}" if rows else "")
+
+
+def listed(title: str, names: Iterable[str]) -> str:
+    text = ", ".join(f"`{name}`" for name in names)
+    return f"{title}: {text}.\n\n" if text else ""
+
+
+def _cells(found: list[RevisionChange]) -> list[list[str]]:
+    """Return a row for each change within a definition; definitions that changed alike share a row."""
+    alike: dict[tuple[str, str, bool | None], list[str]] = {}
+    for change in found:
+        if change.field or change.kind == "changed":
+            alike.setdefault((change.field, change.words, change.breaking), []).append(change.definition)
+    return [
+        [", ".join(f"`{name}`" for name in names), f"`{field}`" if field else "", words, _breaks(breaking)]
+        for (field, words, breaking), names in alike.items()
+    ]
+
+
+def _breaks(breaking: bool | None) -> str:
+    return {True: "yes", False: "no", None: ""}[breaking]
+
+
+def row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |\n".replace("|  |", "| |")

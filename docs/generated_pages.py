@@ -1,13 +1,18 @@
-"""Generate pages of the documentation from our tables: `python -m assay.cli.docs_pages DIR`."""
+"""Writes the generated pages of the documentation from our tables; `make docs` runs it."""
 
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 from assay.base.errors import CanonicalError
 from assay.core.policy import fitting
 from assay.rules import RULES, Rule
-from assay.spec.changes_page import revisions_page
+from assay.spec.methods import methods
+from assay.spec.revision_diff import changes, listed, row, section
+from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.schema import protocol_schema
 
 _RUNGS = {
     "framing": "Is it one frame, and not too long?",
@@ -70,15 +75,52 @@ def _rule(rule: Rule) -> list[str]:
     ]
 
 
+_INTRODUCTION: Final = """\
+<!-- Generated from the facts by `make docs`: change those, not this page. -->
+
+# What changed between revisions
+
+You move a client or a server to a newer revision of the protocol, or the other side has moved and refuses you.
+This page lists what each revision changed on the wire: methods first, then definitions, then fields.
+`assay schemas diff OLD NEW` compares any two revisions, and `--definition Tool` shows one definition only.
+
+| revision | opens with | methods | definitions |
+| --- | --- | --- | --- |
+"""
+
+_LEGEND: Final = """
+*Breaks* says whether a receiver that judges by the older revision refuses something the newer one allows there.
+An empty cell means that the place alone does not tell.
+`[]` stands for the items of an array, `{}` for the values of an object.
+Rows with several definitions say that the same happened in each of them.
+Up to 2025-06-18 the definitions of requests and notifications leave out `jsonrpc` and `id`, though messages have them.
+"""
+
+
+def revisions_page() -> str:
+    """Return the whole page, in Markdown; the same text on every run."""
+    rows = "".join(row(_revision(revision)) for revision in REVISIONS)
+    parts = [_INTRODUCTION + rows + _LEGEND]
+    for old, new in pairwise(REVISIONS):
+        parts += [f"## {old} → {new}\n", _methods(old, new) + section(changes(old, new))]
+    return "\n".join(parts)
+
+
+def _methods(old: str, new: str) -> str:
+    came = listed("New methods", [name for name in methods(new) if name not in methods(old)])
+    return came + listed("Methods that are gone", [name for name in methods(old) if name not in methods(new)])
+
+
+def _revision(revision: str) -> list[str]:
+    opening = "`initialize`" if handshake(revision) else "any request; each names its revision"
+    return [revision, opening, str(len(methods(revision))), str(len(protocol_schema(revision).definitions))]
+
+
 PAGES: dict[str, Callable[[], str]] = {"rules.md": rules_page, "revisions.md": revisions_page}
 
 
-def main(directory: Path) -> None:
-    """Write every generated page into *directory*."""
-    for name, page in PAGES.items():
-        (directory / name).write_text(page(), encoding="utf-8", newline="\n")
-        print(f"wrote {directory / name}", file=sys.stderr)
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for name, page in PAGES.items():
+        place = Path(__file__).with_name(name)
+        place.write_text(page(), encoding="utf-8", newline="\n")
+        print(f"wrote {place}", file=sys.stderr)
