@@ -14,7 +14,7 @@ from client_files import CODEX, JSON_SAMPLES, KNOWN, PROGRAM, Sample, behind, ho
 
 from assay.cli.clients.config_places import CLIENTS
 from assay.cli.clients.dialect import CODEX as TOML
-from assay.cli.clients.dialect import ConfigError
+from assay.cli.clients.jsonc import ConfigError
 from assay.cli.clients.plan import unwrap
 from assay.cli.main import main
 

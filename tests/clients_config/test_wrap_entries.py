@@ -5,9 +5,9 @@ import json
 import pytest
 from client_files import JSON_SAMPLES, PROGRAM, SAMPLES, VS_CODE, Sample, behind
 
-from assay.cli.clients.dialect import JSON, ConfigError, ServerEntry, dialect_of, written
+from assay.cli.clients.dialect import JSON, ServerEntry, dialect_of, written
 from assay.cli.clients.entries import hesitation, objection
-from assay.cli.clients.jsonc import plain, read
+from assay.cli.clients.jsonc import ConfigError, plain, read
 from assay.cli.clients.plan import guard_names, unwrap
 from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in, is_program
 from assay.cli.main import parser

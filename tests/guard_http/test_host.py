@@ -13,8 +13,9 @@ from http_client import BOTH, CATALOGUE, Service, call, initialize, modern, requ
 from lying_http import REVISION, Peer, Received, good, listening, lying
 from test_proxy_headers import refused
 
-from assay.cli.clients.dialect import ConfigError, dialect_of
+from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import entries
+from assay.cli.clients.jsonc import ConfigError
 from assay.cli.guard_terms import is_client_file
 from assay.edges.backend import Backend, HttpRequest
 from assay.edges.http.heads import RequestHead, read_head

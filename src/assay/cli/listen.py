@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from assay.base.server_names import cut_name
 from assay.cli.ci import exit_status, recording_of
 from assay.cli.clients.config_files import FileError, find
-from assay.cli.clients.dialect import ConfigError, dialect_of
+from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import entries
+from assay.cli.clients.jsonc import ConfigError
 from assay.cli.guard_terms import is_client_file, locked_of, server_name, signed, terms_of
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import leave_what_lasts, log, open_standard_streams
@@ -28,14 +31,9 @@ from assay.edges.compose import Keep, Kept, Servers
 from assay.edges.hangup import heed
 from assay.edges.multi_server import Host
 from assay.edges.stderr_writer import Errors
+from assay.lock.locked import Locked
 from assay.settings import Settings, SettingsError
 from assay.settings.state_directory import servers_directory
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator, Sequence
-
-    from assay.lock.locked import Locked
 
 
 def run(args: argparse.Namespace) -> int:
@@ -168,7 +166,7 @@ class HostedRecords:
         records = self._shared
         if not shares_journal(self._args, self._settings):
             journal = self._stack.enter_context(
-                opened_journal(None, settings, self._say, server=server, **how_judged(self._args, settings))
+                opened_journal(None, settings, self._say, **how_judged(self._args, settings, server))
             )
             records = records._replace(journal=journal)
         elif records.journal is not None:

@@ -4,40 +4,35 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from shlex import join
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.base.extras import missing
 from assay.base.printable import MASK
 from assay.base.server_names import name_of_command
 from assay.cli.clients.config_files import FileError, find
-from assay.cli.clients.dialect import ConfigError, dialect_of
+from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import DISABLED, entries
+from assay.cli.clients.jsonc import ConfigError
 from assay.cli.guard_terms import is_client_file, named_servers
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.ready import agreed, has_terminal
 from assay.core.masking import is_masked, masked_url
 from assay.edges.pipes import Signals
 from assay.edges.probe.child_line import ChildLine
-from assay.edges.probe.server_probe import CLIENT, InquiryError
+from assay.edges.probe.server_probe import CLIENT, InquiryError, Log, ServerLine
 from assay.edges.probe.two_clients import inquire_as_both
-from assay.guard.hosted_server import environment
+from assay.guard.hosted_server import HostedEntry, environment
 from assay.lock.change import visible
-from assay.lock.lock_file import LockError
+from assay.lock.lock_file import Lock, LockError
 from assay.lock.locked import Locked
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-
-    from assay.edges.probe.server_probe import Log, ServerLine
-    from assay.guard.hosted_server import HostedEntry
-    from assay.lock.lock_file import Lock
-    from assay.settings import Settings
+from assay.settings import Settings
 
 _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "LANG"})
 """Variables whose values may be written into a lock: they are paths. Any other variable may hold a secret."""

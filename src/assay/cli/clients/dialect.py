@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from assay.cli.clients import jsonc
-from assay.cli.clients.jsonc import Array, Document, Member, Node, Object, members, plain
+from assay.cli.clients import jsonc, toml
+from assay.cli.clients.jsonc import Array, ConfigError, Document, Member, Node, Object, members, plain
 from assay.ladder.spots import Edit, edited
 
 _PROJECTS: Final = "projects"
@@ -25,10 +25,6 @@ PASSED_ON: Final = "env_vars"
 """Codex reads the variable in the first for a URL, and passes those in the second on to a command."""
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-class ConfigError(ValueError):
-    """A file cannot be used as the configuration of a client."""
 
 
 class NoServersError(ConfigError):
@@ -55,9 +51,6 @@ class Dialect:
     def document(self, text: str) -> Document:
         """Parse a file into a value with positions. Raises `ConfigError`."""
         if self.is_toml:
-            # Only Codex has TOML, and tomlkit takes 65 ms to import.
-            from assay.cli.clients import toml  # noqa: PLC0415
-
             return toml.read(text)
         try:
             return jsonc.read(text)

@@ -31,6 +31,10 @@ _DIGITS: Final = 4000
 """Maximal digits of an integer: Python reads up to 4,300. A longer one becomes a double, as in every client."""
 
 
+class ConfigError(ValueError):
+    """A file cannot be used as the configuration of a client."""
+
+
 class JsoncError(ValueError):
     """A text is not valid JSON with comments; the message has the position."""
 

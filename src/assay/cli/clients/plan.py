@@ -12,8 +12,9 @@ from shlex import quote
 from typing import Any, Final, Literal
 
 from assay.base.server_names import cut_name
-from assay.cli.clients.dialect import JSON, ConfigError, Dialect, NoServersError, ServerEntry, written
+from assay.cli.clients.dialect import JSON, Dialect, NoServersError, ServerEntry, written
 from assay.cli.clients.entries import advice, hesitation, objection
+from assay.cli.clients.jsonc import ConfigError
 from assay.cli.clients.wrapping import NAME, GuardCommand, Guarded, guarded, guarded_in, starts_guard
 from assay.ladder.spots import Edit, edited
 from assay.spec.schema import closest
