@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from issuers import SECONDS, bearer
 
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS
 from assay.cli.main import parser
 from assay.edges.auth import Gate, Principal
 from assay.edges.auth.api_keys import written_hash

@@ -8,7 +8,7 @@ import pytest
 from guarded import enforcing, guarded, initialize, request
 
 from assay.base.printable import labelled
-from assay.guard.terms import hello
+from assay.edges.stderr_writer import hello
 
 WAITING = b"assay: waiting for an MCP client on standard input; a client starts this command itself"
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from assay.core.repair_text import changes
+from assay.core.render import changes
 from assay.engine.drafts import DRAFT_7
 from assay.spec.revisions import LATEST
 from kit.command import assay_text

@@ -197,7 +197,7 @@ def test_a_line_of_a_hundred_megabytes_is_bounded(
     file: Path, capsys: pytest.CaptureFixture[str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is lowered, because the test is about what happens at the limit."""
-    monkeypatch.setattr("assay.records.journal.reading.LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr("assay.cli.checking.evidence.LONGEST_LINE", 1 << 20)
     head, _, tail = RENDERINGS[name].write(QUIET).partition(b"\n")
     file.write_bytes(head + b"\n")
     options = ("--set", "guard.frame_bytes=65536")

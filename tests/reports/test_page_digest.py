@@ -22,8 +22,8 @@ from assay.cli.reports.page.page_data import page_data
 from assay.cli.reports.page.page_digest import PageDigest, TimeBuckets
 from assay.cli.reports.page.page_html import bundled
 from assay.cli.reports.page.shortened import shortened
+from assay.cli.reports.page.shown_message import source_link
 from assay.cli.reports.page.smallest import DistinctCount, Smallest, rank
-from assay.cli.reports.page.source_links import source_link
 from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
 from assay.records.log_histogram import PRECISION, LogHistogram

@@ -1,4 +1,4 @@
-"""Limits on what a peer can make us do, each with its reason. No rules, no I/O."""
+"""Limits on what a peer can make us do, each with its reason, and the tiers of clients. No rules, no I/O."""
 
 from dataclasses import dataclass
 
@@ -69,3 +69,6 @@ DEFAULT = Limits()
 
 REQUESTS = Limits(frame_bytes=1 << 20)
 """The default limits of our own server and of asset files: specs/001 §3 allows 1 MiB for a request."""
+
+TIERS = ("community", "pro", "enterprise")
+"""From the lowest to the highest: a tier has everything of those before it."""

@@ -5,10 +5,9 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from assay.base.message import message_of
+from assay.base.message import Message, message_of
 
 if TYPE_CHECKING:
-    from assay.base.message import Message
     from assay.spec.revisions import Features
 
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from json import dumps
 from shlex import join
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay import __version__
 from assay.base.extras import missing
 from assay.base.printable import plain
 from assay.base.server_names import name_of_command
-from assay.base.verdict import Party, Violation
+from assay.base.verdict import Party, Verdict, Violation
 from assay.cli.ci import FOUND, LEVELS, recording_of
 from assay.cli.options import HeaderError, add_headers, add_settings, add_time_limit, given_headers
 from assay.cli.program import log, program
@@ -35,10 +36,12 @@ from assay.edges.probe.child_line import ChildLine
 from assay.edges.probe.server_probe import (
     MOST_PAGES,
     REJECTED,
+    Inquiry,
     InquiryError,
     InterruptedInquiryError,
     LateError,
     LineError,
+    ServerLine,
     conversing,
     error_text,
     server_of,
@@ -47,16 +50,8 @@ from assay.edges.standard_streams import write_utf8
 from assay.engine.wording import found
 from assay.ladder import syntax
 from assay.records.outcomes import outcome_of
-from assay.settings import load_cautiously
+from assay.settings import Settings, load_cautiously
 from assay.spec.schema import suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from assay.base.verdict import Verdict
-    from assay.edges.probe.server_probe import Inquiry, ServerLine
-    from assay.settings import Settings
 
 _MOST_REASONS = 10
 """Violations of an error that are shown."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.base.printable import plain
-from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
+from assay.cli.checking.check_stream import ChangedVerdict, StreamItem, UnitEnd
 from assay.cli.checking.check_terms import CheckTerms
-from assay.cli.checking.evidence_files import found
+from assay.cli.checking.evidence_files import Piece, found
 from assay.cli.checking.run_signals import ended_by_signals, signals_held
-from assay.cli.checking.work import ClusterError, available_jobs, is_for_many, results_of, units_of
+from assay.cli.checking.work import ClusterError, WorkUnit, available_jobs, is_for_many, results_of, units_of
 from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import policy_of, signed
 from assay.cli.journal_choice import Directories, chosen
@@ -27,21 +28,13 @@ from assay.cli.reports.report_outputs import ReportFileError
 from assay.cli.reports.reporting import Reporting, ReportUsageError
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.progress_bar import ProgressBar, printing
+from assay.core.policy import Policy
 from assay.core.state_rules import NOT_JUDGED
 from assay.records.importers.mapped import parsed
 from assay.records.importers.source_formats import FORMATS
 from assay.records.line_blocks import is_url
-from assay.settings import load
+from assay.settings import Settings, load
 from assay.spec.revisions import named, position
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
-    from assay.cli.checking.check_stream import StreamItem
-    from assay.cli.checking.evidence_files import Piece
-    from assay.cli.checking.work import WorkUnit
-    from assay.core.policy import Policy
-    from assay.settings import Settings
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.

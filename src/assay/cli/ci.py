@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from assay.base.printable import plain
-from assay.settings import SettingsError
+from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator
-
     from assay.guard.summary import GuardSummary
     from assay.records.recording.recording_file import Recording
-    from assay.settings import Settings
 
 NOTHING_JUDGED = 2
 FOUND = 4

@@ -9,6 +9,7 @@ import os
 import secrets
 import sys
 import webbrowser
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from shlex import split
@@ -24,23 +25,20 @@ from assay.cli.journal_choice import Directories
 from assay.cli.options import add_settings
 from assay.cli.program import open_standard_streams
 from assay.console.console_access import ConsoleAccess
-from assay.console.console_app import ConsoleApp, ConsoleService
+from assay.console.console_app import ConsoleApp, ConsoleService, Pump
 from assay.console.console_sources import JournalPump
 from assay.console.console_state import ConsoleState
+from assay.console.contract_board import LockOf
 from assay.edges.hangup import end_with_terminal
 from assay.lock.lock_file import FILE, LockError, read
+from assay.lock.locked import Locked
 from assay.lock.matching import entry_for
-from assay.settings import load
+from assay.settings import Settings, load
 from assay.settings.state_directory import make_folder, state_directory
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
 
-    from assay.console.console_app import Pump
-    from assay.console.contract_board import LockOf
-    from assay.lock.locked import Locked
-    from assay.settings import Settings
 
 _EPILOG = """\
 Without FILE: the journals of all guards of this user, and what they write now.

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Callable, Generator, Iterable, Iterator
 from time import time
-from typing import TYPE_CHECKING
 
 from assay.cli.checking.check_terms import CheckTerms
 from assay.cli.checking.evidence import is_journal, opened
 from assay.cli.checking.evidence_files import Piece, found
 from assay.cli.journal_choice import Directories, chosen
 from assay.console.console_sources import EvidenceError, FilePump
+from assay.console.console_state import ConsoleState
 from assay.console.judged_records import JudgedRecords
 from assay.records.journal.reading import Pages, Record, entries
 from assay.records.transcript import Judged, TranscriptError
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Generator, Iterable, Iterator
-
-    from assay.console.console_state import ConsoleState
-    from assay.settings import Settings
+from assay.settings import Settings
 
 
 class ConsoleEvidence:

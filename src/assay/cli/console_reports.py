@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from assay.base.verdict import Verdict
 from assay.cli.reports.check_findings import FindingMask, KnownFindings, MessageCounts
 from assay.cli.reports.check_report import FileEnd, ReportOptions, RunEnd, report_of
 from assay.cli.reports.report_options import FORMATS
 from assay.cli.reports.report_outputs import ReportOutput
 from assay.cli.terminal.style import Style
-from assay.console.console_exports import ExportFile
+from assay.console.console_exports import Exporter, ExportFile, Numbered
 from assay.core.redaction import Redactor
 from assay.records.importers.importer import seconds
-from assay.records.journal.reading import server_of
+from assay.records.journal.reading import Record, server_of
 from assay.records.journal.recorded_verdict import recorded_verdict
 from assay.records.outcomes import recorded_outcome
 from assay.records.transcript import Judged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.base.verdict import Verdict
-    from assay.console.console_exports import Exporter, Numbered
-    from assay.records.journal.reading import Record
     from assay.settings import Settings
 
 _KINDS: Final = {

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from assay.base.extras import missing
 from assay.base.printable import plain
@@ -27,9 +27,6 @@ from assay.edges.hangup import end_with_reader, end_with_terminal
 from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError
 from assay.edges.standard_streams import stop_without_reader
 from assay.settings import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def catalogue() -> Path:

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Callable, Sequence
 from time import gmtime, strftime
 from typing import TYPE_CHECKING
 
@@ -12,15 +14,11 @@ from assay.base.printable import plain
 from assay.base.server_names import name_of_command, name_of_url
 from assay.core.policy import REPAIRED, Policy
 from assay.guard.terms import Terms
-from assay.settings import SettingsError, load_cautiously
+from assay.settings import Settings, SettingsError, load_cautiously
 from assay.settings.policy_settings import policy, warnings
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Sequence
-
     from assay.lock.locked import Locked
-    from assay.settings import Settings
 
 
 def signed(say: Callable[[str], None]) -> Callable[[str], None]:

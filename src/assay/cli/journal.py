@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import orjson
 
@@ -16,14 +16,8 @@ from assay.cli.journal_choice import Directories, chosen, say
 from assay.cli.journal_show import cannot_read
 from assay.cli.options import add_settings
 from assay.cli.terminal.journal_table import title
-from assay.records.journal.journal_diff import Absent, differences
-from assay.records.journal.reading import Pages, entries
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from assay.records.journal.journal_diff import JournalDifference
-    from assay.records.journal.reading import JournalEntry
+from assay.records.journal.journal_diff import Absent, JournalDifference, differences
+from assay.records.journal.reading import JournalEntry, Pages, entries
 
 _LONGEST = 100
 _CONTEXT = 30

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from assay.base.printable import plain
 from assay.base.server_names import folder_of
 from assay.records.journal import runs
+from assay.records.journal.runs import JournalRun
 from assay.records.journal.tally import servers_in
-from assay.settings import load
+from assay.settings import JournalSettings, load
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
 from assay.settings.state_directory import servers_directory
 from assay.spec.schema import suggestion
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator, Sequence
-
-    from assay.records.journal.runs import JournalRun
-    from assay.settings import JournalSettings
 
 
 class Chosen(NamedTuple):

@@ -6,10 +6,11 @@ import argparse
 import os
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import count
 from time import sleep, time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from assay.base.printable import plain
 from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say, why_not
@@ -18,19 +19,13 @@ from assay.cli.terminal.record_text import has_payload
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import counted
 from assay.edges.standard_streams import stop_without_reader, write_utf8
-from assay.records.journal.following import Following
-from assay.records.journal.reading import LONGEST_LINE, Filter, Pages, entries, server_of
+from assay.records.journal.following import Following, News
+from assay.records.journal.reading import LONGEST_LINE, Filter, JournalEntry, Pages, entries, server_of
 from assay.records.journal.run_files import files_of
 from assay.records.journal.runs import JournalRun, by_age, directories_below, runs_in
 from assay.records.journal.tally import servers_in
 from assay.rules import RULES
 from assay.spec.schema import suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from assay.records.journal.following import News
-    from assay.records.journal.reading import JournalEntry
 
 _PAUSE: Final = 0.1
 """Seconds between two reads of a followed file."""

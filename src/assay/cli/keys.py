@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, date, datetime
 from getpass import getpass
 
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS
 from assay.edges.auth.api_keys import new_key, objection, written_hash
 from assay.edges.standard_streams import stop_without_reader
 

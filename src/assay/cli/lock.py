@@ -5,32 +5,24 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from json import dumps
 from shlex import join
-from typing import TYPE_CHECKING
 
 from assay.base.printable import plain
 from assay.cli.call import late, remedy
 from assay.cli.guard_terms import named_servers, settings_file
-from assay.cli.lock_servers import check_names, confirm, offered_by, wanted_servers
+from assay.cli.lock_servers import WantedServer, check_names, confirm, offered_by, wanted_servers
 from assay.cli.options import add_headers, add_settings, add_time_limit
 from assay.cli.terminal.lock_report import lines, record, summary
 from assay.cli.terminal.style import Style
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
-from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
-from assay.lock.lock_file import LockError, read, write
-from assay.lock.locked import differences
+from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError, Log
+from assay.lock.lock_file import Lock, LockError, read, write
+from assay.lock.locked import Difference, Locked, differences
 from assay.lock.matching import alike, loose_entries, only_entry
 from assay.settings import load_cautiously
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.cli.lock_servers import WantedServer
-    from assay.edges.probe.server_probe import Log
-    from assay.lock.lock_file import Lock
-    from assay.lock.locked import Difference, Locked
 
 _EPILOG = """\
 The server is started, listed and stopped twice: for a client without capabilities and for a client with all of them,

@@ -2,57 +2,47 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict, Unpack
 
 from assay.base.printable import plain
 from assay.cli.guard_terms import is_client_file, loaded_settings, server_name, signed
 from assay.edges.hangup import telling
 from assay.edges.recorder import Records
-from assay.guard.terms import WAITING, hello
+from assay.edges.stderr_writer import WAITING, hello
 from assay.records.journal.writer import Journal
 from assay.records.telemetry import Telemetry
+from assay.settings import JournalSettings, Settings
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
 from assay.settings.state_directory import FLIGHTS, UNKNOWN, make_folder, server_folder
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from assay.settings import JournalSettings, Settings
 
 TOLD_WITHIN = 3.0
 """Seconds at exit to send the remaining telemetry to the collector."""
 
 
+class Recorded(TypedDict, total=False):
+    """What the journal keeps beside the messages, as for `Journal.open`."""
+
+    deterministic: bool
+    server: str
+    mode: str
+    frame_bytes: int
+
+
 @contextmanager
 def opened(
-    option: str | None,
-    settings: Settings,
-    log: Callable[[str], None],
-    *,
-    deterministic: bool = False,
-    server: str = "",
-    mode: str = "",
-    frame_bytes: int = 0,
+    option: str | None, settings: Settings, log: Callable[[str], None], **recorded: Unpack[Recorded]
 ) -> Iterator[Records]:
     """
     Open the journal and telemetry that are configured. Whatever cannot be opened is logged and left out.
 
-    *option* is the journal directory from the command line; the other arguments are for `Journal.open`.
+    *option* is the journal directory from the command line.
     """
-    with opened_journal(
-        option,
-        settings,
-        log,
-        deterministic=deterministic,
-        server=server,
-        mode=mode,
-        frame_bytes=frame_bytes,
-    ) as journal:
+    with opened_journal(option, settings, log, **recorded) as journal:
         telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
         try:
             yield Records(journal, None, telemetry)
@@ -63,14 +53,7 @@ def opened(
 
 @contextmanager
 def opened_journal(
-    option: str | None,
-    settings: Settings,
-    log: Callable[[str], None],
-    *,
-    deterministic: bool = False,
-    server: str = "",
-    mode: str = "",
-    frame_bytes: int = 0,
+    option: str | None, settings: Settings, log: Callable[[str], None], **recorded: Unpack[Recorded]
 ) -> Iterator[Journal | None]:
     """Open only the journal, as `opened` does; None if it is off or cannot be opened."""
     directory = place(option, settings.journal)
@@ -78,18 +61,17 @@ def opened_journal(
         yield None
         return
 
+    if os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"):
+        recorded["deterministic"] = True
     journal = Journal.open(
         directory,
-        deterministic=deterministic or os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"),
         payloads=settings.journal.payloads,
         keep=settings.journal.keep,
         file_bytes=settings.journal.bytes,
         total_bytes=settings.journal.total_bytes,
         redact=settings.journal.redact,
         log=log,
-        server=server,
-        mode=mode,
-        frame_bytes=frame_bytes,
+        **recorded,
     )
     try:
         with telling(journal.reopen) if journal is not None else nullcontext():
@@ -130,19 +112,13 @@ def records_of(
     args: argparse.Namespace, settings: Settings, log: Callable[[str], None]
 ) -> AbstractContextManager[Records]:
     """Open the journal and the telemetry for the guard of one server."""
-    return opened(args.journal, settings, signed(log), server=server_name(args), **how_judged(args, settings))
+    return opened(args.journal, settings, signed(log), **how_judged(args, settings, server_name(args)))
 
 
-class HowJudged(TypedDict):
-    """The settings of a guard that a replay needs."""
-
-    mode: str
-    frame_bytes: int
-
-
-def how_judged(args: argparse.Namespace, settings: Settings) -> HowJudged:
+def how_judged(args: argparse.Namespace, settings: Settings, server: str = "") -> Recorded:
     """Return the settings that the journal keeps for a replay."""
-    return {"mode": args.mode or settings.guard.mode, "frame_bytes": settings.guard_limits.frame_bytes}
+    mode, longest = args.mode or settings.guard.mode, settings.guard_limits.frame_bytes
+    return {"server": server, "mode": mode, "frame_bytes": longest}
 
 
 def with_places(args: argparse.Namespace, settings: Settings, server: str, say: Callable[[str], None]) -> Settings:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from assay.base.printable import plain
@@ -13,16 +15,13 @@ from assay.cli.program import leave_what_lasts
 from assay.cli.records import in_place
 from assay.cli.stdio_guard import stdio_guard
 from assay.edges import stdio_url
+from assay.edges.pipes import Outlet
 from assay.edges.standard_streams import for_stderr
 from assay.guard.deliveries import ClientTraits, ServerTraits
+from assay.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-    from assay.edges.pipes import Outlet
     from assay.records.recording.recording_file import Recording
-    from assay.settings import Settings
 
 
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording: Recording | None) -> int:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 import orjson
 
 from assay.base.errors import CanonicalError
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import write_utf8
-from assay.rules import RULES
+from assay.rules import RULES, Rule
 from assay.spec.schema import suggestion
-
-if TYPE_CHECKING:
-    from assay.rules import Rule
 
 _RUNGS = (
     "framing", "syntax", "envelope", "protocol", "extension", "tasks", "skills", "apps", "contract", "lock", "guard",

@@ -7,10 +7,10 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from assay.assets.asset_server import AssetServer, responder
 from assay.assets.asset_sources import Catalogue
@@ -23,16 +23,10 @@ from assay.cli.options import add_settings, directory
 from assay.cli.program import leave_what_lasts, log, open_standard_streams
 from assay.cli.records import opened
 from assay.edges.hangup import heed
-from assay.edges.recorder import Recorder
+from assay.edges.recorder import Recorder, Records
 from assay.edges.stdio_lines import StandardStreams
 from assay.records.journal.events import ServerPlace
-from assay.settings import load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.edges.recorder import Records
-    from assay.settings import Settings
+from assay.settings import Settings, load
 
 _EPILOG = """\
 An asset is a JSON document with a schema; this server lists, validates, compares and stores assets.

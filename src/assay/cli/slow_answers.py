@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from assay.base.verdict import Verdict
     from assay.cli.reports.check_findings import CheckedMessage
 

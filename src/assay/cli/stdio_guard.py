@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,26 +14,22 @@ from assay.cli.program import leave_what_lasts
 from assay.cli.records import in_place, introduce, records_of
 from assay.edges.child import Child
 from assay.edges.child_supervisor import RestartPolicy
+from assay.edges.pipes import Outlet, Signals
 from assay.edges.recorder import Recorder
 from assay.edges.standard_streams import for_stderr
 from assay.edges.stdio_child import SERVER_ENDED, StdioChild
 from assay.guard.backoff import Backoff, times
-from assay.guard.deliveries import ClientTraits, ServerTraits
+from assay.guard.deliveries import ClientTraits, End, ServerTraits
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
+from assay.guard.terms import Terms
+from assay.lock.locked import Locked
 from assay.records.journal.events import ServerPlace
+from assay.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator, Sequence
-
-    from assay.edges.pipes import Outlet, Signals
-    from assay.guard.deliveries import End
-    from assay.guard.terms import Terms
-    from assay.lock.locked import Locked
     from assay.records.recording.recording_file import Recording
-    from assay.settings import Settings
 
 
 class StdioGuard(NamedTuple):

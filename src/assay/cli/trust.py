@@ -5,24 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from assay.base.printable import plain
 from assay.cli.ready import agreed, has_terminal
 from assay.core.policy import fitting
 from assay.rules import RULES
 from assay.settings import SettingsError
-from assay.settings.locations import FILE, found_file
+from assay.settings.locations import FILE, FoundSettings, found_file
 from assay.settings.merging import made
 from assay.settings.schema import known
 from assay.settings.sections import Settings
 from assay.settings.setting_sources import in_flags, in_table
 from assay.settings.trusted_files import accepted, forget, hash_of, remember
-from assay.settings.weakening import weakenings
-
-if TYPE_CHECKING:
-    from assay.settings.locations import FoundSettings
-    from assay.settings.weakening import Weakening
+from assay.settings.weakening import Weakening, weakenings
 
 _EPILOG = """\
 assay guard, lock and call use only the stricter settings of an assay.toml in the working directory.

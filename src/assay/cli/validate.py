@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import orjson
 
@@ -13,17 +14,12 @@ from assay.assets.asset_sources import SUBMODULE, Catalogue
 from assay.assets.asset_tools import TOO_LARGE, validate_asset
 from assay.assets.json_files import read_directory
 from assay.assets.library import Library, schema_file
-from assay.base.limits import REQUESTS
+from assay.base.limits import REQUESTS, Limits
 from assay.base.printable import escaped
 from assay.base.verdict import Violation
 from assay.cli.options import add_settings, directory
 from assay.ladder import syntax
 from assay.settings import load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.base.limits import Limits
 
 _EPILOG = """\
 One file gives one line of JSON:

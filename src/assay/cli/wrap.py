@@ -7,10 +7,9 @@ import os
 import sys
 from itertools import islice
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from assay.base.printable import escaped
-from assay.cli.clients.config_files import FileError, backup_of, exchange, find, forget_backup
+from assay.cli.clients.config_files import FileError, FoundConfig, backup_of, exchange, find, forget_backup
 from assay.cli.clients.config_places import (
     CLIENTS,
     NAMES,
@@ -22,21 +21,17 @@ from assay.cli.clients.config_places import (
     places,
     short,
 )
-from assay.cli.clients.dialect import ConfigError, NoServersError, dialect_of
+from assay.cli.clients.dialect import Dialect, NoServersError, dialect_of
 from assay.cli.clients.entries import check_lasting, is_ours, own_program
+from assay.cli.clients.jsonc import ConfigError
 from assay.cli.clients.masks import difference
-from assay.cli.clients.plan import ALREADY, Wish, guard_names, suggestion, unwrap, wrap
+from assay.cli.clients.plan import ALREADY, Plan, Wish, guard_names, suggestion, unwrap, wrap
 from assay.cli.clients.wrapping import is_program
 from assay.cli.program import refusal
 from assay.cli.ready import agreed, has_terminal
 from assay.cli.terminal.style import Style
 from assay.cli.wrap_report import WrapOutcome, WrapReport, counted, shared_names, total
 from assay.settings.state_directory import servers_directory
-
-if TYPE_CHECKING:
-    from assay.cli.clients.config_files import FoundConfig
-    from assay.cli.clients.dialect import Dialect
-    from assay.cli.clients.plan import Plan
 
 _CLIENT_LIST = f"{', '.join(CLIENTS[:-1])} or {CLIENTS[-1]}"
 

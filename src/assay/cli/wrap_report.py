@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from assay.base.printable import escaped
 from assay.cli.clients.config_places import NAMES, client_of, short
-from assay.cli.clients.plan import ALREADY, NOT_BEHIND, guard_names
+from assay.cli.clients.dialect import Dialect
+from assay.cli.clients.plan import ALREADY, NOT_BEHIND, Plan, guard_names
 from assay.cli.terminal.style import Style
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable
-
-    from assay.cli.clients.dialect import Dialect
-    from assay.cli.clients.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from assay.edges.http.heads import LAST_EVENT, PRINTABLE, SESSION, RequestHead
 from assay.edges.http.quotas import Full
 from assay.edges.http.replies import Pairs, Receive, Route, Send, reads, refuse, shared
 from assay.edges.http.request_headers import address_of, headers_of
-from assay.edges.oauth_discovery import MOST_DOCUMENTS, challenges_for
+from assay.edges.oauth_discovery import MOST_DOCUMENTS, challenges_for, document_content
 from assay.edges.upstream_errors import NoAnswerError
 from assay.edges.upstream_target import Answered
 from assay.edges.url_backend import NO_QUERY, UrlBackend
@@ -117,7 +117,8 @@ class CardRoute:
         answered = await target.ask(head.method, target.with_own(self._headers(head)), path=path)
         try:
             self._check(answered.head)
-            content = b"" if head.method == "HEAD" or answered.head.status == 304 else await _content(answered)
+            is_empty = head.method == "HEAD" or answered.head.status == 304
+            content = b"" if is_empty else await document_content(answered, _MOST)
             pairs = self._pairs(answered, address)
         finally:
             answered.close()
@@ -157,12 +158,3 @@ class CardRoute:
         written = [pair for pair in proxy.forwarding.answer(head, answered.pairs, challenges) if pair[0] != SESSION]
         known = [pair for pair in answered.pairs if pair[0] in _OF_DOCUMENTS and pair not in written]
         return [*written, *(pair for pair in (*known, *answered.sharing) if PRINTABLE.fullmatch(pair[1]))]
-
-
-async def _content(answered: Answered) -> bytes:
-    held = bytearray()
-    while chunk := await answered.piece():
-        held += chunk
-        if len(held) > _MOST:
-            raise NoAnswerError("the document is too long")
-    return bytes(held)

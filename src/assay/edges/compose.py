@@ -18,6 +18,7 @@ from assay.edges.http_front import Front
 from assay.edges.oauth_discovery import Discovery
 from assay.edges.recorder import Recorder, Records
 from assay.edges.server_index import index, row
+from assay.edges.stderr_writer import hello
 from assay.edges.upstream_errors import shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_backend import UrlBackend
@@ -25,7 +26,7 @@ from assay.guard.connection_name import ANONYMOUS
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
-from assay.guard.terms import Terms, hello
+from assay.guard.terms import Terms
 from assay.lock.locked import Locked
 from assay.records.journal.events import ServerPlace
 from assay.records.journal.http_notes import HttpNotes

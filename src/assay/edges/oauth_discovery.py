@@ -221,7 +221,7 @@ class Discovery:
         pairs = self._target.with_own([(b"accept", b"application/json")])
         answered = await self._target.ask("GET", pairs, path=path)
         try:
-            content = await _content(answered)
+            content = await document_content(answered)
         finally:
             answered.close()
         if not self._enforcing:
@@ -251,10 +251,11 @@ def _check(head: UpstreamHead, content: bytes) -> None:
         raise NoAnswerError("its document is not a JSON object")
 
 
-async def _content(answered: Answered) -> bytes:
+async def document_content(answered: Answered, most: int = _MOST) -> bytes:
+    """Return the content of a document of the server. Raises `NoAnswerError` if it is too long."""
     held = bytearray()
     while chunk := await answered.piece():
         held += chunk
-        if len(held) > _MOST:
+        if len(held) > most:
             raise NoAnswerError("the document is too long")
     return bytes(held)

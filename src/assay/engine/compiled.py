@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from assay.engine.backtracking import stepping_back, undecided
+from assay.engine.backtracking import Backtracking, stepping_back, undecided
 from assay.engine.budget import Budget, affordable, is_narrow
 from assay.engine.drafts import DRAFT_7, DRAFT_2020_12, FORMATS, Draft, Schema, draft_of
-from assay.engine.fault import Fault, Faults
+from assay.engine.fault import Fault, Faults, SchemaRefusal
 from assay.engine.patterns import STEPPING_BACK
 from assay.engine.pointers import from_fragment
 from assay.engine.schema_index import UNNAMED, joined
 from assay.engine.wording import shown
 
 if TYPE_CHECKING:
-    from assay.engine.backtracking import Backtracking
-    from assay.engine.fault import SchemaRefusal
     from assay.engine.judges import Judges
 
 PATTERN_SIZE = 1 << 20

@@ -12,11 +12,11 @@ from assay.guard.session import HANDSHAKE, GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.lock.inspection import Inspection
+from assay.lock.locked import Locked
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
     from assay.guard.summary import GuardSummary
-    from assay.lock.locked import Locked
     from assay.records.journal.http_notes import HttpNotes
     from assay.records.recording.recording_file import Recording
 

@@ -14,7 +14,7 @@ from assay.base.verdict import Exchange, Party, Verdict, Violation
 from assay.core.lifecycle import spoken
 from assay.core.quarantined_names import Quarantined, summed
 from assay.core.redaction import Redactor
-from assay.core.repair_text import changes
+from assay.core.render import changes
 from assay.guard.deliveries import UNKNOWN, End
 from assay.guard.recent_messages import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, RecentMessages, Shelf
 from assay.guard.sinks import EventKind, Sink

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from assay.base.limits import Limits
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS, Limits
 from assay.contracts.own_tools import TOOLS
 from assay.settings.auth_section import Auth
 from assay.settings.field_rules import WHOLE, table, word

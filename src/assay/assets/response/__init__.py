@@ -4,7 +4,7 @@ from assay.assets.response.envelope_schema import ERROR_CODES
 from assay.assets.response.enveloper import Enveloper, envelop_tool_function, enveloped
 from assay.assets.response.feature_tiers import Tiers, UpgradeRequiredError
 from assay.assets.response.model import ResponseEnvelope, ToolError, UpgradeHint
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS
 
 __all__ = [
     "ERROR_CODES",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS
 
 TIMED: Final = frozenset({"pro", "enterprise"})
 """The tiers in which `duration_ms` is required (specs/004, Envelope Schema)."""

@@ -25,7 +25,7 @@ from assay.assets.response.failures import discreet, hints_in, raised, reported
 from assay.assets.response.feature_tiers import UpgradeRequiredError
 from assay.assets.response.model import ResponseEnvelope, ToolError, UpgradeHint, check_text, check_word, sealed
 from assay.assets.response.text import written
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS
 
 P = ParamSpec("P")
 

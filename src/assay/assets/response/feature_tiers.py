@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from assay.assets.response.model import UpgradeHint
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS
 
 _RANK: Final = {tier: rank for rank, tier in enumerate(TIERS)}
 

@@ -15,7 +15,7 @@ import orjson
 from assay.assets.response import envelope_schema
 from assay.assets.response.envelope_schema import ERROR_CODES, TIMED
 from assay.assets.response.text import check_utf8, written
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS
 
 _VERSION: Final = re.compile(envelope_schema.SEMANTIC_VERSION)
 

@@ -14,12 +14,22 @@ from assay.base.printable import plain
 from assay.base.verdict import Party, Verdict
 from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
 from assay.cli.terminal.journal_table import title
+from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
 from assay.core.lifecycle import preferred, spoken
-from assay.records.importers.importer import ImportOptions, loosely, seconds
+from assay.records.importers.importer import Importer, ImportOptions, loosely, seconds
 from assay.records.importers.importer_table import BY_NAME, MAPPED, NATIVE, looked_at, recognised, unknown
 from assay.records.importers.plain_lines import ONE_SIDED
-from assay.records.journal.reading import LONGEST_LINE, Pages, entries, is_event, recorded_frame, server_of, violations
+from assay.records.journal.reading import (
+    LONGEST_LINE,
+    JournalEntry,
+    Pages,
+    entries,
+    is_event,
+    recorded_frame,
+    server_of,
+    violations,
+)
 from assay.records.journal.recorded_verdict import recorded_verdict
 from assay.records.journal.replay import (
     MOST_CONVERSATIONS,
@@ -30,21 +40,17 @@ from assay.records.journal.replay import (
     replay,
     survey,
 )
+from assay.records.line_blocks import LineBlock
 from assay.records.outcomes import outcome_of, recorded_outcome
+from assay.records.recording.judged_talk import RecordingOpening
 from assay.records.recording.judging import Judging
 from assay.records.recording.listed_tools import MARK, ListedTools, ListPlace
 from assay.records.transcript import Judged, Meeting, TranscriptError, TranscriptRow, conversation_of, frame_of, read
 from assay.spec.revisions import handshake
 
 if TYPE_CHECKING:
-    from assay.base.verdict import Verdict
     from assay.cli.checking.check_terms import CheckTerms
     from assay.cli.checking.work import Tick
-    from assay.contracts.tool_contracts import Tools
-    from assay.records.importers.importer import Importer
-    from assay.records.journal.reading import JournalEntry
-    from assay.records.line_blocks import LineBlock
-    from assay.records.recording.judged_talk import RecordingOpening
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
 """How every record of a journal begins."""

@@ -27,13 +27,12 @@ from typing import TYPE_CHECKING, Any, Final
 from assay.base.extras import NAME, missing
 from assay.cli.checking.check_stream import StreamItem, portable
 from assay.cli.checking.run_signals import signals_held
-from assay.cli.checking.work import ClusterError, results_of
+from assay.cli.checking.work import ClusterError, Tick, WorkUnit, results_of
 from assay.cli.reports.check_findings import CheckedMessage
 from assay.records.line_blocks import is_url
 
 if TYPE_CHECKING:
     from assay.cli.checking.check_terms import CheckTerms
-    from assay.cli.checking.work import Tick, WorkUnit
 
 _AHEAD: Final = 16
 """

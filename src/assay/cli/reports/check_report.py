@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from assay.cli.checking.check_stream import ChangedVerdict
     from assay.cli.checking.check_terms import DigestFactory, MessageDigest
     from assay.cli.reports.baseline import BaselineEntry

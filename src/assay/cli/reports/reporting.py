@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from assay.cli.reports.baseline import LARGEST, Baseline, BaselineError, NewBaseline, read_baseline, write_baseline
+from assay.cli.reports.baseline import (
+    LARGEST,
+    Baseline,
+    BaselineEntry,
+    BaselineError,
+    NewBaseline,
+    read_baseline,
+    write_baseline,
+)
 from assay.cli.reports.check_findings import CheckedMessage, FindingMask, KnownFindings, MessageCounts, shown_path
 from assay.cli.reports.check_report import CheckReport, FileEnd, ReportOptions, RunEnd, report_of
 from assay.cli.reports.report_outputs import OutputFile, ReportFileError, ReportOutput, StandardOutput, TerminalOutput
 from assay.core.redaction import Redactor
+from assay.records.transcript import Meeting
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Sequence
-    from types import TracebackType
-
     from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
     from assay.cli.checking.check_terms import DigestFactory
-    from assay.cli.reports.baseline import BaselineEntry
-    from assay.records.transcript import Meeting
     from assay.settings import Settings
 
 

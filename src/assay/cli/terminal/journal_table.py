@@ -16,7 +16,7 @@ from assay.base.verdict import UNNAMED
 from assay.cli.terminal.record_text import COLOURS, Clock, nameless, payload_lines, whole, zone
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import listed
-from assay.core.repair_text import MOST_SHOWN, changes
+from assay.core.render import MOST_SHOWN, changes
 from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
 from assay.records.outcomes import SHOWN, recorded_outcome
 

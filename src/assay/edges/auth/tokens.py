@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from jwt import PyJWS
 
-from assay.base.tiers import TIERS
+from assay.base.limits import TIERS
 from assay.edges.auth.challenges import (
     ALGORITHM,
     AUDIENCE,

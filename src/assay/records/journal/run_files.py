@@ -155,11 +155,6 @@ def number_of(path: str) -> int:
     return _part(path).number
 
 
-def run_of(path: str) -> str:
-    """Return the name of the run that *path* is a file of."""
-    return _part(path).run
-
-
 def is_run(path: str) -> bool:
     """Whether *path* has the name of a file of a run."""
     return _FILE.fullmatch(basename(path)) is not None

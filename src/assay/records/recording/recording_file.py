@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import count
 from time import gmtime, monotonic_ns, strftime, time_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 import orjson
@@ -23,12 +23,10 @@ from assay import __version__
 from assay.base.verdict import Exchange, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
+from assay.core.redaction import Redactor
 from assay.records.journal.record import payload
 from assay.records.recording.recorded_conversation import RecordedConversation
 from assay.records.recording.rows import DIRECTIONS, VERSION, spelt_findings
-
-if TYPE_CHECKING:
-    from assay.core.redaction import Redactor
 
 Log = Callable[[str], None]
 

@@ -11,8 +11,8 @@ from assay.cli.reports.page.page_digest import EXCERPT, MOST_LARGEST, WHOLE, Pag
 from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_name
 from assay.cli.reports.page.page_talks import MORE_WITH_FINDINGS, MOST_ROWS
 from assay.cli.reports.page.page_tools import CHARACTERS_A_TOKEN
+from assay.cli.reports.page.shown_message import source_link
 from assay.cli.reports.page.smallest import rank
-from assay.cli.reports.page.source_links import source_link
 from assay.core.quarantined_names import counted
 from assay.records.log_histogram import PRECISION
 from assay.records.outcomes import WORDS
