@@ -138,6 +138,8 @@ test: $(VENV)/.test  ## lint, types and all tests
 	@$(BIN)/coverage json -q -o $(COVERAGE)/report.json
 	@$(BIN)/python tests/kit/coverage_floor.py $(COVERAGE)/report.json
 
+# Its scripts use the helpers of the tests.
+conformance: export PYTHONPATH := tests
 conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official conformance suite finds: at the asset server, and through the guard
 	@$(BIN)/python tests/conformance/suite.py
 	@printf '%s\n' '' 'Servers on two official SDKs, directly and through the guard, scenarios that pass:' ''
