@@ -32,7 +32,7 @@ FUZZ := .venvs/fuzz
 DIST := .venvs/dist
 COVERAGE := .cache/coverage
 
-.PHONY: run test lint types ready conformance set-up installed bench fuzz soak docs dist clean
+.PHONY: run test lint types ready conformance set-up installed bench fuzz soak mutants docs dist clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -163,6 +163,9 @@ fuzz: $(FUZZ)/.done  ## fuzz the parsers and the judge, TIME seconds for each ta
 soak: $(VENV)/.test  ## FRAMES changed messages against every guard, and LAWS times the examples of every law
 	$(BIN)/python tests/fuzz/soak.py $(FRAMES)
 	ASSAY_LAWS=$(LAWS) $(BIN)/python -m pytest -n 2 --timeout 0 -o faulthandler_timeout=0 $(shell grep -rl kit.laws tests --include=test_*.py)
+
+mutants: $(VENV)/.test  ## put one fault at a time into the source, and see which the tests find; ONLY="guard 17" tries some
+	$(BIN)/python tests/mutants/mutants.py $(ONLY)
 
 docs: $(VENV)/.run  ## regenerate the generated pages
 	$(BIN)/python docs/generated_pages.py
