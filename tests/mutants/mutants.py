@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
@@ -27,35 +28,41 @@ CACHE: Final = ROOT / ".cache" / "mutants"
 
 
 _JUDGING: Final = (
-    *("tests/ladder", "tests/test_conversation.py", "tests/test_lifecycle.py", "tests/test_answers.py"),
-    *("tests/test_policy.py", "tests/test_repair.py", "tests/test_result_repair.py", "tests/test_reuse.py"),
-    *("tests/test_rounds.py", "tests/test_irregular.py", "tests/test_tool_contracts.py", "tests/test_shared_lists.py"),
-    *("tests/test_quarantined_names.py", "tests/test_order_of_findings.py", "tests/test_masking.py"),
-    *("tests/stateless", "tests/extensions", "tests/engine", "tests/clauses", "tests/laws", "tests/test_budgets.py"),
+    (
+        *("tests/core", "tests/ladder", "tests/test_conversation.py", "tests/test_lifecycle.py"),
+        *("tests/test_answers.py", "tests/test_policy.py", "tests/test_repair.py", "tests/test_result_repair.py"),
+        *("tests/test_reuse.py", "tests/test_rounds.py", "tests/test_irregular.py", "tests/test_tool_contracts.py"),
+        *("tests/test_shared_lists.py", "tests/test_quarantined_names.py", "tests/test_order_of_findings.py"),
+    ),
+    ("tests/stateless", "tests/extensions", "tests/engine", "tests/test_budgets.py", "tests/test_masking.py"),
+    ("tests/clauses", "tests/laws"),
 )
-OWN: Final[Mapping[str, Sequence[str]]] = {
+OWN: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "core": _JUDGING,
     "ladder": _JUDGING,
     "contracts": _JUDGING,
-    "engine": ("tests/engine", *_JUDGING),
+    "engine": (("tests/engine",), *_JUDGING),
     "guard": (
-        *("tests/guard/test_session_states.py", "tests/guard/test_session_calls.py", "tests/guard/test_guard_moves.py"),
-        *("tests/guard/test_unlisted_tools.py", "tests/guard/test_guard_failure.py", "tests/guard/test_no_answer.py"),
-        *("tests/guard_children/test_id_map.py", "tests/guard_children/test_shared_server.py"),
-        *("tests/guard_restart/test_session_restore.py", "tests/guard_restart/test_restart_policy.py"),
+        (
+            *("tests/guard/test_session_fast_path.py", "tests/guard/test_session_states.py"),
+            *("tests/guard/test_session_calls.py", "tests/guard/test_guard_moves.py"),
+        ),
+        ("tests/guard/test_unlisted_tools.py", "tests/guard/test_guard_failure.py", "tests/guard/test_no_answer.py"),
+        (
+            *("tests/guard_children/test_id_map.py", "tests/guard_children/test_shared_server.py"),
+            *("tests/guard_restart/test_session_restore.py", "tests/guard_restart/test_restart_policy.py"),
+        ),
     ),
     "edges": (
-        *(
-            "tests/auth",
-            "tests/http/test_held_sessions.py",
-            "tests/http/test_session_to_end.py",
-            "tests/http/test_heads.py",
+        ("tests/auth", "tests/http/test_held_sessions.py", "tests/http/test_session_to_end.py"),
+        ("tests/http/test_heads.py", "tests/http/test_http_safety.py", "tests/http/test_http_auth.py"),
+        (
+            *("tests/guard_http/test_front_quotas.py", "tests/guard_children/test_kept_answers.py"),
+            "tests/guard_http/test_refusals.py",
         ),
-        *("tests/http/test_http_safety.py", "tests/http/test_http_auth.py", "tests/guard_http/test_front_quotas.py"),
-        *("tests/guard_children/test_kept_answers.py", "tests/guard_http/test_refusals.py"),
     ),
 }
-"""The tests of each package, those that find most faults first."""
+"""The tests of each package, in groups, those that find most faults first: each group is a run of pytest."""
 
 OTHERS: Final = (
     *("tests/faces", "tests/lock", "tests/test_hostile.py", "tests/test_transcripts.py", "tests/guard_table"),
@@ -64,8 +71,8 @@ OTHERS: Final = (
 )
 """The tests that a mutant meets if those of its own package do not find it."""
 
-SECONDS: Final = 600
-"""Seconds for one lane of tests. A mutant that takes longer hangs, which counts as found."""
+SECONDS: Final = 240
+"""Seconds for one group of tests. A mutant that takes longer hangs, which counts as found."""
 
 
 class Mutant(NamedTuple):
@@ -114,14 +121,13 @@ class Outcome(NamedTuple):
 class Ground:
     """A copy of the source, into which one fault after the other is put."""
 
-    def __init__(self, number: int) -> None:
-        self.source = CACHE / str(number) / "src"
-        self._compiled = CACHE / str(number) / "python"
-        shutil.rmtree(self.source.parent, ignore_errors=True)
+    def __init__(self, place: Path) -> None:
+        self.source = place / "src"
+        self._compiled = place / "python"
         shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def tried(self, mutant: Mutant, lanes: Sequence[tuple[str, Sequence[str]]]) -> Outcome:
-        """Return the outcome of the tests of *lanes*, one lane after the other, with *mutant* in place."""
+    def tried(self, mutant: Mutant, groups: Sequence[tuple[str, Sequence[str]]]) -> Outcome:
+        """Return the outcome of the tests of *groups*, one after the other, with *mutant* in place."""
         module = self.source / "assay" / mutant.module
         whole = module.read_text(encoding="utf-8")
         time_of_copy = module.stat().st_mtime_ns
@@ -130,13 +136,14 @@ class Ground:
         os.utime(module, (mutant.number, mutant.number))
         began = time.monotonic()
         try:
-            found = next((name for name, paths in lanes if not self._passes(paths)), "")
+            found = next((name for name, paths in groups if not self.passes(paths)), "")
         finally:
             module.write_text(whole, encoding="utf-8")
             os.utime(module, ns=(time_of_copy, time_of_copy))
         return Outcome(mutant, found, time.monotonic() - began)
 
-    def _passes(self, paths: Sequence[str]) -> bool:
+    def passes(self, paths: Sequence[str]) -> bool:
+        """Return whether all tests of *paths* pass with the source as it is now."""
         places = {"PYTHONPATH": str(self.source), "PYTHONPYCACHEPREFIX": str(self._compiled)}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *paths]
         try:
@@ -166,22 +173,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     for each in chosen:
         each.applied((ROOT / "src" / "assay" / each.module).read_text(encoding="utf-8"))
-    outcomes = list(_outcomes(chosen, own_only=args.own))
+    with TemporaryDirectory(prefix="assay-mutants-") as place:
+        control = Ground(Path(place) / "control")
+        for group in dict.fromkeys(group for each in chosen for group in map(tuple, OWN[each.package])):
+            if not control.passes(group):
+                parser.exit(2, f"without any fault, these fail: {' '.join(group)}\n")
+        outcomes = list(_outcomes(chosen, Path(place), own_only=args.own))
     _report(outcomes)
     return int(any(not each.killed_by for each in outcomes))
 
 
-def _outcomes(mutants: Sequence[Mutant], *, own_only: bool) -> Iterator[Outcome]:
-    """Yield the outcome of each mutant as it is known, two at a time."""
+def _outcomes(mutants: Sequence[Mutant], place: Path, *, own_only: bool) -> Iterator[Outcome]:
+    """Yield the outcome of each mutant as it is known, two at a time, with copies of the source in *place*."""
     grounds: SimpleQueue[Ground] = SimpleQueue()
     for number in range(2):
-        grounds.put(Ground(number))
+        grounds.put(Ground(place / str(number)))
 
     def tried(mutant: Mutant) -> Outcome:
         ground = grounds.get()
         try:
-            lanes = [(mutant.package, OWN[mutant.package])] + ([] if own_only else [("others", OTHERS)])
-            return ground.tried(mutant, lanes)
+            groups = [(mutant.package, each) for each in OWN[mutant.package]]
+            return ground.tried(mutant, groups if own_only else [*groups, ("others", OTHERS)])
         finally:
             grounds.put(ground)
 
