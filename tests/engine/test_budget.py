@@ -252,3 +252,9 @@ def test_no_value_is_judged_by_more_subschemas_than_the_bound(definitions: Any, 
 
     if isinstance(compiled, Compiled):
         assert evaluated({"$ref": "#/$defs/a"}, definitions, path) <= compiled.width
+
+
+def test_a_number_with_a_large_exponent_weighs_more_than_another() -> None:
+    """Exact comparison of one takes the engine longer."""
+    assert counted([1.5] * 100, 10_000) == 101
+    assert counted([1e300] * 100, 10_000) == 901

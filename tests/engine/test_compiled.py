@@ -7,7 +7,7 @@ import orjson
 import pytest
 from engine_schemas import DRAFT_4, DRAFT_7, DRAFT_2019, STRINGS
 
-from assay.engine.compiled import compile_schema
+from assay.engine.compiled import compile_schema, options
 
 DRAFT_6 = "http://json-schema.org/draft-06/schema#"
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -123,3 +123,7 @@ def test_every_definition_of_the_official_schema_can_be_judged_by_and_explained(
         part = compile_schema(document, at=f"#/$defs/{name}")
         for value in (None, {}, {"method": "x", "params": [], "type": 1}):
             assert bool(part.faults(value).listed) is not part.is_valid(value)
+
+
+def test_no_schema_is_ever_fetched() -> None:
+    assert options(formats=False)["offline"] is True

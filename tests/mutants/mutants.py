@@ -54,7 +54,7 @@ OWN: Final[Mapping[str, Sequence[Sequence[str]]]] = {
         ),
     ),
     "edges": (
-        ("tests/auth", "tests/http/test_held_sessions.py", "tests/http/test_session_to_end.py"),
+        ("tests/edges", "tests/auth", "tests/http/test_held_sessions.py", "tests/http/test_session_to_end.py"),
         ("tests/http/test_heads.py", "tests/http/test_http_safety.py", "tests/http/test_http_auth.py"),
         (
             *("tests/guard_http/test_front_quotas.py", "tests/guard_children/test_kept_answers.py"),
