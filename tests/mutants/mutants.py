@@ -65,8 +65,8 @@ OWN: Final[Mapping[str, Sequence[Sequence[str]]]] = {
 """The tests of each package, in groups, those that find most faults first: each group is a run of pytest."""
 
 OTHERS: Final = (
-    *("tests/faces", "tests/lock", "tests/test_hostile.py", "tests/test_transcripts.py", "tests/guard_table"),
-    *("tests/guard", "tests/guard_children", "tests/guard_http", "tests/guard_restart", "tests/guard_random"),
+    *("tests/guard_http", "tests/guard_table", "tests/guard", "tests/guard_children", "tests/guard_restart"),
+    *("tests/faces", "tests/lock", "tests/test_hostile.py", "tests/test_transcripts.py", "tests/guard_random"),
     *("tests/guard_lies", "tests/http", "tests/journal"),
 )
 """The tests that a mutant meets if those of its own package do not find it."""
