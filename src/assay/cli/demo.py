@@ -1,7 +1,5 @@
 """``assay demo``: show a broken server without and with the guard, side by side; then serve both to try."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs
-
 from __future__ import annotations
 
 import argparse
@@ -107,8 +105,8 @@ def _run(args: argparse.Namespace) -> int:
 def _check(address: str) -> None:
     """Raise `SettingsError` if *address* cannot be used. Checked before the comparison, so that it fails at once."""
     try:
-        from assay.edges.http.http_server import listening
-        from assay.edges.http.listen_address import parsed
+        from assay.edges.http.http_server import listening  # noqa: PLC0415 - an extra, which --once does not need
+        from assay.edges.http.listen_address import parsed  # noqa: PLC0415 - as above
     except ImportError as error:
         raise SettingsError(f"assay demo --once needs no extra; serving needs {missing(error, 'http')}") from None
     host, port = parsed("ADDRESS", address)
@@ -163,7 +161,7 @@ def _found(comparison: Comparison, details: tuple[str, ...], style: Style) -> It
 
 def _serve(address: str) -> int:
     """Guard the demonstration server and the asset server over HTTP, until a signal comes."""
-    from assay.cli.listen import serve
+    from assay.cli.listen import serve  # noqa: PLC0415 - as above
 
     end_with_reader(1)
     with TemporaryDirectory(prefix="assay-demo-") as folder:

@@ -1,7 +1,5 @@
 """Options and settings that every kind of guard uses: policy, lock, journal and telemetry."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs
-
 from __future__ import annotations
 
 import argparse
@@ -114,8 +112,8 @@ def locked_of(
     if wish == "off" or (wish == "auto" and not os.path.lexists("assay.lock")):
         return None
     # Most servers have no lock, and start 5 ms earlier without these modules.
-    from assay.lock.lock_file import LockError
-    from assay.lock.matching import chosen, notices
+    from assay.lock.lock_file import LockError  # noqa: PLC0415
+    from assay.lock.matching import chosen, notices  # noqa: PLC0415
 
     name = args.name if args.name is not None else name
     enforcing = (args.mode or settings.guard.mode) == "enforce"

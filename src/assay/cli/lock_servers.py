@@ -1,7 +1,5 @@
 """Choose the servers for ``assay lock``: from the command line, a client's configuration, or the lock itself."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs
-
 from __future__ import annotations
 
 import argparse
@@ -198,7 +196,7 @@ def _http_line(
     wanted: WantedServer, settings: Settings, client: Mapping[str, str]
 ) -> Callable[[], AbstractContextManager[ServerLine]]:
     try:
-        from assay.edges.probe.http_line import HttpLine
+        from assay.edges.probe.http_line import HttpLine  # noqa: PLC0415 - it needs an extra
     except ImportError as error:
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
     return partial(HttpLine, wanted.url, settings.guard_limits.frame_bytes, client, wanted.headers, settings.upstream)

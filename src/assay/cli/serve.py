@@ -1,7 +1,5 @@
 """``assay serve``: run the asset server."""
 
-# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
-
 from __future__ import annotations
 
 import argparse
@@ -110,7 +108,7 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
 
 def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, records: Records) -> int:
     try:
-        from assay.assets.http import app
+        from assay.assets.http import app  # noqa: PLC0415 - it needs an extra
     except ImportError as error:
         log(f"assay: --http needs {missing(error, 'http')}")
         return 2

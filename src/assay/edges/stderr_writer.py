@@ -1,5 +1,6 @@
 """
-The stderr of a guard over HTTP, written by a thread, so that a slow reader does not block requests.
+The stderr of a guard over HTTP, written by a thread, so that a slow reader does not block requests; and the first line
+of every guard.
 
 Bytes beyond the limit of the buffer are dropped, and counted.
 """
