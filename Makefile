@@ -17,7 +17,7 @@ BENCH := .venvs/bench
 OLD_SERVERS := .venvs/servers_v1
 WHEELS := .cache/wheels
 SITE := 'import sysconfig; print(sysconfig.get_path("purelib"))'
-NODE_MODULES := $(patsubst %,tests/%/node_modules,browser clients conformance real_servers reports)
+NODE_MODULES := $(patsubst %,tests/%/node_modules,real/browser real/clients real/conformance real/servers cli/reports)
 COMPAT := compat/pyproject.toml compat/assay_mcp_compat.pth $(wildcard compat/src/mcp/*.py)
 # Empty where there is no npm, or no Node.js that the client runs on. The suite brings its own.
 NPM := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
@@ -139,13 +139,13 @@ test: $(VENV)/.test  ## lint, types and all tests
 	@$(BIN)/python tests/kit/coverage_floor.py $(COVERAGE)/report.json
 
 # Its scripts use the helpers of the tests.
-conformance: export PYTHONPATH := tests
+conformance fuzz soak mutants: export PYTHONPATH := tests
 conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official conformance suite finds: at the asset server, and through the guard
-	@$(BIN)/python tests/conformance/suite.py
+	@$(BIN)/python tests/real/conformance/suite.py
 	@printf '%s\n' '' 'Servers on two official SDKs, directly and through the guard, scenarios that pass:' ''
-	@$(BIN)/python tests/conformance/transparency.py
+	@$(BIN)/python tests/real/conformance/transparency.py
 	@printf '%s\n' '' 'The official TypeScript client signs in, directly and through the guard:' ''
-	@$(BIN)/python tests/conformance/signing_in.py
+	@$(BIN)/python tests/real/conformance/signing_in.py
 
 bench: $(BENCH)/.done  ## measure against peers and against our targets; PARTS="guard http" runs some parts
 	$(BENCH)/bin/python bench/run.py $(PARTS)
@@ -180,7 +180,7 @@ dist: $(DIST)/.done  ## wheel and sdist in dist/, installed and tried in new env
 	rm -rf dist
 	$(DIST)/bin/python -m build --no-isolation .
 	$(DIST)/bin/python -m twine check --strict dist/*
-	$(BIN)/python tests/platforms/try_wheel.py dist/*.whl
+	$(BIN)/python tests/real/platforms/try_wheel.py dist/*.whl
 
 clean:
 	rm -rf $(VENV) .venvs .cache $(NODE_MODULES) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

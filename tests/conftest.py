@@ -20,8 +20,9 @@ from kit import laws, processes
 from kit.again import Again
 from kit.forks import Forks
 from kit.meanwhile import Meanwhile
+from kit.places import ROOT
+from kit.sheltered import state_variables
 from kit.warm import MEASURED
-from sheltered import state_variables
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -43,7 +44,7 @@ STATES = [new_state()]
 
 # Tests start many processes. Where Python keeps what it has compiled, each takes half as long to start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".cache" / "python"))
+os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".cache" / "python"))
 
 # Pages have the time at which they were made, and tests compare pages that were made a while apart.
 os.environ.setdefault("SOURCE_DATE_EPOCH", "1794000000")
@@ -55,7 +56,7 @@ settings.load_profile(laws.PROFILE)
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The directory with reference data that is no part of the project; a test that needs it is skipped without it."""
-    path = Path(os.environ.get("ASSAY_SHARED") or Path(__file__).parents[2] / "shared")
+    path = Path(os.environ.get("ASSAY_SHARED") or ROOT.parent / "shared")
     if not path.is_dir():
         pytest.skip(f"no reference data at {path} (set ASSAY_SHARED)")
     return path

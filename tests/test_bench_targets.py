@@ -2,12 +2,13 @@
 
 import json
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-BENCH = Path(__file__).parents[1] / "bench"
+from kit.places import ROOT
+
+BENCH = ROOT / "bench"
 
 PARTS = {"verdict", "guard", "listen", "http", "archive"}
 

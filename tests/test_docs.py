@@ -25,9 +25,10 @@ from assay.settings import Settings
 from assay.spec.extensions.official import OFFICIAL
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
+from kit.places import ROOT
+from kit.rows import rows
 from kit.warm import WarmStart
 
-ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 RUNGS = (
@@ -257,7 +258,7 @@ def test_servers_of_clients_start_as_the_page_says(stage: Path) -> None:
         assert [example["component"] for example in data["examples"]] == ["tone"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("printed", "actual", "same"),
     [
         (("a", "b"), ("a", "b"), True),
@@ -429,7 +430,7 @@ MAPS = [ROOT / "CONTRIBUTING.md", *(DOCS / name for name in ("architecture.md", 
 """Pages that name files of the project."""
 
 
-@pytest.mark.parametrize("page", [page for page in MAPS if page.exists()], ids=name_of)
+@rows("page", [page for page in MAPS if page.exists()], ids=name_of)
 def test_named_files_exist(page: Path) -> None:
     named = re.findall(r"`((?:src|tests|docs|bench|examples|compat)/[\w./-]+)`", page.read_text(encoding="utf-8"))
     assert [name for name in named if not (ROOT / name).exists()] == []

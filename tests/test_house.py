@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
-import pytest
+from kit.places import ROOT
+from kit.rows import rows
 
-SOURCE = Path(__file__).parents[1] / "src" / "assay"
+SOURCE = ROOT / "src" / "assay"
 
 LAYERS = (
     *("base", "web", "spec", "rules", "engine", "contracts", "ladder", "core"),
@@ -62,7 +62,7 @@ def test_the_pages_have_no_python_code() -> None:
     assert len(ast.parse(found[0].read_text(encoding="utf-8")).body) == 1
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@rows("layer", LAYERS)
 def test_a_layer_imports_only_those_below_it(layer: str) -> None:
     below = set(LAYERS[: LAYERS.index(layer) + 1]) | {"__version__"}
     wrong = [

@@ -6,13 +6,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import assay
-
-ROOT = Path(__file__).parents[1]
+from kit.places import ROOT
+from kit.rows import rows
 
 SAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -83,7 +82,7 @@ OLD_PATHS = {
 """Paths that the documentation had, each with a name there."""
 
 
-@pytest.mark.parametrize("path", OLD_PATHS)
+@rows("path", OLD_PATHS)
 def test_a_path_that_the_documentation_had_still_works_with_a_warning(path: str) -> None:
     name = f"assay.{path}"
     sys.modules.pop(name, None)

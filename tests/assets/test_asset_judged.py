@@ -9,8 +9,6 @@ import json
 from typing import Any
 
 import pytest
-from asking import bundled_methods, call, frame_of, opening, request
-from catalogues import BUNDLED, bundled
 
 from assay.assets.asset_server import AssetServer
 from assay.assets.asset_tools import TOOLS
@@ -21,7 +19,9 @@ from assay.core.conversation import Conversation
 from assay.engine.compiled import compile_schema
 from assay.spec.methods import methods as methods_of
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from talk import found
+from kit.asset_requests import bundled_methods, call, frame_of, opening, request
+from kit.catalogues import BUNDLED, bundled
+from kit.talk import found
 
 ASSET = json.loads((BUNDLED / "examples" / "synesthetic-asset.quiet.json").read_bytes())
 

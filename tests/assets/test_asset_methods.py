@@ -14,8 +14,9 @@ from assay.engine.compiled import Compiled
 from assay.spec.methods import methods as methods_of
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
+from kit.places import ROOT
+from kit.rows import rows
 
-ROOT = Path(__file__).parents[2]
 BUNDLED = {
     "SYN_SCHEMAS_DIR": str(ROOT / "examples" / "catalogue" / "jsonschema"),
     "SYN_EXAMPLES_DIR": str(ROOT / "examples" / "catalogue" / "examples"),
@@ -160,7 +161,7 @@ def test_names_and_paths_are_completed(server: Methods, revision: str) -> None:
     assert answered(server, "completion/complete", params, revision)["completion"]["values"] == ["tone"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "params"),
     [
         ("tools/call", {"name": "nope"}),

@@ -4,13 +4,14 @@ import copy
 from typing import Any
 
 import pytest
-from catalogues import answer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.assets import patch
 from assay.assets.asset_sources import Catalogue
 from assay.assets.patch import difference, same
+from kit.catalogues import answer
+from kit.rows import rows
 
 NOTHING = Catalogue()
 
@@ -32,7 +33,7 @@ def change(op: str, path: str, *value: Any) -> dict[str, Any]:
     return {"op": op, "path": path, **({"value": value[0]} if value else {})}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("base", "new", "patch"),
     [
         ({}, {}, []),

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from catalogues import answer, of_schemas, variables
 
 from assay.assets.asset_sources import Catalogue
+from kit.catalogues import answer, of_schemas, variables
 
 D2020 = "https://json-schema.org/draft/2020-12/schema"
 STRING = {"type": "string"}

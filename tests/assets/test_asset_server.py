@@ -4,7 +4,17 @@ import json
 from typing import Any
 
 import pytest
-from asking import (
+
+from assay.assets.asset_server import AssetServer
+from assay.assets.asset_sources import Catalogue
+from assay.assets.mcp_methods import Methods
+from assay.assets.response import ResponseEnvelope, Tiers
+from assay.assets.response.enveloper import REQUEST_IDS
+from assay.base.limits import Limits
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation, Facts
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from kit.asset_requests import (
     answer,
     bundled_methods,
     call,
@@ -16,18 +26,9 @@ from asking import (
     request,
     said,
 )
-from catalogues import variables, written
-
-from assay.assets.asset_server import AssetServer
-from assay.assets.asset_sources import Catalogue
-from assay.assets.mcp_methods import Methods
-from assay.assets.response import ResponseEnvelope, Tiers
-from assay.assets.response.enveloper import REQUEST_IDS
-from assay.base.limits import Limits
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation, Facts
-from assay.spec.revisions import LATEST, REVISIONS, handshake
-from talk import found
+from kit.catalogues import variables, written
+from kit.rows import rows
+from kit.talk import found
 
 TOO_LARGE = {"ok": False, "reason": "validation_failed", "errors": [{"path": "", "msg": "payload_too_large"}]}
 MEBIBYTE = 1 << 20
@@ -60,7 +61,7 @@ def test_the_same_request_gets_the_same_bytes(methods: Methods) -> None:
     assert list(AssetServer(methods).respond(frame)) == list(AssetServer(methods).respond(frame))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frame", "answer"),
     [
         pytest.param(
@@ -93,8 +94,8 @@ def test_blank_lines_and_notifications_are_not_answered(server: AssetServer, fra
     assert list(server.respond(frame)) == []
 
 
-@pytest.mark.parametrize("garbage", [b"}", b"[]", b"5", b'{"jsonrpc":"2.0","id":true,"method":"list_schemas"}'])
-@pytest.mark.parametrize("revision", [None, "2025-11-25"])
+@rows("garbage", [b"}", b"[]", b"5", b'{"jsonrpc":"2.0","id":true,"method":"list_schemas"}'])
+@rows("revision", [None, "2025-11-25"])
 def test_garbage_is_answered_only_so_often_in_a_row(methods: Methods, garbage: bytes, revision: str | None) -> None:
     server = opened(methods, revision) if revision else AssetServer(methods)
     assert [len(server.respond(garbage)) for _ in range(20)] == [1] * 16 + [0] * 4
@@ -120,7 +121,7 @@ def test_garbage_over_http_is_always_answered(methods: Methods) -> None:
 # ── opening an MCP conversation ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("revision", [each for each in REVISIONS if handshake(each)])
+@rows("revision", [each for each in REVISIONS if handshake(each)])
 def test_a_client_of_the_handshake_era_is_served(methods: Methods, revision: str) -> None:
     server = opened(methods, revision)
     assert len(answer(server, request(1, "tools/list"))["result"]["tools"]) == 7
@@ -205,7 +206,7 @@ def test_a_batch_of_notifications_gets_nothing(methods: Methods) -> None:
     assert said(server, [cancelled("none"), cancelled("none")]) == []
 
 
-@pytest.mark.parametrize("revision", [each for each in REVISIONS if each != "2025-03-26"])
+@rows("revision", [each for each in REVISIONS if each != "2025-03-26"])
 def test_other_revisions_have_no_batches(methods: Methods, revision: str) -> None:
     server = opened(methods, revision)
     said(server, request(1, "tools/list", revision=revision))
@@ -243,8 +244,8 @@ BROKEN: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("tool", "arguments", "at", "expected"), BROKEN)
-@pytest.mark.parametrize("revision", [each for each in REVISIONS if each >= "2025-11-25"])
+@rows(("tool", "arguments", "at", "expected"), BROKEN)
+@rows("revision", [each for each in REVISIONS if each >= "2025-11-25"])
 def test_arguments_that_break_the_contract_are_a_failure_in_an_envelope(
     methods: Methods, tool: str, arguments: Any, at: str, expected: str, revision: str
 ) -> None:
@@ -274,8 +275,8 @@ def test_arguments_that_break_the_contract_are_a_failure_in_an_envelope(
     assert answer(server, call(1, "list_schemas", {}, revision))["result"]["isError"] is False
 
 
-@pytest.mark.parametrize(("tool", "arguments", "at", "expected"), BROKEN)
-@pytest.mark.parametrize("revision", [each for each in REVISIONS if each < "2025-11-25"])
+@rows(("tool", "arguments", "at", "expected"), BROKEN)
+@rows("revision", [each for each in REVISIONS if each < "2025-11-25"])
 def test_before_2025_11_25_arguments_that_break_the_contract_are_invalid_params(
     methods: Methods, tool: str, arguments: Any, at: str, expected: str, revision: str
 ) -> None:
@@ -313,9 +314,9 @@ def test_on_the_bare_door_a_tool_above_the_tier_is_unsupported() -> None:
         assert detail == "SYN_BACKEND_URL is not set"
 
 
-@pytest.mark.parametrize("name", REQUEST_IDS)
-@pytest.mark.parametrize("arguments", [{"name": "tone"}, {"name": "nope"}, {}])
-@pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
+@rows("name", REQUEST_IDS)
+@rows("arguments", [{"name": "tone"}, {"name": "nope"}, {}])
+@rows("revision", ["2025-11-25", LATEST])
 def test_a_request_id_in_meta_is_kept(methods: Methods, name: str, arguments: Any, revision: str) -> None:
     """specs/004: caller-provided or server-generated. In good answers, failures and refusals alike."""
     theirs = 'a-1 "é" \\'
@@ -324,12 +325,12 @@ def test_a_request_id_in_meta_is_kept(methods: Methods, name: str, arguments: An
     assert json.loads(found["result"]["content"][0]["text"])["request_id"] == theirs
 
 
-@pytest.mark.parametrize(
+@rows(
     "ident",
     ["", "a\nb", "\x00", "\x1b[2J", "a\u202eb", "\u2028", "x" * 201, 5, None, True, ["a"], {"a": "b"}],
     ids=ascii,
 )
-@pytest.mark.parametrize("arguments", [{"name": "tone"}, {}])
+@rows("arguments", [{"name": "tone"}, {}])
 def test_a_request_id_that_cannot_stand_in_a_log_is_ignored(methods: Methods, ident: Any, arguments: Any) -> None:
     """Ours: a line of a log must not be forged. Another id beside it counts; else there is one of the server's."""
     server = opened(methods, "2025-11-25")
@@ -398,7 +399,7 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> Methods:
     return Methods(Catalogue.read(variables(directory), directory))
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@rows("number", NUMBERS)
 def test_a_patch_has_integers_to_the_last_digit(exact: Methods, number: int) -> None:
     """As doubles, each of these would be the same as its neighbour."""
     arguments = {"base": {"a": number, "b": 1}, "new": {"a": number + 1, "b": [number]}}

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from catalogues import BUNDLED, ROOT, answer, bundled, of_schemas, text_of, variables, written
 
 from assay.assets.asset_sources import Catalogue
 from assay.assets.library import version_of
+from kit.catalogues import BUNDLED, answer, bundled, of_schemas, text_of, variables, written
+from kit.places import ROOT
+from kit.rows import rows
 
 OBJECT = {"type": "object"}
 
@@ -89,7 +91,7 @@ def test_paths_are_relative_below_the_working_directory_and_as_given_elsewhere(t
             assert answer(catalogue, "get_example", path=path)["ok"] is True
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "version"),
     [
         ({"version": "1.2.3", "x-schema-version": "9.9.9"}, "1.2.3"),
@@ -191,7 +193,7 @@ def test_links_are_followed_inside_the_directory_only(tmp_path: Path) -> None:
         assert answer(catalogue, "get_example", path=path) == {"ok": False, "reason": "not_found"}
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     [
         "../jsonschema/tone.schema.json", "examples/catalogue/examples/../jsonschema/tone.schema.json", "/etc/passwd",

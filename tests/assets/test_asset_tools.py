@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from catalogues import BUNDLED, ROOT, answer, bundled, of_schemas, text_of, variables, written
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import TOOLS
 from assay.contracts import own_tools as contracts
+from kit.catalogues import BUNDLED, answer, bundled, of_schemas, text_of, variables, written
+from kit.places import ROOT, TESTS
+from kit.rows import rows
 
 NAMES = [
     "list_schemas", "get_schema", "list_examples", "get_example", "validate_asset", "diff_assets", "populate_backend",
@@ -69,14 +71,14 @@ def test_the_same_question_gets_the_same_bytes() -> None:
     again = bundled()
     assert mine == [text_of(answer(again, tool, **arguments)) for tool, arguments in questions(again)]
     script = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from catalogues import answer, bundled, text_of\nfrom test_asset_tools import questions\n"
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "from kit.catalogues import answer, bundled, text_of\nfrom test_asset_tools import questions\n"
         "catalogue = bundled()\n"
         "for tool, arguments in questions(catalogue): print(text_of(answer(catalogue, tool, **arguments)).decode())"
     )
     for seed in ("1", "2"):
         done = subprocess.run(
-            [sys.executable, "-c", script, str(Path(__file__).parent)],
+            [sys.executable, "-c", script, str(Path(__file__).parent), str(TESTS)],
             capture_output=True, check=True, timeout=60, env={"PYTHONHASHSEED": seed, "PYTHONUTF8": "1"},
         )  # fmt: skip
         assert done.stdout.splitlines() == mine
@@ -97,7 +99,7 @@ TONE = {"name": "t", "waveform": "sine", "frequency": 440, "envelope": ENVELOPE}
 NO_OTHER = "expected no property but `name`, `waveform`, `frequency` and 2 more"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("asset", "schema", "errors"),
     [
         (TONE, "tone", []),
@@ -196,7 +198,7 @@ def bundled_once() -> Catalogue:
 # ── examples and schemas ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@rows(
     ("base", "asset", "schema"),
     [
         ("x.json", {"$schemaRef": "jsonschema/tone.schema.json"}, "tone"),

@@ -18,6 +18,7 @@ from assay.console.row_store import RowStore
 from assay.records.journal.events import RECORD, JournalItem, item_of
 from assay.records.journal.reading import Record
 from assay.records.journal.recorded_verdict import recorded_verdict
+from kit.rows import rows
 
 
 def deep(levels: int) -> Any:
@@ -31,7 +32,7 @@ def listed(*tools: dict[str, Any], **result: Any) -> dict[str, Any]:
     return record(1, party="server", kind="result", method="tools/list", frame=frame)
 
 
-@pytest.mark.parametrize("levels", [100, 243, 250, 400, 900])
+@rows("levels", [100, 243, 250, 400, 900])
 def test_a_tool_of_many_levels_hides_no_other(levels: int) -> None:
     state = fed(ConsoleState(), iter([listed({"name": "deep", "inputSchema": deep(levels)}, {"name": "good"})]))
     [server] = state.servers(0.0)
@@ -54,9 +55,7 @@ def test_a_changed_message_of_many_levels_is_still_an_answer() -> None:
         json_reply(deep(400))
 
 
-@pytest.mark.parametrize(
-    ("member", "value"), [("repairs", 5), ("quarantined", 5), ("quarantined", [{"name": ["x"]}]), ("violations", 5)]
-)
+@rows(("member", "value"), [("repairs", 5), ("quarantined", 5), ("quarantined", [{"name": ["x"]}]), ("violations", 5)])
 def test_members_of_another_type_are_left_out(member: str, value: Any) -> None:
     made = listed({"name": "good"})
     holder = made["metadata"] if member == "repairs" else made.setdefault("error", {}) or {}
@@ -68,7 +67,7 @@ def test_members_of_another_type_are_left_out(member: str, value: Any) -> None:
     assert state.contracts.tool(1, "good") == {"name": "good"}
 
 
-@pytest.mark.parametrize(
+@rows(
     "changes",
     [
         {"kind": {}},

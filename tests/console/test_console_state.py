@@ -18,6 +18,7 @@ from assay.console.session_board import MOST_SESSIONS
 from assay.records.journal.events import RECORD, JournalItem
 from assay.records.journal.reading import EVENTS
 from kit.consoles import parsed
+from kit.rows import rows
 
 SOURCE = ConsoleSource("test", "file", "test.jsonl")
 
@@ -201,8 +202,8 @@ def test_the_state_of_a_server_is_that_of_its_last_event() -> None:
     assert state.servers(0.0)[0]["state"] == "ended"
 
 
-@pytest.mark.parametrize("kind", EVENTS)
-@pytest.mark.parametrize("value", [None, 5, -(1 << 70), "x" * 10_000, [], {"name": 1}])
+@rows("kind", EVENTS)
+@rows("value", [None, 5, -(1 << 70), "x" * 10_000, [], {"name": 1}])
 def test_any_event_is_taken(kind: str, value: Any) -> None:
     names = ("server", "session", "state", "client", "why", "count", "bytes", "restarts", "what", "address", "ts")
     state = ConsoleState()

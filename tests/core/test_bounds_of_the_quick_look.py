@@ -8,7 +8,7 @@ import pytest
 from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
-from talk import HITS, SEARCH, Talk, call, good, rules
+from kit.talk import HITS, SEARCH, Talk, call, good, rules
 
 CALL = call(1, "search", {"words": "sea"})
 

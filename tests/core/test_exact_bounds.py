@@ -4,7 +4,6 @@ from typing import Any
 
 import orjson
 import pytest
-from stateless_talk import COMPLETE, HINTS, asks
 
 from assay.base.limits import Limits
 from assay.base.printable import MASK
@@ -14,7 +13,8 @@ from assay.core.conversation import Conversation, Facts
 from assay.core.redaction import Redactor
 from assay.ladder.events import Reader
 from assay.rules import violation
-from talk import ALL_SERVER, Talk, good, replacement, request, result, rules
+from kit.stateless_talk import COMPLETE, HINTS, asks
+from kit.talk import ALL_SERVER, Talk, good, replacement, request, result, rules
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from assay.edges.auth import Principal
 from assay.edges.http.access import Door
 from assay.edges.http.origin_check import Safety
 from assay.edges.http.sessions import Sessions
 from assay.settings.http_section import Http
+from kit.rows import rows
 
 
 def sessions(*, idle: bool = False, **limits: Any) -> Sessions[str]:
@@ -56,7 +55,7 @@ def test_a_client_that_resumes_gets_what_came_after_its_last_event() -> None:
     assert session.after(b"9-1") is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("headers", "enters"),
     [
         ({b"host": b"127.0.0.1:8765"}, True),

@@ -21,6 +21,7 @@ from assay.engine import admission
 from assay.engine.admission import SchemaLimits, SchemaRefusal, admit, compile_untrusted
 from assay.engine.backtracking import Backtracking
 from assay.engine.compiled import Compiled
+from kit.rows import rows
 
 UNEVALUATED = {"unevaluatedProperties": False}
 
@@ -206,7 +207,7 @@ BENIGN = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "rule"), BOMBS)
+@rows(("schema", "rule"), BOMBS)
 def test_a_schema_that_could_stall_the_engine_is_refused(schema: dict[str, Any], rule: str) -> None:
     """
     Ours. Those that double and those under `unevaluated*` were measured: most hold jsonschema-rs 0.60.3 for more than
@@ -219,7 +220,7 @@ def test_a_schema_that_could_stall_the_engine_is_refused(schema: dict[str, Any],
     assert refusal.rule == rule
 
 
-@pytest.mark.parametrize(("schema", "rule", "at"), REFERENCES)
+@rows(("schema", "rule", "at"), REFERENCES)
 def test_a_reference_we_cannot_follow_is_refused_where_it_stands(schema: dict[str, Any], rule: str, at: str) -> None:
     refusal = admit(schema)
 
@@ -227,7 +228,7 @@ def test_a_reference_we_cannot_follow_is_refused_where_it_stands(schema: dict[st
     assert (refusal.rule, refusal.at) == (rule, at)
 
 
-@pytest.mark.parametrize(("schema", "at"), DIALECTS)
+@rows(("schema", "at"), DIALECTS)
 def test_a_dialect_we_do_not_know_is_refused(schema: dict[str, Any], at: str) -> None:
     """The engine takes an empty one and nested ones for 2020-12: it would judge by something nobody asked for."""
     refusal = admit(schema)
@@ -236,7 +237,7 @@ def test_a_dialect_we_do_not_know_is_refused(schema: dict[str, Any], at: str) ->
     assert (refusal.rule, refusal.at) == ("contract/unknown-dialect", at)
 
 
-@pytest.mark.parametrize("schema", SIZES)
+@rows("schema", SIZES)
 def test_a_schema_too_large_to_look_at_is_refused(schema: dict[str, Any]) -> None:
     refusal = admit(schema)
 
@@ -244,7 +245,7 @@ def test_a_schema_too_large_to_look_at_is_refused(schema: dict[str, Any]) -> Non
     assert refusal.rule == "contract/schema-size"
 
 
-@pytest.mark.parametrize("schema", [5, None, "x", [], [{}], 1.5])
+@rows("schema", [5, None, "x", [], [{}], 1.5])
 def test_what_is_no_schema_at_all_is_refused(schema: Any) -> None:
     refusal = admit(schema)
 
@@ -252,7 +253,7 @@ def test_what_is_no_schema_at_all_is_refused(schema: Any) -> None:
     assert (refusal.rule, refusal.at) == ("contract/schema", "")
 
 
-@pytest.mark.parametrize("schema", BENIGN)
+@rows("schema", BENIGN)
 def test_an_ordinary_schema_is_admitted_and_compiles(schema: Any) -> None:
     assert admit(schema) is None
     assert isinstance(compile_untrusted(schema), Compiled)
@@ -301,7 +302,7 @@ NOT_COMPILED = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "rule", "at"), NOT_COMPILED)
+@rows(("schema", "rule", "at"), NOT_COMPILED)
 def test_whatever_the_engine_raises_becomes_a_refusal(schema: Any, rule: str, at: str) -> None:
     refusal = compile_untrusted(schema)
 
@@ -414,7 +415,7 @@ def test_a_panic_of_the_engine_becomes_a_refusal(monkeypatch: pytest.MonkeyPatch
     assert isinstance(compile_untrusted({}), SchemaRefusal)
 
 
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
+@rows("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
 def test_the_official_schemas_would_be_admitted(shared: Path, revision: str) -> None:
     schema = orjson.loads((shared / "mcp-schema" / revision / "schema.json").read_bytes())
 

@@ -8,6 +8,7 @@ from assay.engine.admission import compile_untrusted
 from assay.engine.backtracking import Backtracking
 from assay.engine.budget import STEPS, Budget
 from assay.engine.compiled import Compiled
+from kit.rows import rows
 
 DECIMAL = r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"
 EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
@@ -29,7 +30,7 @@ def compiled(schema: dict[str, Any]) -> Compiled:
     return made
 
 
-@pytest.mark.parametrize(
+@rows(
     ("pattern", "matching", "other"),
     [
         (DECIMAL, ["1", "-0.5", "+12.", ".5", "1" * 40], ["", "-", "1e5", "one", "1.2.3"]),
@@ -58,8 +59,8 @@ def test_one_schema_may_have_patterns_of_either_kind() -> None:
     assert [each.at for each in schema.faults({"price": "x", "code": "y"}).listed] == ["/price", "/code"]
 
 
-@pytest.mark.parametrize(("pattern", "text"), CATASTROPHES)
-@pytest.mark.parametrize(
+@rows(("pattern", "text"), CATASTROPHES)
+@rows(
     "shape",
     [
         lambda pattern: {"pattern": pattern},
@@ -84,7 +85,7 @@ def test_a_text_that_takes_too_long_is_judged_without_the_pattern(shape: Any, pa
     assert [each.at for each in schema.faults({**value, "b": "x"}).listed] == ["/b"]
 
 
-@pytest.mark.parametrize(("pattern", "text"), CATASTROPHES)
+@rows(("pattern", "text"), CATASTROPHES)
 def test_most_of_these_texts_cannot_be_decided(pattern: str, text: str) -> None:
     """So that the test above is about something; the first one the engine decides in a moment."""
     left = Backtracking(pattern, 1 << 20).drawn(text, 1, STEPS)
@@ -124,7 +125,7 @@ def test_a_long_text_is_judged_without_the_pattern() -> None:
     assert schema.is_valid("x" * 1_025)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("pattern", "grows"),
     [
         (DECIMAL, 2),

@@ -15,6 +15,7 @@ from assay.engine.cost import WORK, WORK_PER_BYTE
 from assay.engine.judges import Judges
 from assay.engine.patterns import states
 from kit.laws import law
+from kit.rows import rows
 
 
 def made(schema: Any) -> Compiled:
@@ -59,7 +60,7 @@ COSTLY = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "instance"), COSTLY)
+@rows(("schema", "instance"), COSTLY)
 def test_what_would_hold_the_engine_for_seconds_is_not_judged(schema: Any, instance: Any) -> None:
     """Ours. Measured with jsonschema-rs 0.60.3: 1.4 to 63 s for a frame of 1 MiB."""
     compiled = made(schema)
@@ -81,7 +82,7 @@ def test_faults_of_what_is_not_affordable_are_one_and_the_engine_is_not_asked() 
     assert faults.more == 0
 
 
-@pytest.mark.parametrize(
+@rows(
     "schema",
     [
         pytest.param(FILTER, id="filter"),
@@ -115,7 +116,7 @@ def test_the_size_of_the_text_can_spare_the_count() -> None:
     assert Budget(b"[1]", 20).affords(compiled, Uncounted([1]))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("instance", "values"),
     [
         pytest.param(1, 1, id="scalar"),
@@ -130,7 +131,7 @@ def test_values_are_counted_with_their_keys_and_length(instance: Any, values: in
     assert counted(instance, values - 1) > values - 1
 
 
-@pytest.mark.parametrize(
+@rows(
     ("pattern", "most"),
     [("^.{1,1000}$", 3), ("^[a-z][a-z0-9_]{0,62}$", 4), ("[0-9a-f]{8}-[0-9]{4}", 13), (r"\p{L}{3}[\]{9}]", 4)],
 )
@@ -138,9 +139,7 @@ def test_an_ordinary_pattern_has_few_states_alive(pattern: str, most: int) -> No
     assert states(pattern) <= most
 
 
-@pytest.mark.parametrize(
-    ("pattern", "least"), [("[ab]*a[ab]{3000}c", 3_000), ("(a{30}){30}", 900), ("^(?:x+y){50}$", 100), ("a{2,", 1)]
-)
+@rows(("pattern", "least"), [("[ab]*a[ab]{3000}c", 3_000), ("(a{30}){30}", 900), ("^(?:x+y){50}$", 100), ("a{2,", 1)])
 def test_counted_repetition_multiplies_states(pattern: str, least: int) -> None:
     assert states(pattern) >= least
 

@@ -8,6 +8,7 @@ import pytest
 from engine_schemas import DRAFT_4, DRAFT_7, DRAFT_2019, STRINGS
 
 from assay.engine.compiled import compile_schema, options
+from kit.rows import rows
 
 DRAFT_6 = "http://json-schema.org/draft-06/schema#"
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -26,7 +27,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "value"),
     [
         pytest.param({"$schema": DRAFT_4, "type": "integer"}, 1.0, id="4-has-no-1.0-among-integers"),
@@ -41,7 +42,7 @@ def test_each_draft_is_judged_by_its_own_rules(schema: dict[str, Any], value: An
     assert not compile_schema(schema).is_valid(value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "value"),
     [
         pytest.param({"$schema": DRAFT_4, "const": 1}, 2, id="4-has-no-const"),
@@ -58,7 +59,7 @@ def test_no_draft_is_judged_by_the_rules_of_another(schema: dict[str, Any], valu
     assert compile_schema(schema).is_valid(value)
 
 
-@pytest.mark.parametrize("dialect", [DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020])
+@rows("dialect", [DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020])
 def test_formats_are_asserted_only_on_demand_whatever_the_draft(dialect: str) -> None:
     """Left to itself, the engine asserts them up to draft 7 and not after."""
     schema = {"$schema": dialect, "format": "ipv4"}
@@ -69,7 +70,7 @@ def test_formats_are_asserted_only_on_demand_whatever_the_draft(dialect: str) ->
     assert [fault.keyword for fault in strict.faults("x").listed] == ["format"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("at", "value"),
     [
         pytest.param("#/definitions/plain", 1, id="plain"),

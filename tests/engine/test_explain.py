@@ -16,6 +16,7 @@ from assay.engine.fault import Fault
 from assay.engine.judges import Judges
 from assay.engine.pointers import NOWHERE, from_fragment, looked_up
 from kit.laws import law
+from kit.rows import rows
 
 TEXT = {"type": "object", "properties": {"type": {"const": "text"}, "text": STRINGS}, "required": ["type", "text"]}
 IMAGE = {"type": "object", "properties": {"type": {"const": "image"}, "data": STRINGS}, "required": ["type", "data"]}
@@ -194,7 +195,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value", "faults"), ROWS, ids=[orjson.dumps(row[:2]).decode()[:90] for row in ROWS])
+@rows(("schema", "value", "faults"), ROWS, ids=[orjson.dumps(row[:2]).decode()[:90] for row in ROWS])
 def test_a_refused_value_is_explained(schema: dict[str, Any], value: Any, faults: list[tuple[str, ...]]) -> None:
     listed = compile_schema(schema).faults(value).listed
 
@@ -247,7 +248,7 @@ def counted(schema: Any, value: Any) -> tuple[Walk, list[Fault]]:
     return walk, walk.listed
 
 
-@pytest.mark.parametrize("levels", [1, 4, 8, 12, 24, 40])
+@rows("levels", [1, 4, 8, 12, 24, 40])
 def test_a_wrong_leaf_deep_in_a_recursive_filter_is_found_in_steps_linear_in_its_depth(levels: int) -> None:
     """The engine's own explanation took 4.2 s and 649 MB at 8 levels, and ended the process at 12."""
     walk, listed = counted(FILTER, wrong_filter(levels))
@@ -272,7 +273,7 @@ def test_a_large_instance_is_charged_for_at_every_level_it_is_judged_again() -> 
     assert STEPS - walk.steps > 40 * (len(rows) // 2_048)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55])
+@rows("steps", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55])
 def test_however_small_the_budget_something_is_said(steps: int) -> None:
     value = wrong_filter(6)
     judges = Judges(FILTER, "", compile_schema(FILTER)._options)
@@ -314,7 +315,7 @@ def test_validators_kept_for_explaining_are_bounded() -> None:
     assert judges._held <= 20_000
 
 
-@pytest.mark.parametrize(
+@rows(
     ("definition", "message", "at", "keyword"),
     [
         pytest.param("ClientRequest", {"method": "tools/call", "params": {}}, "/params", "required", id="no-name"),

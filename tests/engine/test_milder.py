@@ -12,6 +12,7 @@ from assay.engine.fault import SchemaRefusal
 from assay.engine.milder import without
 from assay.engine.patterns import strictly
 from assay.engine.schema_index import SchemaIndex, outlined
+from kit.rows import rows
 
 UNKNOWN = "a$"
 """A pattern that counts as one which nobody can judge by. The engine could, so that both schemas can be compared."""
@@ -72,8 +73,8 @@ def outline_of(document: Any) -> SchemaIndex:
     return outline
 
 
-@pytest.mark.parametrize("draft", DRAFTS)
-@pytest.mark.parametrize("seed", range(2))
+@rows("draft", DRAFTS)
+@rows("seed", range(2))
 def test_nothing_is_refused_that_the_whole_schema_accepts(seed: int, draft: str) -> None:
     chance = Random(seed)  # noqa: S311 - the same schemas each time
     compared = 0
@@ -135,7 +136,7 @@ LEFT: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "passing", "refused"), LEFT)
+@rows(("schema", "passing", "refused"), LEFT)
 def test_what_is_left_is_judged_by(schema: dict[str, Any], passing: list[Any], refused: list[Any]) -> None:
     milder = without(outline_of(schema), {UNKNOWN})
     assert milder is not None
@@ -152,7 +153,7 @@ def test_a_reference_into_what_goes_leaves_nothing_to_judge_by() -> None:
     assert refusal.rule == "contract/schema-cost"
 
 
-@pytest.mark.parametrize("pattern", ["[^]", r"a\Z", "(?P<x>a)(?P=x)", "(", "(?:a{1000}){1000}"])
+@rows("pattern", ["[^]", r"a\Z", "(?P<x>a)(?P=x)", "(", "(?:a{1000}){1000}"])
 def test_a_pattern_that_no_engine_takes_is_left_out_with_its_place(pattern: str) -> None:
     named = {"type": "object", "patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False}
     schema = {"properties": {"a": {"type": "string", "pattern": pattern, "maxLength": 3}, "b": named}}
@@ -167,7 +168,7 @@ def test_a_pattern_that_no_engine_takes_is_left_out_with_its_place(pattern: str)
     assert not compiled.is_valid({"b": 5})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("pattern", "spelt"),
     [
         ("a]", r"a\]"),

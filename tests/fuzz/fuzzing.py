@@ -20,11 +20,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
-HERE = Path(__file__).parent
-KEPT = HERE.parents[1] / ".cache" / "fuzz"
+from mutations import changed, frame, seeds
+from targets import Target, targets
 
-from mutations import changed, frame, seeds  # noqa: E402 - beside this file
-from targets import Target, targets  # noqa: E402 - as above
+from kit.places import ROOT
+
+HERE = Path(__file__).parent
+KEPT = ROOT / ".cache" / "fuzz"
 
 
 def seeds_of(name: str) -> list[bytes]:

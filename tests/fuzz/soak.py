@@ -20,13 +20,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from mutations import OURS, asks, frame, recorded, seeds
+
+from kit.http_client import BOTH, CATALOGUE, Wire, modern
+from kit.places import ROOT
+
 HERE = Path(__file__).parent
-if __name__ == "__main__":
-    sys.path[:0] = [str(HERE.parent / each) for each in ("http", "guard", "")]
-
-from http_client import BOTH, CATALOGUE, Wire, modern  # noqa: E402 - where it is run by itself, the path comes first
-from mutations import OURS, asks, frame, recorded, seeds  # noqa: E402 - as above
-
 SECONDS = int(os.environ.get("SOAK_SECONDS", "60"))
 """What any answer may take."""
 
@@ -307,7 +306,7 @@ def _elsewhere(server: list[str], place: Path, stack: ExitStack) -> str:
 
 def all_messages() -> list[Any]:
     """Seeds of our own, and recorded ones where there are any."""
-    shared = Path(os.environ.get("ASSAY_SHARED") or HERE.parents[2] / "shared")
+    shared = Path(os.environ.get("ASSAY_SHARED") or ROOT.parent / "shared")
     return [*seeds(), *recorded(shared / "transcripts")]
 
 

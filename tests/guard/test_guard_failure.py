@@ -16,7 +16,7 @@ from assay.guard.routing import Move
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.ladder import framing
-from talk import error, frame_of, notification, request, result
+from kit.talk import error, frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 

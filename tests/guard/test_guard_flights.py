@@ -4,12 +4,11 @@ import json
 import tracemalloc
 from pathlib import Path
 
-from guarded import call, frame_of, initialize
-
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.guard.recent_messages import TOTAL_BYTES, WRITTEN_BYTES
 from assay.guard.summary import KEPT, KEPT_BYTES, GuardSummary
+from kit.guard_process import call, frame_of, initialize
 
 LONG = "x" * (KEPT_BYTES - 200)
 

@@ -5,7 +5,6 @@ from math import inf
 from typing import Any
 
 import pytest
-from guarded import CAPABILITIES, INITIALIZED, call, frame_of, initialize, notification, request, result
 
 from assay.base.limits import Limits
 from assay.base.verdict import Party
@@ -17,6 +16,8 @@ from assay.guard.sinks import Sinks
 from assay.guard.terms import Mode
 from assay.ladder.partial_frame import Outline, outline
 from assay.spec.revisions import REVISIONS, handshake
+from kit.guard_process import CAPABILITIES, INITIALIZED, call, frame_of, initialize, notification, request, result
+from kit.rows import rows
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 META = {
@@ -172,8 +173,8 @@ def test_a_subscription_lasts_as_long_as_it_likes() -> None:
     assert [each.method for each in talk.session.conversation.open_requests(CLIENT)] == ["subscriptions/listen"]
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("spelt", [b"1", b"-0", b"1e2", b'"\\u0061"'])
+@rows("revision", REVISIONS)
+@rows("spelt", [b"1", b"-0", b"1e2", b'"\\u0061"'])
 def test_the_server_is_told_in_a_way_that_its_revision_knows(revision: str, spelt: bytes) -> None:
     """By the id as the client has spelt it."""
     talk = Talk().opened(revision)
@@ -314,7 +315,7 @@ OUTLINES = [
 ]
 
 
-@pytest.mark.parametrize(("head", "tail", "shown"), OUTLINES)
+@rows(("head", "tail", "shown"), OUTLINES)
 def test_the_ends_of_a_message_show_its_own_id(
     head: bytes, tail: bytes, shown: tuple[str | int | None, bool, bool]
 ) -> None:
@@ -324,7 +325,7 @@ def test_the_ends_of_a_message_show_its_own_id(
     assert found.settles is (found.id is not None)
 
 
-@pytest.mark.parametrize(
+@rows(
     "end", [b',"id":"' * 700, b"," * 4096, b',"id":1' * 585, b" " * 4096, b'{"a":{' * 682, b'"\\' * 2048, b'","' * 1365]
 )
 def test_looking_takes_no_longer_for_what_is_made_to_make_it(end: bytes) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from guarded import INITIALIZED, call, frame_of, initialize, notification, request, result
 
 from assay.base.limits import Limits
 from assay.base.verdict import Party, Verdict
@@ -15,7 +14,8 @@ from assay.guard.restore import SessionState
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.terms import Mode
-from talk import HITS, SEARCH
+from kit.guard_process import INITIALIZED, call, frame_of, initialize, notification, request, result
+from kit.talk import HITS, SEARCH
 
 CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}}
 

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from guarded import INITIALIZED, frame_of, initialize, request, result
-
 import assay.guard
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
@@ -16,6 +13,8 @@ from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Loss, Outcome, ServerTraits, State
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
+from kit.guard_process import INITIALIZED, frame_of, initialize, request, result
+from kit.rows import rows
 
 TIMEOUT, DRAIN, HANDSHAKE = 10.0, 20.0, 5.0
 ANSWER = {
@@ -436,8 +435,8 @@ TABLE: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("state", State)
+@rows("event", EVENTS)
+@rows("state", State)
 def test_every_event_has_its_outcome_in_every_state(state: State, event: str) -> None:
     talk = Talk()
     STATES[state](talk)

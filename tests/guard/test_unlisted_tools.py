@@ -3,7 +3,6 @@
 from typing import Any, Literal
 
 import pytest
-from guarded import INITIALIZED, call, frame_of, initialize, notification, request, result
 
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools
@@ -14,6 +13,8 @@ from assay.guard.deliveries import ClientTraits, Delivery, Loss, Outcome, Server
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sink, Sinks
 from assay.ladder import syntax
+from kit.guard_process import INITIALIZED, call, frame_of, initialize, notification, request, result
+from kit.rows import rows
 
 SEARCH = {
     "name": "search",
@@ -349,7 +350,7 @@ def test_a_batch_cannot_hide_such_a_call_behind_an_invalid_entry() -> None:
     assert made.held is not None
 
 
-@pytest.mark.parametrize("ident", [b"1.0", b"1e2", b"123456789012345678901234567890", b"-0"])
+@rows("ident", [b"1.0", b"1e2", b"123456789012345678901234567890", b"-0"])
 def test_the_spelling_of_an_id_does_not_help(ident: bytes) -> None:
     talk = Talk()
     frame = frame_of(call("$", words=5)).replace(b'"$"', ident)

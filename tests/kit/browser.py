@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
 
-HERE = Path(__file__).parents[1] / "browser"
-CACHE = HERE.parents[1] / ".cache" / "browser"
+from kit.places import ROOT, TESTS
+
+HERE = TESTS / "real" / "browser"
+CACHE = ROOT / ".cache" / "browser"
 PACKAGE = HERE / "node_modules" / "@sparticuz" / "chromium" / "package.json"
 
 # Twelve times as long as by default: other tests run at the same time.

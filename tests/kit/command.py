@@ -1,27 +1,60 @@
-"""Our command as a process that ends by itself: what it prints, and its exit status."""
+"""Our command: what it prints, and its exit status. `assay` runs it in this process, `assay_process` in a new one."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
+
+import assay as package
+from assay.cli.main import main
 
 ASSAY = [sys.executable, "-m", "assay"]
 SECONDS = 60
 """What a command may take; most take a tenth of a second."""
+
+Done = subprocess.CompletedProcess[bytes]
 
 
 def assay(
     *arguments: str,
     said: bytes | str = b"",
     cwd: Path | None = None,
-    env: dict[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
     **variables: str,
-) -> subprocess.CompletedProcess[bytes]:
-    """Run `assay ARGUMENTS…` with *said* on standard input. *variables* come on top of *env*, or of our own."""
+) -> Done:
+    """Run `assay ARGUMENTS…` here, with *said* on standard input. *variables* come on top of *env*, or of our own."""
+    out, err = BytesIO(), BytesIO()
+    with surroundings(cwd, {**(os.environ if env is None else env), **variables}), streams(_bytes(said), out, err):
+        try:
+            status: Any = main(arguments)
+        except SystemExit as end:
+            status = end.code or 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return subprocess.CompletedProcess(["assay", *arguments], status, out.getvalue(), err.getvalue())
+
+
+def assay_text(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run `assay ARGUMENTS…` as `assay` does, all in text."""
+    return in_text(assay(*arguments, **options))
+
+
+def assay_process(
+    *arguments: str,
+    said: bytes | str = b"",
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    **variables: str,
+) -> Done:
+    """Run `assay ARGUMENTS…` as a process."""
     return subprocess.run(
         [*ASSAY, *arguments],
-        input=said.encode() if isinstance(said, str) else said,
+        input=_bytes(said),
         capture_output=True,
         check=False,
         timeout=SECONDS,
@@ -30,12 +63,68 @@ def assay(
     )
 
 
-def assay_text(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run `assay ARGUMENTS…` as `assay` does, all in text."""
-    done = assay(*arguments, **options)
+def assay_process_text(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run `assay ARGUMENTS…` as `assay_process` does, all in text."""
+    return in_text(assay_process(*arguments, **options))
+
+
+def in_text(done: Done) -> subprocess.CompletedProcess[str]:
+    """Return the same, decoded."""
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def variables_but(*prefixes: str) -> dict[str, str]:
     """Return our environment without the variables that begin with one of *prefixes*."""
     return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+
+
+@contextmanager
+def surroundings(cwd: Path | None, env: Mapping[str, str]) -> Iterator[None]:
+    """Have this directory and these variables, and the arguments of a program, for a while."""
+    directory, environment, argv = Path.cwd(), dict(os.environ), sys.argv
+    os.chdir(cwd or directory)
+    _replace_environment(env)
+    sys.argv = [str(Path(package.__file__).with_name("__main__.py"))]
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        _replace_environment(environment)
+        os.chdir(directory)
+
+
+def _replace_environment(env: Mapping[str, str]) -> None:
+    for name in os.environ.keys() - env.keys():
+        del os.environ[name]
+    os.environ.update(env)
+
+
+@contextmanager
+def streams(said: bytes, out: BytesIO, err: BytesIO) -> Iterator[None]:
+    """Have these standard streams for a while. Commands read the descriptor of standard input itself."""
+    before = sys.stdin, sys.stdout, sys.stderr
+    descriptor = os.dup(0)
+    with TemporaryFile() as file:
+        file.write(said)
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - closed below
+    sys.stdout, sys.stderr = wrappers = _text(out), _text(err, "backslashreplace")
+    try:
+        yield
+    finally:
+        sys.stdin.close()
+        os.dup2(descriptor, 0)
+        os.close(descriptor)
+        sys.stdin, sys.stdout, sys.stderr = before
+        for each in wrappers:
+            # What is in it is wanted after it is closed.
+            each.detach()
+
+
+def _text(stream: BytesIO, errors: str = "strict") -> TextIOWrapper:
+    return TextIOWrapper(stream, encoding="utf-8", errors=errors, write_through=True)
+
+
+def _bytes(said: bytes | str) -> bytes:
+    return said.encode() if isinstance(said, str) else said

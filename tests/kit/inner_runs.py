@@ -5,13 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kit.places import TESTS
+
 SECONDS = 60
 
 
 def ran(directory: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Return what pytest makes of the tests in *directory*, without our settings and without plugins."""
     given = {
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": str(TESTS),
         # Most of the time would go into plugins that are of no matter here.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         # Without a place of its own for temporary files, pytest ends by deleting those of other runs, however many.

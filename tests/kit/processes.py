@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from kit.places import TESTS
 from kit.warm import MEASURED, TEXT, WarmStart
 
 started: list["TrackedProcess"] = []
@@ -70,7 +71,6 @@ _DEFAULTS: dict[str, Any] = {
 }
 """Options that a process has to be started without, to be forked."""
 
-TESTS = Path(__file__).parents[1]
 _SDK_MODULES = (
     *("mcp", "mcp_types", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.server.lowlevel"),
     *("mcp.server.stdio", "mcp.server.streamable_http", "uvicorn"),

@@ -3,7 +3,8 @@
 import py_compile
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+from kit.places import TESTS
+
 COMPILED = TESTS.parent / ".cache" / "programs"
 """Has the same folders as `tests`."""
 

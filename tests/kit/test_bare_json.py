@@ -3,13 +3,14 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kit import bare_json
+from kit.places import TESTS
 from kit.programs import compiled
+from kit.rows import rows
 
 READ: tuple[str | bytes, ...] = (
     *('{"a": [1, 2.5, "x"]}', b" [true, null]\n", '"\\ud800"', '{"a":1,"a":2}', "NaN", b"\xef\xbb\xbf{}"),
@@ -38,12 +39,12 @@ def outcome(loads: Any, text: str | bytes) -> Any:
         return str(error)
 
 
-@pytest.mark.parametrize("text", READ)
+@rows("text", READ)
 def test_it_reads_what_json_reads(text: str | bytes) -> None:
     assert outcome(bare_json.loads, text) == outcome(json.loads, text)
 
 
-@pytest.mark.parametrize("value", WRITTEN)
+@rows("value", WRITTEN)
 def test_it_writes_what_json_writes(value: Any) -> None:
     assert bare_json.dumps(value) == json.dumps(value)
     assert bare_json.dumps(value, compact=True) == json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -57,7 +58,7 @@ def test_what_is_no_json_is_not_written() -> None:
 def test_a_program_that_has_not_imported_json_reads_the_same() -> None:
     """Each text alone: after the first invalid one `json` is imported."""
     for text in READ:
-        code = BARE.format(tests=str(Path(__file__).parents[1]), read=(text,))
+        code = BARE.format(tests=str(TESTS), read=(text,))
         done = subprocess.run([sys.executable, "-IS", "-c", code], capture_output=True, text=True, check=True)
         try:
             expected = json.dumps(json.loads(text))
@@ -68,7 +69,7 @@ def test_a_program_that_has_not_imported_json_reads_the_same() -> None:
 
 def test_a_compiled_program_is_what_its_source_is() -> None:
     """It keeps its name, and finds what it imports of ours."""
-    source = Path(__file__).parents[1] / "guard" / "lying_server.py"
+    source = TESTS / "guard" / "lying_server.py"
     program = compiled(source)
     assert program.name == source.name
     said = b'{"jsonrpc":"2.0","id":1,"method":"ping",}\n{"jsonrpc":"2.0","id":2,"method":"ping"}\n'

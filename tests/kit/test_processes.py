@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+from kit.places import TESTS
+
 SECONDS = 60
 
 FAILING = """

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from assay.ladder.envelope import JSONRPC, MCP, STRICT, STRICT_UUID, Profile, check, classify, read
+from kit.rows import rows
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 DONE = {"jsonrpc": "2.0", "id": 1, "result": {}}
 FAILED = {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "kind"),
     [
         (PING, "request"),
@@ -27,7 +28,7 @@ def test_what_a_message_is(value: Any, kind: str) -> None:
     assert classify(value) in {kind, None}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "rules"),
     [
         pytest.param(42, ["envelope/message"], id="number"),
@@ -60,7 +61,7 @@ def test_every_fault_of_an_envelope_is_listed(value: Any, rules: list[str]) -> N
     assert [each.rule for each in read(value)[1]] == rules
 
 
-@pytest.mark.parametrize(
+@rows(
     ("profile", "value", "good"),
     [
         (JSONRPC, {**PING, "id": None}, True),

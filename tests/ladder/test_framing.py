@@ -3,6 +3,7 @@
 import pytest
 
 from assay.ladder.framing import Splitter, check, is_blank, write
+from kit.rows import rows
 
 
 def frames(chunks: list[bytes], limit: int = 10) -> list[bytes]:
@@ -12,7 +13,7 @@ def frames(chunks: list[bytes], limit: int = 10) -> list[bytes]:
     return found if tail is None else [*found, tail]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("chunks", "expected"),
     [
         pytest.param([b"a\nb\n"], [b"a", b"b"], id="two-lines"),
@@ -48,7 +49,7 @@ def test_what_is_written_is_read() -> None:
     assert frames([write(b"abc"), write(b"d")]) == [b"abc", b"d"]
 
 
-@pytest.mark.parametrize(("frame", "blank"), [(b"", True), (b" \t\r\n", True), (b"\x0b", False), (b"0", False)])
+@rows(("frame", "blank"), [(b"", True), (b" \t\r\n", True), (b"\x0b", False), (b"0", False)])
 def test_only_white_space_of_json_is_blank(frame: bytes, blank: bool) -> None:
     assert is_blank(frame) is blank
 

@@ -18,6 +18,7 @@ from assay.ladder.headers import Headers, check_headers, check_version, keeps_he
 from assay.rules import RULES
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from kit.laws import law
+from kit.rows import rows
 
 KEY = "io.modelcontextprotocol/protocolVersion"
 META = {KEY: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
@@ -75,7 +76,7 @@ def broken(message: dict[str, Any], headers: Headers, revision: str = LATEST) ->
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "header"),
     [
         pytest.param("us-west1", b"us-west1", id="plain"),
@@ -97,7 +98,7 @@ def test_a_value_is_encoded_where_a_header_cannot_carry_it(value: str, header: b
     assert decode(header) == value
 
 
-@pytest.mark.parametrize(
+@rows(
     ("header", "value"),
     [
         pytest.param(b"  us-west1\t ", "us-west1", id="white-space-around"),
@@ -188,7 +189,7 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize(("message", "headers"), GOOD)
+@rows(("message", "headers"), GOOD)
 def test_headers_that_say_what_the_body_says_are_good(message: dict[str, Any], headers: Headers) -> None:
     assert broken(message, headers) == []
 
@@ -312,14 +313,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("message", "headers", "faults"), BAD)
+@rows(("message", "headers", "faults"), BAD)
 def test_headers_that_say_something_else_are_refused(
     message: dict[str, Any], headers: Headers, faults: list[tuple[str, str]]
 ) -> None:
     assert broken(message, headers) == faults
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "header", "rule"),
     [
         (42, b"43", "header-mismatch"),
@@ -347,7 +348,7 @@ def test_integers_are_compared_as_numbers(value: float, header: bytes | None, ru
     assert broken(call(limit=value), headers) == [(rule, "/params/arguments/limit")]
 
 
-@pytest.mark.parametrize("header", [b"True", b"1", b"yes", b"false"])
+@rows("header", [b"True", b"1", b"yes", b"false"])
 def test_a_boolean_is_true_or_false_in_lower_case(header: bytes) -> None:
     assert broken(call(dry=True), sent("tools/call", "run", dry_run=header)) == [
         ("header-mismatch", "/params/arguments/dry")
@@ -378,7 +379,7 @@ def test_without_a_tool_its_param_headers_are_not_judged() -> None:
     assert not list(check_headers(call(region="us"), headers, LATEST, ()))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("headers", "faults"),
     [
         ({}, []),
@@ -398,7 +399,7 @@ def test_of_a_notification_only_the_headers_that_are_there_are_judged(
     assert broken(message, headers) == faults
 
 
-@pytest.mark.parametrize("revision", [each for each in REVISIONS if handshake(each)])
+@rows("revision", [each for each in REVISIONS if handshake(each)])
 def test_before_2026_07_28_only_the_revision_is_judged(revision: str) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run"}}
     assert broken(message, {}, revision) == []
@@ -409,7 +410,7 @@ def test_before_2026_07_28_only_the_revision_is_judged(revision: str) -> None:
 # ── the revision ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@rows(
     ("header", "named", "rule"),
     [
         (None, None, None),
@@ -591,7 +592,7 @@ def properties(**schemas: Any) -> dict[str, Any]:
 MARKED = {"type": "string", "x-mcp-header": "A"}
 
 
-@pytest.mark.parametrize(
+@rows(
     "schema",
     [
         pytest.param({"type": "object"}, id="no-properties"),
@@ -614,7 +615,7 @@ def test_every_character_of_a_token_may_be_in_the_name() -> None:
     assert (param.field, param.name) == (b"mcp-param-" + every.lower().encode(), f"Mcp-Param-{every}")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "at"),
     [
         pytest.param(MARKED | {"type": "object"}, "", id="root"),
@@ -655,7 +656,7 @@ def test_an_annotation_that_clients_must_reject_is_a_fault(schema: Any, at: str)
     assert RULES["contract/header"].action == "quarantine"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "expected", "has"),
     [
         (MARKED | {"type": "number"}, "a property of the type string, integer or boolean", 'the type "number"'),
@@ -696,7 +697,7 @@ def nested(levels: int, inside: Any) -> Any:
     return inside
 
 
-@pytest.mark.parametrize(
+@rows(
     "schema",
     [
         pytest.param(properties(**{str(each): {} for each in range(100_000)}, last=MARKED), id="wide"),

@@ -2,27 +2,26 @@
 
 from typing import Any
 
-import pytest
-
 from assay.base.verdict import Party, Verdict
 from assay.contracts.look_alikes import _FOREIGN, Keys, folded
 from assay.core.conversation import Conversation
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from talk import NOT_JUDGED, frame_of, notification, request, result
+from kit.rows import rows
+from kit.talk import NOT_JUDGED, frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
 SPELLINGS = ["Method", "METHOD", "methoD", "method\0", "\0me\0thod", "ｍethod", "𝐦ethod"]
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@rows("spelling", SPELLINGS)
 def test_another_spelling_of_a_defined_key_is_recognised(spelling: str) -> None:
     assert list(Keys(["method"]).look_alikes({spelling: 1, "method": 2})) == [(spelling, "method")]
     assert list(Keys(["method"]).look_alikes({spelling: 1})) == [(spelling, "method")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("defined", "spelling"),
     [
         ("params", "paramſ"),
@@ -38,9 +37,7 @@ def test_case_is_folded_as_unicode_does_it_and_forms_are_compatible(defined: str
     assert not Keys([defined]).is_plain({spelling: 1})
 
 
-@pytest.mark.parametrize(
-    "key", ["methods", "meth od", "x-method", "acme/method", "me thod", "", "\0", "mеthod", "method "]
-)
+@rows("key", ["methods", "meth od", "x-method", "acme/method", "me thod", "", "\0", "mеthod", "method "])
 def test_other_keys_are_anybodys(key: str) -> None:
     """A Cyrillic letter looks the same to people, and to no parser."""
     assert Keys(["method"]).is_plain({key: 1})
@@ -87,8 +84,8 @@ def _call(revision: str, arguments: Any, **more: Any) -> dict[str, Any]:
     return {"name": "read", "arguments": arguments, **_meta(revision), **more}
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@rows("revision", REVISIONS)
+@rows("mode", ["enforce", "audit"])
 def test_in_a_call_each_of_the_three_places_is_looked_at(revision: str, mode: str) -> None:
     """Once the tool is known and compiled, so that a good call would be settled by the quick look."""
     conversation = opened(revision, mode)
@@ -114,7 +111,7 @@ def _result(revision: str, **more: Any) -> dict[str, Any]:
     return {"content": [], **({} if handshake(revision) else {"resultType": "complete"}), **more}
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_in_meta_the_keys_of_the_revision_have_one_spelling(revision: str) -> None:
     conversation = opened(revision)
     for word in ["progresstoken", "PROGRESSTOKEN"] + (
@@ -126,7 +123,7 @@ def test_in_meta_the_keys_of_the_revision_have_one_spelling(revision: str) -> No
         assert verdict.violations[0].at.startswith("/params/_meta/")
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_a_result_has_one_spelling_and_may_have_more_members(revision: str) -> None:
     conversation = opened(revision)
     ids = iter(range(10, 30))
@@ -143,7 +140,7 @@ def test_a_result_has_one_spelling_and_may_have_more_members(revision: str) -> N
         assert rules(answered(ISERROR=True)) == ["protocol/look-alike-key"]
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_arguments_are_anybodys_where_the_schema_does_not_name_the_other_spelling(revision: str) -> None:
     conversation = opened(revision)
     free = {"name": "free", "arguments": {"a": 1, "A": 2, "Method": 3}, **_meta(revision)}
@@ -152,7 +149,7 @@ def test_arguments_are_anybodys_where_the_schema_does_not_name_the_other_spellin
     assert rules(_say(conversation, request(2, "tools/call", nested))) == []
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_every_method_names_its_own_members(revision: str) -> None:
     """What one method defines is another's vendor key; a method that nobody knows defines nothing."""
     conversation = opened(revision)
@@ -173,7 +170,7 @@ def test_the_quick_look_leaves_out_no_character_that_folds_to_ascii() -> None:
     assert [each for each in every if _FOREIGN.search(each) is not None and folded(each).isascii()] == []
 
 
-@pytest.mark.parametrize("key", ["method\0x", "method\0", "\0method", "me\0thod", "ıd", "İd", "ID\0x"])
+@rows("key", ["method\0x", "method\0", "\0method", "me\0thod", "ıd", "İd", "ID\0x"])
 def test_what_some_reader_takes_for_a_defined_key_is_one(key: str) -> None:
     """To readers of C a NUL ends a key; to Java the Turkish letters are an i."""
     assert not Keys({"method", "id"}).is_plain({key: 1})

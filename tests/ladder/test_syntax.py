@@ -6,6 +6,7 @@ import pytest
 
 from assay.base.verdict import Violation
 from assay.ladder import syntax
+from kit.rows import rows
 
 
 def long(text: bytes) -> bytes:
@@ -43,7 +44,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("frame", "rule"), REFUSED)
+@rows(("frame", "rule"), REFUSED)
 def test_what_has_no_single_reading_is_refused(frame: bytes, rule: str) -> None:
     """hostile-input.md, frames and JSON."""
     wrong = syntax.read(frame)
@@ -51,7 +52,7 @@ def test_what_has_no_single_reading_is_refused(frame: bytes, rule: str) -> None:
     assert wrong.rule == rule
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frame", "rule"), [row for row in REFUSED if row.id not in {"byte-order-mark", "trailing-garbage", "two-values"}]
 )
 def test_a_long_frame_is_refused_for_the_same_reason(frame: bytes, rule: str) -> None:
@@ -60,7 +61,7 @@ def test_a_long_frame_is_refused_for_the_same_reason(frame: bytes, rule: str) ->
     assert wrong.rule == rule
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frame", "value"),
     [
         (b" \t{ }\r", {}),
@@ -87,7 +88,7 @@ def test_128_levels_are_allowed() -> None:
     assert not isinstance(syntax.read(long(b"[" * 127 + b"]" * 127)), Violation)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frame", "at"),
     [
         (b'{"a":1,"a":2}', "/a"),

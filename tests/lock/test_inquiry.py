@@ -7,7 +7,6 @@ from collections import deque
 from typing import Any
 
 import pytest
-from locking import FIND, SECONDS, Strange, answering
 
 from assay.base.limits import DEFAULT
 from assay.base.meta import CAPABILITIES_KEY
@@ -15,6 +14,8 @@ from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
 from assay.edges.probe.http_line import HttpLine
 from assay.edges.probe.server_probe import CLIENT, Inquiry, inquire
 from assay.lock.changes import KINDS
+from kit.locking import FIND, SECONDS, Strange, answering
+from kit.rows import rows
 
 SELF = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
 
@@ -66,7 +67,7 @@ MESSAGE = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi
 FORM = {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "params", "answer"),
     [
         pytest.param("ping", {}, {"result": {}}, id="ping"),
@@ -93,7 +94,7 @@ def test_a_client_with_all_capabilities_answers_what_the_server_asks(method: str
     assert logged == []
 
 
-@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "elicitation/create", "tasks/list"])
+@rows("method", ["roots/list", "sampling/createMessage", "elicitation/create", "tasks/list"])
 def test_a_client_without_capabilities_does_not_know_these_methods(method: str) -> None:
     params = {"sampling/createMessage": MESSAGE, "elicitation/create": FORM}.get(method, {})
     answered, logged = asked_by_server(method, params, NO_CAPABILITIES)

@@ -6,6 +6,7 @@ import pytest
 
 from assay.lock.change import WEIGHTS
 from assay.lock.changes import BY_METHOD, MOST, changes
+from kit.rows import rows
 
 TOOL, TEMPLATE, PROMPT = BY_METHOD["tools/list"], BY_METHOD["resources/templates/list"], BY_METHOD["prompts/list"]
 
@@ -204,9 +205,7 @@ SCHEMAS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "called", "read"), [row[1:] for row in SCHEMAS], ids=[row[0] for row in SCHEMAS]
-)
+@rows(("old", "new", "called", "read"), [row[1:] for row in SCHEMAS], ids=[row[0] for row in SCHEMAS])
 def test_a_schema_that_changes(old: Any, new: Any, called: str | None, read: str | None) -> None:
     """What narrows breaks callers, what widens breaks readers, and what is not in the table counts as breaking."""
     assert worst(TOOL, {"name": "t", "inputSchema": old}, {"name": "t", "inputSchema": new}) == called
@@ -308,9 +307,7 @@ MEMBERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "old", "new", "weight", "at"), [row[1:] for row in MEMBERS], ids=[row[0] for row in MEMBERS]
-)
+@rows(("kind", "old", "new", "weight", "at"), [row[1:] for row in MEMBERS], ids=[row[0] for row in MEMBERS])
 def test_a_member_that_changes(kind: Any, old: Any, new: Any, weight: str, at: str) -> None:
     [found] = changes(kind, old, new)
     assert (found.weight, found.at) == (weight, at)
@@ -327,7 +324,7 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new"), [row[1:] for row in SPELLINGS], ids=[row[0] for row in SPELLINGS])
+@rows(("old", "new"), [row[1:] for row in SPELLINGS], ids=[row[0] for row in SPELLINGS])
 def test_another_spelling_is_no_change(old: Any, new: Any) -> None:
     from assay.lock.lock_file import known_by
 
@@ -398,7 +395,7 @@ def deep(levels: int, innermost: Any) -> Any:
     return innermost
 
 
-@pytest.mark.parametrize(
+@rows(
     ("old", "new"),
     [
         pytest.param(chain(5000), {**chain(5000), "minProperties": 1}, id="a-chain-of-references"),
@@ -431,9 +428,9 @@ def test_no_more_changes_are_told_than_anybody_reads() -> None:
     assert found[-1].words == "2,000 more changes"
 
 
-@pytest.mark.parametrize("kind", [TOOL, TEMPLATE, PROMPT])
-@pytest.mark.parametrize("member", ["inputSchema", "outputSchema", "annotations", "arguments", "execution", "title"])
-@pytest.mark.parametrize("value", [None, 1, "x", [], [1], {}, {"a": []}, True])
+@rows("kind", [TOOL, TEMPLATE, PROMPT])
+@rows("member", ["inputSchema", "outputSchema", "annotations", "arguments", "execution", "title"])
+@rows("value", [None, 1, "x", [], [1], {}, {"a": []}, True])
 def test_what_is_no_definition_is_compared_all_the_same(kind: Any, member: str, value: Any) -> None:
     assert changes(kind, {"name": "a", member: value}, {"name": "a", member: value}) == []
     assert changes(kind, {"name": "a", member: "other"}, {"name": "a", member: value})

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locking import ALL, FIND
 
 from assay.lock.changes import KINDS
 from assay.lock.lock_file import FILE, LockError, read, write, written
 from assay.lock.locked import Locked
+from kit.locking import ALL, FIND
 
 
 def locked(*command: str, **members: Any) -> Locked:

@@ -4,14 +4,15 @@ from itertools import count
 from typing import Any
 
 import pytest
-from locking import ALL, FIND, LEND
 
 from assay.base.meta import SERVER_KEY
 from assay.base.verdict import Verdict
 from assay.lock.changes import KINDS
 from assay.lock.inspection import Inspection
 from assay.lock.locked import Locked
-from talk import Talk, good, notification, replacement, request, result, rules
+from kit.locking import ALL, FIND, LEND
+from kit.rows import rows
+from kit.talk import Talk, good, notification, replacement, request, result, rules
 
 OTHER: dict[str, Any] = {"name": "burn_book", "inputSchema": {"type": "object"}}
 REVISION = "io.modelcontextprotocol/protocolVersion"
@@ -228,7 +229,7 @@ def test_a_server_without_handshake_is_known_by_what_its_results_say() -> None:
     assert "error" in replacement(verdict)
 
 
-@pytest.mark.parametrize("entries", [None, 1, {}, [1], [None], [{}], [{"name": 1}], [[]]])
+@rows("entries", [None, 1, {}, [1], [None], [{}], [{"name": 1}], [[]]])
 def test_what_is_no_list_is_left_to_other_rules(entries: Any) -> None:
     of = talk("audit")
     good(of.client(request("l", "tools/list")))

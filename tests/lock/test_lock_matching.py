@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locking import ALL, FIND, assay, lock, offer
 
 from assay.base.server_names import same_server
 from assay.lock.lock_file import FILE, LockError, write
 from assay.lock.locked import Locked, differences
 from assay.lock.matching import chosen, notices
+from kit.locking import ALL, FIND, assay, lock, offer
+from kit.rows import rows
 
 TOOLS = {"tools": {"find_books": FIND}}
 OTHER = {"tools": {"burn_book": {"name": "burn_book", "inputSchema": {"type": "object"}}}}
@@ -24,7 +25,7 @@ def locked(*command: str, **members: Any) -> Locked:
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ("mcp-server-filesystem /home/jane", "mcp-server-filesystem /tmp /srv"),
@@ -49,7 +50,7 @@ def test_commands_with_other_arguments_start_the_same_server(one: str, other: st
     assert same_server(other.split(), one.split())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ("mcp-server-filesystem /tmp", "mcp-server-git /tmp"),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locking import ALL, FIND, LEND, offer
 
 from assay.cli.main import main
 from assay.edges.probe.two_clients import united
@@ -14,7 +13,9 @@ from assay.lock.changes import KINDS
 from assay.lock.inspection import Inspection
 from assay.lock.lock_file import parsed, read, write, written
 from assay.lock.locked import BARE, CAPABLE, Locked, differences
-from talk import Talk, good, request, result, rules
+from kit.locking import ALL, FIND, LEND, offer
+from kit.rows import rows
+from kit.talk import Talk, good, request, result, rules
 
 ASK: dict[str, Any] = {"name": "ask_user", "inputSchema": {"type": "object"}}
 TYPE: dict[str, Any] = {"name": "type_answer", "inputSchema": {"type": "object"}}
@@ -184,7 +185,7 @@ def test_a_damaged_union_is_an_error(tmp_path: Path, member: str, value: Any, re
 # ── differences ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@rows(
     ("now", "counts", "words"),
     [
         pytest.param(UNION, None, "", id="the-same"),

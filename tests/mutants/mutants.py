@@ -22,7 +22,8 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).parents[2]
+from kit.places import ROOT
+
 TABLE: Final = Path(__file__).with_name("mutants.txt")
 CACHE: Final = ROOT / ".cache" / "mutants"
 

@@ -1,14 +1,14 @@
 """What changed between revisions: known facts, the words for them, and the page made of them."""
 
 from itertools import combinations, pairwise
-from pathlib import Path
 
-import pytest
 from generated_pages import revisions_page
 
 from assay.spec.revision_diff import RevisionChange, changes, words
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
+from kit.places import ROOT
+from kit.rows import rows
 
 FACTS = [
     (
@@ -70,7 +70,7 @@ FACTS = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "change"), FACTS)
+@rows(("old", "new", "change"), FACTS)
 def test_a_known_change_is_found(old: str, new: str, change: RevisionChange) -> None:
     assert change in changes(old, new)
 
@@ -80,19 +80,19 @@ def test_only_one_revision_has_batches() -> None:
     assert having == ["2025-03-26"]
 
 
-@pytest.mark.parametrize(("old", "new"), list(pairwise(REVISIONS)))
+@rows(("old", "new"), list(pairwise(REVISIONS)))
 def test_a_shape_that_only_got_a_name_is_no_change(old: str, new: str) -> None:
     """RequestId, Cursor, Role and the like are written out by some official files and referred to by others."""
     unchanged = {"RequestId", "ProgressToken", "Cursor", "Role", "LoggingLevel", "ModelPreferences", "EmptyResult"}
     assert unchanged.isdisjoint(change.definition for change in changes(old, new))
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_a_revision_does_not_differ_from_itself(revision: str) -> None:
     assert changes(revision, revision) == []
 
 
-@pytest.mark.parametrize(("old", "new"), list(combinations(REVISIONS, 2)))
+@rows(("old", "new"), list(combinations(REVISIONS, 2)))
 def test_what_one_direction_adds_the_other_removes(old: str, new: str) -> None:
     there, back = changes(old, new), changes(new, old)
 
@@ -109,7 +109,7 @@ def test_the_literal_files_can_be_compared_too() -> None:
     assert new["JSONValue"] == "new: JSONObject or JSONArray or string or integer or boolean"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("revision", "definition", "text"),
     [
         ("2025-11-25", "RequestId", "string or integer"),
@@ -124,5 +124,5 @@ def test_a_schema_is_said_in_a_few_words(revision: str, definition: str, text: s
 
 
 def test_the_page_on_revisions_is_fresh() -> None:
-    page = Path(__file__).parents[2] / "docs" / "revisions.md"
+    page = ROOT / "docs" / "revisions.md"
     assert page.read_text(encoding="utf-8") == revisions_page()

@@ -6,6 +6,7 @@ from assay.spec.methods import Kind, PartyName, methods, revisions_of
 from assay.spec.revision_diff import members, words
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
+from kit.rows import rows
 
 UNIONS: list[tuple[str, PartyName, Kind]] = [
     ("ClientRequest", "client", "request"),
@@ -15,8 +16,8 @@ UNIONS: list[tuple[str, PartyName, Kind]] = [
 ]
 
 
-@pytest.mark.parametrize(("union", "sender", "kind"), UNIONS)
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows(("union", "sender", "kind"), UNIONS)
+@rows("revision", REVISIONS)
 def test_the_table_is_the_protocols_own_unions(revision: str, union: str, sender: PartyName, kind: Kind) -> None:
     """Source: ClientRequest … of each revision; 2026-07-28 has no ServerRequest, its servers only answer."""
     protocol = protocol_schema(revision)
@@ -27,7 +28,7 @@ def test_the_table_is_the_protocols_own_unions(revision: str, union: str, sender
     assert {each.definition for each in ours} == theirs
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_every_definition_named_exists_and_carries_the_method(revision: str) -> None:
     protocol = protocol_schema(revision)
     for name, method in methods(revision).items():
@@ -37,7 +38,7 @@ def test_every_definition_named_exists_and_carries_the_method(revision: str) -> 
         assert method.result is None or method.result in protocol.definitions
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_every_capability_is_one_that_the_party_can_declare(revision: str) -> None:
     protocol = protocol_schema(revision)
     for method in methods(revision).values():
@@ -52,7 +53,7 @@ def test_every_capability_is_one_that_the_party_can_declare(revision: str) -> No
                 node = node["properties"][step]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("revision", "name", "result"),
     [
         ("2024-11-05", "initialize", "InitializeResult"),
@@ -67,7 +68,7 @@ def test_a_result_follows_from_the_method(revision: str, name: str, result: str)
     assert methods(revision)[name].result == result
 
 
-@pytest.mark.parametrize(
+@rows(
     ("revision", "name", "sender", "needed"),
     [
         ("2025-11-25", "tools/call", "client", ("server", "tools")),
@@ -88,7 +89,7 @@ def test_a_method_needs_the_capability_of_one_party(
     assert methods(revision)[name].needs(sender) == needed
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "revisions"),
     [
         ("tools/call", REVISIONS),

@@ -8,11 +8,12 @@ import pytest
 
 import assay.spec
 from assay.spec.notation import NotationError, Schema, WireFacts
+from kit.rows import rows
 
 FACTS = Path(assay.spec.__file__).with_name("facts.txt")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "schema"),
     [
         pytest.param("str", {"type": "string"}, id="a-type"),
@@ -50,7 +51,7 @@ def test_a_type_compiles_to_the_fewest_keywords(text: str, schema: Schema) -> No
     assert WireFacts(f"It = {text}").read("It", 1) == schema
 
 
-@pytest.mark.parametrize(
+@rows(
     ("mark", "revisions"),
     [
         pytest.param("", [1, 2, 3, 4, 5], id="no-mark"),
@@ -105,7 +106,7 @@ def test_comments_and_line_breaks_do_not_count() -> None:
     assert spread.read("It", 1) == WireFacts("It { a: str; b?: 'x' | 'y' }").read("It", 1)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "message"),
     [
         pytest.param("It {\n  a str\n}", 'line 2: expected ":", found "str"', id="no-colon"),

@@ -11,9 +11,10 @@ import pytest
 from assay.cli.schemas import run_export
 from assay.spec.extensions.official import EXTENSIONS, Extension
 from assay.spec.revisions import PROVED, REVISIONS
+from kit.rows import rows
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_the_facts_were_proved_equal_to_these_very_files(shared: Path, revision: str) -> None:
     official = (shared / "mcp-schema" / revision / "schema.json").read_bytes()
     assert hashlib.sha256(official).hexdigest() == PROVED[revision]

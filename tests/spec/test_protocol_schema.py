@@ -12,6 +12,7 @@ from assay.spec import schema as module
 from assay.spec.notation import WireFacts
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import ERRATA, ProtocolSchema, protocol_schema
+from kit.rows import rows
 
 DEFINITIONS = {"2024-11-05": 79, "2025-03-26": 83, "2025-06-18": 91, "2025-11-25": 145, "2026-07-28": 155}
 
@@ -22,8 +23,8 @@ def takes(revision: str, definition: str, value: Any, *, errata: bool = True) ->
     return jsonschema_rs.Draft202012Validator(document).is_valid(value)
 
 
-@pytest.mark.parametrize("errata", [True, False])
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("errata", [True, False])
+@rows("revision", REVISIONS)
 def test_every_definition_compiles(revision: str, errata: bool) -> None:
     protocol = protocol_schema(revision, errata=errata)
     assert len(protocol.definitions) == DEFINITIONS[revision]
@@ -73,7 +74,7 @@ def test_the_schema_of_a_revision_is_made_once() -> None:
     assert protocol_schema("2025-11-25").definition("Tool") is protocol_schema("2025-11-25").definition("Tool")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("revision", "definition", "message"),
     [
         pytest.param("2025-11-25", "calltoolresult", "did you mean CallToolResult?", id="case"),
@@ -94,7 +95,7 @@ def test_an_unknown_revision_is_a_value_error_that_names_the_known_ones() -> Non
         protocol_schema("2025-11-26")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("definition", "value", "revisions"),
     [
         pytest.param(
@@ -132,14 +133,14 @@ def test_a_correction_takes_no_more_than_the_specification(revision: str, defini
     assert not takes(revision, definition, value)
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_the_corrections_are_the_only_difference(revision: str) -> None:
     corrected, literal = (protocol_schema(revision, errata=errata) for errata in (True, False))
     differing = {name for name in literal.definitions if corrected.definition(name) != literal.definition(name)}
     assert differing == {erratum.definition for erratum in ERRATA if revision in erratum.revisions}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("definition", "part", "value", "valid"),
     [
         pytest.param("CallToolRequestParams", "", {"name": "search"}, True, id="definition"),

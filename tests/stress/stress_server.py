@@ -16,8 +16,9 @@ from typing import IO, Any, Self
 import pytest
 
 from assay.records.journal.reading import is_event
+from kit.places import ROOT
 
-CATALOGUE = Path(__file__).resolve().parents[2] / "examples" / "catalogue"
+CATALOGUE = ROOT / "examples" / "catalogue"
 
 SECONDS = 60
 """What any one wait here may take, on a busy machine too; most take a fraction of a second."""

@@ -1,0 +1,353 @@
+"""specs/002: building and checking plain JSON-RPC 2.0."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from assay.api.jsonrpc import JsonRpc, JsonRpcValidator
+from kit.rows import rows
+
+NAN = float("nan")
+
+
+def nested(levels: int) -> Any:
+    value: Any = 0
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@rows(
+    ("made", "message"),
+    [
+        pytest.param(
+            JsonRpc.create_request("tools/list", {"cursor": "c"}, "r-1"),
+            {"jsonrpc": "2.0", "id": "r-1", "method": "tools/list", "params": {"cursor": "c"}},
+            id="request",
+        ),
+        pytest.param(
+            JsonRpc.create_request("add", [1, 2], 0),
+            {"jsonrpc": "2.0", "id": 0, "method": "add", "params": [1, 2]},
+            id="request-with-positions-and-id-0",
+        ),
+        pytest.param(
+            JsonRpc.create_notification("ping"), {"jsonrpc": "2.0", "method": "ping"}, id="notification-without-params"
+        ),
+        pytest.param(
+            JsonRpc.create_notification("log", {}),
+            {"jsonrpc": "2.0", "method": "log", "params": {}},
+            id="notification-with-empty-params",
+        ),
+        pytest.param(
+            JsonRpc.create_response("r-1", None), {"jsonrpc": "2.0", "id": "r-1", "result": None}, id="null-is-a-result"
+        ),
+        pytest.param(
+            JsonRpc.create_error_response(None, -32700, "Parse error"),
+            {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}},
+            id="error-without-data",
+        ),
+        pytest.param(
+            JsonRpc.create_error_response(7, -32000, "no", {"why": 1}),
+            {"jsonrpc": "2.0", "id": 7, "error": {"code": -32000, "message": "no", "data": {"why": 1}}},
+            id="error-with-data",
+        ),
+    ],
+)
+def test_a_message_is_built_as_the_specification_writes_it(made: dict[str, Any], message: dict[str, Any]) -> None:
+    assert made == message
+    check = JsonRpc.validate_request if "method" in made else JsonRpc.validate_response
+    assert check(made) == {"valid": True, "errors": []}
+
+
+def test_a_request_without_an_id_of_its_own_gets_a_fresh_uuid() -> None:
+    one, other = JsonRpc.create_request("a"), JsonRpc.create_request("a")
+    assert str(UUID(one["id"])) == one["id"]
+    assert one["id"] != other["id"]
+
+
+REQUEST: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "m"}
+RESPONSE: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+@rows(
+    ("request_", "rules"),
+    [
+        pytest.param(REQUEST, [], id="plain"),
+        pytest.param(REQUEST | {"id": "a"}, [], id="string-id"),
+        pytest.param(REQUEST | {"id": 1.5}, [], id="fraction-id"),
+        pytest.param(REQUEST | {"id": 2**70}, [], id="long-id"),
+        pytest.param(REQUEST | {"id": None}, [], id="null-id"),
+        pytest.param({"jsonrpc": "2.0", "method": "m"}, [], id="no-id-is-a-notification"),
+        pytest.param(REQUEST | {"params": {}}, [], id="object-params"),
+        pytest.param(REQUEST | {"params": []}, [], id="array-params"),
+        pytest.param(REQUEST | {"id": True}, ["envelope/id"], id="a-bool-is-no-number"),
+        pytest.param(REQUEST | {"id": []}, ["envelope/id"], id="array-id"),
+        pytest.param(REQUEST | {"id": {}}, ["envelope/id"], id="object-id"),
+        pytest.param(REQUEST | {"jsonrpc": "1.0"}, ["envelope/jsonrpc"], id="version-1"),
+        pytest.param(REQUEST | {"jsonrpc": 2.0}, ["envelope/jsonrpc"], id="version-as-number"),
+        pytest.param({"id": 1, "method": "m"}, ["envelope/jsonrpc"], id="no-version"),
+        pytest.param({"jsonrpc": "2.0", "id": 1}, ["envelope/method"], id="no-method"),
+        pytest.param(REQUEST | {"method": ""}, ["envelope/method"], id="empty-method"),
+        pytest.param(REQUEST | {"method": 1}, ["envelope/method"], id="number-method"),
+        pytest.param(REQUEST | {"params": None}, ["envelope/params"], id="null-params"),
+        pytest.param(REQUEST | {"params": "x"}, ["envelope/params"], id="string-params"),
+        pytest.param(REQUEST | {"result": 1}, ["envelope/members"], id="method-and-result"),
+        pytest.param(
+            {"id": True, "method": 1, "params": 1},
+            ["envelope/jsonrpc", "envelope/method", "envelope/id", "envelope/params"],
+            id="every-fault",
+        ),
+        pytest.param(None, ["envelope/message"], id="null"),
+        pytest.param([REQUEST], ["envelope/message"], id="array"),
+        pytest.param("x", ["envelope/message"], id="string"),
+        pytest.param(object(), ["envelope/message"], id="no-json-at-all"),
+    ],
+)
+def test_every_fault_of_a_request_is_listed(request_: Any, rules: list[str]) -> None:
+    """Source: specs/002, Request Validation."""
+    report = JsonRpc.validate_request(request_)
+    assert report["valid"] is not bool(rules)
+    assert [error[error.rindex("[") + 1 : -1] for error in report["errors"]] == rules
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+DATA: list[tuple[str, Any, list[str]]] = [
+    ("null-data", None, []),
+    ("false-as-data", False, []),
+    ("deep-data", {"a": [1, 2.5, "ä", {"b": None}]}, []),
+    ("set-as-data", {1}, ["envelope/error"]),
+    ("bytes-as-data", b"x", ["envelope/error"]),
+    ("object-as-data", object(), ["envelope/error"]),
+    ("set-inside-data", {"a": [{"b": {1}}]}, ["envelope/error"]),
+    ("odd-key-in-data", {(1, 2): 3}, ["envelope/error"]),
+    ("nan-as-data", NAN, ["envelope/error"]),
+    ("cyclic-data", CYCLE, ["envelope/error"]),
+    ("endless-data", nested(100_000), ["envelope/error"]),
+    ("half-a-pair-in-data", "\ud800", ["envelope/error"]),
+]
+
+
+def test_what_is_no_json_value_is_named_by_its_type() -> None:
+    message = JsonRpc.create_error_response(1, -1, "m", {"why": {1}})
+    assert JsonRpc.validate_response(message)["errors"] == [
+        "/error/data: expected a JSON value, found a Python set [envelope/error]"
+    ]
+    assert JsonRpc.validate_batch_response([message])["errors"][0].startswith("entry 0: /error/data")
+
+
+@rows(
+    ("response", "rules"),
+    [
+        pytest.param(RESPONSE, [], id="result"),
+        pytest.param(RESPONSE | {"result": None}, [], id="null-result"),
+        pytest.param(RESPONSE | {"id": None}, [], id="null-id"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}}, [], id="error"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "m", "data": [1]}}, [], id="data"),
+        pytest.param({"jsonrpc": "2.0", "result": 1}, ["envelope/id"], id="no-id"),
+        pytest.param(RESPONSE | {"id": False}, ["envelope/id"], id="bool-id"),
+        pytest.param({"jsonrpc": "2.0", "id": 1}, ["envelope/members"], id="neither"),
+        pytest.param(RESPONSE | {"error": {"code": 1, "message": "m"}}, ["envelope/members"], id="both"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "error": "no"}, ["envelope/error"], id="error-as-text"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "error": {}}, ["envelope/error"] * 2, id="empty-error"),
+        pytest.param(
+            {"jsonrpc": "2.0", "id": 1, "error": {"code": True, "message": "m"}}, ["envelope/error"], id="bool-code"
+        ),
+        pytest.param(
+            {"jsonrpc": "2.0", "id": 1, "error": {"code": 1.5, "message": 2}}, ["envelope/error"] * 2, id="bad-error"
+        ),
+        pytest.param(RESPONSE | {"result": {1, 2}}, ["envelope/result"], id="set-as-result"),
+        *(
+            pytest.param(
+                {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "m", "data": data}}, rules, id=name
+            )
+            for name, data, rules in DATA
+        ),
+        pytest.param(7, ["envelope/message"], id="number"),
+    ],
+)
+def test_every_fault_of_a_response_is_listed(response: Any, rules: list[str]) -> None:
+    """Source: specs/002, Response Validation."""
+    report = JsonRpc.validate_response(response)
+    assert report["valid"] is not bool(rules)
+    assert [error[error.rindex("[") + 1 : -1] for error in report["errors"]] == rules
+
+
+@rows("check", [JsonRpc.validate_batch_request, JsonRpc.validate_batch_response])
+@rows("batch", [pytest.param([], id="empty"), pytest.param({}, id="object"), pytest.param(None, id="null")])
+def test_a_batch_is_an_array_that_is_not_empty(check: Any, batch: Any) -> None:
+    """Source: specs/002, Batch Request/Response Validation."""
+    report = check(batch)
+    assert not report["valid"]
+    assert len(report["errors"]) == 1
+
+
+def test_faults_in_a_batch_carry_the_index_of_their_entry() -> None:
+    """Source: specs/002, Error Handling."""
+    report = JsonRpc.validate_batch_request([REQUEST, {"jsonrpc": "2.0"}, REQUEST, 5])
+    assert [error.split(":")[0] for error in report["errors"]] == ["entry 1", "entry 3"]
+    report = JsonRpc.validate_batch_response([RESPONSE, RESPONSE | {"id": [], "jsonrpc": "1"}])
+    assert [error.split(":")[0] for error in report["errors"]] == ["entry 1", "entry 1"]
+    assert JsonRpc.validate_batch_request([REQUEST])["valid"]
+    assert JsonRpc.validate_batch_response([RESPONSE])["valid"]
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "limit": {"type": "integer", "minimum": 1},
+        "sort": {"$ref": "#/$defs/order"},
+        "tags": {"type": "array", "items": {"type": "string", "pattern": "^[a-z]+$"}, "uniqueItems": True},
+    },
+    "required": ["limit"],
+    "additionalProperties": False,
+    "$defs": {"order": {"enum": ["up", "down"]}},
+}
+
+
+@rows(
+    ("arguments", "places"),
+    [
+        pytest.param({"limit": 1}, [], id="least"),
+        pytest.param({"limit": 2, "sort": "up", "tags": ["a", "b"]}, [], id="all"),
+        pytest.param({"limit": 1.0}, [], id="a-whole-float-is-an-integer"),
+        pytest.param({}, ["arguments"], id="missing"),
+        pytest.param({"limit": "1"}, ["/limit"], id="wrong-type"),
+        pytest.param({"limit": True}, ["/limit"], id="a-bool-is-no-number"),
+        pytest.param({"limit": 0}, ["/limit"], id="too-small"),
+        pytest.param({"limit": 1, "sort": "left"}, ["/sort"], id="behind-a-reference"),
+        pytest.param({"limit": 1, "tags": ["a", "B"]}, ["/tags/1"], id="inside-an-array"),
+        pytest.param({"limit": 1, "more": 1}, ["/more"], id="unknown"),
+        pytest.param({"limit": 0, "sort": 1}, ["/limit", "/sort"], id="two-faults"),
+        pytest.param([], ["arguments"], id="array"),
+        pytest.param({"limit": NAN}, ["arguments"], id="nan"),
+        pytest.param({"limit": object()}, ["arguments"], id="no-json"),
+        pytest.param({"limit": 1, "tags": nested(100_000)}, ["arguments"], id="deep-enough-to-crash-the-engine"),
+    ],
+)
+def test_tool_parameters_go_through_the_whole_of_json_schema(arguments: Any, places: list[str]) -> None:
+    """Source: specs/002, Tool Parameter Validation; the design asks for the full engine."""
+    report = JsonRpc.validate_tool_params("search", SCHEMA, arguments)
+    assert report["valid"] is not bool(places)
+    assert sorted(error.split(": ")[1] for error in report["errors"]) == places
+    assert all(error.startswith("search: ") for error in report["errors"])
+
+
+def circular() -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    schema["not"] = schema
+    return schema
+
+
+@rows(
+    ("schema", "rule"),
+    [
+        pytest.param({"type": "strnig"}, "contract/schema", id="no-schema"),
+        pytest.param("x", "contract/schema", id="text"),
+        pytest.param({"$ref": "http://127.0.0.1:1/x"}, "contract/remote-ref", id="never-fetched"),
+        pytest.param({"$ref": "#"}, "contract/schema-cycle", id="in-place-cycle"),
+        pytest.param(circular(), "contract/schema-size", id="a-python-cycle"),
+        pytest.param({"pattern": "[^]"}, "contract/pattern", id="no-pattern"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_a_fault_and_no_exception(schema: Any, rule: str) -> None:
+    report = JsonRpc.validate_tool_params("search", schema, {})
+    assert not report["valid"]
+    assert report["errors"][0].endswith(f"[{rule}]")
+
+
+def test_a_schema_with_integers_beyond_64_bits_is_usable() -> None:
+    assert JsonRpc.validate_tool_params("t", {"properties": {"n": {"maximum": 2**70}}}, {"n": 2**69})["valid"]
+    assert not JsonRpc.validate_tool_params("t", {"properties": {"n": {"maximum": 2**70}}}, {"n": 2**71})["valid"]
+
+
+def test_of_very_many_faults_some_are_listed_and_the_rest_is_counted() -> None:
+    """Source: hostile-input, a million faults in one message."""
+    report = JsonRpc.validate_tool_params("t", {"items": {"type": "string"}}, list(range(5000)))
+    assert len(report["errors"]) == 21
+    assert "more" in report["errors"][-1]
+
+
+@rows(
+    ("uri", "valid"),
+    [
+        ("resource://weather/today", True),
+        ("resource://weather", True),
+        ("resource://weather/", True),
+        ("resource://weather?unit=c", True),
+        ("resource://", False),
+        ("resource:///today", False),
+        ("resource://?unit=c", False),
+        ("resource://#top", False),
+        ("resource:// /today", False),
+        ("resource:/weather", False),
+        ("RESOURCE://weather", False),
+        (" resource://weather", False),
+        ("file:///etc/passwd", False),
+        ("", False),
+        (None, False),
+        (5, False),
+        (b"resource://weather", False),
+    ],
+)
+def test_a_resource_uri_names_a_provider(uri: Any, valid: bool) -> None:
+    """Source: specs/002, Resource URI Validation."""
+    assert JsonRpc.validate_resource_uri(uri) is valid
+
+
+@rows(
+    ("text", "value"),
+    [
+        ('{"a": [1, 2.5, null, true]}', {"a": [1, 2.5, None, True]}),
+        ("null", None),
+        (b'"\xc3\xa9"', "é"),
+        (str(2**70), 2**70),
+        ("[" * 128 + "]" * 128, None),
+    ],
+)
+def test_json_text_is_read_exactly(text: str | bytes, value: Any) -> None:
+    ok, read, error = JsonRpc.validate_json_string(text)
+    assert (ok, error) == (True, None)
+    assert type(read) is (list if value is None and text != "null" else type(value))
+    assert read == value or value is None
+
+
+@rows(
+    ("text", "rule"),
+    [
+        pytest.param("{", "syntax/json", id="truncated"),
+        pytest.param("", "syntax/json", id="empty"),
+        pytest.param('{"a":1,}', "syntax/json", id="trailing-comma"),
+        pytest.param("1 2", "syntax/json", id="two-values"),
+        pytest.param("NaN", "syntax/number", id="nan"),
+        pytest.param('{"a":1,"a":2}', "syntax/duplicate-key", id="repeated-key"),
+        pytest.param("\ufeff{}", "syntax/bom", id="byte-order-mark"),
+        pytest.param('"\ud800"', "syntax/utf8", id="half-a-pair-in-the-text"),
+        pytest.param(r'"\ud800"', "syntax/surrogate", id="half-a-pair-escaped"),
+        pytest.param(b"\xff", "syntax/utf8", id="not-utf8"),
+        pytest.param("[" * 129 + "]" * 129, "syntax/depth", id="too-deep"),
+        pytest.param('"' + "x" * (16 << 20) + '"', "framing/size", id="too-long"),
+        pytest.param('"' + "é" * (1 << 23) + '"', "framing/size", id="too-long-in-bytes"),
+        pytest.param(None, "syntax/json", id="no-text"),
+        pytest.param(10**12, "syntax/json", id="a-number-is-not-allocated"),
+    ],
+)
+def test_text_that_is_no_json_is_refused_with_a_reason(text: Any, rule: str) -> None:
+    ok, value, error = JsonRpc.validate_json_string(text)
+    assert (ok, value) == (False, None)
+    assert error is not None
+    assert error.endswith(f"[{rule}]")
+    assert len(error) < 300
+
+
+def test_the_validator_is_the_same_checks_under_the_specifications_name() -> None:
+    """Source: specs/002, the example."""
+    request = {
+        "jsonrpc": "2.0",
+        "method": "tools/execute",
+        "params": {"name": "execute_shell_command", "arguments": {"command": "echo 'Hello, World!'"}},
+        "id": "request-1",
+    }
+    assert JsonRpcValidator.validate_request(request)["valid"]
+    assert JsonRpcValidator.validate_request is JsonRpc.validate_request

@@ -1,0 +1,524 @@
+"""specs/003, the validation middleware: between a transport and a router, in every mode."""
+
+import itertools
+import json
+import logging
+from typing import Any
+
+import orjson
+import pytest
+
+from assay.api.exceptions import ValidationError
+from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
+from assay.core.policy import Policy
+from assay.spec.revisions import REVISIONS
+from kit.rows import rows
+
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}'
+GOOD = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
+BAD = b'{"jsonrpc":"2.0","id":1,"result":{"content":"text"}}'
+DONE = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+
+
+class Router:
+    """The handler behind the middleware: remembers what reached it, and gives the answer it was told to give."""
+
+    def __init__(self, answer: bytes | None = None) -> None:
+        self.answer = answer
+        self.heard: list[bytes] = []
+
+    def __call__(self, data: bytes) -> bytes | None:
+        self.heard.append(data)
+        return self.answer
+
+
+def middleware(router: Router, revision: str = "2025-11-25", **modes: bool) -> ValidationMiddleware:
+    return ValidationMiddleware(SchemaValidator(revision=revision), router, **modes)
+
+
+def code_of(answer: bytes | None) -> int | None:
+    code: int | None = None if answer is None else json.loads(answer)["error"]["code"]
+    return code
+
+
+def id_of(answer: bytes | None) -> Any:
+    return None if answer is None else json.loads(answer).get("id", "left out")
+
+
+@rows(
+    "data",
+    [
+        pytest.param(CALL, id="request"),
+        pytest.param(b' {"id" : 1e0, "jsonrpc":"2.0","method":"ping"}\r\n', id="odd-spelling"),
+        pytest.param(DONE, id="notification"),
+        pytest.param(GOOD, id="a-result-to-a-request-of-the-servers"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}', id="an-error-to-one"),
+        pytest.param(b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"?"}}', id="an-error-without-an-id"),
+    ],
+)
+def test_a_good_message_reaches_the_handler_as_the_very_bytes_that_came(data: bytes) -> None:
+    router = Router()
+    assert middleware(router)(data) is None
+    assert router.heard == [data]
+
+
+def test_a_good_answer_comes_back_as_the_very_bytes_that_were_given() -> None:
+    spelt = b'{ "result":{"content":[ ]},"id":1, "jsonrpc":"2.0"}'
+    assert middleware(Router(spelt), strict_outgoing=True)(CALL) is spelt
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b" \t\r\n"])
+def test_a_blank_line_is_skipped(data: bytes) -> None:
+    router = Router()
+    assert middleware(router)(data) is None
+    assert router.heard == []
+
+
+REFUSED = [
+    pytest.param(b"{", -32700, "syntax/json", id="no-json"),
+    pytest.param(b"\xff{}", -32700, "syntax/utf8", id="not-utf8"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700, "syntax/duplicate-key", id="key-twice"),
+    pytest.param(b"[" * 129 + b"]" * 129, -32700, "syntax/depth", id="too-deep"),
+    pytest.param(b'"' + b"x" * (16 << 20) + b'"', -32600, "framing/size", id="too-long"),
+    pytest.param(b"42", -32600, "envelope/message", id="number"),
+    pytest.param(b"null", -32600, "envelope/message", id="null"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1}', -32600, "envelope/members", id="neither"),
+    pytest.param(b'{"id":1,"method":"ping"}', -32600, "envelope/jsonrpc", id="no-version"),
+    pytest.param(b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, "envelope/id", id="null-id"),
+    pytest.param(b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, "envelope/id", id="bool-id"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, "envelope/id", id="fraction-id"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":5}', -32600, "envelope/method", id="number-method"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":""}', -32600, "envelope/method", id="empty-method"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600, "envelope/params", id="array"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', -32600, "envelope/members", id="both"),
+    pytest.param(b"[]", -32600, "envelope/batch", id="empty-batch"),
+    pytest.param(b"[" + CALL + b"]", -32600, "envelope/batch", id="batch"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"tools/run"}', -32601, "protocol/method", id="unknown-method"),
+    pytest.param(
+        b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}', -32601, "protocol/method", id="of-another-revision"
+    ),
+    pytest.param(
+        b'{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}',
+        -32601,
+        "protocol/method",
+        id="notification-with-an-id",
+    ),
+    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602, "protocol/params", id="no-params"),
+    pytest.param(
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":1}}', -32602, "protocol/params", id="params"
+    ),
+]
+
+
+@rows(("data", "code", "rule"), REFUSED)
+def test_a_bad_message_is_answered_at_once_and_never_reaches_the_handler(data: bytes, code: int, rule: str) -> None:
+    """Source: specs/003, Error Handling; the codes are those a `Conversation` gives."""
+    router = Router(GOOD)
+    answer = middleware(router)(data)
+    assert router.heard == []
+    assert code_of(answer) == code
+    assert answer is not None
+    assert json.loads(answer)["error"]["data"]["violations"][0]["rule"] == rule
+    assert len(answer) < 2000
+
+
+@rows(("data", "code", "rule"), REFUSED)
+def test_a_conversation_says_the_same_of_the_same_bytes(data: bytes, code: int, rule: str) -> None:
+    """Source: design, the same bytes get the same verdict; up to what only a conversation can know."""
+    # The middleware knows the methods of its own server; a conversation that missed the handshake does not.
+    policy = Policy(strict=True)
+    verdict = Conversation(revision="2025-11-25", policy=policy).hear(Party.CLIENT, data)
+    answer = middleware(Router())(data)
+    assert verdict.violations[0].rule in {rule, "protocol/unheard-extension"}
+    assert (code_of(verdict.back), id_of(verdict.back)) == (code, id_of(answer))
+
+
+@pytest.mark.parametrize(("data", "code", "rule"), REFUSED)
+def test_with_strict_off_a_bad_message_is_logged_and_passed_on(
+    data: bytes, code: int, rule: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    router = Router()
+    assert middleware(router, strict=False)(data) is None
+    assert router.heard == [data]
+    assert f"[{rule}]" in caplog.text
+    assert "passed on" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("revision", "head"),
+    [
+        ("2025-06-18", b'{"jsonrpc":"2.0","id":null,"error":'),
+        ("2025-11-25", b'{"jsonrpc":"2.0","error":'),
+        ("2026-07-28", b'{"jsonrpc":"2.0","error":'),
+    ],
+)
+def test_without_a_readable_id_the_answer_has_what_the_revision_says(revision: str, head: bytes) -> None:
+    """Source: design, "No readable id"."""
+    answer = middleware(Router(), revision)(b"{")
+    assert answer is not None
+    assert answer.startswith(head)
+
+
+@rows("ident", [b"1", b"-0", b"1e2", b"1180591620717411303424", b'"a"'])
+def test_the_id_of_a_refused_request_is_echoed_as_it_was_spelt(ident: bytes) -> None:
+    answer = middleware(Router())(b'{"jsonrpc":"2.0","id":' + ident + b',"method":"tools/run"}')
+    assert answer is not None
+    assert b'"id":' + ident + b"," in answer
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b'{"jsonrpc":"2.0","method":"notifications/unknown"}', id="unknown-notification"),
+        pytest.param(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{}}', id="bad-params"),
+        pytest.param(b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"t"}}', id="request-without-an-id"),
+        pytest.param(b'{"jsonrpc":"1.0","method":"notifications/initialized"}', id="bad-envelope"),
+        pytest.param(b'{"method":5}', id="hardly-a-notification"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":5}', id="bad-result"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"error":5}', id="bad-error"),
+    ],
+)
+def test_bad_notifications_and_bad_answers_stop_here_and_are_not_answered(
+    data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    router = Router(GOOD)
+    assert middleware(router)(data) is None
+    assert router.heard == []
+    assert "refused" in caplog.text
+
+
+@pytest.mark.parametrize("data", [DONE, GOOD])
+@pytest.mark.parametrize(("outgoing", "strict_outgoing"), list(itertools.product([True, False], repeat=2)))
+def test_what_asks_for_no_answer_gets_none_whatever_the_handler_returns(
+    data: bytes, outgoing: bool, strict_outgoing: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    router = Router(GOOD)
+    assert middleware(router, validate_outgoing=outgoing, strict_outgoing=strict_outgoing)(data) is None
+    assert router.heard == [data]
+    assert "dropped" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("strict", "validate_outgoing", "strict_outgoing"), list(itertools.product([True, False], repeat=3))
+)
+@pytest.mark.parametrize("bad_call", [False, True])
+def test_each_mode_does_its_own_part(
+    strict: bool, validate_outgoing: bool, strict_outgoing: bool, bad_call: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    router = Router(BAD)
+    judged = middleware(router, strict=strict, validate_outgoing=validate_outgoing, strict_outgoing=strict_outgoing)
+    answer = judged(CALL.replace(b'"t"', b"1") if bad_call else CALL)
+    assert answer is not None
+    if bad_call and strict:
+        assert (code_of(answer), router.heard) == (-32602, [])
+        return
+    assert len(router.heard) == 1
+    if validate_outgoing and strict_outgoing:
+        assert code_of(answer) == -32603
+        assert json.loads(answer)["id"] == 1
+    else:
+        assert answer is BAD
+    assert ("protocol/result" in caplog.text) is validate_outgoing
+
+
+@pytest.mark.parametrize(
+    ("answer", "rule"),
+    [
+        pytest.param(b"{", "syntax/json", id="no-json"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":' + b" " * (16 << 20) + b"{}}", "framing/size", id="too-long"),
+        pytest.param(b"[]", "envelope/batch", id="array"),
+        pytest.param(b"{}", "envelope/jsonrpc", id="empty-object"),
+        pytest.param(b'{"jsonrpc":"2.0","id":2,"result":{"content":[]}}', "protocol/unsolicited", id="another-id"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"1","result":{"content":[]}}', "protocol/unsolicited", id="text-id"),
+        pytest.param(b'{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}', "protocol/unsolicited", id="no-id"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":[]}', "envelope/result", id="array-result"),
+        pytest.param(BAD, "protocol/result", id="off-the-schema"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":"no"}}', "envelope/error", id="code"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping"}', "envelope/members", id="a-request"),
+        pytest.param(DONE, "envelope/members", id="a-notification"),
+    ],
+)
+def test_a_bad_answer_is_logged_and_replaced_where_that_is_asked_for(
+    answer: bytes, rule: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Source: specs/002, a fallback error response is generated."""
+    assert middleware(Router(answer))(CALL) is answer
+    assert f"[{rule}]" in caplog.text
+    replaced = middleware(Router(answer), strict_outgoing=True)(CALL)
+    assert code_of(replaced) == -32603
+    assert replaced is not None
+    assert json.loads(replaced)["id"] == 1
+
+
+@rows(
+    ("revision", "request_", "result", "good"),
+    [
+        ("2025-11-25", {"method": "ping"}, {}, True),
+        ("2025-11-25", {"method": "tools/list"}, {"tools": []}, True),
+        ("2025-11-25", {"method": "tools/list"}, {}, False),
+        ("2024-11-05", {"method": "tools/list"}, {"tools": [{"name": "a"}]}, False),
+        # A call that is run as a task is answered by the task.
+        (
+            "2025-11-25",
+            {"method": "tools/call", "params": {"name": "t", "task": {}}},
+            {
+                "task": {
+                    "taskId": "1",
+                    "status": "working",
+                    "createdAt": "2026-01-01T00:00:00Z",
+                    "lastUpdatedAt": "2026-01-01T00:00:00Z",
+                    "ttl": None,
+                }
+            },
+            True,
+        ),
+        ("2025-11-25", {"method": "tools/call", "params": {"name": "t", "task": {}}}, {"content": []}, False),
+        # From 2026-07-28 on a result may ask for more input first.
+        ("2026-07-28", {"method": "tools/call"}, {"resultType": "complete", "content": []}, True),
+        ("2026-07-28", {"method": "tools/call"}, {"resultType": "complete"}, False),
+        ("2026-07-28", {"method": "tools/call"}, {"resultType": "input_required", "requestState": "s"}, True),
+        ("2026-07-28", {"method": "tools/call"}, {"resultType": "input_required", "inputRequests": 1}, False),
+    ],
+)
+def test_a_result_is_judged_by_the_request_it_answers(
+    revision: str, request_: dict[str, Any], result: Any, good: bool
+) -> None:
+    answer = orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": result})
+    judged = middleware(Router(answer), revision, strict=False, strict_outgoing=True)
+    got = judged(orjson.dumps({"jsonrpc": "2.0", "id": 1, **request_}))
+    assert (got is answer) is good
+
+
+def test_a_handler_may_leave_a_request_unanswered() -> None:
+    assert middleware(Router(None), strict_outgoing=True)(CALL) is None
+
+
+def test_logs_say_where_and_by_which_rule_but_never_what(caplog: pytest.LogCaptureFixture) -> None:
+    """Source: specs/003, InstanceLocation and KeywordLocation; house style, no payloads."""
+    caplog.set_level(logging.DEBUG, "assay")
+    data = b'{"jsonrpc":"2.0","id":"SECRET","method":"tools/call","params":{"name":["SECRET"],"arguments":"SECRET"}}'
+    middleware(Router())(data)
+    middleware(Router(), strict=False)(data)
+    middleware(Router())(b'{"jsonrpc":"2.0","id":1,"method":"SECRET"}')
+    middleware(Router())(b'{"SECRET')
+    middleware(Router(b'{"jsonrpc":"2.0","id":"SECRET","result":{"content":"SECRET"}}'))(CALL)
+    middleware(Router(b'{"jsonrpc":"2.0","id":1,"result":{"content":"SECRET"}}'))(CALL)
+    assert "SECRET" not in caplog.text
+    assert {record.name for record in caplog.records} == {"assay"}
+    assert "'/params/name': expected a string [protocol/params]" in caplog.text
+    assert "(schema #/$defs/CallToolRequestParams/properties/name/type)" in caplog.text
+    assert "'/result/content'" in caplog.text
+
+
+def test_keys_of_a_message_cannot_forge_lines_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    forged = '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"progressToken":[]}},"a\\nCRITICAL":1}'
+    middleware(Router())(forged.replace('"id":1', '"a\\nCRITICAL":2,"id":1').encode())
+    middleware(Router())(b'{"jsonrpc":"2.0","id":1,"' + b"x" * 100_000 + b'":1,"' + b"x" * 100_000 + b'":2}')
+    assert all("\n" not in record.getMessage() and len(record.getMessage()) < 500 for record in caplog.records)
+
+
+def test_the_log_is_as_bounded_as_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """Source: hostile-input, a million faults in one message."""
+    params = {"messages": [1] * 1000, "maxTokens": 1}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params}
+    answer = middleware(Router())(orjson.dumps(message))
+    assert answer is not None
+    data = json.loads(answer)["error"]["data"]
+    assert len(data["violations"]) == len(caplog.records) == 20
+    assert data["more"] > 0
+
+
+# ── batches ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Echo(Router):
+    """Answers every request with an empty result."""
+
+    def __call__(self, data: bytes) -> bytes | None:
+        self.heard.append(data)
+        message = json.loads(data)
+        return orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}) if "id" in message else None
+
+
+PING = b'{"jsonrpc":"2.0","id":1e0,"method":"ping"}'
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_in_2025_03_26_each_entry_of_a_batch_is_a_message_of_its_own(strict: bool) -> None:
+    bad = b'{"jsonrpc":"2.0","id":"b","method":"tools/run"}'
+    router = Echo()
+    judged = middleware(router, "2025-03-26", strict=strict)
+    answer = judged(b" [" + PING + b" , " + bad + b"," + DONE + b"]\n")
+    assert answer is not None
+    first, second = json.loads(answer)
+    assert first == {"jsonrpc": "2.0", "id": 1.0, "result": {}}
+    assert second["id"] == "b"
+    assert router.heard == ([PING, DONE] if strict else [PING, bad, DONE])
+    assert ("error" in second) is strict
+
+
+def test_a_batch_of_notifications_is_not_answered() -> None:
+    router = Echo()
+    assert middleware(router, "2025-03-26")(b"[" + DONE + b"," + DONE + b"]") is None
+    assert router.heard == [DONE, DONE]
+
+
+@pytest.mark.parametrize(
+    ("entry", "rule"),
+    [
+        pytest.param(b"[" + PING + b"]", "envelope/batch", id="batch-in-a-batch"),
+        pytest.param(b"1", "envelope/message", id="number"),
+        pytest.param(
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",'
+            b'"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}',
+            "protocol/batched-initialize",
+            id="initialize",
+        ),
+    ],
+)
+def test_some_things_cannot_be_in_a_batch(entry: bytes, rule: str) -> None:
+    router = Echo()
+    answer = middleware(router, "2025-03-26")(b"[" + entry + b"," + PING + b"]")
+    assert answer is not None
+    refused, done = json.loads(answer)
+    assert refused["error"]["code"] == -32600
+    assert refused["error"]["data"]["violations"][0]["rule"] == rule
+    assert "result" in done
+    assert router.heard == [PING]
+
+
+@pytest.mark.parametrize("data", [b"[]", b"[" + b"1," * 20_000 + b"1]"])
+def test_a_batch_of_nothing_or_of_too_many_gets_one_error(data: bytes) -> None:
+    answer = middleware(Echo(), "2025-03-26")(data)
+    assert code_of(answer) == -32600
+    assert answer is not None
+    assert len(answer) < 1000
+
+
+@rows("revision", [each for each in REVISIONS if each != "2025-03-26"])
+def test_in_every_other_revision_a_batch_is_refused(revision: str) -> None:
+    router = Echo()
+    assert code_of(middleware(router, revision)(b"[" + PING + b"]")) == -32600
+    assert router.heard == []
+
+
+# ── an operator's own schema ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_override_decides_which_methods_there_are(tmp_path: Any) -> None:
+    own = tmp_path / "own.json"
+    method = {"method": {"const": "acme/search"}, "params": {"type": "object", "required": ["q"]}}
+    own.write_bytes(orjson.dumps({"$defs": {"SearchRequest": {"type": "object", "properties": method}}}))
+    router = Echo()
+    judged = ValidationMiddleware(SchemaValidator(schema_override_uri=own), router)
+    search = b'{"jsonrpc":"2.0","id":1,"method":"acme/search","params":{"q":1}}'
+    assert judged(search) == b'{"jsonrpc":"2.0","id":1,"result":{}}'
+    assert code_of(judged(search.replace(b'"q"', b'"p"'))) == -32602
+    assert code_of(judged(PING)) == -32601
+    assert judged(search.replace(b'"id":1,', b"")) is None
+    assert router.heard == [search]
+
+
+REQUEST = {"jsonrpc": "2.0", "id": 1, "method": "acme/search", "params": {"q": 1}, "traceId": "a"}
+SHAPE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "params": {"type": "object", "required": ["q"]},
+        "traceId": {"type": "string"},
+        "id": {"type": "integer", "minimum": 1},
+        "jsonrpc": {"const": "2.0"},
+        "method": {"type": "string", "pattern": "^acme/"},
+    },
+    "required": ["params", "traceId"],
+    "additionalProperties": False,
+}
+
+
+def without(member: str) -> dict[str, Any]:
+    return {key: each for key, each in REQUEST.items() if key != member}
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        pytest.param(REQUEST, None, id="good"),
+        pytest.param(without("traceId"), -32600, id="member-missing"),
+        pytest.param({**REQUEST, "traceId": 5}, -32600, id="member-of-another-type"),
+        pytest.param({**REQUEST, "more": 5}, -32600, id="member-too-many"),
+        pytest.param({**REQUEST, "id": 0}, -32600, id="id"),
+        pytest.param({**REQUEST, "jsonrpc": "1.0"}, -32600, id="version"),
+        pytest.param({**without("traceId"), "params": {}}, -32600, id="structure-and-params"),
+        pytest.param({**REQUEST, "params": {}}, -32602, id="params-wrong"),
+        pytest.param(without("params"), -32602, id="params-missing"),
+        pytest.param({**REQUEST, "params": {"q": 1, "n": 2}}, None, id="params-with-more"),
+    ],
+)
+@pytest.mark.parametrize("name", ["SearchRequest", "JSONRPCRequest"])
+def test_structure_is_refused_with_32600_and_params_with_32602(
+    tmp_path: Any, name: str, message: dict[str, Any], code: int | None
+) -> None:
+    """specs/003, Validation Middleware: -32600 for general structure, -32602 for specific parameter issues."""
+    own = tmp_path / "own.json"
+    shape = SHAPE if name == "JSONRPCRequest" else {
+        **SHAPE, "properties": {**SHAPE["properties"], "method": {"const": "acme/search"}},
+    }  # fmt: skip
+    own.write_bytes(orjson.dumps({"$defs": {name: shape}}))
+    router = Echo()
+    answer = ValidationMiddleware(SchemaValidator(schema_override_uri=own), router)(orjson.dumps(message))
+    assert (None if router.heard else code_of(answer)) == code
+
+
+@rows(
+    ("data", "code"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":', -32700),
+        (b"5", -32600),
+        (b'{"jsonrpc":"2.0","id":1}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602),
+    ],
+)
+@rows("revision", REVISIONS)
+def test_the_bundled_schema_gives_the_same_codes(revision: str, data: bytes, code: int) -> None:
+    assert code_of(middleware(Echo(), revision)(data)) == code
+
+
+def test_a_response_that_breaks_the_structure_of_an_override_is_named_so(tmp_path: Any) -> None:
+    own = tmp_path / "own.json"
+    shape = {"type": "object", "required": ["traceId"], "properties": {"result": {"type": "object"}}}
+    own.write_bytes(orjson.dumps({"$defs": {"JSONRPCRequest": {"type": "object"}, "JSONRPCResponse": shape}}))
+    judged = SchemaValidator(schema_override_uri=own)
+    with pytest.raises(ValidationError) as refused:
+        judged.validate("response", b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert [each.rule for each in refused.value.violations] == ["envelope/schema"]
+
+
+def test_an_override_of_generic_messages_lets_every_method_through_that_fits(tmp_path: Any) -> None:
+    own = tmp_path / "own.json"
+    call = {"type": "object", "properties": {"params": {"required": ["q"]}}}
+    own.write_bytes(orjson.dumps({"$defs": {"JSONRPCRequest": call, "JSONRPCNotification": call}}))
+    router = Echo()
+    judged = ValidationMiddleware(SchemaValidator(schema_override_uri=own), router)
+    search = b'{"jsonrpc":"2.0","id":1,"method":"acme/search","params":{"q":1}}'
+    for method in (b"acme/search", b"tools/call"):
+        asked = search.replace(b"acme/search", method)
+        assert judged(asked) == b'{"jsonrpc":"2.0","id":1,"result":{}}'
+        assert judged(asked.decode()) == b'{"jsonrpc":"2.0","id":1,"result":{}}'
+        assert code_of(judged(asked.replace(b'"q"', b'"p"'))) == -32602
+        router.heard.clear()
+        assert judged(asked.replace(b'"id":1,', b"")) is None
+        assert len(router.heard) == 1
+
+
+@rows("revision", REVISIONS)
+def test_an_error_with_the_id_null_passes(revision: str) -> None:
+    """JSON-RPC 2.0, 5, requires null where the id of the request is unknown."""
+    router = Echo()
+    judged = ValidationMiddleware(SchemaValidator(revision=revision), router)
+    judged(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}')
+    assert len(router.heard) == 1

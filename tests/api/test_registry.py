@@ -1,0 +1,259 @@
+"""specs/000: the envelope, and the input and output records of tools."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from assay.api.exceptions import ValidationError
+from assay.api.registry import SchemaRegistry
+from assay.contracts.own_tools import TOOLS
+from kit.rows import rows
+
+ENVELOPE: dict[str, Any] = {"id": "a", "jsonrpc": "2.0", "method": "tools/list", "params": {}}
+UUID = "0d4d5b3e-6f0a-5c56-9f57-0e5a4b1c2d3e"
+
+
+def nested(levels: int) -> Any:
+    value: Any = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def faults(validate: Any, instance: Any) -> list[tuple[str, str]]:
+    try:
+        validate(instance)
+    except ValidationError as error:
+        return sorted((each.rule, each.at) for each in error.violations)
+    return []
+
+
+@rows(
+    ("envelope", "found"),
+    [
+        pytest.param(ENVELOPE, [], id="good"),
+        pytest.param(ENVELOPE | {"params": {"a": 1}, "trace": "x"}, [], id="more-properties"),
+        pytest.param(ENVELOPE | {"id": ""}, [], id="an-empty-string-is-a-string"),
+        pytest.param(ENVELOPE | {"id": 1}, [("envelope/id", "/id")], id="number-id"),
+        pytest.param(ENVELOPE | {"id": None}, [("envelope/id", "/id")], id="null-id"),
+        pytest.param(ENVELOPE | {"jsonrpc": "1.0"}, [("envelope/jsonrpc", "/jsonrpc")], id="version"),
+        pytest.param(ENVELOPE | {"method": ""}, [("envelope/method", "/method")], id="empty-method"),
+        pytest.param(ENVELOPE | {"method": 1}, [("envelope/method", "/method")], id="number-method"),
+        pytest.param(ENVELOPE | {"params": []}, [("envelope/params", "/params")], id="array-params"),
+        pytest.param(
+            {},
+            [("envelope/id", ""), ("envelope/jsonrpc", ""), ("envelope/method", ""), ("envelope/params", "")],
+            id="every-fault",
+        ),
+        pytest.param([], [("envelope/message", "")], id="array"),
+        pytest.param(None, [("envelope/message", "")], id="null"),
+    ],
+)
+def test_an_envelope_has_all_four_members(envelope: Any, found: list[tuple[str, str]]) -> None:
+    """Source: specs/000, Envelope Schema."""
+    assert faults(SchemaRegistry().load_envelope().validate, envelope) == found
+
+
+@rows("missing", ["id", "jsonrpc", "method", "params"])
+def test_each_member_of_the_envelope_is_required(missing: str) -> None:
+    instance = {name: value for name, value in ENVELOPE.items() if name != missing}
+    assert faults(SchemaRegistry().load_envelope().validate, instance) == [(f"envelope/{missing}", "")]
+
+
+@rows(
+    ("ident", "good"),
+    [
+        (UUID, True),
+        (UUID.upper(), True),
+        ("a", False),
+        (f"{{{UUID}}}", False),
+        (UUID.replace("-", ""), False),
+        (5, False),
+    ],
+)
+def test_with_deterministic_ids_an_id_is_a_uuid(ident: Any, good: bool) -> None:
+    """Source: specs/000, UUID formatted when deterministic IDs enabled."""
+    envelope = SchemaRegistry(deterministic_ids=True).load_envelope()
+    assert (faults(envelope.validate, ENVELOPE | {"id": ident}) == []) is good
+
+
+@rows(
+    ("direction", "record", "found"),
+    [
+        pytest.param("input", {"tool": "get_schema", "input": {"name": "a"}}, [], id="input"),
+        pytest.param("input", {"tool": "get_schema", "input": {"name": "a"}, "more": 1}, [], id="more-members"),
+        pytest.param("input", {"tool": "x", "input": {"name": "a"}}, [("contract/input", "/tool")], id="another-tool"),
+        pytest.param("input", {"input": {"name": "a"}}, [("contract/input", "")], id="no-tool"),
+        pytest.param("input", {"tool": "get_schema"}, [("contract/input", "")], id="no-input"),
+        pytest.param("input", {"tool": "get_schema", "input": []}, [("contract/input", "/input")], id="array-input"),
+        pytest.param("input", {"tool": "get_schema", "input": {}}, [("contract/input", "/input")], id="no-name"),
+        pytest.param(
+            "input",
+            {"tool": 5, "input": {"name": 5, "more": 5}},
+            [("contract/input", "/input/more"), ("contract/input", "/input/name"), ("contract/input", "/tool")],
+            id="every-fault-of-an-input",
+        ),
+        pytest.param("input", "get_schema", [("contract/input", "")], id="no-record"),
+        pytest.param("input", {"tool": "get_schema", "input": nested(100_000)}, [("syntax/json", "")], id="deep"),
+        pytest.param("input", {"tool": "get_schema", "input": {"name": object()}}, [("syntax/json", "")], id="no-json"),
+        pytest.param(
+            "output", {"tool": "get_schema", "output": {"ok": True, "schema": {}, "version": "1"}}, [], id="output"
+        ),
+        pytest.param(
+            "output",
+            {"tool": "get_schema", "input": {"name": "a"}, "output": {"ok": False, "reason": "not_found"}},
+            [],
+            id="output-with-its-input",
+        ),
+        pytest.param(
+            "output", {"tool": "get_schema", "input": {"name": "a"}}, [("contract/output", "")], id="no-output"
+        ),
+        pytest.param(
+            "output", {"tool": "get_schema", "output": "text"}, [("contract/output", "/output")], id="output-as-text"
+        ),
+        pytest.param(
+            "output",
+            {"tool": "get_schema", "output": {"ok": True, "schema": {}, "version": 1}},
+            [("contract/output", "/output/version")],
+            id="bad-output",
+        ),
+        pytest.param(
+            "output",
+            {"tool": "x", "input": {"name": 1}, "output": {"ok": True, "schema": {}, "version": 1}},
+            [("contract/input", "/input/name"), ("contract/output", "/output/version"), ("contract/output", "/tool")],
+            id="every-fault-of-an-output",
+        ),
+    ],
+)
+def test_a_record_names_the_tool_and_carries_what_its_schemas_ask(
+    direction: str, record: Any, found: list[tuple[str, str]]
+) -> None:
+    """Source: specs/000, Tool I/O Schema; design, `SchemaRegistry`."""
+    schemas = SchemaRegistry().load_tool_io("get_schema")
+    assert faults(getattr(schemas, direction).validate, record) == found
+
+
+def test_of_very_many_faults_some_are_listed_and_the_rest_is_counted() -> None:
+    output = {"ok": True, "examples": [1] * 5000}
+    with pytest.raises(ValidationError, match="more") as raised:
+        SchemaRegistry().load_tool_io("list_examples").output.validate({"tool": "list_examples", "output": output})
+    assert len(raised.value.violations) == 20
+    assert raised.value.more > 0
+
+
+@rows("tool", TOOLS)
+def test_without_a_root_the_asset_servers_own_tools_are_known(tool: str) -> None:
+    registry = SchemaRegistry()
+    schemas = registry.load_tool_io(tool)
+    assert schemas.tool == tool
+    assert registry.load_tool_io(tool) is schemas
+    canonical = orjson.dumps([tool, *TOOLS[tool]], option=orjson.OPT_SORT_KEYS)
+    assert schemas.fingerprint == sha256(canonical).hexdigest()
+
+
+@pytest.mark.parametrize("tool", ["search", "", "../get_schema", "get_schema ", None, 5, ["get_schema"], "x" * 10_000])
+def test_an_unknown_tool_is_a_key_error(tmp_path: Path, tool: Any) -> None:
+    for registry in (SchemaRegistry(), SchemaRegistry(tmp_path), SchemaRegistry(tmp_path / "nowhere")):
+        with pytest.raises(KeyError) as raised:
+            registry.load_tool_io(tool)
+        assert len(str(raised.value)) < 500
+
+
+# ── a directory of schemas ───────────────────────────────────────────────────────────────────────────────────────────
+
+QUERY = {"type": "object", "properties": {"q": {"$ref": "#/$defs/text"}}, "$defs": {"text": {"type": "string"}}}
+HITS = {"type": "object", "required": ["hits"]}
+
+
+def write(root: Path, tool: str, direction: str, schema: Any) -> None:
+    text = schema if isinstance(schema, bytes) else orjson.dumps(schema)
+    (root / f"{tool}.{direction}.schema.json").write_bytes(text)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "schemas"
+    made.mkdir()
+    write(made, "search", "input", QUERY)
+    write(made, "search", "output", HITS)
+    return made
+
+
+@pytest.mark.parametrize("spelling", [str, Path])
+def test_a_root_is_a_directory_of_schemas(root: Path, spelling: Any) -> None:
+    registry = SchemaRegistry(spelling(root))
+    schemas = registry.load_tool_io("search")
+    assert faults(schemas.input.validate, {"tool": "search", "input": {"q": "a"}}) == []
+    assert faults(schemas.input.validate, {"tool": "search", "input": {"q": 1}}) == [("contract/input", "/input/q")]
+    assert faults(schemas.output.validate, {"tool": "search", "output": {}}) == [("contract/output", "/output")]
+    with pytest.raises(KeyError):
+        registry.load_tool_io("get_schema")
+
+
+def test_the_same_schemas_give_the_same_object_however_they_are_written(root: Path) -> None:
+    registry = SchemaRegistry(root)
+    first = registry.load_tool_io("search")
+    write(root, "search", "output", b'{ "required" : ["hits"],\n "type": "object" }')
+    assert registry.load_tool_io("search") is first
+
+
+def test_a_changed_file_gives_a_new_fingerprint_and_the_old_object_when_it_is_changed_back(root: Path) -> None:
+    registry = SchemaRegistry(root)
+    first = registry.load_tool_io("search")
+    write(root, "search", "output", {"type": "object"})
+    second = registry.load_tool_io("search")
+    assert second.fingerprint != first.fingerprint
+    assert faults(second.output.validate, {"tool": "search", "output": {}}) == []
+    write(root, "search", "output", HITS)
+    assert registry.load_tool_io("search") is first
+
+
+def test_two_tools_with_the_same_schemas_are_two(root: Path) -> None:
+    write(root, "find", "input", QUERY)
+    write(root, "find", "output", HITS)
+    registry = SchemaRegistry(root)
+    assert registry.load_tool_io("find").fingerprint != registry.load_tool_io("search").fingerprint
+
+
+@pytest.mark.parametrize("tool", ["../outside", "../schemas/search", "sub/search", "/etc/passwd", ".", "..", "a\0b"])
+def test_a_name_does_not_lead_out_of_the_root(root: Path, tool: str) -> None:
+    """Source: ours; a tool's name comes from a message."""
+    for where in (root.parent, root / "sub"):
+        where.mkdir(exist_ok=True)
+        for direction in ("input", "output"):
+            write(where, "outside" if where is root.parent else "search", direction, {})
+    with pytest.raises(KeyError):
+        SchemaRegistry(root).load_tool_io(tool)
+
+
+def test_a_tool_has_both_files(root: Path) -> None:
+    (root / "search.output.schema.json").unlink()
+    with pytest.raises(KeyError):
+        SchemaRegistry(root).load_tool_io("search")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"{", "syntax/json"),
+        (b'{"type":"object","type":"object"}', "syntax/duplicate-key"),
+        (b'{"type":"strnig"}', "contract/schema"),
+        (b'{"$ref":"http://127.0.0.1:1/x.json"}', "contract/remote-ref"),
+        (b"5", "contract/schema"),
+    ],
+)
+@pytest.mark.parametrize("direction", ["input", "output"])
+def test_a_file_that_is_no_schema_is_a_value_error(root: Path, text: bytes, reason: str, direction: str) -> None:
+    write(root, "search", direction, text)
+    with pytest.raises(ValueError, match=reason):
+        SchemaRegistry(root).load_tool_io("search")
+
+
+def test_a_registry_shows_where_its_schemas_come_from(tmp_path: Path) -> None:
+    assert repr(SchemaRegistry()) == "SchemaRegistry()"
+    assert repr(SchemaRegistry(tmp_path, deterministic_ids=True)) == (
+        f"SchemaRegistry({str(tmp_path)!r}, deterministic_ids=True)"
+    )

@@ -1,0 +1,529 @@
+"""specs/003, the schema validator: which definition a message has to meet, and where the definitions come from."""
+
+import logging
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import orjson
+import pytest
+
+from assay.api.exceptions import ValidationError
+from assay.api.schema_validator import SchemaValidator
+from assay.spec.methods import methods
+from assay.spec.revisions import REVISIONS
+from assay.spec.schema import protocol_schema
+from kit.rows import rows
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+}
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {}}}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+RESULT = {"jsonrpc": "2.0", "id": 1, "result": {}}
+ERROR = {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}}
+
+
+def without(message: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key != name}
+
+
+@rows(
+    ("message_type", "message"),
+    [
+        ("initialize", INITIALIZE),
+        ("tools/call", CALL),
+        ("tools/list", {"jsonrpc": "2.0", "id": "a", "method": "tools/list"}),
+        ("notifications/initialized", INITIALIZED),
+        ("request", CALL),
+        ("request", {"jsonrpc": "2.0", "id": 1, "method": "acme/search"}),
+        ("notification", INITIALIZED),
+        ("response", RESULT),
+        ("error", ERROR),
+        ("InitializeRequest", INITIALIZE),
+        ("CallToolResult", {"content": []}),
+        ("Tool", {"name": "t", "inputSchema": {"type": "object"}}),
+        ("JSONRPCMessage", CALL),
+    ],
+)
+def test_a_message_that_is_right_passes(message_type: str, message: Any) -> None:
+    validator = SchemaValidator()
+    validator.initialize()
+    validator.validate(message_type, orjson.dumps(message))
+    assert validator.knows(message_type)
+
+
+@rows(
+    ("message_type", "message", "found"),
+    [
+        pytest.param("tools/call", without(CALL, "params"), [("protocol/params", "")], id="no-params"),
+        pytest.param("tools/call", CALL | {"params": {}}, [("protocol/params", "/params")], id="no-name"),
+        pytest.param(
+            "tools/call",
+            CALL | {"params": {"name": 1, "arguments": []}},
+            [("protocol/params", "/params/name"), ("protocol/params", "/params/arguments")],
+            id="two-faults",
+        ),
+        pytest.param("tools/call", without(CALL, "id"), [("envelope/id", "")], id="no-id"),
+        pytest.param("tools/call", CALL | {"id": None}, [("envelope/id", "/id")], id="null-id"),
+        pytest.param("tools/call", CALL | {"id": True}, [("envelope/id", "/id")], id="bool-id"),
+        pytest.param("tools/call", CALL | {"params": []}, [("envelope/params", "/params")], id="array-params"),
+        pytest.param(
+            "tools/call",
+            {"jsonrpc": "1.0", "id": 1, "method": "tools/call", "params": {"name": 1}},
+            [("envelope/jsonrpc", "/jsonrpc"), ("protocol/params", "/params/name")],
+            id="outside-and-inside",
+        ),
+        pytest.param("tools/call", CALL | {"method": "ping"}, [("protocol/method", "/method")], id="another-method"),
+        pytest.param("tools/call", [CALL], [("envelope/message", "")], id="array"),
+        pytest.param("notifications/initialized", INITIALIZED | {"id": 1}, [("envelope/id", "/id")], id="id"),
+        pytest.param("notification", INITIALIZED | {"id": 1}, [("envelope/id", "/id")], id="notification-with-id"),
+        pytest.param("request", INITIALIZED, [("envelope/id", "")], id="request-without-id"),
+        pytest.param("response", RESULT | ERROR, [("envelope/members", "/error")], id="result-and-error"),
+        pytest.param("response", RESULT | {"result": 5}, [("envelope/result", "/result")], id="result-as-number"),
+        pytest.param(
+            "response", RESULT | {"result": {"_meta": 5}}, [("protocol/result", "/result/_meta")], id="inside-a-result"
+        ),
+        pytest.param("error", without(ERROR, "error"), [("envelope/members", "")], id="no-error"),
+        pytest.param(
+            "error",
+            ERROR | {"error": {"code": "x"}},
+            [("envelope/error", "/error"), ("envelope/error", "/error/code")],
+            id="bad-error",
+        ),
+        pytest.param("CallToolResult", {}, [("protocol/result", "")], id="definition"),
+        pytest.param("CallToolRequest", {}, [("protocol/params", "")] * 4, id="definition-of-a-request"),
+    ],
+)
+def test_what_is_wrong_is_named_with_rule_and_place(message_type: str, message: Any, found: Any) -> None:
+    """Source: specs/003; the envelope and the schema are judged by the rungs that judge them everywhere."""
+    with pytest.raises(ValidationError) as raised:
+        SchemaValidator().validate(message_type, orjson.dumps(message))
+    assert sorted((each.rule, each.at) for each in raised.value.violations) == sorted(found)
+    assert all(each.schema_at for each in raised.value.violations if each.rule.startswith("protocol/"))
+
+
+@rows(
+    ("data", "rule"),
+    [
+        (b"{", "syntax/json"),
+        (b"\xff", "syntax/utf8"),
+        (b'{"a":1,"a":2}', "syntax/duplicate-key"),
+        (b"[" * 200 + b"]" * 200, "syntax/depth"),
+        (b'"' + b"x" * (16 << 20) + b'"', "framing/size"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_the_rungs_below(data: bytes, rule: str) -> None:
+    with pytest.raises(ValidationError, match=rule) as raised:
+        SchemaValidator().validate("tools/call", data)
+    assert [each.rule for each in raised.value.violations] == [rule]
+
+
+def test_of_very_many_faults_twenty_are_listed_and_the_rest_is_counted() -> None:
+    with pytest.raises(ValidationError, match=r"and at least \d+ more") as raised:
+        SchemaValidator().validate("CallToolResult", orjson.dumps({"content": [{}] * 1000}))
+    assert len(raised.value.violations) == 20
+    assert raised.value.more > 0
+
+
+@rows(
+    ("message_type", "hint"),
+    [
+        ("tools/cal", "did you mean tools/call"),
+        ("CallToolResutl", "did you mean CallToolResult"),
+        ("reqest", "did you mean request"),
+        ("nothing like it", "unknown message type"),
+        ("x" * 100_000, "unknown message type"),
+        ("", "unknown message type"),
+    ],
+)
+def test_an_unknown_type_is_a_key_error_that_suggests_the_right_one(message_type: str, hint: str) -> None:
+    validator = SchemaValidator()
+    with pytest.raises(KeyError, match=hint) as raised:
+        validator.validate(message_type, b"not even JSON")
+    assert len(str(raised.value)) < 400
+    assert not validator.knows(message_type)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-26", "", None])
+def test_an_unknown_revision_is_a_value_error_that_names_the_known_ones(revision: Any) -> None:
+    with pytest.raises(ValueError, match=r"2024-11-05, .*2026-07-28"):
+        SchemaValidator(revision=revision)
+
+
+@rows("revision", REVISIONS)
+def test_every_method_and_every_definition_of_a_revision_is_a_type(revision: str) -> None:
+    validator = SchemaValidator(revision=revision)
+    for message_type in (*methods(revision), *protocol_schema(revision).definitions):
+        with pytest.raises(ValidationError):
+            validator.validate(message_type, b'"never" 1')
+
+
+@pytest.mark.parametrize("revision", REVISIONS[:3])
+def test_before_2025_11_25_the_head_and_the_meta_are_judged_too(revision: str) -> None:
+    """Source: there, a method's own definition leaves them out; JSONRPCRequest has them."""
+    validator = SchemaValidator(revision=revision)
+    validator.validate("tools/call", orjson.dumps(CALL))
+    wrong = CALL | {"params": {"name": "t", "_meta": 3}}
+    with pytest.raises(ValidationError) as raised:
+        validator.validate("tools/call", orjson.dumps(wrong))
+    assert [(each.rule, each.at) for each in raised.value.violations] == [("protocol/params", "/params/_meta")]
+
+
+def test_errata_can_be_switched_off() -> None:
+    """Source: design; the official file of 2025-11-25 refuses fractions in ElicitResult.content."""
+    fraction = orjson.dumps({"action": "accept", "content": {"score": 0.5}})
+    SchemaValidator().validate("ElicitResult", fraction)
+    with pytest.raises(ValidationError):
+        SchemaValidator(errata=False).validate("ElicitResult", fraction)
+
+
+def test_an_error_can_be_sent_between_processes() -> None:
+    with pytest.raises(ValidationError) as raised:
+        SchemaValidator().validate("CallToolResult", b"{}")
+    again = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 - our own
+    assert (again.violations, again.more, str(again)) == (raised.value.violations, 0, str(raised.value))
+
+
+# ── an operator's own schema ─────────────────────────────────────────────────────────────────────────────────────────
+
+# Like the protocol's, with one method of its own and one change: every tool call needs a ticket.
+OWN: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "$defs": {
+        "CallToolRequest": {
+            "type": "object",
+            "properties": {"method": {"const": "tools/call"}, "params": {"$ref": "#/$defs/Params"}},
+            "required": ["method", "params"],
+        },
+        "Params": {"type": "object", "required": ["ticket"]},
+        "SearchRequest": {"type": "object", "properties": {"method": {"const": "acme/search"}}},
+        "odd ~/% name": {"type": "integer"},
+        "anything": True,
+    },
+}
+# The same in the older spelling, with the keywords at the top that official files of that time do not have.
+OLD = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "$ref": "#/definitions/anything",
+    "definitions": orjson.loads(orjson.dumps(OWN["$defs"]).replace(b"#/$defs", b"#/definitions")),
+}
+
+
+def holds(validator: SchemaValidator) -> bool:
+    """Whether OWN is what *validator* judges by."""
+    validator.validate("odd ~/% name", b"5")
+    validator.validate("acme/search", b'{"jsonrpc":"2.0","id":1,"method":"acme/search"}')
+    validator.validate("tools/call", orjson.dumps(CALL | {"params": {"ticket": 1}}))
+    # A schema without the generic definitions leaves them to the envelope's own rung.
+    for generic, message in (("request", CALL), ("notification", INITIALIZED), ("response", RESULT), ("error", ERROR)):
+        validator.validate(generic, orjson.dumps(message))
+    with pytest.raises(ValidationError) as raised:
+        validator.validate("tools/call", orjson.dumps(CALL))
+    assert [(each.rule, each.at) for each in raised.value.violations] == [("protocol/params", "/params")]
+    with pytest.raises(ValidationError):
+        validator.validate("odd ~/% name", b'"5"')
+    return validator.overridden and not validator.knows("Tool")
+
+
+def bundled(validator: SchemaValidator) -> bool:
+    """Whether the bundled schema is what *validator* judges by."""
+    validator.validate("tools/call", orjson.dumps(CALL))
+    return not validator.overridden and validator.knows("Tool")
+
+
+@contextmanager
+def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[tuple[str, list[str]]]:
+    """The address of a real server on loopback that gives *answer*, and the paths it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            answer(self)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class has it so
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
+
+
+def sending(body: bytes, status: int = 200, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loopback is reached directly, whatever the machine is set up for."""
+    for name in [each for each in os.environ if each.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.mark.parametrize("document", [pytest.param(OWN, id="$defs"), pytest.param(OLD, id="definitions")])
+@pytest.mark.parametrize("spelling", ["path", "text", "uri"])
+def test_a_file_replaces_the_bundled_schema(tmp_path: Path, document: Any, spelling: str) -> None:
+    file = tmp_path / "own schema.json"
+    file.write_bytes(orjson.dumps(document))
+    uri: Any = {"path": file, "text": str(file), "uri": file.as_uri()}[spelling]
+    validator = SchemaValidator(schema_override_uri=uri)
+    validator.initialize()
+    # Loaded once: what becomes of the file afterwards does not matter, and neither does asking again.
+    file.unlink()
+    validator.initialize()
+    assert holds(validator)
+
+
+@pytest.mark.parametrize("document", [pytest.param(OWN, id="$defs"), pytest.param(OLD, id="definitions")])
+def test_an_address_replaces_the_bundled_schema_and_is_fetched_once(document: Any) -> None:
+    with serving(sending(orjson.dumps(document))) as (address, asked):
+        validator = SchemaValidator(schema_override_uri=f"{address}/schema.json")
+        assert asked == []
+        validator.initialize()
+        validator.initialize()
+        assert holds(validator)
+        assert asked == ["/schema.json"]
+
+
+def test_without_initialize_the_first_judgement_loads_the_override(tmp_path: Path) -> None:
+    file = tmp_path / "own.json"
+    file.write_bytes(orjson.dumps(OWN))
+    assert holds(SchemaValidator(schema_override_uri=str(file)))
+
+
+GENERIC: dict[str, Any] = {
+    "$defs": {
+        "JSONRPCRequest": {
+            "type": "object",
+            "properties": {"method": {"type": "string"}, "params": {"type": "object", "required": ["ticket"]}},
+            "required": ["jsonrpc", "id", "method", "params"],
+        },
+        "JSONRPCNotification": {"type": "object", "properties": {"params": {"maxProperties": 1}}},
+        "JSONRPCResponse": {"type": "object"},
+    }
+}
+
+
+@pytest.fixture
+def generic(tmp_path: Path) -> SchemaValidator:
+    """A validator by a schema that names no method."""
+    file = tmp_path / "generic.json"
+    file.write_bytes(orjson.dumps(GENERIC))
+    return SchemaValidator(schema_override_uri=file)
+
+
+@pytest.mark.parametrize("method", ["tools/call", "initialize", "acme/search", "list_schemas", "request "])
+def test_a_schema_of_generic_messages_judges_every_method_by_them(generic: SchemaValidator, method: str) -> None:
+    asked = CALL | {"method": method}
+    generic.validate(method, orjson.dumps(asked | {"params": {"ticket": 1}}))
+    assert generic.knows(method)
+    for wrong, rule, at in (
+        (asked, "protocol/params", "/params"),
+        (without(asked, "params"), "protocol/params", ""),
+        (asked | {"method": "ping", "params": {"ticket": 1}}, "protocol/method", "/method"),
+        (without(asked | {"params": {"ticket": 1}}, "id"), "envelope/id", ""),
+    ):
+        with pytest.raises(ValidationError) as raised:
+            generic.validate(method, orjson.dumps(wrong))
+        assert (rule, at) in [(each.rule, each.at) for each in raised.value.violations]
+
+
+@pytest.mark.parametrize("method", ["notifications/initialized", "notifications/acme"])
+def test_a_schema_of_generic_messages_judges_every_notification_by_them(generic: SchemaValidator, method: str) -> None:
+    said = INITIALIZED | {"method": method}
+    generic.validate(method, orjson.dumps(said))
+    with pytest.raises(ValidationError, match="protocol/params"):
+        generic.validate(method, orjson.dumps(said | {"params": {"a": 1, "b": 2}}))
+    with pytest.raises(ValidationError, match="envelope/id"):
+        generic.validate(method, orjson.dumps(said | {"id": 1}))
+
+
+def test_a_schema_with_one_definition_for_all_messages_judges_by_it(tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    file.write_bytes(orjson.dumps({"$defs": {"JSONRPCMessage": {"maxProperties": 4}}}))
+    validator = SchemaValidator(schema_override_uri=file)
+    for message_type, message in (("tools/call", CALL), ("response", RESULT), ("error", ERROR)):
+        validator.validate(message_type, orjson.dumps(message))
+        with pytest.raises(ValidationError):
+            validator.validate(message_type, orjson.dumps(message | {"more": 1, "most": 2}))
+
+
+def test_a_message_may_be_text_or_bytes_and_nothing_else() -> None:
+    validator = SchemaValidator()
+    for data in (orjson.dumps(CALL), orjson.dumps(CALL).decode(), bytearray(orjson.dumps(CALL))):
+        validator.validate("tools/call", data)
+    with pytest.raises(ValidationError, match="syntax/utf8"):
+        validator.validate("tools/call", '"\ud800"')
+    wrong: Any = CALL
+    with pytest.raises(TypeError, match=r"str or bytes .*not dict"):
+        validator.validate("tools/call", wrong)
+
+
+def test_a_validator_shows_its_revision_and_schema_without_secrets() -> None:
+    assert repr(SchemaValidator()) == "SchemaValidator(revision='2025-11-25')"
+    secret = SchemaValidator(errata=False, schema_override_uri="https://me:secret@host.example/a.json?token=1")
+    assert repr(secret) == (
+        "SchemaValidator(revision='2025-11-25', schema_override_uri='https://…@host.example/a.json', errata=False)"
+    )
+
+
+BROKEN = [
+    pytest.param(b"{", "one JSON value", id="no-json"),
+    pytest.param(b"\xff\xfe", "UTF-8", id="not-utf8"),
+    pytest.param(b"[]", "neither", id="array"),
+    pytest.param(b'{"type":"object"}', "neither", id="no-definitions"),
+    pytest.param(b'{"$defs":{}}', "neither", id="empty-definitions"),
+    pytest.param(b'{"$defs":[]}', "neither", id="definitions-as-an-array"),
+    pytest.param(b'{"$defs":{"A":{"type":"strnig"}}}', "expected", id="does-not-compile"),
+    pytest.param(b'{"$defs":{"A":5}}', "expected", id="no-schema"),
+    pytest.param(b'{"$defs":{"A":{"$ref":"#/$defs/B"}}}', "expected", id="refers-to-nothing"),
+    pytest.param(b'{"$defs":{"A":{"$ref":"#/$defs/A"}}}', "schema-cycle", id="refers-to-itself"),
+    pytest.param(b'{"$schema":"https://example.com/mine","$defs":{"A":{}}}', "dialect", id="unknown-dialect"),
+    pytest.param(b'{"$defs":{"A":{},"A":{}}}', "duplicate-key", id="a-definition-twice"),
+    pytest.param(b'{"$defs":' + b'{"a":' * 200 + b"{}" + b"}" * 201, "levels", id="too-deep"),
+    pytest.param(b'{"$defs":{"A":{}}}' + b" " * (16 << 20), "16,777,216 bytes", id="too-large"),
+]
+
+
+def the_only_line(caplog: pytest.LogCaptureFixture) -> str:
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("assay", logging.CRITICAL)
+    assert "\n" not in record.getMessage()
+    return record.getMessage()
+
+
+@pytest.mark.parametrize(("text", "reason"), BROKEN)
+def test_a_file_that_is_no_schema_leaves_the_bundled_one_in_force(
+    tmp_path: Path, text: bytes, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Source: specs/003: it MUST fall back, and log a critical error."""
+    file = tmp_path / "own.json"
+    file.write_bytes(text)
+    validator = SchemaValidator(schema_override_uri=str(file))
+    validator.initialize()
+    validator.initialize()
+    assert bundled(validator)
+    assert reason in the_only_line(caplog)
+    assert str(file) in the_only_line(caplog)
+
+
+@pytest.mark.parametrize("uri", ["missing.json", "file:///nowhere/missing.json", "ftp://127.0.0.1/x.json", "", "\0"])
+def test_a_file_that_is_not_there_leaves_the_bundled_schema_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    validator = SchemaValidator(schema_override_uri=uri)
+    validator.initialize()
+    assert bundled(validator)
+    the_only_line(caplog)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        pytest.param(sending(b"gone", 404), "404", id="not-found"),
+        pytest.param(sending(orjson.dumps(OWN), 500), "500", id="server-error"),
+        pytest.param(sending(b"<html>"), "one JSON value", id="no-json"),
+        pytest.param(sending(b"", 302, Location="file:///etc/passwd"), "not allowed", id="redirected-to-a-file"),
+        pytest.param(lambda handler: handler.connection.close(), "", id="hangs-up"),
+    ],
+)
+def test_an_address_that_gives_no_schema_leaves_the_bundled_one_in_force(
+    answer: Any, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(answer) as (address, _):
+        validator = SchemaValidator(schema_override_uri=address)
+        validator.initialize()
+    assert bundled(validator)
+    assert reason in the_only_line(caplog)
+
+
+def test_nobody_at_the_address_leaves_the_bundled_schema_in_force(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(sending(b"")) as (address, _):
+        pass
+    validator = SchemaValidator(schema_override_uri=address)
+    validator.initialize()
+    assert bundled(validator)
+    the_only_line(caplog)
+
+
+def test_secrets_in_an_address_stay_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(sending(b"", 404)) as (address, asked):
+        named = address.replace("http://", "http://user:secret@")
+        SchemaValidator(schema_override_uri=f"{address}/a?token=secret").initialize()
+        SchemaValidator(schema_override_uri=f"{named}/b").initialize()
+        assert asked[0] == "/a?token=secret"
+    assert len(caplog.records) == 2
+    assert "secret" not in caplog.text
+
+
+def test_a_reference_in_an_override_is_never_fetched(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """Source: design: a `$ref` resolves from what is loaded, or the schema is refused."""
+    with serving(sending(b"true")) as (address, asked):
+        file = tmp_path / "own.json"
+        file.write_bytes(orjson.dumps({"$defs": {"A": {"$ref": f"{address}/other.json"}}}))
+        validator = SchemaValidator(schema_override_uri=str(file))
+        validator.initialize()
+        assert bundled(validator)
+        assert asked == []
+    assert "contract/remote-ref" in the_only_line(caplog)
+
+
+def test_an_override_whose_patterns_look_around_is_not_used(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """Whether a text matches cannot always be told in bounded time; a message is judged wholly or not at all."""
+    file = tmp_path / "own.json"
+    file.write_bytes(orjson.dumps({"$defs": {"A": {"pattern": "(?=a)b"}}}))
+    validator = SchemaValidator(schema_override_uri=str(file))
+    validator.initialize()
+    assert bundled(validator)
+    assert "contract/pattern" in the_only_line(caplog)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_official_file_as_an_override_says_what_the_bundled_schema_says(
+    shared: Path, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Source: the official schema.json; up to 2025-06-18 it has `definitions`, afterwards `$defs`."""
+    official = SchemaValidator(
+        revision=revision, schema_override_uri=(shared / "mcp-schema" / revision / "schema.json").as_uri()
+    )
+    official.initialize()
+    ours = SchemaValidator(revision=revision, errata=False)
+    assert official.overridden
+    assert caplog.records == []
+    for message_type in (*methods(revision), *protocol_schema(revision).definitions, "request", "response", "error"):
+        for data in (b"{}", b'{"jsonrpc":"2.0","id":1}', orjson.dumps(CALL), orjson.dumps(INITIALIZE), b"5", b'"a"'):
+            assert verdict(official, message_type, data) == verdict(ours, message_type, data), (message_type, data)
+
+
+def verdict(validator: SchemaValidator, message_type: str, data: bytes) -> set[tuple[str, str]]:
+    try:
+        validator.validate(message_type, data)
+    except ValidationError as error:
+        # A set: where the official file repeats itself with allOf, it says the same thing twice.
+        return {(each.rule, each.at) for each in error.violations}
+    return set()

@@ -1,0 +1,475 @@
+"""Calls in envelopes: plain and async functions, ids, durations, and what becomes of a failure."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from response_examples import FAILURE, SUCCESS
+
+from assay.assets.response import (
+    ERROR_CODES,
+    Enveloper,
+    ResponseEnvelope,
+    ToolError,
+    UpgradeHint,
+    envelop_tool_function,
+    enveloped,
+)
+from kit.rows import rows
+
+
+def wrapped(fn: Callable[..., Any], tier: Callable[[], str] = lambda: "pro") -> Callable[..., Any]:
+    return envelop_tool_function(fn, tool_id="a_tool", tool_version="1.0.0", tier_getter=tier)
+
+
+def answer(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> ResponseEnvelope:
+    made: ResponseEnvelope = asyncio.run(wrapped(fn)(*args, **kwargs))
+    assert ResponseEnvelope.from_dict(made.to_dict()) == made
+    return made
+
+
+def failure(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> ToolError:
+    error = answer(fn, *args, **kwargs).error
+    assert error is not None
+    return error
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def fn(*_: Any, **__: Any) -> None:
+        raise error
+
+    return fn
+
+
+def giving(data: Any) -> Callable[..., Any]:
+    return lambda *_, **__: data
+
+
+def tool(name: str, /, limit: int = 3, *rest: str, flag: bool = False, **more: str) -> list[Any]:
+    """Gives back what it got."""
+    return [name, limit, list(rest), flag, more]
+
+
+async def waiting_tool(name: str, ctx: Any = None) -> dict[str, str]:
+    await asyncio.sleep(0)
+    return {"name": name}
+
+
+class Tools:
+    def method(self, name: str) -> str:
+        return name
+
+    def later(self, name: str) -> Awaitable[dict[str, str]]:
+        return waiting_tool(name)
+
+    def __call__(self, name: str) -> str:
+        return name
+
+
+# ── the wrapper ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rows(
+    "fn",
+    [tool, waiting_tool, Tools().method, Tools(), partial(tool, "x"), partial(waiting_tool, ctx=None)],
+    ids=["plain", "async", "method", "object", "partial", "async-partial"],
+)
+def test_the_signature_stays_the_same(fn: Callable[..., Any]) -> None:
+    assert inspect.signature(wrapped(fn)) == inspect.signature(fn)
+    assert inspect.iscoroutinefunction(wrapped(fn))
+
+
+def test_name_and_documentation_stay_the_same() -> None:
+    assert wrapped(tool).__name__ == "tool"
+    assert wrapped(tool).__doc__ == tool.__doc__
+
+
+def test_arguments_arrive_as_they_were_given() -> None:
+    assert answer(tool, "a", 1, "b", "c", flag=True, x="y").data == ["a", 1, ["b", "c"], True, {"x": "y"}]
+
+
+@rows(
+    "fn",
+    [waiting_tool, partial(waiting_tool, ctx=None), Tools().later, lambda name: {"name": name}],
+    ids=["async", "partial", "gives-an-awaitable", "plain"],
+)
+def test_plain_and_async_functions_give_an_envelope(fn: Callable[..., Any]) -> None:
+    envelope = answer(fn, "a")
+    assert (envelope.tier, envelope.tool_id, envelope.tool_version) == ("pro", "a_tool", "1.0.0")
+    assert envelope.capabilities == ("envelope-v1",)
+    assert envelope.error is None
+    assert envelope.upgrade_hints == ()
+    assert envelope.data == {"name": "a"}
+
+
+def test_calling_the_wrapper_gives_an_awaitable() -> None:
+    made = wrapped(tool)("a")
+    assert isinstance(made, Coroutine)
+    asyncio.run(made)
+
+
+def test_a_call_that_does_not_fit_the_signature_is_an_invalid_argument() -> None:
+    error = failure(lambda name: name, s3cr3t_key="s3cr3t")
+    assert error == ToolError(ERROR_CODES["invalid_argument"], "invalid_argument")
+    assert failure(lambda name: name).error_code == "invalid_argument"
+
+
+def test_a_bad_tool_is_found_out_when_it_is_wrapped() -> None:
+    with pytest.raises(ValueError, match="tool_version"):
+        envelop_tool_function(tool, tool_id="a", tool_version="one", tier_getter=lambda: "pro")
+
+
+def broken() -> str:
+    raise ValueError("no licence server")
+
+
+@rows("tier", [broken, lambda: "gold", lambda: None, lambda: ""])
+def test_without_a_tier_nothing_is_run(tier: Callable[[], Any]) -> None:
+    """Ours: an envelope has to name a tier, and the least is the only one that gives nothing away."""
+    envelope = asyncio.run(wrapped(lambda: pytest.fail("was run"), tier)())
+    assert envelope.tier == "community"
+    assert envelope.error == ToolError(ERROR_CODES["internal_error"], "internal_error")
+
+
+# ── request ids ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Raises:
+    """As some contexts do outside of a request."""
+
+    correlation_id = "c-1"
+
+    @property
+    def request_id(self) -> str:
+        raise ValueError("no request")
+
+
+CONTEXTS: dict[str, Callable[[dict[str, str]], Any]] = {
+    "key": dict,
+    "attribute": lambda each: SimpleNamespace(**each),
+}
+UUID_1 = UUID(int=1)
+
+
+@rows(
+    ("ctx", "request_id"),
+    [
+        *(
+            pytest.param(made({name: "r-1"}), "r-1", id=f"{name}-{kind}")
+            for name in ("request_id", "requestId", "correlation_id", "correlationId")
+            for kind, made in CONTEXTS.items()
+        ),
+        pytest.param({"request_id": 7}, "7", id="number"),
+        pytest.param({"request_id": 0}, "0", id="zero"),
+        pytest.param({"request_id": UUID_1}, str(UUID_1), id="uuid"),
+        pytest.param({"request_id": "", "correlationId": "c"}, "c", id="an-empty-one-is-none"),
+        pytest.param({"request_id": None, "correlation_id": "c"}, "c", id="null-is-none"),
+        pytest.param({"request_id": "r", "correlation_id": "c"}, "r", id="the-request-comes-first"),
+        pytest.param(Raises(), "c-1", id="one-that-raises-is-none"),
+    ],
+)
+def test_the_request_id_is_that_of_the_context(ctx: Any, request_id: str) -> None:
+    assert answer(waiting_tool, "a", ctx=ctx).request_id == request_id
+    assert answer(waiting_tool, "a", ctx).request_id == request_id
+    assert answer(giving(None), ctx=ctx).request_id == request_id
+
+
+@rows(
+    "ctx", [None, {}, object(), 7, {"request_id": True}, {"request_id": ["r"]}, {"request_id": "\ud800"}, {"id": "r"}]
+)
+def test_without_an_id_in_the_context_one_is_made(ctx: Any) -> None:
+    one, other = (answer(waiting_tool, "a", ctx).request_id for _ in range(2))
+    assert one != other
+    assert UUID(one).version == 4
+    assert UUID(one).hex == one
+
+
+def test_another_argument_is_no_context() -> None:
+    assert answer(giving(None), {"request_id": "r-1"}).request_id != "r-1"
+
+
+# ── the synchronous core ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ticking(*times: float) -> Callable[[], float]:
+    ticks: Iterator[float] = iter(times)
+    return lambda: next(ticks)
+
+
+def test_clock_and_ids_can_be_given() -> None:
+    numbers = count(1)
+    enveloper = Enveloper(
+        "t", "1.0.0", ["a", "b"], clock=ticking(1.0, 1.25, 7, 7), new_id=lambda: f"id-{next(numbers)}"
+    )
+    assert enveloper.run(lambda: 1, tier="enterprise").to_dict() == {
+        "tier": "enterprise",
+        "tool_version": "1.0.0",
+        "tool_id": "t",
+        "request_id": "id-1",
+        "capabilities": ["a", "b"],
+        "duration_ms": 250.0,
+        "error": None,
+        "upgrade_hints": [],
+        "data": 1,
+    }
+    again = enveloper.run(raising(ValueError("a b")), tier="community")
+    assert (again.request_id, again.duration_ms) == ("id-2", 0.0)
+
+
+def test_no_id_is_made_if_one_is_given() -> None:
+    enveloper = Enveloper("t", "1.0.0", new_id=lambda: pytest.fail("was made"))
+    assert enveloper.run(lambda: 1, tier="pro", request_id="r").request_id == "r"
+
+
+@pytest.mark.parametrize("end", [0.5, float("nan")])
+def test_a_clock_that_is_wrong_does_not_break_the_contract(end: float) -> None:
+    envelope = Enveloper("t", "1.0.0", clock=ticking(1.0, end)).run(lambda: 1, tier="pro")
+    assert ResponseEnvelope.from_dict(envelope.to_dict()).duration_ms == 0.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [({"tier": "gold"}, "tier"), ({"request_id": ""}, "request_id"), ({"request_id": 1}, "request_id")],
+)
+def test_what_no_envelope_could_carry_is_refused_before_anything_is_run(wrong: dict[str, Any], name: str) -> None:
+    given: dict[str, Any] = {"tier": "pro", "request_id": "r", **wrong}
+    with pytest.raises((TypeError, ValueError), match=name):
+        Enveloper("t", "1.0.0").run(lambda: pytest.fail("was run"), **given)
+
+
+@rows("wrong", [("", "1.0.0"), ("t", "one"), ("t", "1.0.0", "abc"), ("t", "1.0.0", [1])])
+def test_a_wrong_tool_is_refused_at_once(wrong: tuple[Any, ...]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        Enveloper(*wrong)
+
+
+def test_the_synchronous_core_gives_what_the_wrapper_gives() -> None:
+    one = enveloped(lambda: {"name": "a"}, tool_id="a_tool", tool_version="1.0.0", tier="pro", request_id="r")
+    other = answer(waiting_tool, "a", {"request_id": "r"})
+    assert replace(one, duration_ms=0) == replace(other, duration_ms=0)
+
+
+# ── what a tool gives ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Finding:
+    line: int
+
+
+class Model:
+    """As pydantic's are."""
+
+    def model_dump(self, mode: str) -> dict[str, Any]:
+        return {"mode": mode, "ok": True}
+
+
+@rows(
+    ("given", "data"),
+    [
+        pytest.param(None, None, id="nothing"),
+        pytest.param([1, None], [1, None], id="array"),
+        pytest.param((1, 2), (1, 2), id="tuple"),
+        pytest.param(False, False, id="false-is-a-result"),
+        pytest.param(Finding(3), {"line": 3}, id="dataclass"),
+        pytest.param(Model(), {"mode": "json", "ok": True}, id="model"),
+        pytest.param(UpgradeHint("a", "pro", "b"), {"feature": "a", "tier": "pro", "reason": "b"}, id="one-of-ours"),
+    ],
+)
+def test_what_a_tool_gives_is_data(given: Any, data: Any) -> None:
+    envelope = answer(lambda: given)
+    assert envelope.data == data
+    assert envelope.error is None
+
+
+@rows("given", [object(), {1}, {"a": float("nan")}, b"x", {1: 2}, Finding, iter([])])
+def test_a_result_that_is_no_json_is_the_tools_own_failure(given: Any) -> None:
+    envelope = answer(lambda: given)
+    assert envelope.error == ToolError("The tool returned a result that is not JSON.", "internal_error")
+    assert envelope.data is None
+
+
+def test_an_envelope_is_not_put_into_another() -> None:
+    inner = ResponseEnvelope.from_dict(SUCCESS)
+    assert answer(lambda: inner) is inner
+
+
+def test_an_envelope_that_a_tool_made_may_not_say_too_much_either() -> None:
+    inner = ResponseEnvelope.from_dict(FAILURE)
+    assert answer(lambda: inner) is inner
+    assert answer(giving(inner), "/missing.py").error == ToolError(ERROR_CODES["not_found"], "not_found")
+    detailed = replace(inner, error=ToolError("No such thing.", "not_found", {"code": "x"}))
+    assert answer(lambda: detailed).error == ToolError("No such thing.", "not_found")
+
+
+# ── exceptions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class OwnValueError(ValueError):
+    pass
+
+
+class MuteError(ValueError):
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+@rows(
+    ("error", "code"),
+    [
+        (FileNotFoundError(2, "No such file", "/x"), "not_found"),
+        (PermissionError("no"), "forbidden"),
+        (TimeoutError(), "timeout"),
+        (ValueError("no"), "invalid_argument"),
+        (TypeError("no"), "invalid_argument"),
+        (OwnValueError("no"), "invalid_argument"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"), "invalid_argument"),
+        (MuteError(), "invalid_argument"),
+        (NotImplementedError(), "not_implemented"),
+        (MemoryError(), "resource_exhausted"),
+        (RuntimeError("no"), "internal_error"),
+        (KeyError("no"), "internal_error"),
+        (OSError("no"), "internal_error"),
+        (ConnectionRefusedError(), "internal_error"),
+        (SyntaxError("no"), "internal_error"),
+        (RecursionError(), "internal_error"),
+        (StopIteration(), "internal_error"),
+        (ZeroDivisionError(), "internal_error"),
+        (ExceptionGroup("no", [ValueError("no")]), "internal_error"),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, Exception) else "",
+)
+def test_an_exception_becomes_a_code(error: Exception, code: str) -> None:
+    """Source: design, Public names."""
+
+    async def later() -> None:
+        raise error
+
+    envelope = answer(raising(error))
+    assert envelope.error is not None
+    assert envelope.error.error_code == code
+    assert envelope.error.error_details is None
+    assert envelope.data is None
+    assert failure(later).error_code == code
+
+
+@rows("error", [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
+def test_what_ends_the_program_or_the_task_goes_through(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        Enveloper("t", "1.0.0").run(raising(error), tier="pro")
+
+    async def later() -> None:
+        raise error
+
+    for fn in (raising(error), later):
+        with pytest.raises(type(error)):
+            wrapped(fn)().send(None)
+
+
+def test_a_cancelled_call_is_cancelled() -> None:
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> bool:
+        task = asyncio.ensure_future(wrapped(forever)())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task], timeout=60)
+        return bool(task.cancelled())
+
+    assert asyncio.run(main())
+
+
+def test_an_unforeseen_failure_is_logged_by_kind_and_place_only(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR, "assay"):
+        failure(raising(RuntimeError("s3cr3t")), "code")
+        failure(raising(ValueError("expected")), "code")
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("tool a_tool: RuntimeError at test_enveloper.py:")
+    assert caplog.records[0].exc_info is None
+
+
+# ── payloads that report their own failure ───────────────────────────────────────────────────────────────────────────
+
+
+def test_the_failure_of_the_specification_is_mirrored_as_there() -> None:
+    """Source: specs/004, Error response."""
+    envelope = Enveloper("extract_code", "3.2.8", clock=ticking(0, 0.003)).run(
+        lambda: FAILURE["data"], tier="community", request_id=FAILURE["request_id"], arguments={}
+    )
+    assert envelope.to_dict() == FAILURE
+
+
+@rows(
+    ("data", "code"),
+    [
+        ({"ok": False}, "internal_error"),
+        ({"success": False}, "internal_error"),
+        ({"ok": True, "success": False}, "internal_error"),
+        ({"ok": False, "reason": "not_found"}, "not_found"),
+        ({"ok": False, "reason": "validation_failed", "errors": [{"path": "", "msg": "no"}]}, "invalid_argument"),
+        ({"ok": False, "reason": "backend_error", "status": 500, "detail": "internal error"}, "dependency_unavailable"),
+        ({"ok": False, "reason": "backend_error", "detail": "network_unreachable"}, "dependency_unavailable"),
+        ({"ok": False, "reason": "unsupported", "detail": "tool not implemented"}, "not_implemented"),
+        ({"success": False, "error_code": "too_large", "error": "Not found"}, "too_large"),
+        ({"success": False, "error": {"error_code": "timeout", "message": "It was slow"}}, "timeout"),
+        ({"success": False, "error": {"code": "invalid_path"}}, "invalid_path"),
+        ({"success": False, "error": {"code": -32603, "message": "odd"}}, "internal_error"),
+        ({"success": False, "error": "Permission denied by the host"}, "forbidden"),
+        ({"success": False, "error": "The request timed out"}, "timeout"),
+        ({"success": False, "error_code": "no_such_code", "error": None}, "internal_error"),
+        ({"success": False, "error_code": ["not_found"], "error": 7}, "internal_error"),
+    ],
+)
+def test_a_reported_failure_is_mirrored_and_kept(data: dict[str, Any], code: str) -> None:
+    """Source: specs/004, Error Model; the reasons are those of specs/001, section 6."""
+    envelope = answer(giving(data))
+    assert envelope.error is not None
+    assert envelope.error.error_code == code
+    assert envelope.data == data
+
+
+@rows(
+    "data", [{"ok": True}, {"success": True, "error": "x"}, {"ok": 0}, {"success": None}, {"error": "x"}, [False], "no"]
+)
+def test_what_does_not_say_that_it_failed_did_not(data: Any) -> None:
+    assert answer(giving(data)).error is None
+
+
+@rows(
+    ("data", "text"),
+    [
+        ({"ok": False, "reason": "unsupported", "detail": "tool not implemented"}, "tool not implemented"),
+        ({"ok": False, "error": {"message": "It was slow", "code": "timeout"}}, "It was slow"),
+        ({"ok": False, "msg": "The disk is full"}, "The disk is full"),
+        ({"ok": False, "error": "line\nbreak in it", "detail": "The disk is full"}, "The disk is full"),
+        ({"ok": False, "reason": "not_found"}, ERROR_CODES["not_found"]),
+        ({"ok": False, "reason": "not_found", "detail": "no file main.py"}, ERROR_CODES["not_found"]),
+    ],
+)
+def test_the_text_of_a_reported_failure_is_shown_if_it_can_be(data: dict[str, Any], text: str) -> None:
+    assert failure(giving(data), "main.py") == ToolError(text, failure(giving(data)).error_code)
+
+
+HINT = {"feature": "deep_scan", "tier": "pro", "reason": "It takes long."}
+
+
+@rows(("hints", "count_"), [([HINT], 1), ([HINT, HINT], 2), ([HINT, {}], 0), ("x", 0), (None, 0), ([1], 0)])
+def test_hints_come_along_with_a_reported_failure(hints: Any, count_: int) -> None:
+    data = {"success": False, "error_code": "upgrade_required", "upgrade_hints": hints}
+    assert answer(giving(data)).upgrade_hints == (UpgradeHint(**HINT),) * count_
+
+
+def test_the_reason_of_a_hint_does_not_quote_the_caller_either() -> None:
+    data = {"ok": False, "upgrade_hints": [HINT | {"reason": "No main.py in this tier."}]}
+    assert answer(giving(data), "main.py").upgrade_hints == (
+        UpgradeHint("deep_scan", "pro", "deep_scan needs the pro tier."),
+    )

@@ -1,0 +1,380 @@
+"""`assay wrap` for the clients of one machine: their files, what it writes into them, and what it refuses to write."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from assay.cli.clients.config_places import CLIENTS
+from assay.cli.clients.dialect import CODEX as TOML
+from assay.cli.clients.jsonc import ConfigError
+from assay.cli.clients.plan import unwrap
+from assay.cli.main import main
+from kit.client_files import CODEX, JSON_SAMPLES, KNOWN, PROGRAM, Sample, behind, home_of_clients, put
+from kit.places import ROOT
+from kit.rows import rows
+
+FIXED = ("--program", PROGRAM)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return home_of_clients(tmp_path, monkeypatch)
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    return {sample.name: (home / sample.path).read_bytes() for sample in KNOWN}
+
+
+def toml(text: str) -> str:
+    """A file of Codex with one server that can be wrapped, and *text*."""
+    return f'[mcp_servers.fine]\ncommand = "a"\n{text}'
+
+
+# ── which files ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_there_is_a_sample_of_every_client() -> None:
+    assert {sample.name for sample in KNOWN} == set(CLIENTS)
+
+
+@pytest.mark.parametrize("sample", KNOWN, ids=lambda sample: sample.name)
+def test_every_client_is_known_by_name(home: Path, capsys: pytest.CaptureFixture[str], sample: Sample) -> None:
+    path = home / sample.path
+    path.chmod(0o640)
+    backup = path.with_name(f"{path.name}.assay-backup")
+    assert main(["wrap", "--client", sample.name, "--dry-run", *FIXED]) == 1
+    assert path.read_bytes() == sample.before.encode()
+    assert main(["wrap", "--client", sample.name, "--yes", *FIXED]) == 0
+    assert path.read_bytes() == sample.after.encode()
+    assert backup.read_bytes() == sample.before.encode()
+    assert [each.stat().st_mode & 0o777 for each in (path, backup)] == [0o640, 0o600]
+    assert main(["unwrap", "--client", sample.name]) == 0
+    assert path.read_bytes() == sample.before.encode()
+    assert not backup.exists()
+    shown = capsys.readouterr()
+    assert "s3cr3t" not in shown.out + shown.err
+
+
+def test_all_finds_every_file_and_unwrap_undoes_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = put(Path(".mcp.json"), '{"mcpServers": {"mine": {"command": "a"}}}')
+    before = contents(home)
+    assert main(["wrap", "--all", "--yes", *FIXED]) == 0
+    assert contents(home) == {sample.name: sample.after.encode() for sample in KNOWN}
+    shown = capsys.readouterr()
+    assert shown.out.count("\n+++ ") == len(KNOWN) + 1
+    assert "s3cr3t" not in shown.out + shown.err
+    assert "Claude Code  .mcp.json\n  1 server changed; restart Claude Code to use it\n" in shown.err
+    assert "  6 servers changed; restart Codex to use it\n" in shown.err
+    assert main(["unwrap", "--all"]) == 0
+    assert contents(home) == before
+    assert mine.read_text() == '{"mcpServers": {"mine": {"command": "a"}}}'
+    assert not list(home.rglob("*.assay-backup"))
+
+
+def test_all_reports_each_file_and_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / ".claude.json").write_text('{"numStartups": 1}')
+    (home / ".gemini/settings.json").write_text("{")
+    (home / ".codex/config.toml").write_text("x =")
+    assert main(["wrap", "--all", "--dry-run", *FIXED]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    below = dict(pairwise(lines))
+    assert below["Claude Code  ~/.claude.json"] == "  no servers: it has no mcpServers, servers or context_servers"
+    assert below["Gemini CLI  ~/.gemini/settings.json"].startswith("  not valid JSON: line 1")
+    assert below["Codex  ~/.codex/config.toml"].startswith("  not valid TOML: ")
+    assert "  2 servers would change" in lines[lines.index("Zed  ~/.config/zed/settings.json") :]
+    assert lines[-1].endswith("6 left alone, 2 files failed. Nothing was written.")
+
+
+def test_files_without_servers_are_no_mistake_in_all(home: Path) -> None:
+    for sample in KNOWN:
+        (home / sample.path).write_text("# nothing" if sample is CODEX else "{}")
+    assert main(["wrap", "--all", *FIXED]) == 0
+    assert main(["unwrap", "--all"]) == 0
+    assert main(["wrap", "--client", "codex", *FIXED]) == 2
+
+
+def test_all_with_a_server_changes_the_files_that_have_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wrap", "--all", "--server", "db", "--yes", *FIXED]) == 0
+    changed = {name for name, content in contents(home).items() if PROGRAM.encode() in content}
+    assert changed == {"claude-code"}
+    capsys.readouterr()
+    assert main(["wrap", "--all", "--server", "playwrite", "--yes", *FIXED]) == 2
+    assert capsys.readouterr().err == "assay wrap: no server is called playwrite; did you mean playwright?\n"
+
+
+def test_all_on_a_machine_without_clients_is_one_line(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    assert main(["wrap", "--all", "--yes", *FIXED]) == 2
+    assert home.exists()
+    assert capsys.readouterr().err.startswith("assay wrap: no configuration of claude-desktop, claude-code, ")
+
+
+def test_servers_below_projects_are_named_with_their_project(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = json.dumps({"projects": {"/shop": {"mcpServers": {"old": {"type": "sse", "url": "http://a"}}}}})
+    put(home / ".claude.json", text)
+    assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
+    assert "assay wrap: old (project /shop): left alone: it has the HTTP+SSE" in capsys.readouterr().err
+
+
+def test_a_token_from_the_environment_comes_back_without_a_backup() -> None:
+    """Codex passes the variable on to the guard, which puts it into the header."""
+    text = '[mcp_servers.x]\nurl = "https://a/mcp"\nbearer_token_env_var = "TOKEN"\nhttp_headers = { K = "v" }\n'
+    wrapped = behind(text, dialect=TOML).after
+    entry = tomllib.loads(wrapped)["mcp_servers"]["x"]
+    assert entry["env_vars"] == ["TOKEN"]
+    assert entry["args"][-4:] == ["--header", "K: v", "--header", "Authorization: Bearer env:TOKEN"]
+    assert tomllib.loads(unwrap(wrapped, None, dialect=TOML).after) == tomllib.loads(text)
+
+
+def test_a_second_file_of_the_client_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(Path(".mcp.json"), '{"mcpServers": {"mine": {"command": "a"}}}')
+    assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
+    assert (home / ".claude.json").exists()
+    told = "assay wrap: ~/.claude.json: skipped, because .mcp.json is used; give it as FILE, or use --all\n"
+    assert told in capsys.readouterr().err
+
+
+# ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_guard_is_given_a_mode_a_journal_and_a_lock(home: Path) -> None:
+    Path("my.lock").touch()
+    options = ("--mode", "enforce", "--journal", "runs", "--lock", "my.lock")
+    assert main(["wrap", "--client", "windsurf", "--server", "git", "--yes", *FIXED, *options]) == 0
+    path = home / ".codeium/windsurf/mcp_config.json"
+    here = str(Path.cwd())
+    given = ["--mode", "enforce", "--journal", f"{here}/runs", "--lock", f"{here}/my.lock"]
+    args = json.loads(path.read_text())["mcpServers"]["git"]["args"]
+    assert args == ["guard", "--name", "git", *given, "--", "uvx", "mcp-server-git"]
+    assert main(["wrap", "--client", "windsurf", "--yes", *FIXED, "--journal", "off", "--lock", "off"]) == 0
+    args = json.loads(path.read_text())["mcpServers"]["git"]["args"]
+    assert args[3:9] == ["--mode", "enforce", "--journal", "off", "--lock", "off"]
+    assert main(["unwrap", "--client", "windsurf"]) == 0
+    assert path.read_text() == next(sample for sample in KNOWN if sample.name == "windsurf").before
+
+
+def test_a_variable_of_the_client_stays_in_a_journal(home: Path) -> None:
+    assert main(["wrap", "--client", "zed", "--yes", *FIXED, "--journal", "${workspaceFolder}/runs"]) == 0
+    assert '"--journal", "${workspaceFolder}/runs"' in (home / ".config/zed/settings.json").read_text()
+
+
+def test_a_lock_that_is_not_there_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(home)
+    assert main(["wrap", "--client", "cursor", "--yes", *FIXED, "--lock", "no.lock"]) == 2
+    assert capsys.readouterr().err == "assay wrap: --lock no.lock: No such file or directory; assay lock writes one\n"
+    assert contents(home) == before
+
+
+def test_it_ends_with_where_the_findings_are(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once for all files, and only if something was written that has a journal."""
+
+    def lines(*options: str) -> list[str]:
+        main(["wrap", "--client", "cursor", *FIXED, *options])
+        return capsys.readouterr().err.splitlines()
+
+    assert "to see" not in lines("--dry-run")[-1]
+    shown = "assay wrap: to see what the guard finds: assay journal list{0}, assay journal show --server NAME{0}"
+    assert lines("--yes")[-1] == shown.format("")
+    assert "to see" not in lines("--yes")[-1]
+    assert lines("--yes", "--journal", str(home / "my runs"))[-1] == shown.format(f" '{home}/my runs'")
+    assert "to see" not in lines("--yes", "--journal", "off")[-1]
+
+
+def test_the_commands_of_the_page_on_claude_desktop_work(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "claude-desktop.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    server = {"command": sys.executable, "args": ["-c", "pass"]}
+    path = put(home / ".config/Claude/claude_desktop_config.json", json.dumps({"mcpServers": {"filesystem": server}}))
+    before = path.read_bytes()
+    assert len(lines) == 5
+    for line in lines:
+        _, *arguments = shlex.split(line, comments=True)
+        assert main([*arguments, *(["--yes"] if arguments[0] == "wrap" else [])]) == 0, line
+        if not list(home.rglob("*.jsonl")):
+            entry = json.loads(path.read_text())["mcpServers"]["filesystem"]
+            subprocess.run(
+                [entry["command"], *entry["args"]], input=b"{}\n", capture_output=True, check=False, timeout=60
+            )
+    assert "filesystem" in capsys.readouterr().out
+    assert path.read_bytes() == before
+
+
+# ── throw-away programs ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+CACHED = [
+    (".cache/uv/archive-v0/h3a45_mLIB4JJFjR/bin/assay", "uv's cache", "uv tool install"),
+    ("elsewhere/environments-v2/x-123/bin/assay", "uv's cache", "uv tool install"),
+    (".cache/uv/builds-v0/.tmpAbC/bin/assay", "uv's cache", "uv tool install"),
+    (".local/pipx/.cache/0123/bin/assay", "the cache of pipx run", "pipx install"),
+    (".cache/pipx/0123/bin/assay", "the cache of pipx run", "pipx install"),
+    ("Library/Caches/pipx/0123/bin/assay", "the cache of pipx run", "pipx install"),
+]
+
+
+@pytest.mark.parametrize(("place", "cache", "install"), CACHED)
+def test_a_path_in_a_cache_is_not_written(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    place: str,
+    cache: str,
+    install: str,
+) -> None:
+    """Also through a link, and if it is named: once the cache is emptied, no server of the client starts."""
+    program = put(home / place, "#!/bin/sh\n")
+    program.chmod(0o755)
+    link = home / "assay"
+    link.symlink_to(program)
+    before = contents(home)
+    for argv, options in ((str(program), ()), (str(link), ()), ("pytest", ("--program", str(program)))):
+        monkeypatch.setattr(sys, "argv", [argv])
+        for command in (["--yes"], ["--dry-run"]):
+            assert main(["wrap", "--client", "cursor", *command, *options]) == 2
+            shown = capsys.readouterr()
+            assert shown.out == ""
+            assert f"is in {cache}, which may be emptied at any time; install assay first ({install} …)" in shown.err
+            assert "or give --program assay" in shown.err
+            assert shown.err.count("\n") == 1
+    assert contents(home) == before
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert main(["wrap", "--client", "cursor", "--yes", "--program", "assay"]) == 0
+    assert main(["unwrap", "--client", "cursor"]) == 0
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ".local/share/uv/tools/mcp-assay/bin/assay",
+        ".local/pipx/venvs/mcp-assay/bin/assay",
+        "project/.venv/bin/assay",
+        "archive-v0-notes/bin/assay",
+        ".cache/venv/bin/assay",
+    ],
+)
+def test_a_path_that_lasts_is_written(home: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    program = put(home / place, "#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert main(["wrap", "--client", "claude-desktop", "--yes"]) == 0
+    assert json.dumps(str(program)) in (home / ".config/Claude/claude_desktop_config.json").read_text()
+
+
+# ── the TOML of Codex ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rows(
+    ("text", "why"),
+    [
+        ('[mcp_servers.x]\ncommand = "b"\n[other]\n[mcp_servers.x.env]\nA = "b"\n', "not next to each other"),
+        ('[mcp_servers]\nx.command = "b"\n', "not written as a table"),
+        ('[[mcp_servers.x]]\ncommand = "b"\n', "not written as a table"),
+        ('[mcp_servers]\nx = "b"\n', "not written as a table"),
+        ('[mcp_servers.x]\nurl = "http://a/mcp"\nhttp_headers.A = "b"\n', "http_headers are written in a way"),
+        (
+            '[mcp_servers.x.http_headers]\nA = "b"\n[mcp_servers.x]\nurl = "http://a/mcp"\n',
+            "http_headers are written in a way",
+        ),
+        ('[mcp_servers.x]\nurl = "http://a/mcp"\nbearer_token_env_var = "-"\n', "signs in"),
+        ('[mcp_servers.x]\nurl = "http://a/mcp"\nbearer_token = "T"\n', "signs in"),
+        (
+            '[mcp_servers.x]\nurl = "http://a/"\nbearer_token_env_var = "T"\nhttp_headers = { authorization = "b" }\n',
+            "signs in",
+        ),
+        ('[mcp_servers.x]\nurl = "http://a/mcp"\nenv_http_headers = { A = "T" }\n', "signs in"),
+        ('[mcp_servers.x]\ncommand = "b"\nargs = "c"\n', "its args"),
+        ("[mcp_servers.x.env]\n", "neither a command nor a url"),
+    ],
+)
+def test_what_cannot_be_edited_is_left_alone(text: str, why: str) -> None:
+    whole = toml(text)
+    plan = behind(whole, dialect=TOML)
+    assert [(left.server.name, why in left.why) for left in plan.left] == [("x", True)]
+    assert [change.server.name for change in plan.changes] == ["fine"]
+    before, after = tomllib.loads(whole), tomllib.loads(plan.after)
+    assert before["mcp_servers"].pop("fine")
+    assert after["mcp_servers"].pop("fine")
+    assert before == after
+    assert unwrap(plan.after, whole, dialect=TOML).after == whole
+    with pytest.raises(ConfigError, match=r"^x: "):
+        behind(whole, ["x"], dialect=TOML)
+
+
+@rows(
+    ("entry", "wrapped"),
+    [
+        ('[mcp_servers.x]\ncommand = "a" # c', '[mcp_servers.x]\ncommand = "P"\nargs = [N, "--", "a"] # c'),
+        ("[mcp_servers.x]\ncommand='''a'''\nargs=[]", "[mcp_servers.x]\ncommand=\"P\"\nargs=[N, \"--\", '''a''']"),
+        (
+            '[mcp_servers.x]\ncommand = "a"\nargs = ["""\nb\n""", "c"]',
+            '[mcp_servers.x]\ncommand = "P"\nargs = [N, "--", "a", """\nb\n""", "c"]',
+        ),
+        (
+            '[ mcp_servers . "x" ]\n\tcommand = "a"\r\n\tenv.A = "b"',
+            '[ mcp_servers . "x" ]\n\tcommand = "P"\n\targs = [N, "--", "a"]\r\n\tenv.A = "b"',
+        ),
+        (
+            '[mcp_servers.x.env]\nA = "b"\n[mcp_servers.x]\ncommand = "a"\n[mcp_servers.x.t]\n',
+            '[mcp_servers.x.env]\nA = "b"\n[mcp_servers.x]\ncommand = "P"\nargs = [N, "--", "a"]\n[mcp_servers.x.t]\n',
+        ),
+        (
+            'mcp_servers.x = { url = "http://[::1]/mcp", http_headers = { A = "b" } }',
+            'mcp_servers.x = { command = "P", args = [N, "--target", "http://[::1]/mcp", "--header", "A: b"] }',
+        ),
+        (
+            '[mcp_servers.x]\nurl = "http://[::1]"\n\n[mcp_servers.x.http_headers]\nA = ""\n[mcp_servers.x.y]',
+            '[mcp_servers.x]\ncommand = "P"\nargs = [N, "--target", "http://[::1]", "--header", "A: "]\n[mcp_servers.x.y]',  # noqa: E501
+        ),
+    ],
+)
+def test_tables_of_every_shape_go_behind_the_guard_and_come_back(entry: str, wrapped: str) -> None:
+    expected = wrapped.replace('"P"', f'"{PROGRAM}"').replace("N, ", '"guard", "--name", "x", ')
+    plan = behind(entry, dialect=TOML)
+    assert plan.after == expected
+    assert unwrap(expected, entry, dialect=TOML).after == entry
+    rebuilt = tomllib.loads(unwrap(expected, None, dialect=TOML).after)["mcp_servers"]["x"]
+    assert rebuilt == {**({"args": []} if "command" in rebuilt else {}), **tomllib.loads(entry)["mcp_servers"]["x"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "no servers: it has no [mcp_servers.NAME]"),
+        (b"[mcp_servers]\n", "no servers in it"),
+        (b"mcp_servers = 1\n", "no servers: mcp_servers is not a table"),
+        (b"[mcp_servers.x\n", "not valid TOML: "),
+        (b'[mcp_servers.x]\ncommand = "a"\ncommand = "b"\n', "not valid TOML: Cannot overwrite a value"),
+        (b"x = [" + b"[" * 100_000, "not valid TOML: nested too deeply"),
+        (b"\xff\xfe", "not UTF-8: byte 1"),
+        (b'[mcp_servers.github]\ncommand = "a"\n', "no server is called gihtub; did you mean github?"),
+    ],
+)
+def test_bad_toml_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, why: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(content)
+    for command in (["wrap", "--yes", *FIXED], ["unwrap"]):
+        assert main([*command, str(path), *(["--server", "gihtub"] if b"github" in content else [])]) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert f"assay {command[0]}: {path}: {why}" in shown.err
+        assert shown.err.count("\n") == 1
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("sample", JSON_SAMPLES, ids=lambda sample: sample.name)
+def test_a_directory_in_place_of_a_file_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], sample: Sample
+) -> None:
+    (tmp_path / sample.path).mkdir(parents=True)
+    assert main(["wrap", str(tmp_path / sample.path), *FIXED]) == 2
+    assert capsys.readouterr().err == f"assay wrap: {tmp_path / sample.path}: not a file\n"

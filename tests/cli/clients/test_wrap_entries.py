@@ -1,0 +1,499 @@
+"""Entries of configurations: what becomes of them behind the guard, which are left alone, and how they come back."""
+
+import json
+
+import pytest
+
+from assay.cli.clients.dialect import JSON, ServerEntry, dialect_of, written
+from assay.cli.clients.entries import hesitation, objection
+from assay.cli.clients.jsonc import ConfigError, plain, read
+from assay.cli.clients.plan import guard_names, unwrap
+from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in, is_program
+from assay.cli.main import parser
+from kit.client_files import JSON_SAMPLES, PROGRAM, SAMPLES, VS_CODE, Sample, behind
+from kit.rows import rows
+
+
+def server(entry: str) -> ServerEntry:
+    """The server of a file that has only this one."""
+    [found] = JSON.servers(f'{{"servers": {{"x": {entry}}}}}')
+    return found
+
+
+@rows("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_configurations_of_clients(sample: Sample) -> None:
+    dialect = dialect_of(sample.path)
+    plan = behind(sample.before, dialect=dialect)
+    assert plan.after == sample.after
+    back = unwrap(plan.after, sample.before, dialect=dialect)
+    assert back.after == sample.before
+    assert {change.outcome for change in back.changes} == {"restored"}
+
+
+@rows("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_without_a_backup_servers_are_started_as_before(sample: Sample) -> None:
+    """But for `args`, which are empty where there were none."""
+    dialect = dialect_of(sample.path)
+    plan = unwrap(sample.after, None, dialect=dialect)
+    before, after = (
+        [(server.section, server.name, server.value) for server in dialect.servers(text)]
+        for text in (sample.before, plan.after)
+    )
+    changed = {change.server.name for change in plan.changes}
+    for _, name, entry in before:
+        if "command" in entry and name in changed:
+            entry.setdefault("args", [])
+    # Gemini CLI has two ways to say http, and `value` knows one word for both.
+    for _, _, entry in (*before, *after):
+        if entry.get("type") == "http":
+            del entry["type"]
+    assert after == before
+    assert {change.outcome for change in plan.changes} == {"rebuilt"}
+
+
+@rows("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_wrapping_again_changes_nothing(sample: Sample) -> None:
+    dialect = dialect_of(sample.path)
+    for mode in (None, "audit", "enforce"):
+        once = behind(sample.before, mode=mode, dialect=dialect)
+        again = behind(once.after, (), mode, "/elsewhere/assay", dialect=dialect)
+        assert again.after == once.after
+        assert not again.changes
+
+
+# ── single entries ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rows(
+    ("entry", "wrapped"),
+    [
+        pytest.param('{"command":"a"}', '{"command":"A", "args": ["guard", "--", "a"]}', id="no-args"),
+        pytest.param('{"command":"a","args":[]}', '{"command":"A","args":["guard", "--", "a"]}', id="empty-args"),
+        pytest.param(
+            '{"args":["b"],"command":"a"}', '{"args":["guard", "--", "a", "b"],"command":"A"}', id="args-first"
+        ),
+        pytest.param(
+            '{"command":"a","args":[ // none\n]}', '{"command":"A","args":["guard", "--", "a" // none\n]}', id="comment"
+        ),
+        pytest.param(
+            '{"command": "a", "args": ["--", "b", "--"]}',
+            '{"command": "A", "args": ["guard", "--", "a", "--", "b", "--"]}',
+            id="its-own-dashes",
+        ),
+        pytest.param(
+            '{"command": "\\u0061\\/b"}',
+            '{"command": "A", "args": ["guard", "--", "\\u0061\\/b"]}',
+            id="as-it-is-spelt",
+        ),
+        pytest.param(
+            '{\r\n\t"command": "a" // c\r\n}',
+            '{\r\n\t"command": "A",\r\n\t"args": ["guard", "--", "a"] // c\r\n}',
+            id="a-line-of-its-own",
+        ),
+        pytest.param(
+            '{"type": "streamable-http", "url": "http://a/mcp", "headers": {}, "timeout": 5}',
+            '{"type": "stdio", "command": "A", "args": ["guard", "--target", "http://a/mcp"], "timeout": 5}',
+            id="empty-headers",
+        ),
+        pytest.param(
+            '{"headers": {"X": "a: \\"b\\"", "Y": ""}, "url": "${input:url}"}',
+            '{"args": ["guard", "--target", "${input:url}", "--header", "X: a: \\"b\\"", "--header", "Y: "], '
+            '"command": "A"}',
+            id="headers-first",
+        ),
+        pytest.param(
+            '{"url": "http://a/mcp",\n "headers": {\n  "X": "a"}}',
+            '{"command": "A",\n "args": [\n  "guard",\n  "--target", "http://a/mcp",\n  "--header", "X: a"]}',
+            id="lines",
+        ),
+    ],
+)
+def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, wrapped: str) -> None:
+    assert guarded(server(entry), GuardCommand('"A"')) == wrapped
+    there = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", wrapped.replace('"A"', written(PROGRAM)))
+    back = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", entry)
+    assert unwrap(there, back).after == back
+
+
+@rows(
+    ("entry", "why"),
+    [
+        ('"npx"', "it is not an object"),
+        ("null", "it is not an object"),
+        ('{"type": "sse", "url": "http://a/mcp"}', "HTTP+SSE"),
+        ('{"url": "http://a/sse?x=1"}', "HTTP+SSE"),
+        ('{"url": "http://a/v1/sse/"}', "HTTP+SSE"),
+        ('{"command": "a", "url": "http://a"}', "both"),
+        ('{"serverUrl": "http://a", "httpUrl": "http://b"}', "more than one url"),
+        ("{}", "neither"),
+        ('{"type": "http", "command": "a"}', "type"),
+        ('{"type": "stdio", "url": "http://a"}', "type"),
+        ('{"type": "ws", "url": "http://a"}', "type"),
+        ('{"type": 1, "command": "a"}', "type"),
+        ('{"command": ["a", "b"]}', "its command is not a string"),
+        ('{"command": ""}', "its command is not a string"),
+        ('{"command": "a", "args": "b"}', "its args"),
+        ('{"command": "a", "args": ["b", 1]}', "its args"),
+        ('{"command": "a", "args": null}', "its args"),
+        ('{"url": "http://a", "args": []}', "its args"),
+        ('{"command": "node", "dev": {"debug": {"type": "node"}}}', "dev.debug"),
+        ('{"url": "unix:///tmp/a"}', "its url is neither"),
+        ('{"url": "--listen"}', "its url is neither"),
+        ('{"url": 1}', "its url is neither"),
+        ('{"url": "http://a", "headers": []}', "its headers"),
+        ('{"url": "http://a", "headers": {"X": 1}}', "its headers"),
+        ('{"url": "http://a", "headers": {"X": "a\\nb"}}', "its headers"),
+        ('{"url": "http://a", "headers": {"X:Y": "a"}}', "its headers"),
+        ('{"url": "http://a", "headers": {"-X": "a"}}', "its headers"),
+        ('{"url": "http://a", "headers": {"X": "env:PATH"}}', "its headers"),
+        ('{"url": "http://a", "headers": {"X": "Bearer env:PATH "}}', "its headers"),
+        ('{"url": "http://a", "oauth": {"clientId": "x"}}', "signs in"),
+        ('{"url": "http://a", "headersHelper": "./sign-in"}', "signs in"),
+        ('{"httpUrl": "http://a", "authProviderType": "google_credentials"}', "signs in"),
+    ],
+)
+def test_what_cannot_run_behind_the_guard_is_left_alone(entry: str, why: str) -> None:
+    text = f'{{"servers": {{"x": {entry}, "y": {{"command": "b"}}}}}}'
+    assert why in str(objection(server(entry)))
+    plan = behind(text, (), None)
+    assert [left.server.name for left in plan.left] == ["x"]
+    assert [change.server.name for change in plan.changes] == ["y"]
+    with pytest.raises(ConfigError, match=r"^x: "):
+        behind(text, ["x"], None)
+
+
+@rows(
+    "entry",
+    [
+        '{"command": "a", "disabled": false, "enabled": true, "dev": {"watch": "x"}}',
+        '{"type": "local", "command": "a", "headers": {"left": "over"}}',
+        '{"type": "http", "url": "http://a/sse"}',
+        '{"type": "streamableHttp", "url": "https://a"}',
+        '{"serverUrl": "https://a"}',
+        '{"httpUrl": "https://a"}',
+    ],
+)
+def test_there_is_no_objection_to_other_entries(entry: str) -> None:
+    assert objection(server(entry)) is None
+
+
+@rows(
+    ("entry", "why"),
+    [
+        ('{"command": "a", "disabled": true}', "disabled"),
+        ('{"command": "a", "enabled": false}', "disabled"),
+        ('{"url": "https://a/mcp"}', "sign in"),
+        ('{"url": "https://a/mcp", "headers": {}}', "sign in"),
+        ('{"serverUrl": "http://10.0.0.1/mcp"}', "sign in"),
+        ('{"url": "${input:url}"}', "sign in"),
+    ],
+)
+def test_some_entries_go_behind_the_guard_only_by_name(entry: str, why: str) -> None:
+    text = f'{{"servers": {{"x": {entry}, "y": {{"command": "b"}}}}}}'
+    assert why in str(hesitation(server(entry)))
+    plan = behind(text)
+    assert [change.server.name for change in plan.changes] == ["y"]
+    assert plan.left[0].why.endswith("; --server x puts it behind the guard anyway")
+    named = behind(text, ["x"])
+    assert [change.server.name for change in named.changes] == ["x"]
+    assert unwrap(named.after, text).after == text
+    assert not behind(named.after, (), "enforce").left
+
+
+@rows(
+    "entry",
+    [
+        '{"url": "http://localhost:1/mcp"}',
+        '{"url": "http://127.0.0.1/mcp"}',
+        '{"url": "http://[::1]:1/mcp"}',
+        '{"url": "https://a/mcp", "headers": {"X": "y"}}',
+        '{"command": "a", "disabled": false, "enabled": true}',
+    ],
+)
+def test_all_others_go_behind_the_guard_unasked(entry: str) -> None:
+    assert hesitation(server(entry)) is None
+
+
+# ── those that are there already ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def config(**entries: object) -> str:
+    return json.dumps({"mcpServers": entries})
+
+
+def args_of(text: str, name: str = "x") -> list[str]:
+    args: list[str] = json.loads(text)["mcpServers"][name]["args"]
+    return args
+
+
+@rows(
+    ("args", "mode", "now"),
+    [
+        (["guard", "--", "a"], "enforce", ["guard", "--name", "x", "--mode", "enforce", "--", "a"]),
+        (
+            ["guard", "--mode", "audit", "--", "a"],
+            "enforce",
+            ["guard", "--name", "x", "--mode", "enforce", "--", "a"],
+        ),
+        (["guard", "--mode=audit", "--", "a"], "enforce", ["guard", "--name", "x", "--mode=enforce", "--", "a"]),
+        (["guard", "--name", "y", "--", "a"], "audit", ["guard", "--name", "y", "--mode", "audit", "--", "a"]),
+        (["guard", "--name=y", "--", "a"], "audit", ["guard", "--name=y", "--mode", "audit", "--", "a"]),
+        (
+            ["guard", "--timeout", "3", "--", "a"],
+            "audit",
+            ["guard", "--name", "x", "--mode", "audit", "--timeout", "3", "--", "a"],
+        ),
+        (
+            ["guard", "--target", "http://a"],
+            "audit",
+            ["guard", "--name", "x", "--mode", "audit", "--target", "http://a"],
+        ),
+        (
+            ["guard", "--target=http://a", "--timeout", "3", "--header=A: b"],
+            "audit",
+            ["guard", "--name", "x", "--mode", "audit", "--timeout", "3", "--target", "http://a", "--header", "A: b"],
+        ),
+        (["guard", "--name", "x", "--mode", "enforce", "--", "a"], None, None),
+        (["guard", "--", "a"], None, ["guard", "--name", "x", "--", "a"]),
+        (["guard", "--config", "x.json"], "enforce", None),
+        (["guard"], "enforce", None),
+        (["guard", "--"], "enforce", None),
+    ],
+)
+def test_another_mode_is_taken_over(args: list[str], mode: str | None, now: list[str] | None) -> None:
+    text = config(x={"command": "assay", "args": args, "env": {"A": "b"}})
+    plan = behind(text, (), mode)
+    assert args_of(plan.after) == (now or args)
+    assert bool(plan.changes) == (now is not None)
+    assert json.loads(plan.after)["mcpServers"]["x"]["command"] == "assay"
+
+
+def test_another_program_only_if_it_is_given() -> None:
+    text = config(x={"command": "/old/assay", "args": ["guard", "--name", "x", "--", "a"]})
+    assert not behind(text).changes
+    moved = behind(text, move=True)
+    assert json.loads(moved.after)["mcpServers"]["x"] == {"command": PROGRAM, "args": args_of(text)}
+
+
+def test_a_guard_of_an_earlier_version_comes_out_and_is_given_a_name() -> None:
+    """It had no name; all else is as it is written today."""
+    for sample in JSON_SAMPLES:
+        dialect = dialect_of(sample.path)
+        earlier = sample.after
+        for server in dialect.servers(sample.after):
+            earlier = earlier.replace(f'"guard", "--name", "{server.name}"', '"guard"')
+        assert earlier != sample.after
+        back = unwrap(earlier, sample.before, dialect=dialect)
+        assert back.after == sample.before
+        assert {change.outcome for change in back.changes} == {"restored"}
+        assert behind(earlier, dialect=dialect).after == sample.after
+
+
+@rows(
+    ("name", "given"),
+    [
+        ("a b", ["--name", "a b"]),
+        ("-x", ["--name", "x"]),
+        ("--", ["--name", "server"]),
+        ("", ["--name", "server"]),
+        ("a\nb", ["--name", "ab"]),
+        ("n" * 65, ["--name", "n" * 64]),
+    ],
+)
+def test_the_guard_is_given_the_name_of_the_entry(name: str, given: list[str]) -> None:
+    text = json.dumps({"mcpServers": {name: {"command": "a"}}})
+    after = behind(text).after
+    assert args_of(after, name) == ["guard", *given, "--", "a"]
+    assert parser().parse_args(args_of(after, name)).name == given[-1]
+    assert unwrap(after, text).after == text
+    assert not behind(after).changes
+
+
+def test_options_are_written_in_one_order_and_replaced_in_place() -> None:
+    text = config(x={"command": "a"})
+    wanted = {"--mode": "enforce", "--journal": "/j", "--lock": "/l"}
+    whole = ["guard", "--name", "x", "--mode", "enforce", "--journal", "/j", "--lock", "/l", "--", "a"]
+    assert args_of(behind(text, options=wanted).after) == whole
+    one_by_one = behind(text).after
+    for option in ("--lock", "--mode", "--journal"):
+        one_by_one = behind(one_by_one, options={option: wanted[option]}).after
+    assert args_of(one_by_one) == whole
+    other = behind(one_by_one, options={"--journal": "off"}).after
+    assert args_of(other) == [word.replace("/j", "off") for word in whole]
+    assert unwrap(other, text).after == text
+
+
+def test_changing_the_mode_is_as_good_as_having_it_from_the_start() -> None:
+    for sample in SAMPLES:
+        dialect = dialect_of(sample.path)
+        audit = behind(sample.before, mode="audit", dialect=dialect).after
+        assert behind(audit, (), "enforce", dialect=dialect).after == (
+            behind(sample.before, mode="enforce", dialect=dialect).after
+        )
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ("uvx", ["--from", "mcp-assay", "assay", "guard", "--", "npx", "x"]),
+        ("/usr/bin/python3", ["-m", "assay", "guard", "--", "npx", "x"]),
+        ("assay", ["guard", "--config", "x.json"]),
+    ],
+)
+def test_a_guard_that_was_put_there_in_another_way_stays(command: str, args: list[str]) -> None:
+    text = config(x={"command": command, "args": args})
+    plan = behind(text, ["x"], "enforce")
+    assert not plan.changes
+    assert "already" in plan.left[0].why
+    assert "by hand" in unwrap(text, None).left[0].why
+    with pytest.raises(ConfigError, match="by hand"):
+        unwrap(text, None, ["x"])
+
+
+@rows("command", ["assay", "./assay", "C:\\Tools\\assay.exe", "C:/x/Assay.EXE", "${userHome}/bin/assay"])
+def test_the_program_is_known_by_its_name(command: str) -> None:
+    assert is_program(command)
+    assert guarded_in(server(json.dumps({"command": command, "args": ["guard", "--", "a"]})))
+
+
+@rows(
+    "entry",
+    [
+        {"command": "assay", "args": ["serve"]},
+        {"command": "assay"},
+        {"command": "myassay", "args": ["guard", "--", "a"]},
+        {"command": "npx", "args": ["guard"]},
+        {"command": 1, "args": ["guard"]},
+        {"url": "http://assay", "args": ["assay", "guard"]},
+        {"command": "assay", "args": ["guard", 1]},
+        {"command": "assay", "args": ["guard", "--target", "http://a", "--target", "http://b"]},
+        {"command": "assay", "args": ["guard", "--target", "http://a", "--header", "A: 1", "--header", "A: 2"]},
+        ["assay", "guard"],
+    ],
+)
+def test_what_only_looks_like_the_guard_is_not(entry: object) -> None:
+    assert guarded_in(server(json.dumps(entry))) is None
+
+
+# ── coming back ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_entry_comes_back_although_the_rest_has_changed() -> None:
+    wrapped = behind(VS_CODE.before, (), "enforce").after
+    changed = wrapped.replace("// What the servers ask for.", "// Ask.").replace('"inputs"', '"renamed"')
+    plan = unwrap(changed, VS_CODE.before)
+    assert plan.after == VS_CODE.before.replace("// What the servers ask for.", "// Ask.").replace(
+        '"inputs"', '"renamed"'
+    )
+    assert {change.outcome for change in plan.changes} == {"restored"}
+
+
+def test_what_was_changed_in_an_entry_stays() -> None:
+    before = '{"mcpServers": {"x": {"command": "a", "args": ["b"], "env": {"A": "1"}}}}'
+    wrapped = behind(before).after.replace('"1"', '"2"').replace('"b"', '"b", "c"')
+    plan = unwrap(wrapped, before)
+    assert plan.after == '{"mcpServers": {"x": {"command": "a", "args": ["b", "c"], "env": {"A": "2"}}}}'
+    assert plan.changes[0].outcome == "rebuilt"
+
+
+def test_options_that_were_given_to_the_guard_go_with_it() -> None:
+    for entry in ('{"command": "a", "args": ["b"]}', '{"url": "http://a", "headers": {"A": "b"}}'):
+        before = f'{{"servers": {{"x": {entry}}}}}'
+        wrapped = behind(before, ["x"]).after.replace('"guard"', '"guard", "--timeout", "3"')
+        plan = unwrap(wrapped, before)
+        assert plan.after == before
+        assert plan.changes[0].outcome == "restored"
+
+
+def test_a_client_may_write_the_file_anew() -> None:
+    """Claude Desktop and others do, in a layout of their own. What is not in JSON is gone; what is, comes back."""
+    wrapped = json.dumps(plain(read(VS_CODE.after.removeprefix("\ufeff")).root), indent=2)
+    plan = unwrap(wrapped, VS_CODE.before)
+    assert plain(read(plan.after).root) == plain(read(VS_CODE.before).root)
+    github = next(change for change in plan.changes if change.server.name == "github")
+    assert github.outcome == "restored"
+    assert "// not sse" in github.text
+
+
+def test_a_trailing_comma_that_was_added_does_not_stay_alone() -> None:
+    text = '{"mcpServers": {"x": {"command": "assay", "args": ["guard", "--", "a", ]}}}'
+    assert json.loads(unwrap(text, None).after) == {"mcpServers": {"x": {"command": "a", "args": []}}}
+
+
+@rows(
+    ("text", "bare"),
+    [
+        ('{"args": ["guard", "--target", "http://a"], "command": "assay", "x": 1}', {"url": "http://a", "x": 1}),
+        ('{"x": 1, "args": ["guard", "--target", "http://a"], "command": "assay"}', {"url": "http://a", "x": 1}),
+        (
+            '{"type": "stdio", "command": "assay", "args": ["guard", "--target=http://a",],}',
+            {"type": "http", "url": "http://a"},
+        ),
+        (
+            '{"command": "assay", "args": ["guard", "--header", "A:b", "--target", "http://a", "--header=C: d: e"]}',
+            {"url": "http://a", "headers": {"A": "b", "C": "d: e"}},
+        ),
+        (
+            '{"command": "assay", "args": ["guard", "--target", "http://a", "--header", "A: \\ud800"]}',
+            {"url": "http://a", "headers": {"A": "\ud800"}},
+        ),
+    ],
+)
+def test_a_guard_at_a_url_that_was_written_by_hand_comes_out(text: str, bare: object) -> None:
+    plan = unwrap(f'{{"servers": {{"x": {text}}}}}', None)
+    assert plain(read(plan.after).root) == {"servers": {"x": bare}}
+    plan.after.encode()
+
+
+@rows("backup", ["", "[]", "{}", '{"mcpServers": {"x": 1}}', '{"mcpServers": {"x": {"url": "http://b"}}}'])
+def test_a_backup_of_something_else_is_not_believed(backup: str) -> None:
+    text = config(x={"command": "assay", "args": ["guard", "--", "a", "b"]})
+    assert json.loads(unwrap(text, backup).after) == {"mcpServers": {"x": {"command": "a", "args": ["b"]}}}
+
+
+# ── which servers ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_those_that_are_named() -> None:
+    text = config(x={"command": "a"}, y={"command": "b"}, z={"command": "c"})
+    plan = behind(text, ["z", "x"], None)
+    assert [change.server.name for change in plan.changes] == ["x", "z"]
+    back = unwrap(plan.after, text, ["z"])
+    assert [change.server.name for change in back.changes] == ["z"]
+    assert guard_names(back.after)
+    assert not guard_names(unwrap(back.after, text).after)
+
+
+def test_both_sections_of_a_file_that_has_both() -> None:
+    text = '{"servers": {"x": {"command": "a"}}, "mcpServers": {"x": {"command": "b"}}}'
+    plan = behind(text, ["x"], None)
+    assert len(plan.changes) == 2
+    assert unwrap(plan.after, text).after == text
+
+
+@rows(
+    ("text", "names", "why"),
+    [
+        ("", (), "not valid JSON: line 1, column 1"),
+        ("[]", (), "expected an object"),
+        ("{}", (), "no mcpServers, servers or context_servers"),
+        ('{"mcpServers": []}', (), "mcpServers is not an object"),
+        ('{"mcpServers": {}}', (), "no servers in it"),
+        ('{"mcpServers": {"x": {}, "x": {}}}', (), 'the key "x" is repeated'),
+        ('{"mcpServers": {}}', ["x"], "no server is called x$"),
+        ('{"mcpServers": {"github": {}}}', ["GitHbu"], "no server is called GitHbu; did you mean github"),
+        ('{"mcpServers": {"a": {}, "b": {}}}', ["zzz"], "no server is called zzz; there are a, b$"),
+        (config(**{f"s{n}": {} for n in range(12)}), ["zzz"], "s9 …$"),
+    ],
+)
+def test_what_is_no_configuration_is_told(text: str, names: list[str], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        behind(text, names, None)
+    with pytest.raises(ConfigError, match=why):
+        unwrap(text, None, names)
+
+
+def test_servers_are_found_where_they_stand() -> None:
+    found = JSON.servers(VS_CODE.before)
+    assert [server.name for server in found] == ["github", "playwright", "debugged"]
+    assert all(VS_CODE.before[server.start : server.end] == server.text for server in found)

@@ -1,0 +1,184 @@
+"""Files that belong to somebody else: read with care, replaced whole or not at all. And where clients have them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from assay.cli.clients.config_files import FileError, backup_of, exchange, find, forget_backup
+from assay.cli.clients.config_places import CLIENTS, all_places, existing, places
+from assay.cli.clients.jsonc import LONGEST
+from kit.rows import rows
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "mcp.json"
+    path.write_text("old")
+    path.chmod(0o640)
+    return path
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_content_backup_and_rights(config: Path) -> None:
+    exchange(find(str(config)), "new", backup="kept")
+    assert config.read_text() == "new"
+    assert (config.parent / "mcp.json.assay-backup").read_text() == "kept"
+    assert [path.stat().st_mode & 0o777 for path in sorted(config.parent.iterdir())] == [0o640, 0o600]
+    assert names(config.parent) == ["mcp.json", "mcp.json.assay-backup"]
+    assert backup_of(find(str(config))) == "kept"
+    forget_backup(find(str(config)))
+    forget_backup(find(str(config)))
+    assert backup_of(find(str(config))) is None
+
+
+def test_a_link_stays_a_link(config: Path) -> None:
+    (config.parent / "sub").mkdir()
+    link = config.parent / "sub" / "link.json"
+    link.symlink_to("../mcp.json")
+    exchange(find(str(link)), "new", backup="kept")
+    assert link.is_symlink()
+    assert config.read_text() == "new"
+    assert names(config.parent) == ["mcp.json", "mcp.json.assay-backup", "sub"]
+    assert names(link.parent) == ["link.json"]
+
+
+def test_what_has_changed_since_is_not_written_over(config: Path) -> None:
+    found = find(str(config))
+    config.write_text("by somebody else")
+    with pytest.raises(FileError, match="changed in the meantime"):
+        exchange(found, "new", backup="kept")
+    assert config.read_text() == "by somebody else"
+    assert names(config.parent) == ["mcp.json"]
+
+
+def test_a_file_that_is_read_only_stays(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Root may write everywhere: it has to be told that it may not.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(FileError, match="read-only"):
+        exchange(find(str(config)), "new")
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace", "fchmod"])
+def test_what_fails_half_way_leaves_the_file_as_it_was(
+    config: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """A disk may say only at the end that it is full."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, failing, full)
+    with pytest.raises(FileError, match="No space left on device"):
+        exchange(find(str(config)), "new", backup="kept")
+    assert config.read_text() == "old"
+    assert names(config.parent) == ["mcp.json"]
+
+
+def test_the_backup_is_there_before_the_file_is_touched(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = config.with_name("mcp.json.assay-backup")
+    earlier.write_text("earlier")
+    replaced: list[str] = []
+    really = os.replace
+
+    def counted(source: str, target: Path) -> None:
+        replaced.append(target.name)
+        if len(replaced) == 2:
+            raise OSError(5, "Input/output error")
+        really(source, target)
+
+    monkeypatch.setattr(os, "replace", counted)
+    with pytest.raises(FileError, match=r"cannot write mcp\.json: Input/output error"):
+        exchange(find(str(config)), "new", backup="kept")
+    assert replaced == ["mcp.json.assay-backup", "mcp.json"]
+    assert config.read_text() == "old"
+    assert earlier.read_text() == "kept"
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long").write_bytes(b" " * (LONGEST + 1))
+    for name, why in {
+        "none": "No such file",
+        ".": "not a file",
+        "pipe": "not a file",
+        "long": "longer than",
+        "loop": "link",
+    }.items():
+        with pytest.raises(FileError, match=why):
+            find(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{\x00}\x00", b'{"a": "\xe9"}'])
+def test_what_is_no_utf8_is_told(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "mcp.json").write_bytes(content)
+    with pytest.raises(FileError, match="not UTF-8: byte"):
+        _ = find(str(tmp_path / "mcp.json")).text
+
+
+def test_a_backup_that_cannot_be_read_is_none(config: Path) -> None:
+    config.with_name("mcp.json.assay-backup").write_bytes(b"\xff")
+    assert backup_of(find(str(config))) is None
+
+
+# ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rows(
+    ("client", "platform", "environment", "expected"),
+    [
+        ("claude-desktop", "linux", {}, ["/h/.config/Claude/claude_desktop_config.json"]),
+        ("claude-desktop", "linux", {"XDG_CONFIG_HOME": "/c"}, ["/c/Claude/claude_desktop_config.json"]),
+        ("claude-desktop", "darwin", {}, ["/h/Library/Application Support/Claude/claude_desktop_config.json"]),
+        (
+            "claude-desktop",
+            "win32",
+            {"APPDATA": "/r", "LOCALAPPDATA": "/l"},
+            [
+                "/r/Claude/claude_desktop_config.json",
+                "/l/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
+            ],
+        ),
+        ("cursor", "win32", {}, [".cursor/mcp.json", "/h/.cursor/mcp.json"]),
+        ("vscode", "linux", {}, [".vscode/mcp.json", "/h/.config/Code/User/mcp.json"]),
+        ("vscode", "darwin", {}, [".vscode/mcp.json", "/h/Library/Application Support/Code/User/mcp.json"]),
+        ("vscode", "win32", {}, [".vscode/mcp.json", "/h/AppData/Roaming/Code/User/mcp.json"]),
+        ("claude-code", "linux", {}, [".mcp.json", "/h/.claude.json"]),
+        ("claude-code", "darwin", {"CLAUDE_CONFIG_DIR": "/c"}, [".mcp.json", "/c/.claude.json"]),
+        ("windsurf", "darwin", {}, ["/h/.codeium/windsurf/mcp_config.json"]),
+        ("gemini", "linux", {}, [".gemini/settings.json", "/h/.gemini/settings.json"]),
+        ("gemini", "linux", {"GEMINI_CLI_HOME": "/g"}, [".gemini/settings.json", "/g/.gemini/settings.json"]),
+        ("zed", "linux", {}, [".zed/settings.json", "/h/.config/zed/settings.json"]),
+        ("zed", "linux", {"XDG_CONFIG_HOME": "relative"}, [".zed/settings.json", "/h/.config/zed/settings.json"]),
+        ("zed", "linux", {"FLATPAK_XDG_CONFIG_HOME": "/f"}, [".zed/settings.json", "/f/zed/settings.json"]),
+        ("zed", "darwin", {"XDG_CONFIG_HOME": "/c"}, [".zed/settings.json", "/h/.config/zed/settings.json"]),
+        ("zed", "win32", {"APPDATA": "/r"}, [".zed/settings.json", "/r/Zed/settings.json"]),
+        ("codex", "linux", {}, [".codex/config.toml", "/h/.codex/config.toml"]),
+        ("codex", "win32", {"CODEX_HOME": "/x"}, [".codex/config.toml", "/x/config.toml"]),
+    ],
+)
+def test_where_clients_have_their_files(
+    client: str, platform: str, environment: dict[str, str], expected: list[str]
+) -> None:
+    assert places(client, platform, environment, "/h") == expected
+
+
+def test_that_of_the_project_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for variable in ("CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "CODEX_HOME", "FLATPAK_XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    assert [existing(places(client)) for client in CLIENTS] == [[]] * len(CLIENTS)
+    assert all_places() == []
+    for path in (tmp_path / "home" / ".cursor", tmp_path / ".cursor"):
+        path.mkdir(parents=True)
+        (path / "mcp.json").touch()
+        assert Path(existing(places("cursor"))[0]).resolve() == path / "mcp.json"
+    assert all_places() == [".cursor/mcp.json", str(tmp_path / "home" / ".cursor" / "mcp.json")]
+    monkeypatch.chdir(tmp_path / "home")
+    assert all_places() == [".cursor/mcp.json"]

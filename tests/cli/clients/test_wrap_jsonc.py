@@ -1,0 +1,97 @@
+"""JSON with comments: what is read, where it stands, and what is refused."""
+
+import json
+
+import pytest
+
+from assay.cli.clients.jsonc import Array, JsoncError, Object, Scalar, plain, read
+from assay.ladder.spots import Edit, edited
+from kit.rows import rows
+
+
+@rows(
+    ("text", "value"),
+    [
+        ("null", None),
+        (" -1.5e+2 ", -150.0),
+        ('"\\u00e9\\n\\/"', "é\n/"),
+        ("\ufeff[]", []),
+        ("[1,2,]", [1, 2]),
+        ('{"a":1,}', {"a": 1}),
+        ("// one\n/* two\n*/ {} // three", {}),
+        ('{"a"/*1*/:/*2*/[/*3*/true/*4*/,/*5*/]/*6*/}', {"a": [True]}),
+        ('"// no comment"', "// no comment"),
+        ('"/* nor this"', "/* nor this"),
+        ('{"":{"":{}}}', {"": {"": {}}}),
+        ("1" * 5000, float("1" * 300 + "e4700")),
+        ("\r\n\t[\r0 ]", [0]),
+    ],
+)
+def test_it_is_json_with_comments_and_trailing_commas(text: str, value: object) -> None:
+    assert plain(read(text).root) == value
+
+
+@rows(
+    ("text", "why"),
+    [
+        ("", "line 1, column 1: expected a value, found the end of the file"),
+        ("{", "line 1, column 2: expected a key in double quotes, or }, found the end of the file"),
+        ('{\n  "a": 1\n  "b": 2}', "line 3, column 3: expected a comma or }, found '\"'"),
+        ('{"a": 1,, }', "line 1, column 9: expected a key in double quotes, found ','"),
+        ("[,]", "line 1, column 2: expected a value, found ','"),
+        ("{'a': 1}", 'line 1, column 2: expected a key in double quotes, or }, found "\'"'),
+        ('{"a" 1}', "line 1, column 6: expected a colon, found '1'"),
+        ('{"a": 1, "\\u0061": 2}', 'line 1, column 10: the key "a" is repeated'),
+        ('[{"a": {"b": 1, "b": 1}}]', 'line 1, column 17: the key "b" is repeated'),
+        ("[NaN]", "line 1, column 2: expected a value, found 'N'"),
+        ("[01]", "line 1, column 2: expected a value, found '0'"),
+        ("[1]x", "line 1, column 4: expected the end of the file, found 'x'"),
+        ("[1] /* x", "line 1, column 5: an unterminated comment"),
+        ("/", "line 1, column 1: expected a value, found '/'"),
+        ('"a\nb"', "line 1, column 1: a string that is not terminated on its line, or has an invalid escape"),
+        ('"\\x"', "line 1, column 1: a string that is not terminated on its line, or has an invalid escape"),
+        ("[\ufeff]", "line 1, column 2: expected a value, found '\\ufeff'"),
+        ("[" * 200, "line 1, column 129: nested deeper than 128 levels"),
+        ("\r\n\r[1 1]", "line 3, column 4: expected a comma or ], found '1'"),
+    ],
+)
+def test_anything_else_is_refused_with_its_place(text: str, why: str) -> None:
+    with pytest.raises(JsoncError) as refused:
+        read(text)
+    assert str(refused.value) == why
+
+
+def test_everything_knows_where_it_stands() -> None:
+    text = '{ "a": [ "x" , 2, ] /* c */ }'
+    document = read(text)
+    assert document.comments == ((20, 27),)
+    root = document.root
+    assert isinstance(root, Object)
+    member = root.get("a")
+    assert member is not None
+    array = member.value
+    assert isinstance(array, Array)
+    first, second = array.items
+    assert isinstance(first, Scalar)
+    places = [(root.start, root.end), (member.key.start, member.key.end), (first.start, first.end)]
+    assert [text[start:end] for start, end in places] == [text, '"a"', '"x"']
+    assert text[array.start : array.end] == '[ "x" , 2, ]'
+    assert text[second.start : array.tail] == "2,"
+    assert root.get("b") is None
+
+
+def test_edits_leave_the_rest() -> None:
+    assert edited("0123456789", [Edit(8, 10, ""), Edit(2, 4, "ab"), Edit(4, 4, "+")]) == "01ab+4567"
+
+
+def test_a_file_full_of_brackets_quotes_or_comments_is_read_in_no_time() -> None:
+    """Each of these would take minutes if something in it was tried again and again."""
+    many = 200_000
+    for text in ("[" * many, '"' + "\\" * many, "/*" * many, "//" * many, '"a' * many, "1" * many, " \n" * many):
+        with pytest.raises(JsoncError):
+            read(text + "}")
+
+
+def test_plain_is_what_json_reads() -> None:
+    text = '{"a": [1, 2.5, -0.0, "\\ud83d\\ude42", null, {"b": false}]}'
+    assert plain(read(text).root) == json.loads(text)

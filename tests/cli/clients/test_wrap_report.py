@@ -1,0 +1,330 @@
+"""What `assay wrap` and `assay unwrap` print: for one file, for all files of a machine, and on a terminal."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from assay.cli.main import main
+from kit.client_files import KNOWN, PROGRAM, home_of_clients, put
+
+SECONDS = 60
+FIXED = ("--program", PROGRAM)
+CLAUDE_CODE = "Close Claude Code first: it may overwrite ~/.claude.json while it runs."
+DESKTOP = "claude_desktop_config.json"
+BACKUP = "beside each file, FILE.assay-backup has the original servers"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return home_of_clients(tmp_path, monkeypatch)
+
+
+def servers(**entries: object) -> str:
+    return json.dumps({"mcpServers": entries}, indent=1)
+
+
+def only(home: Path, **files: str) -> None:
+    """Leave no file in *home* but these, each by the name of its client."""
+    for sample in KNOWN:
+        (home / sample.path).unlink()
+        if text := files.get(sample.name.replace("-", "_")):
+            put(home / sample.path, text)
+
+
+# ── all files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_all_has_a_heading_and_notes_for_each_file_and_a_total(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wrap", "--all", "--yes", *FIXED]) == 0
+    blocks = capsys.readouterr().err.split("\n\n")
+    headings = [block.splitlines()[0] for block in blocks[:-1]]
+    assert headings[:3] == [
+        f"Claude Desktop  ~/.config/Claude/{DESKTOP}",
+        "Claude Code  ~/.claude.json",
+        "Cursor  ~/.cursor/mcp.json",
+    ]
+    assert len(headings) == len(KNOWN)
+    assert "\n  notion: left alone: its client may sign in" in blocks[1]
+    assert [block.count("assay") for block in blocks[:-1]] == [0] * len(KNOWN)
+    end = blocks[-1].splitlines()
+    assert sum(BACKUP in line for line in end) == 1
+    assert end[-1] == "assay wrap: 8 files, 23 servers behind the guard, 9 left alone. Undo: assay unwrap --all"
+    assert (home / ".claude.json.assay-backup").exists()
+
+
+def test_a_second_run_counts_the_servers_that_are_behind_the_guard(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["wrap", "--all", "--yes", *FIXED]) == 0
+    capsys.readouterr()
+    assert main(["wrap", "--all", "--yes", *FIXED]) == 0
+    again = capsys.readouterr().err
+    heading = f"Claude Desktop  ~/.config/Claude/{DESKTOP}"
+    assert again.startswith(f"{heading}\n  nothing to do: 3 servers already behind the guard\n")
+    assert again.endswith("8 files, 23 servers behind the guard, 9 left alone. Undo: assay unwrap --all\n")
+    assert BACKUP not in again
+    assert "same name" not in again
+    assert home.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "total"),
+    [
+        ("wrap", "8 files, 23 servers would change, 9 left alone. Nothing was written.\n"),
+        ("unwrap", "8 files, 23 servers would change. Nothing was written.\n"),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_a_dry_run_ends_with_what_would_change(capsys: pytest.CaptureFixture[str], command: str, total: str) -> None:
+    if command == "unwrap":
+        main(["wrap", "--all", "--yes", *FIXED])
+    capsys.readouterr()
+    assert main([command, "--all", "--dry-run", *(FIXED if command == "wrap" else ())]) == 1
+    shown = capsys.readouterr().err
+    assert shown.count("would change") == len(KNOWN) + 1
+    assert shown.endswith(f"assay {command}: {total}")
+    assert "Close " not in shown
+
+
+def test_unwrap_all_ends_with_a_total(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["wrap", "--all", "--yes", *FIXED])
+    path = home / ".cursor/mcp.json"
+    path.write_text(path.read_text().replace('"python"', '"python3"'))
+    capsys.readouterr()
+    assert main(["unwrap", "--all"]) == 0
+    shown = capsys.readouterr().err
+    assert "\n\nCursor  ~/.cursor/mcp.json\n  local: rebuilt from its args" in shown
+    assert shown.endswith("\n\nassay unwrap: 8 files, 22 servers restored, 1 rebuilt\n")
+    assert main(["unwrap", "--all"]) == 0
+    assert capsys.readouterr().err.endswith("assay unwrap: 8 files, no server behind the guard\n")
+
+
+def test_the_undo_of_one_server_names_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wrap", "--all", "--server", "my time", "--yes", *FIXED]) == 0
+    shown = capsys.readouterr().err
+    assert shown.startswith("Codex  ~/.codex/config.toml\n")
+    assert shown.endswith("1 file, 1 server behind the guard. Undo: assay unwrap --all --server 'my time'\n")
+    assert home.exists()
+
+
+def test_notes_of_one_file_come_after_its_changes(tmp_path: Path) -> None:
+    path = put(tmp_path / "mcp.json", servers(a={"command": "a"}, old={"type": "sse", "url": "http://a"}))
+    both = subprocess.run(
+        [sys.executable, "-m", "assay", "wrap", str(path), "--dry-run", *FIXED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        timeout=SECONDS,
+        encoding="utf-8",
+    ).stdout
+    assert both.startswith("--- ")
+    assert both.splitlines()[-2].startswith("assay wrap: old: left alone: ")
+
+
+def test_the_same_advice_is_given_once_for_each_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = {name: {"url": "https://a/mcp", "headers": {"K": "v"}} for name in ("one", "two")}
+    path = put(tmp_path / "mcp.json", servers(**entries))
+    assert main(["wrap", str(path), "--dry-run", *FIXED]) == 1
+    assert "assay wrap: one, two: headers become arguments, which others" in capsys.readouterr().err
+
+
+# ── clients that write their file while they run ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_client_that_overwrites_its_file_is_to_be_closed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    changed = "assay wrap: ~/.claude.json: 2 servers changed; restart Claude Code to use it"
+    assert lines.index(CLAUDE_CODE) == lines.index(changed) - 1
+    assert main(["unwrap", str(home / ".claude.json")]) == 0
+    assert capsys.readouterr().err.splitlines()[0] == CLAUDE_CODE
+    assert main(["wrap", "--client", "claude-desktop", "--yes", *FIXED]) == 0
+    warning = f"Close Claude Desktop first: it may overwrite ~/.config/Claude/{DESKTOP} while it runs."
+    assert warning in capsys.readouterr().err.splitlines()
+
+
+def test_other_files_need_no_closed_client(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(Path(".mcp.json"), servers(a={"command": "a"}))
+    for client in ("claude-code", "cursor", "codex"):
+        assert main(["wrap", "--client", client, "--yes", *FIXED]) == 0
+        assert main(["unwrap", "--client", client]) == 0
+    assert main(["wrap", str(home / ".claude.json"), "--dry-run", *FIXED]) == 1
+    assert main(["wrap", str(home / ".claude.json"), *FIXED]) == 2
+    assert "Close " not in capsys.readouterr().err
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_servers_of_one_name_are_reported_once(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The remedy holds: the name that a person gives stays, and the file comes back to the byte."""
+    time = servers(time={"command": "uvx", "args": ["mcp-server-time"]}, other={"command": "a"})
+    only(home, claude_desktop=time, claude_code=time.replace("other", "third"))
+    note = (
+        "assay wrap: several servers have the same name: time (Claude Desktop, Claude Code); their runs are mixed in "
+        "the journal, unless you change --name in the args of one"
+    )
+    for option in ("--dry-run", "--yes"):
+        main(["wrap", "--all", *FIXED, option])
+        assert capsys.readouterr().err.splitlines().count(note) == 1
+    path = home / ".claude.json"
+    path.write_text(path.read_text().replace('"--name", "time"', '"--name", "time-claude-code"'))
+    assert main(["wrap", "--all", "--yes", "--mode", "enforce", *FIXED]) == 0
+    assert "same name" not in capsys.readouterr().err
+    args = json.loads(path.read_text())["mcpServers"]["time"]["args"]
+    assert args[:6] == ["guard", "--name", "time-claude-code", "--mode", "enforce", "--"]
+    assert main(["unwrap", "--all"]) == 0
+    assert path.read_text() == time.replace("other", "third")
+
+
+def test_servers_of_one_name_in_one_file_are_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
+    assert "same name: db (2 in Claude Code); their runs" in capsys.readouterr().err
+    assert main(["wrap", "--client", "claude-code", "--yes", "--journal", "off", *FIXED]) == 0
+    assert "same name" not in capsys.readouterr().err
+    assert home.exists()
+
+
+# ── the journal ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_state_directory_of_this_shell_alone_is_reported(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*options: str) -> bool:
+        main(["wrap", "--client", "cursor", "--yes", *FIXED, *options])
+        shown = capsys.readouterr().err
+        main(["unwrap", "--client", "cursor"])
+        capsys.readouterr()
+        return "if runs are missing: assay journal list ~/.local/state/assay/servers\n" in shown
+
+    assert not told()
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    assert told()
+    assert not told("--journal", str(home / "runs"))
+    assert not told("--journal", "off")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
+    assert not told()
+
+
+# ── slips ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_was_wrapped_if_all_servers_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = put(tmp_path / "e3.json", servers(x={"comand": "npx"}))
+    assert main(["wrap", str(path), "--yes", *FIXED]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "assay wrap: x: left alone: it has neither a command nor a url; did you mean command by comand?",
+        f"assay wrap: {path}: nothing was wrapped",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("claude-desktop", "; did you mean --client claude-desktop?"),
+        ("claude-dekstop", "; did you mean --client claude-desktop?"),
+        ("Claude Desktop", "; did you mean --client claude-desktop?"),
+        ("claude", "; did you mean --client claude-desktop or --client claude-code?"),
+        ("VSCode", "; did you mean --client vscode?"),
+        ("mcp.json", ""),
+        ("here/cursor", ""),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_the_name_of_a_client_in_place_of_a_file(capsys: pytest.CaptureFixture[str], given: str, meant: str) -> None:
+    for command in (["wrap", *FIXED], ["unwrap"]):
+        assert main([*command, given]) == 2
+        assert capsys.readouterr().err == f"assay {command[0]}: {given}: No such file or directory{meant}\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_a_file_may_be_called_like_a_client(capsys: pytest.CaptureFixture[str]) -> None:
+    put(Path("cursor"), "{")
+    assert main(["wrap", "cursor", *FIXED]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+# ── a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+CONTROLLED = (
+    "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "from assay.cli.main import main; sys.exit(main())"
+)
+"""Only a terminal that controls the session makes ^C a signal."""
+
+
+def on_terminal(arguments: list[str], environment: dict[str, str], *answers: str) -> str:
+    """Return what a terminal of 80 columns shows; each question is answered with the next of *answers*."""
+    typed = iter(answers)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with subprocess.Popen(
+        [sys.executable, "-c", CONTROLLED, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while more := _read(ours, process):
+            shown += more
+            if shown.endswith(b"[y/N] "):
+                os.write(ours, next(typed, "\x03").encode())
+        process.wait(timeout=SECONDS)
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def _read(terminal: int, process: subprocess.Popen[bytes]) -> bytes:
+    if not select.select([terminal], [], [], SECONDS)[0]:
+        process.kill()
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        # Linux says so once the last process has closed the other side.
+        return b""
+
+
+def test_on_a_terminal_notes_fit_and_headings_replace_those_of_the_changes(home: Path) -> None:
+    code = servers(a={"command": "a"}, notion={"url": "https://mcp.notion.com/mcp"})
+    only(home, claude_code=code, cursor=servers(b={"command": "b"}))
+    environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1"}
+    environment.pop("COLUMNS", None)
+    shown = on_terminal(["wrap", "--all", *FIXED], environment, "n\n", "n\n")
+    assert shown.startswith("Claude Code  ~/.claude.json\n@@ ")
+    assert f"\n  {CLAUDE_CODE}\nWrite this to ~/.claude.json? [y/N] n\n  nothing was written\n\nCursor  " in shown
+    assert "\n\n  notion: left alone: its client may sign in to its url (OAuth), which does not\n      work" in shown
+    assert shown.endswith("\nassay wrap: 2 files, 0 servers behind the guard, 1 left alone, 2 not changed\n")
+
+
+def test_a_server_that_was_to_change_is_behind_the_guard_after_a_no(home: Path) -> None:
+    only(home, cursor=servers(a={"command": "a"}))
+    assert main(["wrap", "--all", "--yes", *FIXED]) == 0
+    environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "120"}
+    shown = on_terminal(["wrap", "--all", "--mode", "enforce", *FIXED], environment, "n\n")
+    assert shown.endswith("1 file, 1 server behind the guard, 1 not changed. Undo: assay unwrap --all\n")
+
+
+def test_an_interrupted_run_says_what_was_written(home: Path) -> None:
+    only(home, claude_code=servers(a={"command": "a"}), cursor=servers(b={"command": "b"}))
+    environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
+    shown = on_terminal(["wrap", "--all", *FIXED], environment, "y\n", "\x03")
+    assert f"\nassay wrap: {BACKUP}; assay unwrap uses" in shown
+    assert "assay wrap: 1 file, 1 server behind the guard. Undo: assay unwrap --all\n" in shown
+    assert PROGRAM in (home / ".claude.json").read_text()
+    assert PROGRAM not in (home / ".cursor/mcp.json").read_text()
+    one = on_terminal(["wrap", "--client", "cursor", *FIXED], environment, "\x03")
+    assert one.endswith("\n"), "the shell goes on where the question was"

@@ -1,0 +1,593 @@
+"""`assay journal` and `assay replay`, as people use them."""
+
+import io
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import tzset
+from typing import Any
+
+import orjson
+import pytest
+
+from assay.base.verdict import Party
+from assay.cli.main import main
+from assay.cli.records import place
+from assay.cli.terminal.journal_table import JournalTable, View
+from assay.cli.terminal.style import Style
+from assay.core.conversation import Conversation
+from assay.records.journal.writer import Journal
+from assay.settings import JournalSettings
+from kit import command as ours
+from kit.command import variables_but
+from kit.places import GOLDEN
+from kit.rows import rows
+from kit.talk import HITS, SEARCH, call, frame_of, request, result
+
+PAYLOADS = b"a guard or server writes them with --set journal.payloads=true\n"
+
+SECONDS = 60
+LINES = GOLDEN.read_bytes().splitlines(keepends=True)
+
+
+def assay(*arguments: str, stdin: bytes = b"", cwd: Path | None = None, **environment: Any) -> Any:
+    environment = {"COLUMNS": "100", "TZ": "UTC", **environment}
+    return ours.assay(*arguments, said=stdin, cwd=cwd, env=variables_but("ASSAY_"), **environment)
+
+
+def shown(*arguments: str, stdin: bytes = b"", **environment: Any) -> list[str]:
+    """The lines that a command prints that ends well."""
+    done = assay(*arguments, stdin=stdin, **environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    text: str = done.stdout.decode()
+    return text.splitlines()
+
+
+def changed(line: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    record = orjson.loads(line)
+    change(record)
+    return orjson.dumps(record) + b"\n"
+
+
+# ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_journal_is_shown_as_a_table_with_totals() -> None:
+    lines = shown("journal", "show", str(GOLDEN))
+    assert lines[0].split() == ["time", "who", "message", "verdict", "ms", "in", "out"]
+    start = "1970-01-01 00:00:00.000+00:00  client  tools/call find_books #3 "
+    assert f"{start}                 ok               0.00      115      115" in lines
+    wrong = next(number for number, line in enumerate(lines) if "find_books #4" in line)
+    assert lines[wrong + 1].startswith("    contract/input at /params/arguments/limit: expected an integer, found ")
+    assert "56 records: 28 ok, 2 reported, 20 blocked, 6 failed" in lines
+    assert "      2 × contract/input" in lines
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        """It is one, for those who ask."""
+        return True
+
+
+def records() -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in LINES]
+
+
+@rows("columns", ["20", "40", "56", "72", "80", "96", "120", "200"])
+@rows("view", [View(utc=True), View(utc=True, servers=True, payloads=True)], ids=["few", "all"])
+def test_the_table_fits_the_terminal(columns: str, view: View) -> None:
+    style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})
+    table = JournalTable(style, view)
+    lines = [table.head(), *(line for record in records() for line in table.lines(record))]
+    assert max(map(len, lines)) <= max(40, int(columns))
+    assert lines.count("1970-01-01 (UTC)") == 1
+    assert len([line for line in lines if line.startswith("00:00:00")]) == 56
+
+
+def test_where_nothing_is_cut_a_line_has_all_of_it() -> None:
+    """In a file, and on a terminal with --wide."""
+    long = orjson.loads(LINES[9])
+    long["method"] = "x" * 300
+    long["error"]["violations"] *= 3
+    for table in (JournalTable(Style(io.StringIO(), {}), View()), JournalTable(Style(Terminal(), {}), View(wide=True))):
+        lines = list(table.lines(long))
+        assert "x" * 300 in lines[0]
+        assert [line for line in lines if "contract/input at" in line] == 3 * lines[1:2]
+    short = list(JournalTable(Style(Terminal(), {"COLUMNS": "80", "NO_COLOR": "1"}), View()).lines(long))
+    assert " (and 2 more)" in " ".join(short)
+
+
+@pytest.mark.parametrize(
+    ("zone", "options", "time"),
+    [
+        ("Asia/Kolkata", [], "1970-01-01 05:30:00.000+05:30"),
+        ("America/New_York", [], "1969-12-31 19:00:00.000-05:00"),
+        ("America/New_York", ["--utc"], "1970-01-01 00:00:00.000Z"),
+    ],
+)
+def test_times_are_local_and_have_their_date(
+    zone: str, options: list[str], time: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    tzset()
+    try:
+        assert main(["journal", "show", str(GOLDEN), *options]) == 0
+    finally:
+        monkeypatch.undo()
+        tzset()
+    assert capsys.readouterr().out.splitlines()[1].startswith(f"{time}  ")
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        (["--verdict", "blocked"], 20),
+        (["--verdict", "blocked", "--verdict", "failed"], 26),
+        (["--method", "initialize"], 4),
+        (["--tool", "find_books"], 18),
+        (["--tool", "find_books", "--verdict", "failed"], 2),
+        (["--rule", "contract/output"], 2),
+        (["--rule", "contract"], 6),
+        (["--rule", "contract", "--rule", "syntax/utf8"], 8),
+        (["--rule", "lock"], 0),
+        (["--method", "nope"], 0),
+    ],
+)
+def test_filters_choose_records(filters: list[str], count: int) -> None:
+    records = [orjson.loads(line) for line in shown("journal", "show", str(GOLDEN), "--format", "json", *filters)]
+    assert len(records) == count
+    total = shown("journal", "show", str(GOLDEN), *filters)
+    assert any(line.startswith(f"{count} of 56 records") for line in total)
+
+
+def test_a_rule_that_nobody_knows_is_told_with_the_likely_one() -> None:
+    done = assay("journal", "show", "--rule", "contract/inptu", str(GOLDEN))
+    assert done.returncode == 0
+    assert b"--rule contract/inptu: no such rule; did you mean contract/input" in done.stderr
+    assert done.stdout.startswith(b"0 of 56 records")
+
+
+def test_as_json_the_lines_are_those_of_the_journal() -> None:
+    done = assay("journal", "show", "--format", "json", str(GOLDEN))
+    assert done.stdout == GOLDEN.read_bytes()
+    assert assay("journal", "show", "--format", "json", "-", stdin=GOLDEN.read_bytes()).stdout == GOLDEN.read_bytes()
+
+
+def test_a_journal_that_somebody_has_made_up_cannot_command_the_terminal(tmp_path: Path) -> None:
+    """In a table, and in what is different; as JSON a program gets the very bytes."""
+    hostile = "\x1b]0;owned\x07\x9b2J"
+    record = orjson.loads(LINES[1])
+    record |= {"method": hostile, "status": hostile, "ts": hostile, "route": hostile}
+    record["metadata"] |= {"party": hostile, "tool": hostile, hostile: hostile}
+    (tmp_path / "forged.jsonl").write_bytes(orjson.dumps(record) + b"\n")
+    (tmp_path / "other.jsonl").write_bytes(LINES[1])
+    for command in (["show"], ["diff", str(tmp_path / "other.jsonl")]):
+        done = assay("journal", *command, str(tmp_path / "forged.jsonl"))
+        text = done.stdout.decode()
+        assert "owned" in text
+        assert all(each.isprintable() for each in text.replace("\n", ""))
+    forged = assay("journal", "diff", str(tmp_path / "forged.jsonl"), os.devnull).stdout.decode()
+    assert all(each.isprintable() for each in forged.replace("\n", ""))
+
+
+def test_without_a_name_it_is_the_newest_run(tmp_path: Path) -> None:
+    place = tmp_path / "runs" / "mcp_server" / "envelope_validation"
+    journal = Journal.open(place)
+    assert journal is not None
+    journal.write(LINES[1])
+    journal.close()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".latest").write_bytes(b"".join(LINES[:3]))
+    (tmp_path / "assay.toml").write_text('[journal]\ndirectory = "other"\n')
+    cases: list[tuple[list[str], dict[str, Any], bytes]] = [
+        (["--config", os.devnull], {}, b"1 record:"),
+        ([], {}, b"3 records:"),
+        ([], {"ASSAY_JOURNAL": str(place)}, b"1 record:"),
+        (["--set", f"journal.directory={place}"], {}, b"1 record:"),
+        ([str(place)], {}, b"1 record:"),
+        (["--config", os.devnull], {"ASSAY_JOURNAL": "off"}, b"1 record:"),
+    ]
+    for options, environment, count in cases:
+        done = assay("journal", "show", *options, cwd=tmp_path, **environment)
+        assert done.returncode == 0, done.stderr
+        assert count in done.stdout
+
+
+def test_where_there_is_none_it_says_so(tmp_path: Path) -> None:
+    done = assay("journal", "show", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(b"/assay/servers: no journals yet\n")
+    (tmp_path / "empty").mkdir()
+    done = assay("journal", "show", "empty", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, b"assay journal show: empty: no journals yet\n")
+
+
+@pytest.mark.parametrize("name", ["xyz", "there/xyz", "20261116T180000Z-00000000.jsonl"])
+@pytest.mark.parametrize(
+    "command", [["journal", "show"], ["journal", "show", "--follow"], ["journal", "diff", str(GOLDEN)], ["replay"]]
+)
+def test_an_unknown_name_is_one_line_on_stderr(
+    command: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, name]) == 2
+    told = capsys.readouterr()
+    prefix = f"assay {' '.join(command[: 1 + (command[0] == 'journal')])}"
+    assert told.err == f"{prefix}: no run, file or directory {name}; assay journal list lists the runs\n"
+    assert told.out == ""
+
+
+def test_a_journal_that_cannot_be_opened_has_no_totals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["journal", "show", str(tmp_path / "loop")]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+
+
+def test_a_line_that_was_cut_is_shown_as_such() -> None:
+    cut = LINES[1] + b'{"a":1}\n' + LINES[2] + LINES[3][:100]
+    lines = shown("journal", "show", "-", stdin=cut)
+    assert "line 2: not a record (7 bytes)" in lines
+    assert "line 4: not a record (100 bytes)" in lines
+    assert "2 records: 1 ok, 1 blocked; 2 lines are not records" in lines
+    done = assay("journal", "show", "--format", "json", "-", stdin=cut)
+    assert done.stdout == LINES[1] + LINES[2]
+    assert done.stderr.count(b"not a record") == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n\n", b"\xff\n", b"[]\n", b"null\n", b'{"ts":1}\n', b'{"error":[]}', LINES[0].replace(b"{", b"")],
+)
+def test_what_has_no_record_is_not_a_journal_in_one_line(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    for form in ("table", "json"):
+        assert main(["journal", "show", "--format", form, str(path)]) == (2 if content.strip() else 0)
+        told = capsys.readouterr()
+        wanted = f"assay journal: {path}: not a journal: no record in 1 line\n" if content.strip() else ""
+        assert told.err == wanted
+        assert told.out == ("0 records\n" if not wanted and form == "table" else "")
+
+
+@pytest.mark.parametrize("metadata", [{}, {"kind": [], "mode": {}, "passed": []}, {"kind": {}, "tool": [1], "id": {}}])
+def test_records_of_strangers_are_shown_whatever_is_in_them(metadata: dict[str, Any]) -> None:
+    def odd(record: dict[str, Any]) -> None:
+        record["metadata"] = metadata
+        record["error"] = {"violations": [1, {"rule": None}], "more": "x"}
+        record["status"] = "odd"
+
+    lines = shown("journal", "show", "-", stdin=changed(LINES[9], odd))
+    assert any("reported" in line for line in lines)
+
+
+def test_what_a_peer_has_said_cannot_act_upon_the_terminal() -> None:
+    def hostile(record: dict[str, Any]) -> None:
+        record["method"] = "\x1b]0;gotcha\x07\x1b[2J\nnext"
+        record["metadata"]["tool"] = "\u202e\x9b"
+        record["status"] = "\x1b[31m"
+        record["error"]["violations"][0]["found"] = "\r\x1b[1A"
+        record["error"]["violations"][0]["rule"] = "\x1b[5m/\x07"
+
+    for command in (["show", "-"], ["diff", "-", str(GOLDEN)]):
+        text = assay("journal", *command, stdin=changed(LINES[9], hostile)).stdout.decode()
+        assert all(line.isprintable() for line in text.splitlines())
+
+
+def test_colours_are_for_terminals_that_want_them() -> None:
+    assert b"\x1b[" not in assay("journal", "show", str(GOLDEN)).stdout
+    assert b"\x1b[31mblocked" in assay("journal", "show", str(GOLDEN), FORCE_COLOR="1").stdout
+    assert b"\x1b[" not in assay("journal", "show", str(GOLDEN), FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    shell = f"{sys.executable} -m assay journal show {GOLDEN} | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {shell}"], capture_output=True, check=False, timeout=SECONDS
+    )
+    assert done.stderr == b""
+
+
+# ── follow ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_until(descriptor: int, wanted: bytes) -> bytes:
+    seen = b""
+    while wanted not in seen:
+        assert select.select([descriptor], [], [], SECONDS)[0], seen
+        try:
+            seen += os.read(descriptor, 1 << 16)
+        except OSError:
+            # A terminal whose other side has gone.
+            break
+    return seen
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_journal_can_be_followed(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "live.jsonl"
+    path.write_bytes(LINES[1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assay", "journal", "show", "--follow", "--format", form, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
+    try:
+        read_until(descriptor, b"initialize")
+        with path.open("ab") as file:
+            file.write(LINES[5][:50])
+            file.flush()
+            file.write(LINES[5][50:] + LINES[7])
+        seen = read_until(descriptor, b"tools/call")
+        assert len(re.findall(rb'tools/list #2|"method":"tools/list","status"', seen)) == 1
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+        process.wait(SECONDS)
+    assert (process.returncode, said) == (130, b"")
+    assert (b"3 records: 3 ok" in rest) is (form == "table")
+
+
+def test_on_a_terminal_rows_come_as_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "live.jsonl"
+    path.write_bytes(LINES[9])
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assay", "journal", "show", "--follow", str(path)],
+        stdout=theirs,
+        stderr=theirs,
+        env={**{name: value for name, value in os.environ.items() if name != "NO_COLOR"}, "TERM": "xterm"},
+    )
+    os.close(theirs)
+    try:
+        assert b"\x1b[31mblocked" in read_until(ours, b"contract/input")
+    finally:
+        process.kill()
+        process.wait(SECONDS)
+        os.close(ours)
+
+
+# ── diff ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def differing(tmp_path: Path, one: bytes, other: bytes, *options: str) -> tuple[int, list[str]]:
+    (tmp_path / "a").write_bytes(one)
+    (tmp_path / "b").write_bytes(other)
+    done = assay("journal", "diff", *options, str(tmp_path / "a"), str(tmp_path / "b"))
+    assert done.stderr == b""
+    return done.returncode, done.stdout.decode().splitlines()
+
+
+def test_the_mode_of_a_run_is_not_a_difference(tmp_path: Path) -> None:
+    """It is in every record; older journals do not have it."""
+
+    def audited(record: dict[str, Any]) -> None:
+        record["metadata"]["mode"] = "audit"
+
+    def enforced(record: dict[str, Any]) -> None:
+        record["metadata"]["mode"] = "enforce"
+
+    old = b"".join(LINES)
+    audit, enforce = (b"".join(changed(line, mode) for line in LINES) for mode in (audited, enforced))
+    assert differing(tmp_path, audit, enforce) == (0, ["no differences in 56 records"])
+    assert differing(tmp_path, old, enforce) == (0, ["no differences in 56 records"])
+
+
+def test_two_runs_are_the_same_whatever_their_times_and_ids(tmp_path: Path) -> None:
+    def later(record: dict[str, Any]) -> None:
+        record |= {"ts": "2026-01-01T00:00:00.000000Z", "durationMs": 3.5, "requestId": "x", "traceId": "y"}
+        record["spanId"] = "z"
+        record["metadata"]["session"] = "another"
+        record["metadata"]["http"] = {"headers": {"Mcp-Session-Id": "another"}}
+
+    again = b"".join(changed(line, later) for line in LINES)
+    assert differing(tmp_path, b"".join(LINES), again) == (0, ["no differences in 56 records"])
+
+
+def test_a_field_that_differs_is_told_with_both_values(tmp_path: Path) -> None:
+    def other(record: dict[str, Any]) -> None:
+        record["status"] = "ok"
+        record["error"]["violations"][0]["at"] = "/elsewhere"
+        del record["metadata"]["tool"]
+
+    edited = [*LINES[:9], changed(LINES[9], other), *LINES[10:]]
+    status, lines = differing(tmp_path, b"".join(LINES), b"".join(edited))
+    assert status == 1
+    assert lines == [
+        "line 10: client tools/call find_books #4",
+        '    status: "refused" → "ok"',
+        '    error.violations.0.at: "/params/arguments/limit" → "/elsewhere"',
+        '    metadata.tool: "find_books" → nothing',
+        "1 difference in 56 records",
+    ]
+
+
+def test_lines_that_one_of_them_lacks_do_not_hide_what_is_the_same(tmp_path: Path) -> None:
+    status, lines = differing(tmp_path, b"".join(LINES), b"".join([*LINES[:3], *LINES[5:], LINES[7]]))
+    assert status == 1
+    assert lines == [
+        "line 4: only in A: server result of initialize #1",
+        "line 5: only in A: client notifications/initialized",
+        "line 55: only in B: client tools/call find_books #3",
+        "3 differences in 56 and 55 records",
+    ]
+
+
+def test_stdio_can_be_compared_with_http(tmp_path: Path) -> None:
+    def carried(record: dict[str, Any]) -> None:
+        record["metadata"] |= {"principal": "alice", "http": {"method": "POST", "headers": {"Accept": "*/*"}}}
+
+    stdio, http = b"".join(LINES[:28]), b"".join(changed(line, carried) for line in LINES[28:])
+    assert differing(tmp_path, stdio, http, "--across-transports") == (0, ["no differences in 28 records"])
+    status, lines = differing(tmp_path, stdio, http)
+    assert status == 1
+    assert '    route: "stdio" → "/mcp"' in lines
+    assert "28 differences in 28 records" in lines
+
+
+def test_long_values_are_shown_where_they_begin_to_differ(tmp_path: Path) -> None:
+    def ending(end: str) -> bytes:
+        return changed(LINES[7], lambda record: record["metadata"].update(frame="x" * 5000 + end))
+
+    one, other = ending("one"), ending("other")
+    _, lines = differing(tmp_path, one, other)
+    assert lines[1] == f'    metadata.frame: …{"x" * 29}one" → …{"x" * 29}other"'
+
+
+def test_long_journals_are_compared_line_by_line(tmp_path: Path) -> None:
+    record = orjson.loads(LINES[7])
+    many = [orjson.dumps({**record, "inputBytes": number}) + b"\n" for number in range(5000)]
+    status, lines = differing(tmp_path, b"".join(many), b"".join(reversed(many)))
+    assert (status, lines[-1]) == (1, "5,000 differences in 5,000 records")
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
+def test_what_is_no_journal_cannot_be_compared(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
+    for pair in ((str(tmp_path / "x"), str(GOLDEN)), (str(GOLDEN), str(tmp_path / "x"))):
+        done = assay("journal", "diff", *pair)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.startswith(f"assay journal diff: {tmp_path / 'x'}: ".encode())
+
+
+# ── replay ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_journal_replayed_gives_the_same_verdicts() -> None:
+    assert shown("replay", str(GOLDEN)) == ["56 records: 54 the same; not replayable: 2 redacted"]
+    assert shown("replay", "-", stdin=GOLDEN.read_bytes()) == ["56 records: 54 the same; not replayable: 2 redacted"]
+
+
+def test_a_verdict_that_is_another_now_is_told(tmp_path: Path) -> None:
+    def before(record: dict[str, Any]) -> None:
+        record["status"], record["error"] = "ok", None
+
+    edited = [*LINES[:9], changed(LINES[9], before), *LINES[10:], b'{"ts":"cut']
+    done = assay("replay", "-", stdin=b"".join(edited))
+    assert done.returncode == 1
+    assert done.stdout.decode().splitlines() == [
+        "line 10: client tools/call find_books #4",
+        "    recorded: ok",
+        "    replayed: blocked, contract/input at /params/arguments/limit",
+        "57 records: 53 the same, 1 different; not replayable: 2 redacted, 1 not a record",
+    ]
+
+
+def test_without_payloads_there_is_nothing_to_replay(tmp_path: Path) -> None:
+    def forget(record: dict[str, Any]) -> None:
+        record["metadata"].pop("frame", None)
+        record["metadata"].pop("frameBase64", None)
+
+    done = assay("replay", "-", stdin=b"".join(changed(line, forget) for line in LINES))
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"assay replay: -: nothing to replay; not replayable: 56 without payloads; " + PAYLOADS
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
+def test_what_is_no_journal_cannot_be_replayed(content: bytes) -> None:
+    assert assay("replay", "-", stdin=content).returncode == 2
+
+
+def journalled(directory: Path, said: list[tuple[Party, Any]], session: str = "", **options: Any) -> Path:
+    """A journal with payloads of what is *said* in a conversation with these options."""
+    journal = Journal.open(directory, payloads=True)
+    assert journal is not None
+    conversation = Conversation(**options)
+    for party, message in said:
+        verdict = conversation.hear(party, frame_of(message))
+        transport = "http" if session else "stdio"
+        moment = journal.moment(transport, "/mcp", verdict.method, verdict.frame, session=session)
+        journal.write(journal.line(verdict, moment, 0))
+    journal.close()
+    return Path(journal.path)
+
+
+LISTING: list[tuple[Party, Any]] = [
+    (Party.CLIENT, request(1, "tools/list")),
+    (Party.SERVER, result(1, {"tools": [SEARCH]})),
+    (Party.CLIENT, call(2, "search", {})),
+    (Party.SERVER, result(2, HITS)),
+]
+
+
+def test_a_conversation_in_which_all_passed_is_replayed_so(tmp_path: Path) -> None:
+    """The call is refused, and answered all the same, because it went on: so it is when it is heard again."""
+    path = journalled(tmp_path, LISTING, "opened elsewhere", mode="audit", revision="2025-11-25")
+    assert shown("replay", str(path)) == ["4 records: 4 the same"]
+    path = journalled(tmp_path, LISTING[:3], "opened elsewhere", mode="enforce", revision="2025-11-25")
+    assert shown("replay", str(path)) == ["3 records: 3 the same"]
+
+
+def test_the_limits_are_those_of_the_settings(tmp_path: Path) -> None:
+    path = journalled(tmp_path, [(Party.CLIENT, request(1, "ping")), (Party.CLIENT, b"[" * 20)])
+    assert assay("replay", str(path)).returncode == 0
+    done = assay("replay", "--set", "limits.frame_bytes=30", str(path))
+    assert done.returncode == 1
+    assert b"replayed: blocked, framing/size at the message" in done.stdout
+
+
+def test_the_asset_server_is_replayed_as_such(tmp_path: Path) -> None:
+    """Its tools are known before they are listed, and its bare methods are no MCP."""
+    from assay.assets.asset_server import AssetServer
+    from assay.assets.asset_sources import Catalogue
+    from assay.assets.mcp_methods import Methods
+
+    journal = Journal.open(tmp_path, payloads=True, server="assets")
+    assert journal is not None
+    information = {"name": "a", "version": "1"}
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": information}
+    server = AssetServer(Methods(Catalogue()))
+    for message in (
+        request(1, "list_schemas", {}),
+        request(2, "get_schema", {"name": 5}),
+        request(3, "no_such_method"),
+        b"{",
+        request(4, "initialize", opening),
+        call(5, "get_schema", {"name": 5}),
+        call(6, "list_schemas", {}),
+        b" " * (1 << 20) + b"{}",
+    ):
+        turn = server.hear(frame_of(message))
+        moment = journal.moment("stdio", "stdio", turn.verdict.method, turn.verdict.frame)
+        journal.write(journal.line(turn.verdict, moment, 0, code=turn.code))
+        for asked in turn.asked:
+            answer = server.answer(asked)
+            journal.write(journal.line(server.settle(asked, answer), moment, 0, code=answer[1]))
+    journal.close()
+    [line] = shown("replay", journal.path)
+    assert re.fullmatch(r"1[12] records: 1[12] the same.*", line)
+
+
+# ── the directory ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_option_wins_over_the_variable_and_that_over_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = JournalSettings(directory="of-the-settings")
+    monkeypatch.delenv("ASSAY_JOURNAL", raising=False)
+    assert place(None, settings) == "of-the-settings"
+    monkeypatch.setenv("ASSAY_JOURNAL", "of-the-environment")
+    assert place(None, settings) == "of-the-environment"
+    assert place("here", settings) == "here"
+    assert place("off", settings) is None
+    monkeypatch.setenv("ASSAY_JOURNAL", "OFF")
+    assert place(None, settings) is None
+    assert place("here", settings) == "here"
+
+
+def test_the_commands_are_registered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(GOLDEN)]) == 0
+    assert "54 the same" in capsys.readouterr().out

@@ -1,0 +1,219 @@
+"""What a person likely meant: options, rules, rungs, methods, revisions, arguments of the library."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay import Conversation, Party, SchemaValidator, ValidationError
+from assay.cli.main import main
+from assay.cli.rules import _RUNGS
+from assay.cli.terminal.verdicts import title
+from assay.rules import RULES
+from assay.spec.methods import method_meant, methods
+from assay.spec.revisions import LATEST, REVISIONS
+from kit.rows import rows
+from kit.talk import Talk, error, notification, request, result
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (["--versoin"], "unknown option --versoin; did you mean --version?"),
+        (["--hepl"], "unknown option --hepl; did you mean --help?"),
+        (["-V"], "unknown option -V; did you mean --version?"),
+        (["--config=x", "check", "y"], "--config; an option of a command goes after it: assay COMMAND --config"),
+        (["explain", "contrct"], "unknown rule 'contrct'; did you mean contract?"),
+        (["explain", "input"], "unknown rule 'input'; did you mean contract/input?"),
+        (
+            ["explain", "look-alike-key"],
+            "envelope/look-alike-key or protocol/look-alike-key or contract/look-alike-key?",
+        ),
+        (["schemas", "show", "latest", "Tol"], "2026-07-28 has no definition 'Tol'; did you mean Tool?"),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_likely_meant(given: list[str], remedy: str, capsys: Captured) -> None:
+    assert main(given) == 2
+    done = capsys.readouterr()
+    assert remedy in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("wrap --client cluade-desktop", "--client: invalid choice 'cluade-desktop'; did you mean claude-desktop?"),
+        ("guard --mode enforc -- x", "--mode: invalid choice 'enforc'; did you mean enforce?"),
+        ("guard --mode loud -- x", "--mode: invalid choice 'loud': choose from audit, enforce"),
+        ("guard --restart allways -- x", "--restart: invalid choice 'allways'; did you mean always?"),
+        ("check --fail-on refused x", "--fail-on: invalid choice 'refused'; did you mean refuse?"),
+        ("journal show --verdict block", "--verdict: invalid choice 'block'; did you mean blocked?"),
+        ("rules --rung contrat", "--rung: invalid choice 'contrat'; did you mean contract?"),
+        ("keys new ci --tier comunity", "--tier: invalid choice 'comunity'; did you mean community?"),
+        ("journal shw", "unknown command 'shw'; did you mean show?"),
+        ("journal xyzzy", "unknown command 'xyzzy': choose from list, show, diff"),
+        ("schemas exprt", "unknown command 'exprt'; did you mean export?"),
+    ],
+)
+def test_a_mistyped_choice_gets_a_suggestion_and_one_line_of_usage(given: str, message: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given.split())
+    usage, line = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert usage.startswith(f"usage: assay {given.split(maxsplit=1)[0]} ")
+    assert "[OPTIONS]" in usage
+    assert line.startswith(f"assay {given.split(maxsplit=1)[0]}")
+    assert line.endswith(f": error: argument {message}" if message.startswith("--") else f": error: {message}")
+
+
+def test_an_error_shows_the_usage_that_a_command_words_itself(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["call", "--format", "jsn", "http://127.0.0.1:1/mcp"])
+    first, second, line = capsys.readouterr().err.splitlines()
+    assert first == "usage: assay call [options] URL [TOOL] [ARGUMENTS]"
+    assert second.endswith("-- COMMAND")
+    assert line == "assay call: error: argument --format: invalid choice 'jsn'; did you mean json?"
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/*"])
+def test_a_rung_is_explained_by_its_rules(suffix: str, capsys: Captured) -> None:
+    assert main(["explain", f"contract{suffix}"]) == 0
+    explained = capsys.readouterr().out
+    assert main(["rules", "--rung", "contract"]) == 0
+    assert explained == capsys.readouterr().out
+    assert "contract/input " in explained
+
+
+def test_the_rungs_are_those_of_the_rules() -> None:
+    assert set(_RUNGS) == {rule.rung for rule in RULES.values()}
+
+
+# ── revisions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "command", [["list", "{}"], ["show", "{}", "Tool"], ["diff", "2025-11-25", "{}"], ["diff", "{}", "2025-11-25"]]
+)
+def test_latest_names_the_last_revision(command: list[str], capsys: Captured) -> None:
+    shown = []
+    for name in ("latest", LATEST):
+        assert main(["schemas", *(each.format(name) for each in command)]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+
+
+def test_a_recording_can_be_of_the_latest_revision(tmp_path: Path, capsys: Captured) -> None:
+    recording = tmp_path / "recording.jsonl"
+    recording.write_text(json.dumps({"dir": "c2s", "msg": request(1, "tools/list", {})}))
+    main(["check", "--revision", "latest", str(recording)])
+    assert f"1 message of MCP {LATEST}" in capsys.readouterr().out
+
+
+# ── methods ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rows(
+    ("sent", "hint"),
+    [
+        (request(1, "tool/call", {"name": "a"}), "Did you mean tools/call?"),
+        (request(1, "Tools/List"), "Did you mean tools/list?"),
+        (request(1, "resource/read"), "Did you mean resources/read?"),
+        (notification("notification/initialized"), "Did you mean notifications/initialized?"),
+        (request(1, "tools/run"), RULES["protocol/method"].fix),
+        (request(1, "server/discover"), "server/discover exists in 2026-07-28; this conversation is 2025-11-25."),
+    ],
+)
+def test_a_slip_in_a_method_is_answered_with_the_method(sent: dict[str, Any], hint: str) -> None:
+    verdict = Talk().opened().client(sent)
+    assert [each.hint for each in verdict.violations if each.rule == "protocol/method"] == [hint]
+
+
+def test_a_slip_is_not_taken_for_an_extension_without_a_word() -> None:
+    said = json.dumps(request(1, "tool/call", {"name": "a"}))
+    verdict = Conversation(revision="2025-11-25").hear(Party.CLIENT, said)
+    assert [(each.rule, each.hint) for each in verdict.violations] == [
+        ("protocol/unheard-extension", "Did you mean tools/call?")
+    ]
+
+
+def test_a_method_is_meant_only_by_what_is_no_method() -> None:
+    for revision in REVISIONS:
+        assert all(method_meant(name, revision) == name for name in methods(revision))
+    assert method_meant("", LATEST) is None
+    assert method_meant("x" * 1_000_000, LATEST) is None
+
+
+# ── the library ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_party_may_be_named_by_text() -> None:
+    talk: Any = Conversation(revision="2025-11-25")
+    assert talk.hear("client", json.dumps(request(1, "tools/list", {}))).party is Party.CLIENT
+    assert talk.hear("client", json.dumps(result(1, {"tools": []}))).violations[0].rule == "protocol/unsolicited"
+    assert not talk.hear("server", json.dumps(result(1, {"tools": []}))).violations
+    with pytest.raises(ValueError, match="'host' is not a valid Party"):
+        talk.hear("host", json.dumps(request(2, "tools/list", {})))
+
+
+def test_an_object_in_place_of_a_frame_is_told_how_to_write_it() -> None:
+    message: Any = request(1, "ping")
+    for hear in (
+        lambda: Conversation().hear(Party.CLIENT, message),
+        lambda: SchemaValidator().validate("ping", message),
+    ):
+        with pytest.raises(TypeError, match=r"not dict; write it with json\.dumps first"):
+            hear()
+
+
+def test_a_validator_names_the_definition_that_the_fault_is_in() -> None:
+    with pytest.raises(ValidationError) as raised:
+        SchemaValidator().validate("ListToolsResult", '{"tools": [{"name": 5}]}')
+    hints = {each.hint for each in raised.value.violations}
+    assert hints == {"`assay schemas show 2025-11-25 Tool` shows the expected shape."}
+
+
+def test_a_reference_that_leads_nowhere_is_told_what_to_define() -> None:
+    talk = Talk().opened()
+    talk.client(request(1, "tools/list"))
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/Size"}, "y": {"type": "strng"}}}
+    tools = [{"name": str(number), "inputSchema": each} for number, each in enumerate((schema, {"type": "object"}))]
+    listed = talk.server(result(1, {"tools": tools}))
+    assert [each.hint for each in listed.violations] == [
+        "Define #/$defs/Size in the same schema, or correct the reference."
+    ]
+
+
+# ── what a message is called ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_answer_to_a_request_without_a_method_has_a_readable_title() -> None:
+    talk = Talk(mode="audit").opened()
+    nameless: Any = {"jsonrpc": "2.0", "id": 7, "method": 5}
+    talk.client(nameless)
+    assert title(talk.server(error(7, -32600))) == "error #7"
+
+
+def test_a_line_that_is_no_json_is_worded_like_every_finding(tmp_path: Path, capsys: Captured) -> None:
+    recording = tmp_path / "recording.jsonl"
+    recording.write_bytes(b'{"dir":"s2c","msg":"x"}\n\x8b\n')
+    assert main(["check", str(recording)]) == 2
+    assert "line 2: expected UTF-8, found the byte 0x8b" in capsys.readouterr().err
+
+
+def test_what_is_no_journal_is_said_so(capsys: Captured) -> None:
+    assert main(["journal", "show", __file__]) == 2
+    assert f"{__file__}: not a journal" in capsys.readouterr().err
+
+
+def test_without_any_journal_an_unknown_server_is_reported_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("ASSAY_JOURNAL", raising=False)
+    assert main(["journal", "show", "--server", "files"]) == 2
+    message = "assay journal: --server files: no journal of this server; there are no journals yet\n"
+    assert capsys.readouterr().err == message

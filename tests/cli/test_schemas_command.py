@@ -1,0 +1,148 @@
+"""`assay schemas`: what it prints, where, and how it exits."""
+
+import argparse
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from assay.cli.schemas import add_parser
+from assay.spec.revisions import REVISIONS
+from assay.spec.schema import protocol_schema
+from kit.places import ROOT
+
+DOCS = ROOT / "docs"
+
+
+def run(line: str) -> int:
+    """What `assay LINE` exits with."""
+    parser = argparse.ArgumentParser(prog="assay")
+    add_parser(parser.add_subparsers())
+    args = parser.parse_args(shlex.split(line))
+    code = args.run(args)
+    assert isinstance(code, int)
+    return code
+
+
+def samples() -> list[tuple[str, str]]:
+    """The commands of the page and what it says they print."""
+    found = []
+    for block in (DOCS / "schemas.md").read_text(encoding="utf-8").split("```console\n")[1:]:
+        command, _, output = block.split("```")[0].partition("\n")
+        # Blocks of several commands need a shell, and run with all other pages.
+        if "\n$ " not in f"\n{output}":
+            found.append((command.removeprefix("$ assay "), output))
+    return found
+
+
+@pytest.mark.parametrize(("command", "output"), samples())
+def test_the_samples_of_the_page_are_what_the_command_prints(
+    command: str, output: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = run(command)
+    printed = capsys.readouterr()
+    assert printed.out + printed.err == output
+    assert code == (0 if printed.out or command.startswith("schemas export") else 2)
+
+
+def test_the_page_documents_every_command_and_option() -> None:
+    page = (DOCS / "schemas.md").read_text(encoding="utf-8")
+    for name in ("list", "show", "export", "diff", "--literal", "--closure", "--format", "--definition"):
+        assert name in page
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_list_prints_the_definitions_of_a_revision(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"schemas list {revision}") == 0
+    assert capsys.readouterr().out.splitlines() == list(protocol_schema(revision).definitions)
+
+
+def test_show_prints_the_corrected_definition_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for option in ("", "--literal"):
+        assert run(f"schemas show 2026-07-28 JSONValue {option}") == 0
+        shown.append(json.loads(capsys.readouterr().out)["anyOf"][-1]["type"])
+    assert shown == [["string", "number", "boolean", "null"], ["string", "integer", "boolean"]]
+
+
+def test_show_prints_a_document_that_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("schemas show 2025-11-25 Tool --closure") == 0
+    assert json.loads(capsys.readouterr().out) == protocol_schema("2025-11-25").closure("Tool")
+
+
+@pytest.mark.parametrize("option", ["", "--literal"])
+def test_export_writes_the_same_files_every_time(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = tmp_path / "a" / "b", tmp_path / "c"
+    for directory in (one, other):
+        assert run(f"schemas export {option} {directory}") == 0
+    assert capsys.readouterr().out == ""
+    for revision in REVISIONS:
+        written = (one / f"{revision}.json").read_bytes()
+        assert written == (other / f"{revision}.json").read_bytes()
+        assert json.loads(written) == protocol_schema(revision, errata=not option).document()
+
+
+def test_export_into_a_file_says_what_is_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("")
+    assert run(f"schemas export {tmp_path / 'taken'}") == 2
+    assert capsys.readouterr().err == f"assay schemas: cannot write {tmp_path / 'taken'}: File exists\n"
+
+
+def test_diff_prints_records_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("schemas diff 2025-03-26 2025-06-18 --format json --definition Tool") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["old"], report["new"]) == ("2025-03-26", "2025-06-18")
+    assert [change["field"] for change in report["changes"]] == ["_meta", "outputSchema", "title"]
+    assert report["changes"][2] == {
+        "definition": "Tool",
+        "field": "title",
+        "change": "added",
+        "words": "new, optional: string",
+        "breaking": False,
+    }
+
+
+def test_diff_prints_markdown_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("schemas diff 2025-03-26 2025-06-18 --format markdown") == 0
+    text = capsys.readouterr().out
+    assert text.startswith("## 2025-03-26 → 2025-06-18\n")
+    assert "| `CallToolResult` | `structuredContent` | new, optional: object | no |\n" in text
+
+
+def test_diff_of_a_revision_with_itself_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("schemas diff 2025-11-25 2025-11-25") == 0
+    assert capsys.readouterr().out == "0 changes from 2025-11-25 to 2025-11-25, 0 of them breaking\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("schemas list 2025-11-26", "there is no revision '2025-11-26'; there are 2024-11-05,"),
+        ("schemas show newest Tool", "there is no revision 'newest'"),
+        ("schemas show 2025-11-25 Tol", "2025-11-25 has no definition 'Tol'; did you mean Tool"),
+        ("schemas diff 2025-11-25 1999-01-01", "there is no revision '1999-01-01'"),
+        (
+            "schemas diff 2025-06-18 2025-11-25 --definition tool",
+            "neither revision has a definition 'tool'; did you mean Tool?",
+        ),
+    ],
+)
+def test_an_unknown_name_exits_with_2_and_a_hint(
+    command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"assay schemas: {message}")
+
+
+@pytest.mark.parametrize("command", ["list", "show", "export", "diff"])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(f"schemas {command} --help")
+    assert caught.value.code == 0
+    assert f"usage: assay schemas {command}" in capsys.readouterr().out

@@ -1,0 +1,198 @@
+"""The name of every quarantined or refused entry of a list: in the verdict, on stderr, in the journal, in `check`."""
+
+import json
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from assay.base.verdict import ListEntry, Verdict
+from assay.cli.terminal.journal_table import JournalTable
+from assay.cli.terminal.style import Style
+from assay.contracts.tool_lists import MOST_QUARANTINED
+from assay.guard.summary import GuardSummary
+from assay.records.journal.writer import Journal
+from kit.rows import rows
+from kit.talk import Talk, call, replacement, request, result
+
+BAD = {"type": "object", "properties": {"a": {"type": "strnig"}}}
+EVIL = "a\x1b[2J\n\u202eb" + "x" * 500
+
+
+def tool(name: Any, schema: Any = None) -> dict[str, Any]:
+    """A tool of that name, and with a schema that does not compile unless one is given."""
+    return {"name": name, "inputSchema": BAD if schema is None else schema}
+
+
+def listed(method: str, entries: list[Any], mode: str = "enforce", **options: Any) -> Verdict:
+    """The verdict on a list."""
+    member = {"resources/templates/list": "resourceTemplates"}.get(method, method.partition("/")[0])
+    talk = Talk(mode=mode, **options).opened()
+    speaker, hearer = (talk.server, talk.client) if method == "roots/list" else (talk.client, talk.server)
+    speaker(request(1, method))
+    return hearer(result(1, {member: entries}))
+
+
+@rows("mode", ["enforce", "audit"])
+@rows(
+    ("method", "entry", "name"),
+    [
+        ("tools/list", tool("search"), "tool search"),
+        ("tools/list", {"name": "bare"}, "tool bare"),
+        ("tools/list", {"inputSchema": {"type": "object"}}, "tool number 1"),
+        ("tools/list", 5, "tool number 1"),
+        ("prompts/list", {"name": "weekly", "arguments": 5}, "prompt weekly"),
+        ("resources/list", {"name": "notes", "uri": 5}, "resource notes"),
+        ("resources/list", {"uri": "file:///notes"}, "resource file:///notes"),
+        ("resources/templates/list", {"name": "page", "uriTemplate": 5}, "resource template page"),
+    ],
+)
+def test_a_quarantined_entry_is_named(mode: str, method: str, entry: Any, name: str) -> None:
+    verdict = listed(method, [entry], mode)
+    assert verdict.accepted
+    assert str(verdict.violations[0].entry) == name
+    assert [str(each) for each in verdict.quarantined] == [name]
+    assert f" ({name}): expected " in str(verdict.violations[0])
+
+
+def test_a_refused_entry_is_named() -> None:
+    verdict = listed("roots/list", [{"name": "home", "uri": 5}])
+    assert not verdict.accepted
+    assert str(verdict.violations[0].entry) == "root home"
+    assert verdict.quarantined == ()
+    [told] = replacement(verdict)["error"]["data"]["violations"]
+    assert told["entry"] == {"kind": "root", "name": "home"}
+
+
+def test_all_quarantined_entries_are_named_however_many_violations_are_listed() -> None:
+    verdict = listed("tools/list", [tool(f"t{number}") for number in range(100)])
+    assert len(verdict.violations) == 20
+    assert verdict.quarantined == tuple(ListEntry("tool", f"t{number}") for number in range(100))
+    assert MOST_QUARANTINED >= 100
+
+
+def test_a_name_is_short_and_printable_whatever_the_server_calls_it() -> None:
+    [entry] = listed("tools/list", [tool(EVIL)]).quarantined
+    assert entry.name.startswith("a·[2J··bxxx")
+    assert len(entry.name) == 60
+    assert entry.name.isprintable()
+
+
+def test_a_violation_elsewhere_in_a_list_names_no_entry() -> None:
+    verdict = listed("tools/list", 5)  # type: ignore[arg-type]  # what a server may send
+    assert [each.entry for each in verdict.violations] == [None]
+
+
+def test_a_tool_that_is_found_unusable_only_when_it_is_called_is_named() -> None:
+    """What is too much to compile with the list is compiled for the first call."""
+    patterns = {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}}
+    late = {"name": "late", "inputSchema": {**BAD, "title": '"pattern"'}}
+    talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, late)
+    verdict = talk.client(call(1, "late", {}))
+    assert [str(each) for each in verdict.quarantined] == ["tool late"]
+
+
+# ── on stderr ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def watched(verdict: Verdict, *, enforcing: bool = True) -> list[str]:
+    """What people are told of *verdict*, and at the end."""
+    lines: list[str] = []
+    watch = GuardSummary(lines.append, lines.append, enforcing=enforcing)
+    watch.heard(verdict, 0.0)
+    return [*lines, *watch.summary()]
+
+
+def test_stderr_names_every_quarantined_entry_and_says_why() -> None:
+    log = watched(listed("tools/list", [tool("bad"), tool("good", {"type": "object"}), {"name": "bare"}]))
+    assert log[0] == "assay: quarantined 2 tools in tools/list #1: bare, bad"
+    assert log[1].startswith("assay:     /result/tools/2 (tool bare): expected ")
+    assert log[2].startswith(
+        "assay:     /result/tools/0/inputSchema/properties/a/type (tool bad): expected one of array,"
+    )
+    assert "assay: quarantined: bare, bad (2 tools)" in log
+
+
+def test_stderr_says_which_further_tool_is_only_judged_in_part() -> None:
+    dialect = tool("odd", {"$schema": "https://example.com/mine", "type": "object"})
+    log = watched(listed("tools/list", [tool("bad"), dialect]))
+    assert log[0] == "assay: quarantined 1 tool in tools/list #1: bad"
+    assert log[2].startswith("assay:     /result/tools/1/inputSchema/$schema (tool odd): expected a known draft")
+
+
+def test_one_entry_is_named_and_counted() -> None:
+    log = watched(listed("prompts/list", [{"name": "weekly", "arguments": 5}]))
+    assert log[0] == "assay: quarantined 1 prompt in prompts/list #1: weekly"
+    assert "assay: quarantined: weekly (1 prompt)" in log
+
+
+def test_under_audit_stderr_says_what_would_be_quarantined() -> None:
+    log = watched(listed("tools/list", [tool("bad")], "audit"), enforcing=False)
+    assert log[0].startswith("assay: reported: server result of tools/list #1: /result/tools/0/inputSchema/")
+    assert " (tool bad): expected " in log[0]
+    assert "assay: would be quarantined: bad (1 tool)" in log
+
+
+def test_many_names_on_stderr_are_cut_and_counted() -> None:
+    log = watched(listed("tools/list", [tool(f"t{number}") for number in range(100)]))
+    [told] = [line for line in log if line.startswith("assay: quarantined: ")]
+    assert told.endswith("t18, t19 and 80 more (100 tools)")
+
+
+def test_a_secret_in_a_name_is_not_shown() -> None:
+    secret = "ghp_" + "a1B2" * 9
+    log = watched(listed("tools/list", [tool(f"x {secret}")]))
+    assert not any(secret in line for line in log)
+
+
+# ── in the journal, and in check ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_journal_names_every_quarantined_entry(tmp_path: Path) -> None:
+    journal = Journal.open(str(tmp_path), deterministic=True, payloads=False, log=sys.exit)
+    assert journal is not None
+    verdict = listed("tools/list", [tool(f"t{number}") for number in range(30)])
+    moment = journal.moment("stdio", "stdio", verdict.method, verdict.frame)
+    told = json.loads(journal.line(verdict, moment, 0))["error"]
+    journal.close()
+    assert told["violations"][0]["entry"] == {"kind": "tool", "name": "t0"}
+    assert told["quarantined"] == [{"kind": "tool", "name": f"t{number}"} for number in range(30)]
+
+
+def test_journal_show_names_every_quarantined_entry_before_the_place(tmp_path: Path) -> None:
+    journal = Journal.open(str(tmp_path), deterministic=True, payloads=False, log=sys.exit)
+    assert journal is not None
+    verdict = listed("tools/list", [tool("bad"), tool("worse")])
+    record = json.loads(journal.line(verdict, journal.moment("stdio", "stdio", verdict.method, verdict.frame), 0))
+    journal.close()
+    lines = list(JournalTable(Style(StringIO(), {})).lines(record))
+    assert lines[1] == "    quarantined: tool bad, tool worse"
+    assert lines[2].startswith("    contract/schema (tool bad) at /result/tools/0/inputSchema/")
+
+
+def test_check_names_every_quarantined_entry_in_text_and_json() -> None:
+    answer = result(1, {"tools": [tool("bad"), tool("worse")]})
+    rows = [{"dir": "c2s", "msg": request(1, "tools/list")}, {"dir": "s2c", "msg": answer}]
+    text, data = (checked(rows, form) for form in ("text", "ndjson"))
+    assert "/result/tools/0/inputSchema/properties/a/type (tool bad): expected" in text
+    assert text.rstrip().endswith("quarantined: bad, worse (2 tools)")
+    assert "1 ok, 1 reported" in text
+    record = json.loads(data)
+    assert record["quarantined"] == [{"kind": "tool", "name": "bad"}, {"kind": "tool", "name": "worse"}]
+    assert record["violations"][0]["entry"] == {"kind": "tool", "name": "bad"}
+
+
+def checked(rows: list[Any], form: str) -> str:
+    """What `assay check` prints of a recording."""
+    done = subprocess.run(
+        [sys.executable, "-m", "assay", "check", "--format", form, "--revision", "2025-11-25", "-"],
+        input="\n".join(map(json.dumps, rows)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"COLUMNS": "200", "PYTHONUTF8": "1"},
+    )
+    assert done.stderr == ""
+    return done.stdout

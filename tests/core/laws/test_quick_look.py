@@ -1,0 +1,480 @@
+"""
+Calls of tools and their results have a quick way through a conversation. It must not show: with the quick way switched
+off, every verdict and all that is remembered are the same.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import event, example, given
+from hypothesis import strategies as st
+
+from assay.base.limits import Limits
+from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.core.conversation import Conversation
+from assay.core.quick_look import _is_common
+from assay.ladder.protocol import Entry
+from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.schema import protocol_schema
+from kit.generated_messages import fits, part_of, scalars, settled, texts, values
+from kit.laws import law
+from kit.parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, opened, request, result
+from kit.rows import rows
+
+# ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _nothing(message: dict[str, Any]) -> None:
+    """What the quick way says where it leaves the verdict to the other."""
+
+
+def thorough(conversation: Conversation) -> Conversation:
+    """*conversation* without its quick way."""
+    for name in ("_quick_call", "_quick_result"):
+        assert hasattr(conversation, name)
+        setattr(conversation, name, _nothing)
+    return conversation
+
+
+def shown(exchange: Exchange | None) -> tuple[object, ...] | None:
+    """All that counts of an exchange."""
+    if exchange is None:
+        return None
+    return (
+        exchange.asker, exchange.method, exchange.revision, repr(exchange.id), exchange.state, exchange.token,
+        exchange.tool, exchange.declared, exchange.as_task, exchange.contract and exchange.contract.name,
+    )  # fmt: skip
+
+
+def seen(verdict: Verdict) -> dict[str, object]:
+    """All that a verdict says, and whether it passes the very frame on."""
+    return {
+        "kind": verdict.kind,
+        "accepted": verdict.accepted,
+        "violations": verdict.violations,
+        "more": verdict.more,
+        "onward": verdict.onward,
+        "verbatim": verdict.onward is verdict.frame,
+        "back": verdict.back,
+        "revision": verdict.revision,
+        "method": verdict.method,
+        "exchange": shown(verdict.exchange),
+        "parts": [seen(part) for part in verdict.parts],
+    }
+
+
+def remembered(conversation: Conversation) -> dict[str, object]:
+    """All that a conversation keeps of both sides, in its order."""
+    return {
+        side.party.value: (
+            [(repr(ident), shown(each)) for ident, each in side.open.items()],
+            [(repr(ident), shown(each)) for ident, each in side.settled.items()],
+            list(side.tokens.items()),
+            side.garbage,
+        )
+        for side in conversation._sides.values()
+    }
+
+
+# ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TOOLS: list[dict[str, Any]] = [
+    {"name": "plain", "inputSchema": {"type": "object"}},
+    {
+        "name": "typed",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"n": {"type": "integer", "minimum": 1}},
+            "required": ["n"],
+            "additionalProperties": False,
+        },
+        "outputSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
+    },
+    # Its schema is set aside, so that it is not judged by.
+    {"name": "quarantined", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig"}}}},
+]
+CHANGED = [{"name": "typed", "inputSchema": {"type": "object"}}, {"name": "new", "inputSchema": {"type": "object"}}]
+
+GOOD_IDS = (1, 2, "a", "")
+ODD_IDS: tuple[Any, ...] = (
+    "a" * 1024, "a" * 1025, "a" * 2000, 1.0, 2.5, True, None, 2**70, -(2**63), 2**64 - 1, "1", [], {}, -1,
+)  # fmt: skip
+ids = st.one_of(st.sampled_from(GOOD_IDS), st.sampled_from(GOOD_IDS), st.sampled_from(ODD_IDS), texts)
+
+_ABSENT: Any = object()
+"""Stands for a member that is left out."""
+
+
+def members(**named: Any) -> dict[str, Any]:
+    """An object of those that are there."""
+    return {name: value for name, value in named.items() if value is not _ABSENT}
+
+
+def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
+    """*usual* in half of all cases, else one of the others."""
+    return st.one_of(st.just(usual), st.sampled_from(others))
+
+
+names = st.one_of(
+    st.sampled_from(["plain", "typed", "quarantined"]),
+    mostly("typed", "new", "unknown", "", 5, None, [], {}, _ABSENT),
+)
+arguments = st.one_of(
+    mostly({"n": 1}, {}, {"n": 0}, {"n": 1.0}, {"n": "1"}, {"n": 2**70}, {"n": 1, "x": 1}),
+    mostly({}, _ABSENT, None, [], "{}", 5),
+    st.dictionaries(texts, values(1), max_size=2),
+)
+
+
+BEYOND: tuple[dict[str, Any], ...] = (
+    {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+    {"extensions": {"io.modelcontextprotocol/tasks": True}},
+    {"extensions": {"com.example/acme": {}}},
+    {"extensions": {"acme": {}}},
+    {"experimental": {"acme": {}}},
+)
+"""Capabilities that a server may answer with result types of their own."""
+
+
+def metas(revision: str) -> st.SearchStrategy[Any]:
+    """What may stand in `_meta`; what the revision wants first."""
+    usual = _ABSENT if handshake(revision) else META
+    named = {REVISION_KEY: revision}
+    return mostly(
+        usual,
+        _ABSENT,
+        META,
+        {},
+        None,
+        5,
+        {"progressToken": "t"},
+        META | {"progressToken": 1},
+        META | {"progressToken": "t" * 2000},
+        META | {"progressToken": []},
+        META | {"x": 1},
+        named,
+        named | {CAPABILITIES_KEY: {}},
+        named | {CAPABILITIES_KEY: 5},
+        named | {CAPABILITIES_KEY: None},
+        named | {CAPABILITIES_KEY: {"sampling": {}}},
+        *(named | {CAPABILITIES_KEY: declared} for declared in BEYOND),
+        META | {REVISION_KEY: "2025-06-18"},
+        META | {REVISION_KEY: "2030-01-01"},
+        META | {REVISION_KEY: 5},
+    )
+
+
+@st.composite
+def calls(draw: st.DrawFn, revision: str) -> tuple[Party, Any]:
+    """A call of a tool, more or less."""
+    params = members(name=draw(names), arguments=draw(arguments), _meta=draw(metas(revision)))
+    params |= draw(mostly({}, {"x": 1}, {"task": {}}, {"task": 5}, {"inputResponses": {}}, {"requestState": 5}))
+    message = members(
+        jsonrpc=draw(mostly("2.0", "1.0", 2.0, _ABSENT)), id=draw(ids), method="tools/call", params=params
+    )
+    return CLIENT, message | draw(mostly({}, {"x": 1}, {"result": {}}, {"error": None}, {"params": []}))
+
+
+GOOD_RESULTS: tuple[Any, ...] = (
+    {"content": []},
+    {"content": [], "structuredContent": {"ok": True}},
+    {"content": [{"type": "text", "text": "é"}], "structuredContent": {"ok": False, "more": 1}},
+    {"content": [], "isError": True},
+)
+ODD_RESULTS: tuple[Any, ...] = (
+    {}, [], None, 5, {"content": 5}, {"content": [], "structuredContent": {}},
+    {"content": [], "structuredContent": {"ok": 1}},
+    {"content": [], "structuredContent": {"ok": 1}, "isError": True},
+    {"content": [], "structuredContent": 5}, {"content": [], "isError": "true"}, {"content": [], "_meta": {}},
+    {"content": [], "_meta": 5}, {"content": [{"type": "resource_link", "uri": "no uri", "name": "n"}]},
+    {"content": [{"type": "nonsense"}]}, {"content": [], "x": 1}, {"task": {"taskId": "t"}},
+)  # fmt: skip
+KINDS = ("complete", "input_required", "partial", "", 5, None)
+
+
+@st.composite
+def results(draw: st.DrawFn, revision: str) -> tuple[Party, Any]:
+    """A result of a tool, more or less."""
+    value = draw(st.one_of(st.sampled_from(GOOD_RESULTS), st.sampled_from(GOOD_RESULTS), st.sampled_from(ODD_RESULTS)))
+    if isinstance(value, dict):
+        usual = _ABSENT if handshake(revision) else "complete"
+        value = value | members(resultType=draw(mostly(usual, *KINDS, _ABSENT)))
+    message = members(jsonrpc=draw(mostly("2.0", "1.0", _ABSENT)), id=draw(ids), result=value)
+    return SERVER, message | draw(mostly({}, {"x": 1}, {"error": {"code": 1, "message": "no"}}, {"method": "ping"}))
+
+
+def others(revision: str) -> st.SearchStrategy[tuple[Party, Any]]:
+    """What else changes what is known."""
+    meta = {} if handshake(revision) else {"_meta": META}
+    page = {} if handshake(revision) else {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+    error = {"code": -32601, "message": "no"}
+    return st.one_of(
+        st.builds(lambda ident: (SERVER, {"jsonrpc": "2.0", "id": ident, "error": error}), ids),
+        st.builds(lambda ident: (CLIENT, _told("notifications/cancelled", {"requestId": ident})), ids),
+        st.builds(lambda ident: (SERVER, _told("notifications/cancelled", {"requestId": ident})), ids),
+        st.builds(
+            lambda tok: (SERVER, _told("notifications/progress", {"progressToken": tok, "progress": 1})), scalars
+        ),
+        st.just((SERVER, _told("notifications/tools/list_changed", {}))),
+        st.just((CLIENT, request("l", "tools/list", meta))),
+        st.sampled_from([(SERVER, result("l", page | {"tools": tools})) for tools in (TOOLS, CHANGED, [])]),
+        st.just((CLIENT, request("p", "ping"))),
+        st.just((CLIENT, _told("notifications/initialized", {}))),
+        st.sampled_from([(party, garbage) for party in Party for garbage in ([], 5, [5])]),
+    )
+
+
+def _told(method: str, params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def exchanges(revision: str) -> st.SearchStrategy[list[tuple[Party, Any]]]:
+    """Calls, results and the rest, in any order; in batches too, which 2025-03-26 has."""
+    one = st.one_of(calls(revision), calls(revision), results(revision), results(revision), others(revision))
+    pairs = st.builds(
+        lambda call, answer: [call, (SERVER, answer[1] | _same_id(call[1]))], calls(revision), results(revision)
+    )
+    batch = st.lists(one, min_size=1, max_size=3).map(lambda said: [(said[0][0], [each[1] for each in said])])
+    return st.lists(st.one_of(pairs, pairs, one.map(lambda each: [each]), batch), min_size=1, max_size=4).map(
+        lambda parts: [each for part in parts for each in part]
+    )
+
+
+def _same_id(call: dict[str, Any]) -> dict[str, Any]:
+    return {"id": call["id"]} if "id" in call else {}
+
+
+# ── the law ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SMALL = Limits(open_requests=2, settled=1)
+
+
+def _listed(conversation: Conversation, revision: str) -> Conversation:
+    for party, message in (
+        (CLIENT, request("l", "tools/list", {} if handshake(revision) else {"_meta": META})),
+        (SERVER, result("l", {"tools": TOOLS, "resultType": "complete", "ttlMs": 0, "cacheScope": "public"})),
+    ):
+        assert conversation.hear(party, frame(message)).accepted
+    return conversation
+
+
+STARTS: dict[str, Callable[[str, Mode], Conversation]] = {
+    "opened": lambda revision, mode: _listed(opened(revision, mode), revision),
+    "small": lambda revision, mode: _listed(opened(revision, mode, limits=SMALL), revision),
+    "joined": lambda revision, mode: _listed(Conversation(mode=mode, revision=revision), revision),
+    "strict": lambda revision, mode: _listed(Conversation(mode=mode, revision=revision, profile="strict"), revision),
+    "no errata": lambda revision, mode: _listed(Conversation(mode=mode, revision=revision, errata=False), revision),
+    "not yet": lambda revision, mode: negotiated(revision, mode) if handshake(revision) else Conversation(mode=mode),
+}
+
+
+def assert_same(start: str, revision: str, mode: Mode, spoken: list[tuple[Party, Any]]) -> None:
+    """Both ways say the same of *spoken*, and remember the same."""
+    usual, slow = STARTS[start](revision, mode), thorough(STARTS[start](revision, mode))
+    for party, message in spoken:
+        each = frame(message)
+        expected = seen(slow.hear(party, each))
+        assert seen(usual.hear(party, each)) == expected
+        assert remembered(usual) == remembered(slow)
+        assert {name: tool.name for name, tool in usual.tools.known.items()} == {
+            name: tool.name for name, tool in slow.tools.known.items()
+        }
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("revision", REVISIONS)
+@law(45)
+@given(data=st.data(), mode=st.sampled_from(["enforce", "audit"]))
+def test_the_quick_way_does_not_show(start: str, revision: str, mode: Mode, data: st.DataObject) -> None:
+    """Ours: the quick way is an economy, so no verdict and nothing remembered may depend on it."""
+    assert_same(start, revision, mode, data.draw(exchanges(revision)))
+
+
+@rows("revision", REVISIONS)
+@rows("named", [{}, {CAPABILITIES_KEY: {}}, {CAPABILITIES_KEY: {"sampling": {}}}, {CAPABILITIES_KEY: 5}])
+def test_a_revision_in_meta_means_nothing_after_a_handshake(revision: str, named: dict[str, Any]) -> None:
+    """Official schema: up to 2025-11-25 `_meta` is free but for `progressToken`; there it must not hurt."""
+    params = {"name": "plain", "arguments": {}, "_meta": {REVISION_KEY: revision} | named}
+    assert_same("opened", revision, "enforce", [(CLIENT, request(1, "tools/call", params))])
+
+
+@rows("revision", [each for each in REVISIONS if not handshake(each)])
+@rows("declared", BEYOND)
+@rows("kind", ["task", "partial"])
+def test_the_quick_way_notes_what_is_declared(revision: str, declared: dict[str, Any], kind: str) -> None:
+    """basic/index: a result type is allowed if the request declared the extension that defines it."""
+    meta = {REVISION_KEY: revision, CAPABILITIES_KEY: declared}
+    spoken = []
+    for ident in (1, 2):
+        spoken.append((CLIENT, request(ident, "tools/call", {"name": "plain", "arguments": {}, "_meta": meta})))
+        spoken.append((SERVER, result(ident, {"resultType": kind, "content": []})))
+    assert_same("opened", revision, "enforce", spoken)
+
+
+@rows("revision", REVISIONS)
+@rows("ident", [1, "a"])
+def test_the_quick_way_keeps_to_the_profile(revision: str, ident: str | int) -> None:
+    """design.md, envelope profiles: under `strict` an id is a string."""
+    meta = {} if handshake(revision) else {"_meta": META}
+    call = request(ident, "tools/call", {"name": "plain", "arguments": {}} | meta)
+    assert_same("strict", revision, "enforce", [(CLIENT, call), (SERVER, result(ident, GOOD_RESULTS[0]))])
+
+
+@rows("revision", REVISIONS)
+def test_the_quick_way_is_taken(revision: str) -> None:
+    """Without this the law would say nothing: a good call and its result never come to the thorough way."""
+    conversation = _listed(opened(revision), revision)
+    taken: list[object] = []
+    conversation._message = lambda *spoken: taken.append(spoken)  # type: ignore[method-assign, assignment]  # to see what comes here
+    meta = {} if handshake(revision) else {"_meta": META}
+    value = {"content": [], "structuredContent": {"ok": True}} | (
+        {} if handshake(revision) else {"resultType": "complete"}
+    )
+    for party, message in (
+        (CLIENT, request(1, "tools/call", {"name": "typed", "arguments": {"n": 1}} | meta)),
+        (SERVER, result(1, value)),
+    ):
+        assert conversation.hear(party, frame(message)).accepted
+    assert taken == []
+
+
+# ── contracts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _answered(revision: str, tool: str, value: dict[str, Any]) -> Verdict:
+    conversation = _listed(opened(revision), revision)
+    meta = {} if handshake(revision) else {"_meta": META}
+    call = frame(request(1, "tools/call", {"name": tool, "arguments": {"n": 1}} | meta))
+    assert conversation.hear(CLIENT, call).onward is call
+    return conversation.hear(SERVER, frame(result(1, value)))
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@law(60)
+@example(content={"ok": True}, has_content=True, failed=False, extra={"resultType": "input_required"})
+@example(content={"ok": 1}, has_content=True, failed=False, extra={"resultType": "input_required"})
+@given(
+    content=st.one_of(
+        st.fixed_dictionaries({"ok": st.one_of(st.booleans(), scalars)}), st.dictionaries(texts, scalars)
+    ),
+    has_content=st.booleans(),
+    failed=st.booleans(),
+    extra=st.dictionaries(texts.map("x-".__add__), values(1), max_size=1),
+)
+def test_a_tool_that_promises_structured_content_keeps_the_promise(
+    revision: str, content: dict[str, Any], has_content: bool, failed: bool, extra: dict[str, Any]
+) -> None:
+    """
+    MCP, server/tools, from 2025-06-18 on: "Servers MUST provide structured results that conform to this schema";
+    results that report a failure owe nothing. In the handshake revisions `resultType` is one more unknown member.
+    """
+    if not handshake(revision):
+        extra = {"resultType": "complete"}
+    value = {"content": [], "isError": failed} | ({"structuredContent": content} if has_content else {}) | extra
+    verdict = _answered(revision, "typed", value)
+    kept = revision < "2025-06-18" or failed or (has_content and isinstance(content.get("ok"), bool))
+    assert verdict.accepted == kept
+    assert (verdict.onward is verdict.frame) == kept
+    if not kept:
+        assert {each.rule for each in verdict.violations} == {"contract/output"}
+        assert all(each.at.startswith("/result") for each in verdict.violations)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@law(60)
+@given(count=st.one_of(scalars, st.integers(-2, 3)), more=st.dictionaries(texts, scalars, max_size=1))
+def test_arguments_keep_to_the_contract_of_the_tool(revision: str, count: Any, more: dict[str, Any]) -> None:
+    """MCP, server/tools; design.md, rendering: an `isError` result from 2025-11-25 on and -32602 before."""
+    from json import loads
+
+    conversation = _listed(opened(revision), revision)
+    meta = {} if handshake(revision) else {"_meta": META}
+    spoken = frame(request("é", "tools/call", {"name": "typed", "arguments": more | {"n": count}} | meta))
+    verdict = conversation.hear(CLIENT, spoken)
+    whole = isinstance(count, int | float) and not isinstance(count, bool) and count == int(count) and count >= 1
+    kept = whole and not (more.keys() - {"n"})
+    assert verdict.accepted == kept
+    event(f"kept: {kept}")
+    if kept:
+        assert verdict.onward is spoken
+        return
+    assert verdict.onward is None
+    assert {each.rule for each in verdict.violations} == {"contract/input"}
+    answer = loads(verdict.back or b"null")
+    assert answer["id"] == "é"
+    if revision >= "2025-11-25":
+        assert answer["result"]["isError"] is True
+        assert protocol_schema(revision).validator("CallToolResult").is_valid(answer["result"])
+    else:
+        assert answer["error"]["code"] == -32602
+
+
+# ── what the quick way leaves out ────────────────────────────────────────────────────────────────────────────────────
+
+TOOL_CALLS = [case for case in CASES if case.method.name == "tools/call"]
+
+
+@rows("case", [case for case in TOOL_CALLS if handshake(case.revision)], ids=str)
+def test_of_name_and_arguments_the_schema_asks_nothing_but_a_string_and_an_object(case: Case) -> None:
+    """Official schema, where no `_meta` is required: read off the definition, all of it that speaks of these two."""
+    node = settled(case.schema, case.params())
+    assert node["type"] == "object"
+    assert not node.keys() - {"type", "properties", "required"}
+    assert set(node["required"]) <= {"name", "arguments"}
+    assert node["properties"]["name"] == {"type": "string"}
+    assert settled(case.schema, node["properties"]["arguments"]) == {"type": "object"}
+
+
+@pytest.mark.parametrize("case", TOOL_CALLS, ids=str)
+@law(60)
+@given(name=st.one_of(texts, scalars), arguments=st.one_of(st.dictionaries(texts, values(2)), values(1)))
+def test_params_of_name_and_arguments_fit_if_they_are_a_string_and_an_object(
+    case: Case, name: Any, arguments: Any
+) -> None:
+    """The same, asked of the compiled schema; from 2026-07-28 on with the `_meta` that is required there."""
+    params = {"name": name, "arguments": arguments} | ({} if handshake(case.revision) else {"_meta": META})
+    expected = isinstance(name, str) and isinstance(arguments, dict)
+    assert case.takes(params) == expected
+    assert fits(case.schema, case.params(), params) == expected
+    assert part_of(case.schema, case.method.definition, "/properties/params")
+
+
+TEXT = {"type": "text", "text": "é"}
+CONTENTS: tuple[Any, ...] = (
+    [], [TEXT], [TEXT, TEXT], [TEXT | {"annotations": {}}], [{"type": "text"}], [{"type": "text", "text": 5}],
+    [{"type": "text", "Text": "é"}], [{"type": "image", "text": "é"}], [{"type": "text", "text": None}],
+    [TEXT, {"type": "image", "data": "AA==", "mimeType": "image/png"}], [["type", "text"]], ["ab"], [5], [None], [{}],
+    {}, TEXT, "", "ab", 5, None, _ABSENT,
+)  # fmt: skip
+STRUCTURES: tuple[Any, ...] = (_ABSENT, {}, {"ok": True}, {"ok": [{}]}, [], "{}", 5, None, True)
+FAILURES: tuple[Any, ...] = (_ABSENT, True, False, 1, "true", None)
+MORE: tuple[dict[str, Any], ...] = ({}, {"x": 1}, {"Content": []}, {"iserror": True}, {"_meta": {}}, {"_meta": 5})
+
+
+@rows("revision", [each for each in REVISIONS if handshake(each)])
+def test_a_common_result_is_one_that_the_schema_allows(revision: str) -> None:
+    """Official schema: every result that is not given to the engine is valid, and resembles no other definition."""
+    shape = _client_entry(revision).result
+    assert shape is not None
+    common = 0
+    for content, structure, failure, more in product(CONTENTS, STRUCTURES, FAILURES, MORE):
+        value = members(content=content, structuredContent=structure, isError=failure) | more
+        if _is_common(value):
+            common += 1
+            assert shape.is_valid(value), value
+            assert shape.look_alikes(value, "", revision, 1) == [], value
+    assert common == len(CONTENTS[:3]) * len(STRUCTURES[:4]) * len(FAILURES[:3])
+
+
+@rows("value", [None, 5, "", "content", [], ["content"], [[], {}], {}, {"content": []}.keys()])
+def test_what_has_no_content_is_not_common(value: Any) -> None:
+    assert not _is_common(value)
+
+
+def _client_entry(revision: str) -> Entry:
+    entry = _listed(opened(revision), revision)._client.call
+    assert entry is not None
+    return entry

@@ -1,0 +1,143 @@
+"""Data of images, audio and blobs that is not Base64: found in every place and direction, and in bounded time."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from assay.base.verdict import Party
+from assay.core.policy import Policy
+from assay.engine.drafts import is_base64
+from assay.spec.revisions import REVISIONS
+from kit.rows import rows
+from kit.talk import Talk, call, good, request, result, rules
+
+GOOD = base64.b64encode(bytes(range(256))).decode()
+BAD = "data:image/png;base64,iVBORw0KGgo="
+
+META: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@rows("text", ["", "QQ==", "QUI=", "QUJD", GOOD, "+/+/", "A" * 200_000])
+def test_standard_base64_is_recognised(text: str) -> None:
+    assert is_base64(text)
+
+
+@rows(
+    "text",
+    [
+        pytest.param(BAD, id="data-uri"),
+        pytest.param("QQ", id="no-padding"),
+        pytest.param("QQ=", id="short-padding"),
+        pytest.param("Q===", id="long-padding"),
+        pytest.param("====", id="only-padding"),
+        pytest.param("QQ==QQ==", id="padding-within"),
+        pytest.param("-_-_", id="url-alphabet"),
+        pytest.param("QUJD\nQUJ", id="line-break"),
+        pytest.param("QUJDQUJD\r\n\r\n", id="line-breaks-at-the-end"),
+        pytest.param("QUJ\u00e9", id="not-ascii"),
+        pytest.param("not base64 at all!!!", id="text"),
+        pytest.param("A" * 199_999 + "!", id="the-last-character"),
+    ],
+)
+def test_anything_else_is_not(text: str) -> None:
+    assert not is_base64(text)
+
+
+def image(data: str) -> dict[str, Any]:
+    return {"type": "image", "data": data, "mimeType": "image/png"}
+
+
+def audio(data: str) -> dict[str, Any]:
+    return {"type": "audio", "data": data, "mimeType": "audio/wav"}
+
+
+def blob(data: str) -> dict[str, Any]:
+    return {"uri": "file:///a.bin", "blob": data}
+
+
+def embedded(data: str) -> dict[str, Any]:
+    return {"type": "resource", "resource": blob(data)}
+
+
+def heard_result(revision: str, method: str, params: dict[str, Any], value: dict[str, Any]) -> Any:
+    """The verdict on a result of the server."""
+    talk = Talk(revision=revision)
+    if revision == "2026-07-28":
+        params = {**params, "_meta": META}
+        value = {**value, "resultType": "complete"}
+        value |= {"ttlMs": 0, "cacheScope": "private"} if method == "resources/read" else {}
+    good(talk.client(request(1, method, params)))
+    return talk.server(result(1, value))
+
+
+CALL: tuple[str, dict[str, Any]] = ("tools/call", {"name": "draw", "arguments": {}})
+PROMPT: tuple[str, dict[str, Any]] = ("prompts/get", {"name": "draw"})
+READ: tuple[str, dict[str, Any]] = ("resources/read", {"uri": "file:///a.bin"})
+
+
+@rows("revision", REVISIONS)
+@rows("make", [image, audio, embedded])
+@rows("asked", [CALL, PROMPT], ids=["call", "prompt"])
+def test_content_of_a_result_that_is_not_base64_is_reported(revision: str, make: Any, asked: tuple[str, Any]) -> None:
+    """schema: `data` and `blob` have the format `byte`, "base64-encoded"."""
+    if make is audio and revision == "2024-11-05":
+        return
+    for data, expected in ((GOOD, []), (BAD, ["protocol/base64"])):
+        item = make(data)
+        value = {"content": [item]} if asked is CALL else {"messages": [{"role": "user", "content": item}]}
+        verdict = heard_result(revision, asked[0], asked[1], value)
+        assert rules(verdict) == expected
+        assert verdict.onward is verdict.frame
+
+
+@rows("revision", REVISIONS)
+def test_the_blob_of_a_resource_that_is_not_base64_is_reported(revision: str) -> None:
+    good(heard_result(revision, *READ, {"contents": [blob(GOOD)]}))
+    verdict = heard_result(revision, *READ, {"contents": [blob(GOOD), blob(BAD)]})
+    [found] = verdict.violations
+    assert (found.rule, found.at) == ("protocol/base64", "/result/contents/1/blob")
+    assert found.expected == "Base64 data"
+
+
+def test_the_quick_look_reports_it_too() -> None:
+    talk = Talk().opened().listed({"name": "draw", "inputSchema": {"type": "object"}})
+    good(talk.client(call(1, "draw", {})))
+    assert rules(talk.server(result(1, {"content": [image(BAD)]}))) == ["protocol/base64"]
+
+
+@rows("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_sampling_is_judged_in_both_directions(revision: str) -> None:
+    talk = Talk().opened(revision)
+    params: dict[str, Any] = {"maxTokens": 5, "messages": [{"role": "user", "content": image(BAD)}]}
+    assert rules(talk.server(request("s", "sampling/createMessage", params))) == ["protocol/base64"]
+    answer = {"role": "assistant", "model": "m", "content": image(BAD)}
+    assert rules(talk.client(result("s", answer))) == ["protocol/base64"]
+
+
+def test_a_bad_uri_beside_it_keeps_its_own_rule() -> None:
+    verdict = heard_result("2025-11-25", *READ, {"contents": [{"uri": "a b", "blob": BAD}]})
+    assert sorted(rules(verdict)) == ["protocol/base64", "protocol/format"]
+
+
+def test_a_strict_policy_withholds_it() -> None:
+    talk = Talk(policy=Policy(strict=True)).opened()
+    good(talk.client(request(1, *READ)))
+    verdict = talk.server(result(1, {"contents": [blob(BAD)]}))
+    assert not verdict.accepted
+
+
+def test_structured_content_may_be_any_text() -> None:
+    good(heard_result("2025-11-25", *CALL, {"content": [], "structuredContent": {"data": BAD, "blob": BAD}}))
+
+
+def test_both_parties_are_told_in_audit() -> None:
+    talk = Talk(mode="audit", revision="2025-11-25")
+    good(talk.client(request(1, *CALL)))
+    verdict = talk.server(result(1, {"content": [image(BAD)]}))
+    assert verdict.party is Party.SERVER
+    assert rules(verdict) == ["protocol/base64"]
+    assert verdict.onward is verdict.frame

@@ -1,0 +1,61 @@
+"""Error codes that 2026-07-28 reserves or has withdrawn (basic, Error Codes)."""
+
+from typing import Any
+
+from assay.base.errors import CanonicalError
+from assay.spec.revisions import REVISIONS, handshake
+from kit.rows import rows
+from kit.stateless_talk import REVISION, asks, calls
+from kit.talk import Talk, error, good, request, rules
+
+DATA = {
+    -32021: {"requiredCapabilities": {}},
+    -32022: {"supported": [REVISION], "requested": "2030-01-01"},
+}
+
+
+def failed(code: int) -> dict[str, Any]:
+    """An error of *code*, with the data that the specification wants with it."""
+    message = error(1, code)
+    return message if code not in DATA else {**message, "error": {**message["error"], "data": DATA[code]}}
+
+
+@rows("code", [-32002, -32042, -32099, -32050, -32023, -32042.0])
+def test_a_reserved_or_withdrawn_code_is_reported(code: float) -> None:
+    """basic, Error Codes: implementations of this version MUST NOT emit any of these."""
+    talk = Talk()
+    good(talk.client(calls(1)))
+    verdict = talk.server({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}})
+    assert rules(verdict) == ["protocol/error-code"]
+    assert verdict.onward is verdict.frame
+    assert verdict.violations[0].at == "/error/code"
+    assert verdict.violations[0].found.startswith(f"{code:.0f}, which is ")
+
+
+@rows("code", [-32001, -32000, -32019, -32020, -32021, -32022, -32100, -32603, -32700, 1, 404, -1])
+def test_other_codes_are_free(code: int) -> None:
+    talk = Talk()
+    good(talk.client(calls(1)))
+    good(talk.server(failed(code)))
+
+
+@rows("name", [each for each in CanonicalError.codes() if each != "RESOURCE_NOT_FOUND"])
+def test_a_guard_does_not_blame_the_codes_of_another_guard(name: str) -> None:
+    """The code for a resource that is not there is sent in older revisions only."""
+    talk = Talk()
+    good(talk.client(calls(1)))
+    good(talk.server(failed(int(CanonicalError.to_jsonrpc_error(name)["code"]))))
+
+
+def test_a_server_of_an_older_revision_may_answer_discover_with_any_code() -> None:
+    talk = Talk()
+    good(talk.client(asks(1, "server/discover")))
+    good(talk.server(error(1, -32002, "not initialized")))
+
+
+@rows("revision", [each for each in REVISIONS if handshake(each)])
+def test_older_revisions_have_these_codes(revision: str) -> None:
+    talk = Talk().opened(revision)
+    for ident, code in enumerate((-32002, -32050)):
+        good(talk.client(request(ident, "resources/read", {"uri": "file:///a"})))
+        good(talk.server(error(ident, code)))

@@ -1,0 +1,316 @@
+"""How a conversation opens, in both eras, and what may be said when."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation, Facts
+from assay.core.policy import Policy
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from kit.rows import rows
+from kit.talk import (
+    Talk,
+    answer,
+    error,
+    frame_of,
+    good,
+    notification,
+    replacement,
+    request,
+    result,
+    rules,
+)
+
+HANDSHAKE = [revision for revision in REVISIONS if handshake(revision)]
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+
+
+def stateless(ident: Any, method: str, **params: Any) -> dict[str, Any]:
+    return request(ident, method, {"_meta": META, **params})
+
+
+# ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rows("revision", HANDSHAKE)
+def test_the_handshake_settles_the_revision(revision: str) -> None:
+    talk = Talk()
+    assert talk.conversation.revision is None
+    assert talk.opened(revision).conversation.revision == revision
+
+
+def test_the_server_decides_the_revision() -> None:
+    """MCP basic/lifecycle, version negotiation: the server answers with one that it supports."""
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}))
+    good(talk.server(result(1, {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": info})))
+    assert talk.conversation.revision == "2024-11-05"
+
+
+@rows(
+    ("answered", "judged_by"),
+    [("2025-05-05", "2025-03-26"), ("1.0", "2024-11-05"), ("2026-07-28", "2025-11-25"), ("draft", "2025-11-25")],
+)
+def test_a_revision_without_a_handshake_we_know_is_reported_and_the_nearest_taken(
+    answered: str, judged_by: str
+) -> None:
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": answered, "capabilities": {}, "clientInfo": info}))
+    verdict = talk.server(result(1, {"protocolVersion": answered, "capabilities": {}, "serverInfo": info}))
+    assert rules(verdict) == ["protocol/unknown-revision"]
+    assert verdict.accepted
+    assert talk.conversation.revision == judged_by
+
+
+def test_a_request_before_initialize_is_refused_and_answered() -> None:
+    verdict = Talk().client(request(1, "tools/list"))
+    assert rules(verdict) == ["protocol/before-initialize"]
+    assert verdict.onward is None
+    assert answer(verdict)["id"] == 1
+    assert answer(verdict)["error"]["code"] == -32600
+
+
+@pytest.mark.parametrize("party", list(Party))
+def test_ping_may_come_at_any_time_in_the_handshake_revisions(party: Party) -> None:
+    talk = Talk()
+    good(talk.conversation.hear(party, frame_of(request(1, "ping"))))
+
+
+def opening(talk: Talk) -> None:
+    """The client says initialize."""
+    info = {"name": "a", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": info}
+    good(talk.client(request(1, "initialize", params)))
+
+
+def opened(talk: Talk) -> None:
+    """The server answers initialize."""
+    info = {"name": "a", "version": "1"}
+    answer = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+    good(talk.server(result(1, answer)))
+
+
+MODES = ("enforce", "audit")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_requests_before_initialized_are_reported_only_and_once(mode: str) -> None:
+    """A SHOULD NOT of the specification: told, not refused."""
+    talk = Talk(mode=mode)
+    opening(talk)
+    verdict = talk.client(request(2, "tools/list"))
+    assert rules(verdict) == ["protocol/before-initialized"]
+    assert verdict.onward is verdict.frame
+    assert str(verdict.violations[0]) == (
+        "/method: expected only ping before the initialize result, found tools/list [protocol/before-initialized]"
+    )
+    opened(talk)
+    good(talk.client(request(3, "tools/list")))
+    good(talk.server(request(4, "roots/list")))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_that_never_says_initialized_is_told_once(mode: str) -> None:
+    talk = Talk(mode=mode)
+    opening(talk)
+    opened(talk)
+    verdict = talk.client(request(2, "tools/list"))
+    assert str(verdict.violations[0]) == (
+        "/method: expected only ping before notifications/initialized, found tools/list [protocol/before-initialized]"
+    )
+    for ident in range(3, 9):
+        good(talk.client(request(ident, "tools/list")))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_initialized_before_the_result_is_named_and_counts_once_the_result_is_there(mode: str) -> None:
+    talk = Talk(mode=mode)
+    opening(talk)
+    verdict = talk.client(notification("notifications/initialized"))
+    assert str(verdict.violations[0]) == (
+        "/method: expected the initialize result before it, found notifications/initialized "
+        "[protocol/before-initialized]"
+    )
+    assert verdict.onward is verdict.frame
+    good(talk.client(request(2, "tools/list")))
+    opened(talk)
+    good(talk.client(request(3, "tools/list")))
+    good(talk.server(request(4, "roots/list")))
+    assert talk.conversation._memory.lifecycle.phase == "operating"
+
+
+def test_under_audit_an_initialized_before_initialize_counts_once_the_result_is_there() -> None:
+    talk = Talk(mode="audit")
+    assert rules(talk.client(notification("notifications/initialized"))) == ["protocol/before-initialize"]
+    opening(talk)
+    opened(talk)
+    good(talk.client(request(2, "tools/list")))
+
+
+def test_a_handshake_that_failed_needs_another_initialized() -> None:
+    talk = Talk()
+    opening(talk)
+    talk.client(notification("notifications/initialized"))
+    good(talk.server(error(1, -32603)))
+    opening(talk)
+    opened(talk)
+    assert talk.conversation._memory.lifecycle.phase == "negotiated"
+
+
+def test_initialized_from_the_server_opens_nothing() -> None:
+    talk = Talk(mode="audit")
+    opening(talk)
+    opened(talk)
+    assert rules(talk.server(notification("notifications/initialized"))) == ["protocol/direction"]
+    assert talk.conversation._memory.lifecycle.phase == "negotiated"
+
+
+def test_a_policy_that_refuses_what_comes_too_early_refuses_it_every_time() -> None:
+    talk = Talk(policy=Policy({"protocol/before-initialized": "refuse"}))
+    opening(talk)
+    for ident in range(2, 5):
+        assert talk.client(request(ident, "tools/list")).onward is None
+    assert talk.client(notification("notifications/initialized")).onward is None
+
+
+@pytest.mark.parametrize("message", [request(1, "roots/list"), notification("notifications/message")])
+def test_a_server_that_speaks_first_is_told_to_wait(message: dict[str, Any]) -> None:
+    verdict = Talk().server(message)
+    wrong = verdict.violations[0]
+    assert str(wrong) == (
+        f"/method: expected silence before the client's initialize, found {message['method']} "
+        "[protocol/before-initialize]"
+    )
+    assert wrong.hint == "Wait for the client's initialize."
+
+
+def test_a_second_initialize_is_refused() -> None:
+    talk = Talk().opened()
+    info = {"name": "a", "version": "1"}
+    verdict = talk.client(
+        request(9, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    )
+    assert rules(verdict) == ["protocol/initialize-again"]
+
+
+def test_a_refused_initialize_may_be_tried_again() -> None:
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    first = request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    talk.client(first)
+    good(talk.server(error(1, -32603)))
+    good(talk.client({**first, "id": 2}))
+
+
+def test_a_refused_discover_may_be_followed_by_initialize() -> None:
+    """How a client of both eras finds out which one a server speaks."""
+    talk = Talk()
+    good(talk.client(stateless(1, "server/discover")))
+    good(talk.server(error(1, -32601, "Method not found")))
+    assert talk.opened("2025-06-18").conversation.revision == "2025-06-18"
+
+
+# ── the stateless era ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_request_that_names_its_revision_needs_no_handshake() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    assert talk.conversation.revision == "2026-07-28"
+
+
+@rows(
+    ("message", "code", "rule"),
+    [
+        pytest.param(request(1, "server/discover"), -32602, "protocol/params", id="discover-without-meta"),
+        pytest.param(request(1, "server/discover", {}), -32602, "protocol/params", id="discover-with-empty-params"),
+        pytest.param(
+            request(1, "server/discover", {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}),
+            -32602,
+            "protocol/params",
+            id="without-client-capabilities",
+        ),
+        pytest.param(stateless(1, "initialize"), -32601, "protocol/method", id="initialize-is-gone"),
+        pytest.param(stateless(1, "ping"), -32601, "protocol/method", id="ping-is-gone"),
+        pytest.param(
+            stateless(1, "tools/call", name="a", inputResponses={"user_name": 12345}),
+            -32602,
+            "protocol/params",
+            id="input-responses-of-the-wrong-shape",
+        ),
+    ],
+)
+def test_what_the_stateless_revision_refuses(message: dict[str, Any], code: int, rule: str) -> None:
+    """The requests of the official conformance suite that break the schema, and the answers it wants."""
+    verdict = Talk().client(message)
+    assert rule in rules(verdict)
+    assert answer(verdict)["error"]["code"] == code
+    assert answer(verdict)["id"] == 1
+
+
+def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
+    meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
+    verdict = Talk().client(request(1, "tools/list", {"_meta": meta}))
+    assert rules(verdict)[0] == "protocol/unsupported-revision"
+    refused = answer(verdict)["error"]
+    assert refused["code"] == -32022
+    assert refused["data"]["requested"] == "2030-01-01"
+    assert refused["data"]["supported"] == list(REVISIONS)
+
+
+def test_a_result_may_ask_for_input_the_client_can_give() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/call", name="a", arguments={})))
+    asks = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": _form()}}
+    good(talk.server(result(1, {"resultType": "input_required", "inputRequests": {"name": asks}})))
+
+
+def test_a_result_that_asks_for_what_the_client_cannot_give_is_reported() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/call", name="a", arguments={})))
+    asks = {"method": "roots/list"}
+    verdict = talk.server(result(1, {"resultType": "input_required", "inputRequests": {"r": asks}}))
+    assert rules(verdict) == ["protocol/capability"]
+    assert verdict.violations[0].at == "/result/inputRequests/r"
+
+
+def test_lists_cannot_ask_back() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "prompts/list")))
+    verdict = talk.server(result(1, {"resultType": "input_required"}))
+    assert rules(verdict) == ["protocol/result-type"]
+
+
+def test_a_server_sends_no_requests_in_the_stateless_revision() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    verdict = talk.server(request(1, "sampling/createMessage", {"messages": [], "maxTokens": 1}))
+    assert rules(verdict) == ["protocol/method"]
+
+
+def test_an_error_with_a_defined_code_carries_its_data() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    verdict = talk.server(error(1, -32022))
+    assert rules(verdict) == ["protocol/error"]
+    assert replacement(verdict)["id"] == 1
+
+
+def _form() -> dict[str, Any]:
+    return {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+def test_a_refused_revision_is_answered_with_those_that_the_server_supports() -> None:
+    """A client picks one of the listed revisions, so each of them has to work."""
+    asked = stateless(1, "tools/list")
+    asked["params"]["_meta"] = META | {"io.modelcontextprotocol/protocolVersion": "1999-01-01"}
+    heard = Conversation(revision=LATEST).hear(Party.CLIENT, frame_of(asked), Facts("http", spoken={LATEST}))
+    data = orjson.loads(heard.back or b"")["error"]["data"]
+    assert (data["requested"], data["supported"]) == ("1999-01-01", [LATEST])

@@ -1,0 +1,244 @@
+"""Command lines and URLs without their secrets."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.core.masked_commands import masked_command
+from assay.core.masking import is_masked, masked_url
+from kit.rows import rows
+
+PIECES = st.sampled_from(
+    (
+        *("--token", "-H", "-e", "--env", "--header=", "A=b", "X: y", "https://u:p@h/?k=v&w#f", "Bearer abcdefgh"),
+        *(
+            "[redacted]",
+            "=",
+            "?",
+            "&",
+            ":",
+            "token",
+            "cookie: ",
+            "-u",
+            "--key",
+            "-p",
+            "X_KEY=",
+            "/",
+            " ",
+            "s3cr3tV4lue",
+        ),
+        *("--auth", "--pass=", "-u", "-p", "-k", "u:p@h", "Bearer ", "docker", "npx", "'", '"', "-b", "me:"),
+        *("AbCdEf123456GhIjKl789", "-HA: b", "-eA=b", "https://h/s/AbCdEf123456GhIjKl789/mcp", "a:b"),
+    )
+)
+
+
+@rows(
+    ("command", "masked"),
+    [
+        (["npx", "-y", "server", "/home/jane"], ["npx", "-y", "server", "/home/jane"]),
+        (["s", "--token", "x1"], ["s", "--token", "[redacted]"]),
+        (["s", "--api-key=x1"], ["s", "--api-key=[redacted]"]),
+        (["docker", "run", "-e", "KEY=x1", "i"], ["docker", "run", "-e", "KEY=[redacted]", "i"]),
+        (["s", "--header", "Authorization: Bearer x1"], ["s", "--header", "Authorization: [redacted]"]),
+        (["s", "--header=X-Key: ${env:KEY}"], ["s", "--header=X-Key: ${env:KEY}"]),
+        (["s", "https://jane:x1@h/mcp?tenant=x1"], ["s", "https://[redacted]@h/mcp?tenant=[redacted]"]),
+    ],
+)
+def test_a_command_is_shown_without_its_secrets(command: list[str], masked: list[str]) -> None:
+    assert list(masked_command(command)) == masked
+    assert is_masked(masked_command(command)) is ("[redacted]" in str(masked))
+
+
+@rows(
+    ("url", "masked"),
+    [
+        ("https://h/mcp", "https://h/mcp"),
+        ("https://jane:x1@h/mcp", "https://[redacted]@h/mcp"),
+        ("https://h/mcp?key=x1&tenant=x1", "https://h/mcp?key=[redacted]&tenant=[redacted]"),
+        ("https://h/mcp?x1", "https://h/mcp?[redacted]"),
+        ("https://h/mcp#x1", "https://h/mcp#[redacted]"),
+        ("https://h/mcp?key=", "https://h/mcp?key="),
+    ],
+)
+def test_of_the_query_of_a_url_only_the_names_are_shown(url: str, masked: str) -> None:
+    assert masked_url(url) == masked
+
+
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+PEM = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"
+HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+UUID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+X = "s3cr3tV4lue"
+
+
+@rows(
+    ("words", "masked"),
+    [
+        (["--api-key=" + X], ["--api-key=[redacted]"]),
+        (["--key", X], ["--key", "[redacted]"]),
+        (["--key=" + X], ["--key=[redacted]"]),
+        (["--pat", X], ["--pat", "[redacted]"]),
+        (["--pass", X], ["--pass", "[redacted]"]),
+        (["--token", "-" + X], ["--token", "[redacted]"]),
+        (["-k", X], ["-k", "[redacted]"]),
+        (["-p" + X], ["-p[redacted]"]),
+        (["-u", "jane:" + X], ["-u", "jane:[redacted]"]),
+        (["--auth", "jane:" + X], ["--auth", "jane:[redacted]"]),
+        (["-HX-Api: " + X], ["-HX-Api: [redacted]"]),
+        (["--headers", "X-Api: " + X], ["--headers", "X-Api: [redacted]"]),
+        (["-H", "Authorization: Bearer " + X], ["-H", "Authorization: [redacted]"]),
+        (["--header=Authorization: Bearer " + X], ["--header=Authorization: [redacted]"]),
+        (["-eFOO=" + X], ["-eFOO=[redacted]"]),
+        (["TOKEN=" + X], ["TOKEN=[redacted]"]),
+        (["GITHUB_PAT=" + X], ["GITHUB_PAT=[redacted]"]),
+        (["OPENAI_KEY=" + X], ["OPENAI_KEY=[redacted]"]),
+        (["DB_PASS=" + X], ["DB_PASS=[redacted]"]),
+        (["postgres://user:pw@host/db"], ["postgres://[redacted]@host/db"]),
+        (["redis://:pw@host:1"], ["redis://[redacted]@host:1"]),
+        (["Server=h;User Id=u;Password=pw;"], ["Server=h;User Id=u;Password=[redacted];"]),
+        ([JWT], ["[redacted]"]),
+        ([PEM], ["[redacted]"]),
+        ([HEX], ["[redacted]"]),
+        (["--opaque=" + HEX], ["--opaque=[redacted]"]),
+        (["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"], ["[redacted]"]),
+        (['{"env":{"X_KEY":"' + X + '"}}'], ['{"env":{"X_KEY":"[redacted]"}}']),
+        (["-c", "npx s --api-key " + X], ["-c", "npx s --api-key [redacted]"]),
+        (["-c", f"TOKEN={X} npx s"], ["-c", "TOKEN=[redacted] npx s"]),
+        (["https://h/s/AbCdEf123456GhIjKl789/mcp"], ["https://h/s/[redacted]/mcp"]),
+        (["--url=https://h/mcp?api_key=" + X], ["--url=https://h/mcp?api_key=[redacted]"]),
+        (["--auth", "hunter2"], ["--auth", "[redacted]"]),
+        (["--auth=hunter2"], ["--auth=[redacted]"]),
+        (["--basic-auth", "hunter2"], ["--basic-auth", "[redacted]"]),
+        (["--password=correct horse battery"], ["--password=[redacted]"]),
+        (["--pass=correct horse battery"], ["--pass=[redacted]"]),
+        (["PASSWORD=correct horse battery"], ["PASSWORD=[redacted]"]),
+        (
+            ["-c", "s --pass 'correct horse' --pw=\"battery staple\" x"],
+            ["-c", 's --pass [redacted] --pw="[redacted]" x'],
+        ),
+        (["--user=me:hunter2"], ["--user=me:[redacted]"]),
+        (["-user=me:hunter2"], ["-user=me:[redacted]"]),
+        (["-u", "me:123456"], ["-u", "me:[redacted]"]),
+        (["-ume:hunter2"], ["-ume:[redacted]"]),
+        (["--pass", "99887766"], ["--pass", "[redacted]"]),
+        (["--pass", "/slash"], ["--pass", "[redacted]"]),
+        (["--pw=~tilde"], ["--pw=[redacted]"]),
+        (["--dbPass", "hunter2"], ["--dbPass", "[redacted]"]),
+        (["--key", "123456"], ["--key", "[redacted]"]),
+        (["--pin", "123456"], ["--pin", "[redacted]"]),
+        (["-phunter2"], ["-p[redacted]"]),
+        (["-psecret"], ["-p[redacted]"]),
+        (["-p", "hunter2"], ["-p", "[redacted]"]),
+        (["-p", "99887766"], ["-p", "[redacted]"]),
+        (["-k", "hunter2"], ["-k", "[redacted]"]),
+        (["--build-arg", "FOO=hunter2"], ["--build-arg", "FOO=[redacted]"]),
+        (["--build-arg=FOO=hunter2"], ["--build-arg=FOO=[redacted]"]),
+        (["-b", "sid=hunter2"], ["-b", "sid=[redacted]"]),
+        (["-bsid=hunter2"], ["-bsid=[redacted]"]),
+        (["--dsn", "u:hunter2@tcp(h)/db"], ["--dsn", "[redacted]@tcp(h)/db"]),
+        (["--dsn=u:hunter2@tcp(h)/db"], ["--dsn=[redacted]@tcp(h)/db"]),
+        (["--session", "hunter2"], ["--session", "[redacted]"]),
+        (["Bearer hunter2"], ["Bearer [redacted]"]),
+        (["Bearer", "hunter2"], ["Bearer", "[redacted]"]),
+        (["--value=Bearer hunter2"], ["--value=Bearer [redacted]"]),
+        (["--env=TOKEN=abc", "image"], ["--env=TOKEN=[redacted]", "image"]),
+        (["--token=abc", "image"], ["--token=[redacted]", "image"]),
+        (["--header=X-Key: abc", "image:1"], ["--header=X-Key: [redacted]", "image:1"]),
+        (["--config", '{"pass": "it\'s me"}'], ["--config", '{"pass": "[redacted]"}']),
+        (["--no-auth", "image"], ["--no-auth", "image"]),
+    ],
+    ids=lambda words: str(words)[:60],
+)
+def test_secrets_are_hidden_however_they_are_given(words: list[str], masked: list[str]) -> None:
+    assert list(masked_command(["s", *words])) == ["s", *masked]
+    assert masked_command(masked_command(["s", *words])) == masked_command(["s", *words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["npx", "-y", "-p", "typescript", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"],
+        ["/home/jane/.cache/uv/archive-v0/h3a45_mLIB4JJFjR9x2K/bin/assay", "serve"],
+        ["python3.12", "-m", "mcp_server_time", "--local-timezone", "Europe/Berlin"],
+        ["docker", "run", "-i", "--rm", "-u", "1000:1000", "-p", "8080:80", "mcp/github:latest"],
+        ["docker", "run", "-i", f"ghcr.io/github/github-mcp-server@sha256:{HEX}"],
+        ["server", "--key", "/etc/server.key", "--keyfile=server.pem", "--auth", "none", "--port=8765"],
+        ["modelContextProtocolServer2", "--log-level=debug", "LOG_LEVEL=debug", "--revision", "2026-07-28"],
+        ["node", "dist/index.js", "https://mcp.example.com/v1/sse", "--keyboard", "qwertz"],
+        ["uvx", "--from", "git+https://github.com/org/repo@v1.2.3", "mcp-server-git"],
+        [
+            "docker",
+            "run",
+            "-i",
+            "-u",
+            "node:node",
+            "--memory",
+            "512m",
+            "-p127.0.0.1:80:80/tcp",
+            "-p",
+            "53:53/udp",
+            "i:1",
+        ],
+        ["docker", "run", "-i", f"mcp/github:1.2@sha256:{HEX}", "--auth", "oauth", "--auth=bearer"],
+        ["npx", "-p", "typescript", "npm:server@1.2.3", "-port", "8080", "-path=/a", "-p", "8080", "-kube"],
+        ["uv", "run", "-p", "3.12", "server.py", "--key=/etc/key.pem", "--key", "./key.pem", "-k", "~/.ssh/key"],
+        ["python", "-u", "C:\\server.py", "-u", "jane", "--login", "jane", "--user=jane", "-url", "http://h:80/"],
+        ["server", "-bind=0.0.0.0:80", "-e", "TOKEN", "-b", "main", "--skip-auth", "x", "a:b"],
+    ],
+    ids=lambda words: str(words[0])[:20],
+)
+def test_what_is_no_secret_is_kept(words: list[str]) -> None:
+    """A lock with a hidden word cannot start its server again by itself."""
+    assert list(masked_command(words)) == words
+
+
+@rows(
+    ("url", "masked"),
+    [
+        ("https://h/s/AbCdEf123456GhIjKl789/mcp", "https://h/s/[redacted]/mcp"),
+        (f"https://h/v1/{UUID}/mcp", "https://h/v1/[redacted]/mcp"),
+        (f"https://h/{HEX}", "https://h/[redacted]"),
+        ("https://h/api/mcp/s/NTk2ZTJkMzQtYjQ1Yy00/mcp?x=1", "https://h/api/mcp/s/[redacted]/mcp?x=[redacted]"),
+        ("https://h/token/correcthorse/sse", "https://h/token/[redacted]/sse"),
+        ("https://server.example/@scope/name/mcp", "https://server.example/@scope/name/mcp"),
+        ("http://127.0.0.1:8765/my-server-2026/mcp", "http://127.0.0.1:8765/my-server-2026/mcp"),
+    ],
+)
+def test_a_path_that_is_a_secret_is_hidden(url: str, masked: str) -> None:
+    assert masked_url(url) == masked
+    assert masked_url(masked) == masked
+
+
+@rows(
+    ("command", "masked"),
+    [
+        ("npx -y server -p hunter2", "npx -y server -p [redacted]"),
+        ("docker run -i image -u me:hunter2", "docker run -i image -u me:[redacted]"),
+        ("docker run -v /a:/b image -u me:hunter2", "docker run -v /a:/b image -u me:[redacted]"),
+        ("npx -p typescript server -p hunter2", "npx -p typescript server -p [redacted]"),
+    ],
+)
+def test_an_option_of_the_server_is_not_taken_for_one_of_the_launcher(command: str, masked: str) -> None:
+    """`-p` of npx is a package, and `-u` of docker is a user with a group; those of the server may be secrets."""
+    assert " ".join(masked_command(command.split())) == masked
+
+
+@given(st.lists(st.lists(PIECES | st.text(max_size=8), max_size=3).map("".join), max_size=5))
+def test_to_mask_twice_is_to_mask_once(words: list[str]) -> None:
+    """Otherwise a server would no longer be known by what a lock has of it."""
+    once = masked_command(words)
+    assert masked_command(once) == once
+    for word in words:
+        assert masked_url(masked_url(word)) == masked_url(word)
+
+
+SWITCHES = ("true", "false", "none", "null", "yes", "no", "on", "off")
+
+
+@pytest.mark.parametrize("name", ["password", "api-key", "pass", "pin", "session", "dbPass", "token"])
+@given(st.text(min_size=1).filter(lambda text: not text.startswith(("-", "$")) and text.lower() not in SWITCHES))
+def test_a_secret_is_hidden_as_a_whole(name: str, secret: str) -> None:
+    """Whatever is in it: spaces, quotes, digits only, or a slash at its beginning."""
+    assert masked_command(["s", f"--{name}", secret]) == ("s", f"--{name}", "[redacted]")
+    assert masked_command(["s", f"--{name}={secret}"]) == ("s", f"--{name}=[redacted]")

@@ -1,0 +1,77 @@
+"""The rule that stops a message is the first one: in verdicts, answers, the journal, on stderr and in `assay check`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.base.limits import Limits
+from assay.base.verdict import Verdict
+from assay.cli.main import main
+from assay.guard.summary import GuardSummary
+from assay.records.journal.writer import Journal
+from kit.talk import SEARCH, Talk, answer, call, result, rules
+
+BROKEN = {"name": "bad", "inputSchema": {"type": "strnig"}}
+
+
+def stopped() -> Verdict:
+    """A call of a quarantined tool of a server that did not declare tools: the second is only reported."""
+    talk = Talk().opened(server={})
+    talk.client({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    talk.server(result(1, {"tools": [SEARCH, BROKEN]}))
+    return talk.client(call(3, "bad", {}))
+
+
+def test_the_rule_that_stops_is_the_first_of_a_verdict_and_of_its_answer() -> None:
+    verdict = stopped()
+    assert rules(verdict) == ["contract/set-aside", "protocol/capability"]
+    told = answer(verdict)["error"]["data"]["violations"]
+    assert [each["rule"] for each in told] == ["contract/set-aside", "protocol/capability"]
+
+
+def test_the_rule_that_stops_is_the_one_on_stderr() -> None:
+    said: list[str] = []
+    GuardSummary(said.append, said.append, enforcing=True).heard(stopped(), 0.0)
+    assert said[0].startswith("assay: blocked: client tools/call bad #3: /params/name: expected a tool of the list")
+    assert said[0].endswith("[contract/set-aside] and 1 more")
+
+
+def test_the_rule_that_stops_is_the_first_in_the_journal(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, mode="enforce")
+    assert journal is not None
+    verdict = stopped()
+    line = journal.line(verdict, journal.moment("stdio", "", verdict.method, verdict.frame), 0)
+    journal.close()
+    told = json.loads(line)["error"]["violations"]
+    assert [each["rule"] for each in told] == ["contract/set-aside", "protocol/capability"]
+
+
+def test_a_limit_on_the_violations_never_hides_the_rule_that_stops() -> None:
+    talk = Talk(limits=Limits(violations=1)).opened(server={})
+    talk.client({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    talk.server(result(1, {"tools": [SEARCH]}))
+    verdict = talk.client(call(2, "search", {"words": 5}))
+    assert (rules(verdict), verdict.more, verdict.accepted) == (["contract/input"], 1, False)
+
+
+def test_the_rule_that_stops_is_the_first_line_of_a_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    info = {"name": "a", "version": "1"}
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    said: list[tuple[str, dict[str, Any]]] = [
+        ("c2s", {"id": 0, "method": "initialize", "params": {**opening, "clientInfo": info}}),
+        ("s2c", {"id": 0, "result": {**opening, "serverInfo": info}}),
+        ("c2s", {"method": "notifications/initialized"}),
+        ("c2s", {"id": 1, "method": "tools/list"}),
+        ("s2c", {"id": 1, "result": {"tools": [SEARCH]}}),
+        ("c2s", {"id": 2, "method": "tools/call", "params": {"name": "search", "arguments": {}}}),
+        ("s2c", {"id": 2, "result": {"content": [], "structuredContent": {"hits": 1}}}),
+    ]
+    rows = [json.dumps({"dir": way, "msg": json.dumps({"jsonrpc": "2.0", **each})}) for way, each in said]
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(rows) + "\n")
+    assert main(["check", "--all", str(file)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    place = next(number for number, line in enumerate(lines) if "tools/call search #2" in line)
+    assert "/params/arguments: expected the property `words`" in lines[place + 1]

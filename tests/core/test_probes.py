@@ -1,0 +1,150 @@
+"""A client that sends `server/discover` first, and servers that do not know the method."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.base.verdict import Party
+from assay.cli.main import main
+from kit.rows import rows
+from kit.stateless_talk import COMPLETE, HINTS, asks
+from kit.talk import Talk, error, good, notification, replacement, request, result, rules
+
+HINT = "Answer an unknown method with error -32601; server/discover exists from 2026-07-28 on."
+INFO = {"name": "a", "version": "1"}
+OPENING: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
+DISCOVERED: dict[str, Any] = {
+    **COMPLETE,
+    **HINTS,
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {},
+}
+PROBED = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    information = {"name": "a", "version": "1"}
+    opening = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": information}
+    results = {"initialize": opening, "tools/list": {"tools": []}}
+    if "id" in message:
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})}
+        print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ({}, "an empty object"),
+        ({"tools": []}, "an object with `tools`"),
+        ({**OPENING, "serverInfo": INFO}, "an object with `protocolVersion`, `capabilities` and `serverInfo`"),
+    ],
+    ids=["empty", "list", "initialize-result"],
+)
+def test_a_server_that_does_not_know_the_probe_gets_one_finding(value: dict[str, Any], found: str) -> None:
+    talk = Talk()
+    good(talk.client(asks(1, "server/discover")))
+    verdict = talk.server(result(1, value))
+    [wrong] = verdict.violations
+    assert (wrong.rule, wrong.at, wrong.action, wrong.found) == ("protocol/result", "/result", "refuse", found)
+    assert wrong.hint == HINT
+    assert replacement(verdict)["error"]["code"] == -31010
+    assert talk.conversation.revision is None
+    assert talk.opened("2025-06-18").conversation.revision == "2025-06-18"
+
+
+def test_a_server_that_knows_the_probe_is_told_what_is_missing() -> None:
+    talk = Talk()
+    good(talk.client(asks(1, "server/discover")))
+    verdict = talk.server(result(1, {"supportedVersions": ["2026-07-28"]}))
+    assert rules(verdict) == ["protocol/result", "protocol/result-type-missing", *["protocol/cache-hints"] * 2]
+    assert HINT not in {each.hint for each in verdict.violations}
+
+
+def test_a_finding_describes_the_result_as_it_was_sent() -> None:
+    """Absent members are filled in before the result is judged; the finding must not list them."""
+    talk = Talk()
+    good(talk.client(asks(1, "tools/list")))
+    found = [each for each in talk.server(result(1, {})).violations if each.rule == "protocol/result"]
+    assert [(each.expected, each.found) for each in found] == [("the property `tools`", "an empty object")]
+
+
+def recorded(path: Path, probed: dict[str, Any]) -> str:
+    """A recording of a probe that was answered with *probed*, and of a handshake after it."""
+    said = [
+        (Party.CLIENT, asks(0, "server/discover")),
+        (Party.SERVER, result(0, probed)),
+        (Party.CLIENT, request(1, "initialize", {**OPENING, "clientInfo": INFO})),
+        (Party.SERVER, result(1, {**OPENING, "serverInfo": INFO})),
+        (Party.CLIENT, notification("notifications/initialized")),
+    ]
+    rows = [{"dir": "c2s" if party is Party.CLIENT else "s2c", "msg": json.dumps(each)} for party, each in said]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+BOTH_ERAS = {**DISCOVERED, "supportedVersions": ["2026-07-28", "2025-06-18"]}
+
+
+@pytest.mark.parametrize("probed", [{}, BOTH_ERAS], ids=["unknown", "known"])
+def test_a_recording_has_the_revision_of_the_handshake(
+    probed: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", recorded(tmp_path / "a.jsonl", probed)]) == (0 if probed else 1)
+    out = capsys.readouterr().out
+    assert f"\n5 messages of MCP 2025-06-18: {5 if probed else 4} ok" in out
+    assert out.count("→") == out.count(HINT.partition(";")[0]) == (0 if probed else 1)
+
+
+@rows("mode", ["enforce", "audit"])
+@rows(
+    "answer",
+    [
+        result(1, DISCOVERED),
+        result(1, {**DISCOVERED, "supportedVersions": ["2026-07-28", "2027-01-01"]}),
+        error(1, -32022, data={"supported": ["2027-01-01"], "requested": "2026-07-28"}),
+    ],
+    ids=["one", "two", "error"],
+)
+def test_initialize_to_a_server_without_a_handshake_is_reported_and_goes_on(mode: Any, answer: dict[str, Any]) -> None:
+    """basic/transports/stdio: the answer shows the era of the server, so a client does not fall back."""
+    talk = Talk(mode=mode)
+    good(talk.client(asks(1, "server/discover")))
+    good(talk.server(answer))
+    verdict = talk.client(request(2, "initialize", {**OPENING, "clientInfo": INFO}))
+    [wrong] = verdict.violations
+    assert (wrong.rule, wrong.at, wrong.action, verdict.party) == (
+        "protocol/era-fallback", "/method", "report", Party.CLIENT,
+    )  # fmt: skip
+    assert wrong.source == "MCP 2026-07-28, basic/transports/stdio"
+    assert verdict.onward is verdict.frame
+    # The server may serve it all the same.
+    good(talk.server(result(2, {**OPENING, "serverInfo": INFO})))
+    assert talk.conversation.revision == "2025-06-18"
+
+
+@rows("versions", [["2026-07-28", "2025-11-25"], ["1.0"], [], [5], "2026-07-28", None])
+def test_initialize_is_allowed_if_the_list_of_the_server_does_not_exclude_it(versions: Any) -> None:
+    talk = Talk(mode="audit")
+    talk.client(asks(1, "server/discover"))
+    talk.server(result(1, {**DISCOVERED, "supportedVersions": versions}))
+    good(talk.client(request(2, "initialize", {**OPENING, "clientInfo": INFO})))
+
+
+def test_a_list_for_one_client_says_nothing_about_the_next() -> None:
+    talk = Talk()
+    good(talk.client(asks(1, "server/discover")))
+    good(talk.server(result(1, DISCOVERED)))
+    talk.conversation.forget_settled()
+    good(talk.client(request(2, "initialize", {**OPENING, "clientInfo": INFO})))
+
+
+def test_a_call_shows_what_is_wrong_with_the_answer_to_its_probe(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["call", "--", sys.executable, "-c", PROBED])
+    out, err = capsys.readouterr()
+    assert out.startswith("a 1, MCP 2025-06-18, ")
+    assert err.count("→") == 1
+    assert "result of server/discover" in err

@@ -1,0 +1,110 @@
+"""A journal of a guard is replayed as that guard judged: its mode, its longest message, and what its policy did."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.base.limits import DEFAULT, Limits
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
+from assay.core.policy import REPAIRABLE, Excepted, Policy
+from assay.engine.drafts import DRAFT_7
+from assay.records.journal.reading import entries
+from assay.records.journal.replay import replay, survey
+from assay.records.journal.writer import Journal
+from kit.talk import HITS, SEARCH, call, frame_of, notification, request, result
+
+CLIENT, SERVER = Party.CLIENT, Party.SERVER
+ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}}
+BAD = {"name": 5}
+OLD = {"name": "old", "inputSchema": {"$schema": "draft-07", "type": "object"}}
+SHAPELESS = {"content": [{"type": "text", "text": "found"}], "structuredContent": [1]}
+
+SAID: list[tuple[Party, Any]] = [
+    (CLIENT, request(1, "tools/list")),
+    (SERVER, result(1, {"tools": [SEARCH, ODD, BAD, OLD]})),
+    (CLIENT, call(2, "odd", {"a": "b"})),
+    (SERVER, result(2, {"content": []})),
+    (CLIENT, call(3, "search", {"words": "a", "limit": "5"})),
+    (SERVER, result(3, {"content": []})),
+    (CLIENT, request(4, "tools/call", {"name": "search", "arguments": '{"words": "a", "limit": "5"}'})),
+    (SERVER, result(4, HITS)),
+    (SERVER, notification("notifications/progress", {"progressToken": "?", "progress": 1})),
+    (CLIENT, b"no JSON"),
+    (CLIENT, request(5, "tools/run")),
+    (SERVER, result(5, {})),
+    (CLIENT, request(6, "ping", {"_meta": {"long": "x" * 2000}})),
+    (SERVER, result(6, {})),
+    (CLIENT, call(7, "old", {})),
+    (SERVER, result(7, SHAPELESS)),
+]
+
+POLICIES = {
+    "none": None,
+    "passing": Policy({"*": "pass"}),
+    "strict": Policy({"*": "refuse", "syntax/*": "drop"}),
+    "mending": Policy(repairs=["contract/input", "protocol/params"]),
+    "mending results": Policy(repairs=REPAIRABLE),
+    "open": Policy(fail_open=True),
+    "excepted": Policy(
+        exceptions=[Excepted("contract/*", "search", "pass", "why"), Excepted("protocol/*", None, "pass", "so")]
+    ),
+}
+
+
+def journalled(directory: Path, mode: Any, policy: Policy | None, limits: Limits) -> Path:
+    journal = Journal.open(directory, payloads=True, mode=mode, frame_bytes=limits.frame_bytes)
+    assert journal is not None
+    conversation = Conversation(mode=mode, policy=policy, limits=limits, revision="2025-11-25")
+    for party, message in SAID:
+        verdict = conversation.hear(party, frame_of(message))
+        moment = journal.moment("http", "/mcp", verdict.method, verdict.frame, session="one")
+        journal.write(journal.line(verdict, moment, 0))
+    journal.close()
+    return Path(journal.path)
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("longest", [1000, 16 << 20])
+def test_the_journal_of_a_guard_is_replayed_as_it_judged(tmp_path: Path, mode: str, name: str, longest: int) -> None:
+    path = journalled(tmp_path, mode, POLICIES[name], Limits(frame_bytes=longest))
+    with path.open("rb") as file:
+        seen = survey(entries(file))
+        file.seek(0)
+        outcomes = [(each.entry.number, each.outcome) for each in replay(entries(file), seen, limits=DEFAULT)]
+    assert outcomes == [(number, "same") for number in range(1, len(SAID) + 1)]
+
+
+def test_what_a_policy_does_shows_in_the_journal(tmp_path: Path) -> None:
+    """Else the test above would compare nothing."""
+    found = set()
+    for name, policy in POLICIES.items():
+        with journalled(tmp_path / name, "enforce", policy, DEFAULT).open("rb") as file:
+            for entry in entries(file):
+                assert entry.record is not None
+                assert entry.record["metadata"]["mode"] == "enforce"
+                error = entry.record["error"] or {}
+                found |= {each.get("action") for each in error.get("violations", [])}
+    assert found == {None, "report", "refuse", "drop", "repair", "quarantine"}
+
+
+def test_each_repair_is_in_the_journal_as_an_operation(tmp_path: Path) -> None:
+    with journalled(tmp_path, "enforce", POLICIES["mending results"], DEFAULT).open("rb") as file:
+        records = [entry.record for entry in entries(file) if entry.record is not None]
+    assert [each["metadata"]["repairs"] for each in records if "repairs" in each["metadata"]] == [
+        [{"op": "replace", "path": "/result/tools/3/inputSchema/$schema", "value": DRAFT_7.uri}],
+        [{"op": "replace", "path": "/params/arguments/limit"}],
+        [{"op": "replace", "path": "/params/arguments"}, {"op": "replace", "path": "/params/arguments/limit"}],
+        [{"op": "remove", "path": "/result/structuredContent"}],
+    ]
+
+
+def test_another_limit_that_somebody_asks_for_wins(tmp_path: Path) -> None:
+    path = journalled(tmp_path, "enforce", None, Limits(frame_bytes=16 << 20))
+    with path.open("rb") as file:
+        seen = survey(entries(file))
+        file.seek(0)
+        outcomes = [each.outcome for each in replay(entries(file), seen, limits=Limits(frame_bytes=1000))]
+    assert "different" in outcomes

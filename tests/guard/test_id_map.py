@@ -1,0 +1,117 @@
+"""Ids and tokens that are changed on the way, and changed back: byte for byte, and nothing else."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.base.meta import SUBSCRIPTION_KEY
+from assay.guard.id_map import IdMap
+from kit.rows import rows
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["id", "_meta", "params"]), inner),
+    max_leaves=10,
+)
+
+
+def written(value: Any, **how: Any) -> bytes:
+    """*value* as JSON."""
+    return json.dumps(value, ensure_ascii=False, **how).encode(errors="surrogatepass")
+
+
+@rows(
+    ("frame", "sent"),
+    [
+        pytest.param(b'{"id":7,"method":"m"}', b'{"id":1,"method":"m"}', id="number"),
+        pytest.param(b' {\n"id" : "x" }', b' {\n"id" : 1 }', id="text"),
+        pytest.param(b'{"i\\u0064":7}', b'{"i\\u0064":1}', id="escaped-name"),
+        pytest.param(b'{"params":{"id":7},"id":-0}', b'{"params":{"id":7},"id":1}', id="another-id"),
+        pytest.param(
+            b'{"id":7,"params":{"_meta":{"progressToken":"t","x":"progressToken"}}}',
+            b'{"id":1,"params":{"_meta":{"progressToken":1,"x":"progressToken"}}}',
+            id="token",
+        ),
+        pytest.param(
+            b'{"id":7,"params":{"arguments":{"_meta":{"progressToken":3}}}}',
+            b'{"id":1,"params":{"arguments":{"_meta":{"progressToken":3}}}}',
+            id="no-token",
+        ),
+        pytest.param(b'{"id":7,"id":8}', b'{"id":1,"id":1}', id="twice"),
+        pytest.param('{"é":"\u2028","id":7}'.encode(), '{"é":"\u2028","id":1}'.encode(), id="more-than-ascii"),
+        pytest.param(b'{"n":' + b"9" * 5000 + b',"id":7}', b'{"n":' + b"9" * 5000 + b',"id":1}', id="long-number"),
+    ],
+)
+def test_only_what_stands_for_the_request_is_changed(frame: bytes, sent: bytes) -> None:
+    assert IdMap[str]().ask("a", frame) == (1, sent)
+
+
+@given(JSON, JSON, st.text() | st.integers(), st.text() | st.integers(), st.booleans())
+def test_whatever_the_id_and_whatever_is_around_it_the_answer_has_it_again(
+    params: Any, result: Any, ident: Any, token: Any, tight: bool
+) -> None:
+    how: dict[str, Any] = {"separators": (",", ":")} if tight else {"indent": 1}
+    remap = IdMap[str]()
+    remap.ask("somebody", b'{"id":0}')
+    asked = {"params": {"x": params, "_meta": {"progressToken": token}}, "id": ident, "method": "m"}
+    number, sent = remap.ask("me", written(asked, **how))
+    assert json.loads(sent) == {**asked, "id": number, "params": {"x": params, "_meta": {"progressToken": number}}}
+    noted = {"method": "notifications/progress", "params": {"progressToken": number, "x": result}}
+    told = remap.notified(written(noted, **how))
+    assert told.owner == "me"
+    assert told.frame == written({**noted, "params": {"progressToken": token, "x": result}}, **how)
+    answer = {"result": {"x": result, "_meta": {SUBSCRIPTION_KEY: number}}, "id": number}
+    back = remap.answer(written(answer, **how))
+    assert (back.owner, back.number) == ("me", number)
+    mine = {"result": {"x": result, "_meta": {SUBSCRIPTION_KEY: ident}}, "id": ident}
+    assert back.frame == written(mine, **how)
+
+
+def test_a_subscription_that_is_written_as_text_stays_text() -> None:
+    remap = IdMap[str]()
+    remap.ask("me", b'{"id":77,"method":"subscriptions/listen"}')
+    frame = b'{"method":"n","params":{"_meta":{"%b":"1"}}}' % SUBSCRIPTION_KEY.encode()
+    assert remap.notified(frame).frame == frame.replace(b'"1"', b'"77"')
+
+
+def test_what_names_no_open_request_is_for_nobody_and_unchanged() -> None:
+    remap = IdMap[str]()
+    remap.ask("me", b'{"id":"x"}')
+    for frame in (b'{"id":2,"result":{}}', b'{"id":"1x","result":{}}', b'{"id":null,"error":{}}', b'{"id":1.5}'):
+        assert remap.answer(frame) == (None, frame, None)
+    for frame in (b'{"params":{"progressToken":1}}', b'{"params":{"progressToken":9}}', b'{"params":[]}', b"{}"):
+        assert remap.notified(frame).owner is None, "it wants to hear of no progress"
+
+
+def test_a_late_answer_is_still_known_as_whose_it_was_for_a_while() -> None:
+    remap = IdMap[str]()
+    for count in range(1, 1003):
+        number, _ = remap.ask("me", b'{"id":7}')
+        remap.close(number)
+        assert number == count
+    assert remap.answer(b'{"id":1002,"result":{}}').owner == "me"
+    assert remap.answer(b'{"id":1,"result":{}}').owner is None
+
+
+def test_one_can_only_cancel_what_is_ones_own() -> None:
+    remap = IdMap[str]()
+    remap.ask("me", b'{"id":7}')
+    remap.ask("other", b'{"id":7}')
+    cancel = b'{"method":"notifications/cancelled","params":{"requestId":7.0}}'
+    assert remap.cancel("stranger", cancel) is None
+    assert remap.cancel("other", cancel) == cancel.replace(b"7.0", b"2")
+    assert remap.cancel("other", cancel) is None
+    assert remap.everybody() == ["me"]
+
+
+def test_who_leaves_is_forgotten_with_all_that_is_open() -> None:
+    remap = IdMap[str]()
+    remap.ask("me", b'{"id":1}')
+    remap.ask("other", b'{"id":1}')
+    remap.ask("me", b'{"id":2}')
+    assert remap.leave("me") == [1, 3]
+    assert remap.answer(b'{"id":3,"result":{}}').owner is None
+    assert remap.answer(b'{"id":2,"result":{}}').owner == "other"

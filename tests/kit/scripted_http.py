@@ -1,0 +1,241 @@
+"""
+A server that speaks HTTP as badly as a test wants, the guard in front of it as a process, and what is said between.
+
+Nothing of ours is on the server's side: a test says which bytes go over the connection.
+"""
+
+import json
+import socket
+import ssl
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from kit.http_client import SECONDS, Service, frame_of, started
+
+GUARD = [sys.executable, "-m", "assay", "guard"]
+REVISION = "2025-11-25"
+SESSION = "5e55-1011"
+
+TOOL = {
+    "name": "search",
+    "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
+    "outputSchema": {"type": "object", "properties": {"found": {"type": "integer"}}, "required": ["found"]},
+}
+
+
+# ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Received:
+    """A request as it came."""
+
+    method: str
+    path: str
+    pairs: list[tuple[str, str]]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """The value of the header *name*; there must not be two."""
+        found = [value for each, value in self.pairs if each.lower() == name]
+        assert len(found) < 2, self.pairs
+        return found[0] if found else None
+
+    @property
+    def message(self) -> Any:
+        """What it carries."""
+        return json.loads(self.body)
+
+
+class Peer:
+    """The server's end of a connection, for one request."""
+
+    def __init__(self, sock: socket.socket, released: threading.Event) -> None:
+        self.socket = sock
+        self._released = released
+
+    def send(self, data: bytes) -> None:
+        """Sends *data*, all of it."""
+        self.socket.sendall(data)
+
+    def head(self, status: int = 200, **headers: str) -> None:
+        """The head of an answer whose end is the end of the connection; `_` stands for `-`."""
+        lines = [f"HTTP/1.1 {status} Something", "connection: close"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self.send("\r\n".join([*lines, "", ""]).encode())
+
+    def json(self, message: Any, status: int = 200, **headers: str) -> None:
+        """A whole answer."""
+        frame = frame_of(message)
+        self.head(status, content_type="application/json", content_length=str(len(frame)), **headers)
+        self.send(frame)
+
+    def events(self, *messages: Any, **headers: str) -> None:
+        """A stream, with these messages as the first events; bytes are events already."""
+        self.head(200, content_type="text/event-stream", **headers)
+        for each in messages:
+            self.event(each)
+
+    def event(self, message: Any) -> None:
+        """One event."""
+        self.send(message if isinstance(message, bytes) else b"data: " + frame_of(message) + b"\n\n")
+
+    def gone(self) -> bool:
+        """Whether the other end closes, before the test is over."""
+        self.socket.settimeout(SECONDS)
+        with suppress(OSError):
+            return self.socket.recv(1) == b""
+        return True
+
+    def wait(self) -> None:
+        """Until the test is over, or lets go."""
+        self._released.wait(SECONDS)
+
+
+Script = Callable[[Received, Peer], None]
+
+
+def result(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a request."""
+    return {"jsonrpc": "2.0", "id": message["id"], "result": dict(value)}
+
+
+def good(received: Received, peer: Peer) -> None:
+    """What a server of the handshake era does: sessions, a tool, and no streams of its own."""
+    if received.method != "POST":
+        peer.head(405 if received.method == "GET" else 200, content_length="0")
+        return
+    message = received.message
+    method = message.get("method")
+    if "id" not in message or method is None:
+        peer.head(202, content_length="0")
+    elif method == "initialize":
+        info = {"name": "liar", "version": "1"}
+        capabilities: dict[str, Any] = {"tools": {}, "logging": {}}
+        answer = {"protocolVersion": REVISION, "capabilities": capabilities, "serverInfo": info}
+        peer.json(result(message, answer), mcp_session_id=SESSION)
+    elif method == "tools/list":
+        peer.json(result(message, {"tools": [TOOL]}))
+    elif method == "tools/call":
+        peer.json(result(message, {"content": [], "structuredContent": {"found": 1}}))
+    else:
+        peer.json(result(message, {}))
+
+
+@dataclass
+class Liar:
+    """A server, and what it has been asked."""
+
+    url: str
+    script: Script = good
+    received: "SimpleQueue[Received]" = field(default_factory=SimpleQueue)
+    seen: list[Received] = field(default_factory=list)
+    released: threading.Event = field(default_factory=threading.Event)
+    failures: list[BaseException] = field(default_factory=list)
+    shows_lists: bool = False
+    """Whether requests of the guard for the tools are seen, and answered by the script."""
+
+    def next(self, method: str | None = None) -> Received:
+        """The next request, or the next that carries *method*."""
+        while True:
+            try:
+                found = self.received.get(timeout=SECONDS)
+            except Empty:
+                raise AssertionError(f"nobody has asked {method or 'anything'}") from None
+            if method is None or (found.body and found.message.get("method") == method):
+                return found
+
+    def asked(self) -> list[str]:
+        """The methods of all messages so far."""
+        return [each.message.get("method", "") for each in self.seen if each.body]
+
+    def forget(self) -> None:
+        """A new test begins."""
+        self.released.set()
+        self.script = good
+        self.received = SimpleQueue()
+        self.seen = []
+        self.failures = []
+        self.released = threading.Event()
+
+
+def _read(stream: Any) -> Received | None:
+    first = stream.readline().decode("latin-1").split()
+    if len(first) != 3:
+        return None
+    pairs = []
+    while line := stream.readline().decode("latin-1").strip("\r\n"):
+        name, _, value = line.partition(":")
+        pairs.append((name.lower(), value.strip()))
+    length = int(dict(pairs).get("content-length", "0"))
+    return Received(first[0], first[1], pairs, stream.read(length) if length else b"")
+
+
+def _served(liar: Liar, sock: socket.socket) -> None:
+    with sock, suppress(ConnectionError, BrokenPipeError, ssl.SSLError):
+        received = _read(sock.makefile("rb"))
+        if received is None:
+            return
+        if b'"assay-list-' in received.body and b'"tools/list"' in received.body and not liar.shows_lists:
+            # The guard lists the tools itself, before a call of one that it does not know.
+            modern = (
+                {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if b"_meta" in received.body else {}
+            )
+            Peer(sock, liar.released).json(result(received.message, {"tools": [TOOL], **modern}))
+            return
+        liar.seen.append(received)
+        liar.received.put(received)
+        try:
+            liar.script(received, Peer(sock, liar.released))
+        except (ConnectionError, TimeoutError):
+            return
+        except BaseException as error:
+            liar.failures.append(error)
+            raise
+
+
+@contextmanager
+def lying(script: Script = good, tls: ssl.SSLContext | None = None) -> Iterator[Liar]:
+    """A server that answers each connection by *script*, one request each, over *tls* if that is given."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        liar = Liar(f"{'http' if tls is None else 'https'}://127.0.0.1:{listening.getsockname()[1]}/mcp", script)
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    sock, _ = listening.accept()
+                    if tls is not None:
+                        sock = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+                    threading.Thread(target=_served, args=(liar, sock), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield liar
+        finally:
+            liar.released.set()
+            listening.shutdown(socket.SHUT_RDWR)
+    assert liar.failures == []
+
+
+# ── the guard ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def listening(directory: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Service]:
+    """A guard that is ready, with these *options*, at a port of its own."""
+    line = [*GUARD, "--listen", "127.0.0.1:0", *options]
+    with started(line, directory, "assay: guarding ", env) as service:
+        yield service
+
+
+@contextmanager
+def guarding(directory: Path, url: str, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Service]:
+    """A guard in front of *url*."""
+    with listening(directory, "--target", url, *options, env=env) as service:
+        yield service

@@ -1,0 +1,43 @@
+"""The commands that the console and the report show on their pages work."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.cli.main import parser
+from kit.command import assay_text
+from kit.places import ROOT
+
+SOURCE = ROOT / "src" / "assay"
+PAGES = sorted((*SOURCE.glob("web/*.js"), *SOURCE.glob("console/*.py"), *SOURCE.glob("cli/reports/page/*.py")))
+RUN = ("wrap", "lock", "trust", "guard -- ")
+"""Commands that end by themselves, or that have nothing to do here."""
+
+
+def shown() -> Iterator[str]:
+    """Every command line in a text of the pages."""
+    for page in PAGES:
+        text = re.sub(r'/\*.*?\*/|"""(?:.*?)"""|^\s*(?://|#).*?$', "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        yield from re.findall(r'command\("(assay [^"]+)"\)', text)
+        yield from re.findall(r"`(assay [^`]+)`", text)
+        yield from re.findall(r"use (assay [a-z]+ --[^\"`;]*)", text)
+
+
+COMMANDS = sorted(set(shown()))
+
+
+def test_commands_are_found() -> None:
+    assert len(COMMANDS) > 4
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_on_a_page_is_valid(line: str, tmp_path: Path) -> None:
+    words = shlex.split(re.sub(r"\$\{[^}]*\}", "x", line))[1:]
+    if words:
+        parser(words[0]).parse_args(words)
+    if "$" not in line and line.removeprefix("assay ").startswith(RUN):
+        done = assay_text(*words, cwd=tmp_path, HOME=str(tmp_path))
+        assert not re.search(r"usage:|: give |unknown|specify", done.stderr), done.stderr

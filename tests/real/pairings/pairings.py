@@ -1,0 +1,352 @@
+"""What is on either side of the guard: a client, and a server to be killed. One class for each pair of transports."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from pathlib import Path
+
+from assay.spec.revisions import handshake
+from kit.front_client import FrontClient
+from kit.guard_process import GUARD, SECONDS
+from kit.http_client import Log, until
+
+HTTP_SERVER = Path(__file__).with_name("obedient_http.py")
+SERVER = Path(__file__).with_name("obedient_server.py")
+
+
+class Pairing(ABC):
+    """
+    A conversation through the guard, with `obedient_server.py` or the like on the other side.
+
+    `with` ends all of it.
+    """
+
+    name: str
+    in_order: bool
+    """Whether each side has one stream, so that all that is said arrives in its order."""
+    tells_all: bool
+    """Whether what has no id to be answered by is answered with null."""
+
+    def __init__(self, place: Path, revision: str, mode: str) -> None:
+        """*place* has `script`, what the server is told to say; it writes to `received`."""
+        self.place = place
+        self.revision = revision
+        self.mode = mode
+
+    @property
+    def options(self) -> list[str]:
+        """Those of the guard."""
+        return ["--mode", self.mode, "--quiet", "--journal", "off", "--set", "guard.flights=off"]
+
+    @property
+    def reopens(self) -> bool:
+        """Whether the client itself begins anew after the server was killed."""
+        return False
+
+    @property
+    def blanks(self) -> bool:
+        """Whether the server sees other ids and progress tokens than the client's."""
+        return False
+
+    @abstractmethod
+    def start(self) -> None:
+        """Starts both the guard and the server."""
+
+    @abstractmethod
+    def send(self, lines: list[bytes]) -> bool:
+        """Says *lines*, each with its newline; False if nobody takes them any more. What comes meanwhile is kept."""
+
+    @abstractmethod
+    def receive(self) -> list[bytes]:
+        """What has come for the client, for which it is waited; nothing if nothing ever comes again."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """The client says no more."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Kills the server."""
+
+    @abstractmethod
+    def revive(self) -> bool:
+        """After the server was killed: whether there is one again, or will be, and the guard goes on."""
+
+    @abstractmethod
+    def stop(self) -> int:
+        """Ends everything, and waits for it; the exit status of the guard."""
+
+    def __enter__(self) -> "Pairing":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class Child(Pairing):
+    """The server as a child process of the guard, which says who it is."""
+
+    @property
+    def command(self) -> list[str]:
+        """What the guard starts."""
+        files = [str(self.place / name) for name in ("script", "received", "pid")]
+        return [sys.executable, "-IS", str(SERVER), *files, *(["blanks"] if self.blanks else [])]
+
+    def kill(self) -> None:
+        """As soon as it has said who it is."""
+        with suppress(ProcessLookupError):
+            os.kill(int((self.place / "pid").read_text()), signal.SIGKILL)
+
+
+class Elsewhere:
+    """The server at a port, which is kept for it while there is none."""
+
+    place: Path
+
+    def serve(self) -> str:
+        """Starts it; its URL."""
+        self._port = socket.socket()
+        self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._port.bind(("127.0.0.1", 0))
+        self._serve()
+        return f"http://127.0.0.1:{self._port.getsockname()[1]}/mcp"
+
+    def _serve(self) -> None:
+        pid = self.place / "pid"
+        pid.unlink(missing_ok=True)
+        files = [str(self.place / name) for name in ("script", "received", "pid")]
+        command = [sys.executable, str(HTTP_SERVER), *files, str(self._port.getsockname()[1])]
+        with open(self.place / "server-log", "ab") as log:
+            self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(pid.exists)
+
+    def kill(self) -> None:
+        """At once."""
+        self._server.kill()
+
+    def revive(self) -> bool:
+        """Another one at the same port, when the first has ended."""
+        assert self._server.wait(SECONDS) == -signal.SIGKILL
+        self._serve()
+        return True
+
+    def end_server(self) -> None:
+        """For good."""
+        self._server.kill()
+        self._server.wait(SECONDS)
+        self._port.close()
+
+
+# ── clients ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Stdio(Pairing):
+    """The client on standard input and output."""
+
+    tells_all = True
+
+    def guard(self, *server: str) -> None:
+        """Starts the guard in front of *server*."""
+        with open(self.place / "log", "wb") as log:
+            self._process = subprocess.Popen(
+                [*GUARD, *self.options, *server],
+                cwd=self.place,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._sink, self._source = self._process.stdin, self._process.stdout
+        os.set_blocking(self._sink.fileno(), False)
+        self._rest = b""
+
+    def send(self, lines: list[bytes]) -> bool:
+        """Reads what comes meanwhile, so that both sides can go on."""
+        rest = memoryview(b"".join(lines))
+        reading = [self._source]
+        while rest:
+            readable, writable, _ = select.select(reading, [self._sink], [], SECONDS)
+            assert readable or writable, "nobody reads"
+            if writable:
+                try:
+                    rest = rest[os.write(self._sink.fileno(), rest) :]
+                except BlockingIOError:
+                    continue
+                except BrokenPipeError:
+                    return False
+            if readable and not self._read():
+                reading = []
+        return True
+
+    def _read(self) -> bool:
+        chunk = os.read(self._source.fileno(), 1 << 16)
+        self._rest += chunk
+        return chunk != b""
+
+    def receive(self) -> list[bytes]:
+        """Whole lines; at the end also what is no whole one."""
+        while b"\n" not in self._rest:
+            assert select.select([self._source], [], [], SECONDS)[0], f"nothing came after {self._rest[-200:]!r}"
+            if not self._read():
+                last, self._rest = self._rest, b""
+                return [last] if last else []
+        whole, _, self._rest = self._rest.rpartition(b"\n")
+        return [each + b"\n" for each in whole.split(b"\n")]
+
+    def leave(self) -> None:
+        """Closes the input of the guard."""
+        self._sink.close()
+
+    def stop(self) -> int:
+        """It ends by itself, unless a test has failed."""
+        for each in (self._sink, self._source):
+            each.close()
+        try:
+            return self._process.wait(SECONDS)
+        finally:
+            self._process.kill()
+
+
+class Http(Pairing):
+    """The client over HTTP."""
+
+    in_order = False
+    tells_all = False
+
+    def guard(self, *server: str) -> None:
+        """Starts the guard in front of *server*, and a client of it."""
+        self._process = subprocess.Popen(
+            [*GUARD, "--listen", "127.0.0.1:0", *self.options, *server],
+            cwd=self.place,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        assert self._process.stderr is not None
+        self._stderr = self._process.stderr
+        self._log = Log(self._stderr)
+        self.client = FrontClient(self._log.line("assay: guarding ").rpartition(" at ")[2], self.revision)
+
+    @property
+    def reopens(self) -> bool:
+        """Who has a session loses it with the server."""
+        return handshake(self.revision)
+
+    def send(self, lines: list[bytes]) -> bool:
+        """There is always somebody who takes them."""
+        self.client.send(lines)
+        return True
+
+    def receive(self) -> list[bytes]:
+        """From all answers, and from the stream of the session."""
+        return self.client.receive()
+
+    def leave(self) -> None:
+        """Ends the session."""
+        self.client.leave()
+
+    def forget(self) -> None:
+        """The session is gone."""
+        self.client.forget()
+
+    def stop(self) -> int:
+        """By a signal."""
+        if self._process.poll() is None:
+            self.client.close()
+            self._process.terminate()
+        try:
+            return self._process.wait(SECONDS)
+        finally:
+            self._process.kill()
+            (self.place / "log").write_text("\n".join(self._log.whole()))
+            self._stderr.close()
+
+
+# ── pairings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class StdioToChild(Child, Stdio):
+    """The client on standard input and output, the server a child process."""
+
+    name = "stdio-child"
+    in_order = True
+
+    def start(self) -> None:
+        """The guard starts the server."""
+        self.guard("--", *self.command)
+
+    def revive(self) -> bool:
+        """The guard ends with the server."""
+        return False
+
+
+class StdioToHttp(Elsewhere, Stdio):
+    """The client on standard input and output, the server at a URL."""
+
+    name = "stdio-http"
+    in_order = False
+
+    def start(self) -> None:
+        """The server comes first."""
+        self.guard("--target", self.serve())
+
+    def stop(self) -> int:
+        """Both."""
+        try:
+            return super().stop()
+        finally:
+            self.end_server()
+
+
+class HttpToChild(Child, Http):
+    """The client over HTTP, the server a child process: one of the session, or one for all requests without any."""
+
+    name = "http-child"
+
+    def start(self) -> None:
+        """The server is started by the first request."""
+        self.guard("--", *self.command)
+
+    @property
+    def blanks(self) -> bool:
+        """Ids of requests without a session coincide, so the child sees others."""
+        return not handshake(self.revision)
+
+    def revive(self) -> bool:
+        """The guard starts another, for the next session or the next request."""
+        self.forget()
+        return True
+
+
+class HttpToHttp(Elsewhere, Http):
+    """Client and server over HTTP."""
+
+    name = "http-http"
+
+    def start(self) -> None:
+        """The server comes first."""
+        self.guard("--target", self.serve())
+
+    def revive(self) -> bool:
+        """The session is gone with the server."""
+        self.forget()
+        return super().revive()
+
+    def stop(self) -> int:
+        """Both."""
+        try:
+            return super().stop()
+        finally:
+            self.end_server()
+
+
+PAIRINGS: list[type[Pairing]] = [StdioToChild, StdioToHttp, HttpToChild, HttpToHttp]
+"""Every pair of transports that there is."""

@@ -1,0 +1,184 @@
+"""What records of a guard over HTTP have of a client: its principal, and its HTTP requests."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.spec.revisions import LATEST
+from kit.guard_process import INITIALIZED, SECONDS, frame_of, initialize, request
+from kit.journal_guards import ASSAY, ASSETS, address, events, lines, list_schemas, started
+
+KEYS = {"alice": "a" * 43, "bob": "b" * 43}
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state directory of its own, with the settings of a guard that authenticates two principals."""
+    hashes = {name: hashlib.sha256(key.encode()).hexdigest() for name, key in KEYS.items()}
+    keys = "".join(f'[auth.keys.{name}]\nhash = "sha256:{each}"\n' for name, each in hashes.items())
+    (tmp_path / "auth.toml").write_text(keys)
+    return tmp_path
+
+
+OPEN = ExitStack()
+"""The connections of one test."""
+
+
+@pytest.fixture(autouse=True)
+def closing() -> Iterator[None]:
+    """Close all connections of a test at its end."""
+    with OPEN:
+        yield
+
+
+@contextmanager
+def upstream(state: Path) -> Iterator[list[str]]:
+    """The options of a guard for a server at a URL that has sessions: another guard."""
+    quiet = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--journal", "off")
+    with child(state) as server, started(*quiet, *server, state=state) as process:
+        yield ["--target", address(process)]
+
+
+@contextmanager
+def child(_: Path) -> Iterator[list[str]]:
+    """The options of a guard for a server that it starts."""
+    yield ["--", *ASSETS, "--journal", "off"]
+
+
+@contextmanager
+def guard(state: Path, kind: str, *options: str) -> Iterator[str]:
+    """The URL of a guard over HTTP."""
+    with (child if kind == "child" else upstream)(state) as server:
+        command = (*ASSAY, "guard", "--name", "lib", *options, "--listen", "127.0.0.1:0", *server)
+        with started(*command, state=state) as process:
+            yield address(process)
+
+
+class Client:
+    """A client of one principal, or of none."""
+
+    def __init__(self, url: str, principal: str = "") -> None:
+        parts = urlsplit(url)
+        self.path = parts.path
+        self.connection = HTTPConnection(parts.hostname or "", parts.port or 0, timeout=SECONDS)
+        OPEN.callback(self.connection.close)
+        self.headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "User-Agent": "tester/1 token=ghp_" + "a1B2" * 9,
+            "Cookie": "secret=1234567890",
+            "X-Custom": "hidden value",
+        }
+        if principal:
+            self.headers["Authorization"] = f"Bearer {KEYS[principal]}"
+
+    def post(self, message: Any, **more: str) -> tuple[int, dict[str, str]]:
+        """The status and the headers of the response."""
+        given = {name.replace("_", "-"): value for name, value in more.items()}
+        self.connection.request("POST", self.path, frame_of(message), self.headers | given)
+        answer = self.connection.getresponse()
+        answer.read()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}
+
+    def open(self) -> None:
+        """The handshake."""
+        opening = initialize()
+        status, headers = self.post(opening)
+        assert status == 200
+        self.headers["Mcp-Session-Id"] = headers["mcp-session-id"]
+        self.headers["MCP-Protocol-Version"] = opening["params"]["protocolVersion"]
+        assert self.post(INITIALIZED)[0] == 202
+
+    def call_alone(self) -> int:
+        """Call a tool without a session."""
+        message = list_schemas(1)
+        message["params"]["_meta"] = {REVISION_KEY: LATEST, CAPABILITIES_KEY: {}}
+        named = {"MCP_Protocol_Version": LATEST, "Mcp_Method": "tools/call", "Mcp_Name": "list_schemas"}
+        return self.post(message, **named)[0]
+
+
+def records(state: Path, begin: int, count: int) -> list[dict[str, Any]]:
+    """So many records of the journal, which has no more, from a place on."""
+    found = [each for each in lines(state, server="lib") if "event" not in each][begin:]
+    assert len(found) == count
+    return found
+
+
+def without_lists(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the guard's own request for the tools, which no client has sent, and its answer."""
+    return [each for each in found if each["method"] != "tools/list"]
+
+
+@pytest.mark.parametrize("kind", ["child", "url"])
+def test_records_name_the_principal(state: Path, kind: str) -> None:
+    with guard(state, kind, "--config", str(state / "auth.toml")) as url:
+        alice, bob = Client(url, "alice"), Client(url, "bob")
+        alice.open()
+        bob.open()
+        assert alice.post(list_schemas(1))[0] == bob.post(list_schemas(1))[0] == 200
+        # Requests without a session share one child.
+        assert [each.call_alone() for each in (alice, bob, alice)] == [200, 200, 200]
+        found = records(state, 0, 16)
+        text = json.dumps(found)
+        assert not [key for key in KEYS.values() if key in text]
+        named = [(each["metadata"]["principal"], "session" in each["metadata"]) for each in found]
+        # The first request of each client opens the session, so it has none in a record of a server at a URL.
+        assert {who for who, _ in named} == {"alice", "bob"}
+        alone = [who for who, has in named[10:] if not has]
+        assert alone == ["alice", "alice", "bob", "bob", "alice", "alice"]
+        sessions = {(each["metadata"].get("session"), each["metadata"]["principal"]) for each in found}
+        assert len({session for session, _ in sessions if session}) == 2
+        opened = [each for each in events(state, server="lib") if each.get("state") == "opened"]
+        assert [each["principal"] for each in opened] == ["alice", "bob"]
+
+
+def test_without_keys_no_principal_is_named(state: Path) -> None:
+    with guard(state, "child") as url:
+        client = Client(url)
+        client.open()
+        assert client.call_alone() == 200
+        found = records(state, 0, 5)
+        assert not [each for each in found if "principal" in each["metadata"] or "http" in each["metadata"]]
+
+
+HIDDEN = ("ghp_a1B2", "1234567890", "hidden value", KEYS["alice"])
+
+
+@pytest.mark.parametrize("kind", ["child", "url"])
+def test_with_payloads_records_have_the_http_exchange(state: Path, kind: str) -> None:
+    options = ("--config", str(state / "auth.toml"), "--set", "journal.payloads=true", "--mode", "enforce")
+    with guard(state, kind, *options) as url:
+        client = Client(url, "alice")
+        client.open()
+        # A call that waits for the guard's own list has no HTTP exchange in its records.
+        assert client.post(request(0, "tools/list"))[0] == 200
+        assert client.post(list_schemas(1))[0] == 200
+        # A call without a name is refused: the guard answers at once.
+        status = client.post(request(2, "tools/call", {}))[0]
+        found = without_lists(records(state, 0, 8))
+        text = json.dumps(found)
+        assert not [each for each in (*HIDDEN, client.headers["Mcp-Session-Id"]) if each in text]
+        opening, opened, noted, called, answered, stopped = (each["metadata"].get("http") for each in found)
+        assert (opening["method"], opening["path"], "status" in opening) == ("POST", "/mcp", False)
+        assert opened == answered == {"status": 200}
+        assert (noted["method"], noted.get("status")) == ("POST", None if kind == "url" else 202)
+        headers = called["headers"]
+        assert headers["Accept"] == client.headers["Accept"]
+        assert headers["MCP-Protocol-Version"] == client.headers["MCP-Protocol-Version"]
+        assert headers["Mcp-Session-Id"] == found[3]["metadata"]["session"]
+        assert headers["User-Agent"].startswith("tester/1 token=")
+        assert [headers[name] for name in ("Authorization", "Cookie", "X-Custom")] == ["(present)"] * 3
+        assert (found[5]["status"], stopped["status"]) == ("refused", status)
+        assert client.call_alone() == 200
+        if kind == "child":
+            return
+        asked, result = (each["metadata"]["http"] for each in without_lists(records(state, 8, 4)))
+        assert (asked["headers"]["Mcp-Name"], result) == ("list_schemas", {"status": 200})

@@ -1,0 +1,229 @@
+"""Lines of a journal that are no records: the server of every kind of guard, its state, its sessions and its tools."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.records.journal.events import ServerPlace, item_of
+from assay.records.journal.reading import entries
+from assay.records.journal.run_files import files_of
+from assay.records.journal.writer import Journal
+from kit.guard_process import Guarded, Lines
+from kit.journal_guards import (
+    ASSAY,
+    ASSETS,
+    DYING,
+    LISTING,
+    HttpTalk,
+    address,
+    events,
+    guard,
+    lines,
+    list_schemas,
+    started,
+)
+
+Ask = Callable[[Any], Any]
+
+SECRET = "ghp_" + "a1B2" * 9
+
+
+@contextmanager
+def upstream(state: Path) -> Iterator[str]:
+    """The URL of a server without a journal."""
+    with started(*ASSETS, "--http", "127.0.0.1:0", "--journal", "off", state=state) as process:
+        yield address(process)
+
+
+@contextmanager
+def over_http(*command: str, state: Path, path: str = "") -> Iterator[Ask]:
+    """Calls a server or guard over HTTP."""
+    with started(*command, state=state) as process:
+        url = address(process)
+        talk = HttpTalk(url if not path else f"{url.rstrip('/')}{path}")
+        talk.open()
+        try:
+            yield talk.ask
+        finally:
+            talk.close()
+
+
+@contextmanager
+def command_over_stdio(state: Path) -> Iterator[Ask]:
+    """A client on standard streams, a child process."""
+    with guard("--", *ASSETS, "--journal", "off", state=state) as one:
+        one.open()
+        yield one.ask
+
+
+@contextmanager
+def url_to_stdio(state: Path) -> Iterator[Ask]:
+    """A client on standard streams, a server at a URL."""
+    with upstream(state) as url, guard("--target", url, state=state) as one:
+        one.open()
+        yield one.ask
+
+
+@contextmanager
+def command_over_http(state: Path) -> Iterator[Ask]:
+    """A client over HTTP, a child process."""
+    listen = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--", *ASSETS, "--journal", "off")
+    with over_http(*listen, state=state) as ask:
+        yield ask
+
+
+@contextmanager
+def url_over_http(state: Path) -> Iterator[Ask]:
+    """A client over HTTP, a server at a URL."""
+    with (
+        upstream(state) as url,
+        over_http(*ASSAY, "guard", "--listen", "127.0.0.1:0", "--target", url, state=state) as ask,
+    ):
+        yield ask
+
+
+@contextmanager
+def host(state: Path) -> Iterator[Ask]:
+    """Two servers of a client's file, of which one is used."""
+    words = [*ASSETS, "--journal", "off"]
+    entry = {"command": words[0], "args": words[1:], "env": {"PYTHONPATH": ""}}
+    (state / "mcp.json").write_text(json.dumps({"mcpServers": {"one": entry, "two": entry}}))
+    listen = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--config", "mcp.json")
+    with over_http(*listen, state=state, path="/two/mcp") as ask:
+        yield ask
+
+
+KINDS = {
+    "stdio": (command_over_stdio, "stdio"),
+    "url": (url_to_stdio, "stdio"),
+    "http-command": (command_over_http, "http"),
+    "http-url": (url_over_http, "http"),
+    "host": (host, "http"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_journal_has_the_server_its_session_and_its_tools(tmp_path: Path, kind: str) -> None:
+    make, transport = KINDS[kind]
+    with make(tmp_path) as ask:
+        ask(LISTING)
+        ask(list_schemas(1))
+        first, *rest = lines(tmp_path)
+        assert (first["event"], first["transport"], first["mode"], first["lock"]) == (
+            *("server", transport, "audit", "none"),
+        )
+        assert first["address"].startswith("http://127.0.0.1:") is (transport == "http")
+        assert first["what"].startswith("http" if "url" in kind else sys.executable)
+        assert {each["metadata"]["server"] for each in rest if "event" not in each} == {first["server"]}
+        [opened] = [each for each in events(tmp_path) if each["event"] == "session"]
+        assert (opened["state"], opened["server"], opened["revision"]) == ("opened", first["server"], "2025-11-25")
+        assert opened["client"]["name"]
+        of_records = {each["metadata"].get("session") for each in rest if "event" not in each}
+        assert opened.get("session") in of_records
+        tools = next(each for each in events(tmp_path) if each["event"] == "tools")
+        assert tools["count"] > 3
+        assert tools["bytes"] > 500
+        assert not [each for each in events(tmp_path) if each.get("state") == "failed"]
+
+
+@pytest.mark.parametrize("options", [(), ("--http", "127.0.0.1:0")])
+def test_the_journal_of_the_asset_server_has_it_too(tmp_path: Path, options: tuple[str, ...]) -> None:
+    with started(*ASSETS, *options, "--journal", str(tmp_path / "j"), state=tmp_path) as process:
+        if options:
+            talk = HttpTalk(address(process))
+            talk.open()
+            talk.close()
+        else:
+            Guarded(process, Lines(-1)).open()
+        [path] = (tmp_path / "j").glob("*.jsonl")
+        first = json.loads(path.read_bytes().splitlines()[0])
+        assert (first["event"], first["server"], first["transport"]) == (
+            "server",
+            "assets",
+            "http" if options else "stdio",
+        )
+
+
+def test_a_host_writes_a_journal_for_each_server_that_is_used(tmp_path: Path) -> None:
+    with host(tmp_path):
+        [first, *_] = events(tmp_path, server="two")
+        assert first["address"].endswith("/two/mcp")
+        with pytest.raises(ValueError, match="not enough values"):
+            lines(tmp_path, server="one")
+
+
+def test_a_child_that_fails_over_http_is_an_event(tmp_path: Path) -> None:
+    listen = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--", sys.executable, "-c", DYING)
+    with started(*listen, state=tmp_path) as process:
+        url = address(process)
+        for _ in range(2):
+            talk = HttpTalk(url)
+            talk.open()
+            talk.post(LISTING)
+            talk.close()
+    states = [each for each in events(tmp_path) if each["event"] == "state"]
+    assert [each["state"] for each in states][:3] == ["running", "failed", "running"]
+    assert "status 3" in states[1]["why"]
+    assert "giving up" in states[1]["stderr"]
+    assert SECRET not in json.dumps(lines(tmp_path))
+
+
+def test_a_server_that_is_restarted_is_an_event(tmp_path: Path) -> None:
+    options = ("--mode", "enforce", "--restart", "on-failure", "--", sys.executable, "-c", DYING)
+    with guard(*options, state=tmp_path) as one:
+        one.open(listing=False)
+        assert "error" in one.ask(LISTING)
+        # The answer of the next server comes after its handshake.
+        assert "error" in one.ask(LISTING)
+    found = [(each["event"], each.get("state")) for each in events(tmp_path) if each["event"] in ("state", "restart")]
+    assert found[:3] == [("restart", None), ("state", "failed"), ("state", "running")]
+
+
+# ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_file_of_a_run_begins_with_its_servers(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, server="one", file_bytes=2_000)
+    assert journal is not None
+    journal.introduce("stdio", "stdio", ServerPlace(("server", f"--token={SECRET}")))
+    line = b'{"filler":"' + b"x" * 500 + b'"}\n'
+    for _ in range(12):
+        journal.write(line)
+    journal.close()
+    files = files_of(str(journal.path))
+    assert len(files) > 3
+    for each in files:
+        content = Path(each).read_bytes()
+        item = item_of(content.split(b"\n")[0])
+        assert item is not None
+        assert (item.event, item.data["server"]) == ("server", "one")
+        assert SECRET.encode() not in content
+        assert len(content) <= 2_000
+    assert sum(Path(each).read_bytes().count(line) for each in files) == 12
+
+
+def test_a_deterministic_journal_has_no_events(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, server="one", deterministic=True)
+    assert journal is not None
+    journal.introduce("stdio", "stdio", ServerPlace(("server",)))
+    assert journal.event("restart", "stdio", "", {"restarts": 1}) == b""
+    journal.close()
+    assert Path(journal.path).read_bytes() == b""
+
+
+def test_readers_of_records_pass_over_events(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, server="one")
+    assert journal is not None
+    journal.introduce("stdio", "stdio", ServerPlace(("\udcff", "x" * 5_000)))
+    journal.write(journal.event("state", "stdio", "", {"state": "failed", "why": f"key {SECRET}", "more": ["x" * 999]}))
+    journal.write(b'{"event":"unknown"}\nno JSON\n')
+    journal.close()
+    content = Path(journal.path).read_bytes()
+    assert [each.raw for each in entries(content.splitlines())] == [b'{"event":"unknown"}', b"no JSON"]
+    assert SECRET.encode() not in content
+    assert max(map(len, content.splitlines())) < 1_500

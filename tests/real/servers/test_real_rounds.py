@@ -1,0 +1,110 @@
+"""
+Servers on the official SDKs that ask for input inside their results, and the official clients, which send the request
+again with the input: behind the guard they get the same as alone, and nothing is found wrong.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_servers import ANSWERS, CLIENTS, NODE_MODULES
+from suite import CannotRun, served
+from transparency import SERVERS
+
+from kit.journals import records
+from kit.processes import launcher
+
+SECONDS = 60
+"""What a client may take; it takes two or three."""
+
+TOOLS = ("elicitation", "sampling", "list_roots", "request_state", "multiple_inputs", "multi_round", "capabilities")
+"""Each asks in another way: for one thing or several, once or twice, with a state or without."""
+
+FORM = {"name": "Ada", "ok": True, "color": "blue", "context": "the sea", "username": "ada", "email": "ada@example.com"}
+"""Fits every form of theirs."""
+
+PLAN: dict[str, Any] = {
+    "handshake": False,
+    "answers": {**ANSWERS, "elicitation": {"form": {"action": "accept", "content": FORM}}},
+    "steps": [
+        *(["misuse", f"test_input_required_result_{name}", {}] for name in TOOLS),
+        ["call", "test_elicitation", {"message": "Who?"}],
+        ["get", "test_input_required_result_prompt", {}],
+        # The tools are known to ask by now.
+        *(["misuse", f"test_input_required_result_{name}", {}] for name in TOOLS),
+    ],
+}
+"""`misuse` calls without a progress token, which takes the quick way through the guard."""
+
+
+def report(client: str, server: dict[str, Any], place: Path) -> Any:
+    """What *client* gets of *server*."""
+    plan = {**PLAN, "server": server, "log": str(place / "log.txt")}
+    done = subprocess.run(
+        CLIENTS[client], input=json.dumps(plan).encode(), capture_output=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    got = json.loads(done.stdout)
+    assert got["revision"] == "2026-07-28"
+    return got
+
+
+def findings(journal: Path) -> list[Any]:
+    """What the guard found wrong with either party."""
+    found = records(journal)
+    assert any(each["method"] == "tools/call" for each in found)
+    return [record["error"] for record in found if record["error"] is not None]
+
+
+def command(server: str) -> list[str]:
+    """The command of *server*; the test is skipped where it, or a client, is not installed."""
+    if shutil.which("node") is None or not NODE_MODULES.exists():
+        pytest.skip("there is no npm here, or Node.js is too old, so what it installs is missing")
+    try:
+        python, *arguments = SERVERS[server]()
+    except CannotRun as why:
+        pytest.skip(str(why))
+    return [*launcher(python), *arguments]
+
+
+@contextmanager
+def over_http(guard: list[str], over: str, server: list[str]) -> Iterator[str]:
+    """The address of a guard in front of a child, or of a server at a URL."""
+    listening = [*guard, "--listen", "127.0.0.1:0"]
+    if over == "child":
+        with served([*listening, "--", *server]) as url:
+            yield url
+    else:
+        with served([*server, "--http", "127.0.0.1:0"]) as target, served([*listening, "--target", target]) as url:
+            yield url
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_official_clients_give_the_input_that_official_servers_ask_for(
+    client: str, server: str, tmp_path: Path
+) -> None:
+    behind = command(server)
+    strict = ("--mode", "enforce", "--set", "guard.strict=true", "--journal", str(tmp_path / "journal"))
+    guarded = [*launcher(sys.executable), "-m", "assay", "guard", *strict, "--", *behind]
+    alone = report(client, {"command": behind[0], "args": behind[1:]}, tmp_path)
+    assert report(client, {"command": guarded[0], "args": guarded[1:]}, tmp_path)["steps"] == alone["steps"]
+    assert all("result" in each for each in alone["steps"]), alone["steps"]
+    assert {"sampling", "elicitation", "roots"} <= set(alone["heard"])
+    assert findings(tmp_path / "journal") == []
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("over", ["child", "http"])
+def test_so_do_they_over_http(over: str, server: str, tmp_path: Path) -> None:
+    strict = ("--mode", "enforce", "--set", "guard.strict=true", "--journal", str(tmp_path / "journal"))
+    with over_http([sys.executable, "-m", "assay", "guard", *strict], over, command(server)) as url:
+        got = report("python", {"url": url}, tmp_path)
+    assert all("result" in each for each in got["steps"]), got["steps"]
+    assert findings(tmp_path / "journal") == []

@@ -1,0 +1,116 @@
+"""
+The packages of ours, and the large modules of others, that each command loads.
+
+A client waits for the guard to start, and a hook often starts a command for one message. A package that a command loads
+without need costs all of them some milliseconds.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from kit.places import ROOT
+
+CONVERSATION: Final = str(ROOT / "examples" / "conversation.jsonl")
+
+LARGE: Final = frozenset(
+    {
+        *("aiohttp", "asyncio", "cryptography", "distributed", "fsspec", "http.client", "httptools"),
+        *("importlib.metadata", "jwt", "multiprocessing", "opentelemetry", "ssl", "urllib.request", "uvicorn"),
+    }
+)
+"""Modules that take 5 ms or more to import."""
+
+PARSES: Final = {"base", "cli", "edges", "spec"}
+READS_SETTINGS: Final = {*PARSES, "contracts", "engine", "guard", "settings"}
+MASKS: Final = {*READS_SETTINGS, "core", "ladder", "rules"}
+"""Secrets are found by patterns that the engine matches."""
+JUDGES: Final = {*MASKS, "records"}
+
+
+class Loaded(NamedTuple):
+    """What a program has loaded."""
+
+    packages: set[str]
+    """Packages of ours."""
+    large: set[str]
+
+
+def loaded(program: str, directory: Path, *arguments: str) -> Loaded:
+    code = f"import sys\n{program}\nsys.stderr.write('\\n' + ' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        check=False,
+        timeout=60,
+        env={**os.environ, "XDG_STATE_HOME": str(directory), "MCP_READY_FILE": str(directory / "ready")},
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    modules = set(done.stderr.splitlines()[-1].split())
+    return Loaded({each.split(".")[1] for each in modules if each.startswith("assay.")}, modules & LARGE)
+
+
+COMMAND: Final = "from assay.cli.main import main\ntry:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass"
+
+
+@pytest.mark.parametrize(
+    ("command", "packages"),
+    [
+        ("--version", PARSES),
+        ("--help", PARSES),
+        ("rules", {*PARSES, "rules"}),
+        ("explain contract/input", {*PARSES, "rules"}),
+        ("schemas list", PARSES),
+        ("keys new", READS_SETTINGS),
+        ("trust --list", MASKS - {"ladder"}),
+        ("guard --help", MASKS - {"ladder"}),
+        ("wrap mcp.json --dry-run", MASKS),
+        ("journal show", JUDGES),
+        ("replay none.jsonl", JUDGES),
+        (f"check {CONVERSATION}", JUDGES),
+        (f"report {CONVERSATION} -o page.html", {*JUDGES, "web"}),
+        ("call -- true", {*JUDGES, "lock"}),
+        ("lock -- true", {*JUDGES, "lock"}),
+        ("guard -- true", {*JUDGES, "lock"}),
+        ("demo --once", {*JUDGES, "lock"}),
+        ("validate none.json", {*READS_SETTINGS, "assets", "ladder", "rules"}),
+        ("serve", {*JUDGES, "assets"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(command: str, packages: set[str], tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}')
+    found = loaded(COMMAND, tmp_path, *command.split())
+    assert found.packages == packages
+    assert found.large == ({"importlib.metadata"} if "page.html" in command else set())
+
+
+@pytest.mark.parametrize(
+    ("program", "packages"),
+    [
+        ("import assay", set()),
+        ("from assay.settings import load; load({}, '.')", READS_SETTINGS - {"cli", "edges"}),
+        (
+            "from assay import Conversation, Party; Conversation().hear(Party.CLIENT, b'{}')",
+            {"base", "contracts", "core", "engine", "ladder", "rules", "spec"},
+        ),
+        (
+            "import assay.api.jsonrpc, assay.api.schema_validator, assay.api.registry",
+            {"api", "base", "contracts", "core", "engine", "ladder", "rules", "spec"},
+        ),
+    ],
+)
+def test_a_program_loads_only_what_it_needs(program: str, packages: set[str], tmp_path: Path) -> None:
+    assert loaded(program, tmp_path) == (packages, set())
+
+
+def test_importing_assay_loads_no_engine(tmp_path: Path) -> None:
+    code = "import assay, sys; sys.exit(', '.join({'orjson', 'jsonschema_rs', 'jiter'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=False, timeout=60)
+    assert done.stderr.strip() == b""

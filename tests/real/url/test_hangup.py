@@ -1,0 +1,196 @@
+"""SIGHUP: a server or guard of any kind opens its journal anew and goes on; a terminal that is closed ends it."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+
+from assay.spec.revisions import LATEST
+from kit import journals
+from kit.guard_process import Guarded, Lines, guarded, liar, request
+from kit.http_client import READY, SECONDS, Service, Wire, call, command, environment, modern, started, until
+from kit.scripted_http import GUARD, guarding, listening, lying
+
+CALL = call(7, "search", {"words": "sea"}, LATEST)
+
+
+class Running(NamedTuple):
+    """A process that keeps a journal, and how something is said to it."""
+
+    process: "subprocess.Popen[bytes]"
+    say: Callable[[], Any]
+    babble: Callable[[], Any]
+    """Says something that is no message, ten times."""
+
+
+def over_pipes(one: Guarded, *, opens: bool) -> Running:
+    if opens:
+        one.open()
+
+    return Running(one.process, lambda: one.ask(request(1, "ping")), lambda: one.say(*[b"1"] * 10))
+
+
+def garbage(service: Service) -> None:
+    for _ in range(10):
+        service.post(b"1")
+
+
+@contextmanager
+def piped(line: list[str], directory: Path) -> Iterator[Guarded]:
+    with subprocess.Popen(
+        line,
+        cwd=directory,
+        env=environment(directory),
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield Guarded(process, Lines(-1))
+        finally:
+            process.kill()
+
+
+@contextmanager
+def serve_stdio(directory: Path, *options: str) -> Iterator[Running]:
+    with piped(command(*options), directory) as one:
+        assert b"mcp:ready" in one.log.next()
+        yield over_pipes(one, opens=False)
+
+
+@contextmanager
+def serve_http(directory: Path, *options: str) -> Iterator[Running]:
+    with started(command("--http", "127.0.0.1:0", *options), directory, READY) as service:
+        ping = request(1, "ping")
+        yield Running(service.process, lambda: service.post(ping), lambda: garbage(service))
+
+
+@contextmanager
+def stdio_to_child(directory: Path, *options: str) -> Iterator[Running]:
+    with guarded(directory, *options) as one:
+        yield over_pipes(one, opens=True)
+
+
+@contextmanager
+def stdio_to_http(directory: Path, *options: str) -> Iterator[Running]:
+    line = [*GUARD, "--mode", "enforce", "--target"]
+    with lying() as server, piped([*line, server.url, *options], directory) as one:
+        yield over_pipes(one, opens=True)
+
+
+@contextmanager
+def http_to_child(directory: Path, *options: str) -> Iterator[Running]:
+    with listening(directory, *options, "--", *liar()) as guard:
+        yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: garbage(guard))
+
+
+@contextmanager
+def http_to_http(directory: Path, *options: str) -> Iterator[Running]:
+    with lying() as server, guarding(directory, server.url, "--mode", "enforce", *options) as guard:
+        yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: garbage(guard))
+
+
+@contextmanager
+def host(directory: Path, *options: str) -> Iterator[Running]:
+    entry = {"command": sys.executable, "args": liar()[1:]}
+    (directory / "mcp.json").write_bytes(orjson.dumps({"mcpServers": {"books": entry}}))
+    with listening(directory, "--config", str(directory / "mcp.json"), *options) as guard:
+        body = orjson.dumps(CALL)
+        yield Running(guard.process, lambda: guard.ask("POST", "/books/mcp", body, modern(CALL)), lambda: None)
+
+
+Way = Callable[..., AbstractContextManager[Running]]
+WAYS = [serve_stdio, serve_http, stdio_to_child, stdio_to_http, http_to_child, http_to_http, host]
+HEEDFUL = [serve_stdio, serve_http, stdio_to_child, stdio_to_http, http_to_http]
+"""Those that have garbage on record which belongs to no session."""
+
+
+def records(path: Path) -> list[Any]:
+    return journals.records(path) if path.exists() else []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_journal_that_was_moved_away_is_begun_anew_and_everything_goes_on(tmp_path: Path, way: Way) -> None:
+    journal = tmp_path / "journal"
+    with way(tmp_path, "--journal", str(journal)) as running:
+        running.say()
+        path = journal / os.readlink(journal / ".latest")
+        path.rename(tmp_path / "moved")
+        running.process.send_signal(signal.SIGHUP)
+        # Although nothing is said.
+        until(path.exists)
+        before = len(records(tmp_path / "moved"))
+        running.say()
+        running.say()
+        until(lambda: len(records(path)) >= 4)
+        assert running.process.poll() is None
+        assert before == len(records(tmp_path / "moved")) >= 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_without_a_journal_the_signal_does_nothing(tmp_path: Path, way: Way) -> None:
+    with way(tmp_path, "--journal", "off") as running:
+        for _ in range(3):
+            running.process.send_signal(signal.SIGHUP)
+            running.say()
+        assert running.process.poll() is None
+
+
+@pytest.mark.parametrize("way", HEEDFUL)
+def test_garbage_is_counted_within_a_second_or_two_although_nothing_else_comes(tmp_path: Path, way: Way) -> None:
+    journal = tmp_path / "journal"
+    with way(tmp_path, "--journal", str(journal)) as running:
+        running.babble()
+        path = journal / os.readlink(journal / ".latest")
+        until(lambda: sum(each["metadata"].get("repeated", 0) for each in records(path)) == 9)
+
+
+@pytest.mark.parametrize("line", [command("--http", "127.0.0.1:0"), [*GUARD, "--listen", "127.0.0.1:0", "--", *liar()]])
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_terminal_that_is_closed_ends_what_runs_in_it(tmp_path: Path, line: list[str], stays: bool) -> None:
+    """Unless that was started to stay, as nohup does."""
+    ours, theirs = pty.openpty()
+    program = (
+        "import os, signal, sys\n"
+        f"signal.signal(signal.SIGHUP, signal.{'SIG_IGN' if stays else 'SIG_DFL'})\n"
+        "errors = os.dup(2)\n"
+        "os.login_tty(int(sys.argv[1]))\n"
+        "os.dup2(errors, 2)\n"
+        "os.execv(sys.argv[2], sys.argv[2:])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(theirs), *line],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        pass_fds=[theirs],
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            os.close(theirs)
+            assert process.stderr is not None
+            first = Lines(process.stderr.fileno()).next()
+            assert b"http://" in first
+            process.send_signal(signal.SIGHUP)
+            os.close(ours)
+            if stays:
+                url = urlsplit("http://" + first.decode().rpartition("http://")[2])
+                address = url.hostname or "", url.port or 0
+                for _ in range(20):
+                    process.send_signal(signal.SIGHUP)
+                    with Wire(address) as wire:
+                        wire.say("GET", "/healthz")
+                        assert wire.answer().status == 200
+            else:
+                assert process.wait(SECONDS) == 0
+        finally:
+            process.kill()

@@ -1,0 +1,692 @@
+"""The configuration: where it comes from, what wins, what is said about a slip, and what the server makes of it."""
+
+import os
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from assay.base.limits import REQUESTS, Limits
+from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load, load_as
+from assay.settings.field_rules import moment, secret, table, word
+from assay.settings.locations import RESERVED
+from assay.settings.schema import ANY, EACH, known, variable
+from kit.places import ROOT
+
+PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+SECONDS = 60
+SECTIONS = ", ".join(sorted(each.name for each in fields(Settings)))
+
+
+def loaded(directory: Path, toml: str | bytes = "", /, *flags: str, **environ: str) -> Settings:
+    """The settings of a directory with this `assay.toml`."""
+    if toml:
+        (directory / "assay.toml").write_bytes(toml if isinstance(toml, bytes) else toml.encode())
+    return load(environ, directory, flags=flags)
+
+
+def objection(directory: Path, toml: str | bytes = "", /, *flags: str, **environ: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        loaded(directory, toml, *flags, **environ)
+    [line] = str(caught.value).splitlines()
+    return line
+
+
+# ── where settings come from ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_any_all_is_as_the_dataclasses_say(tmp_path: Path) -> None:
+    assert loaded(tmp_path) == Settings(limits=Limits(), tiers=TierSettings(tier="community", features={}))
+
+
+def test_a_file_is_read_section_by_section(tmp_path: Path) -> None:
+    found = loaded(
+        tmp_path, '[limits]\ndepth = 64\n[tiers]\ntier = "pro"\n[tiers.features]\npopulate_backend = "enterprise"\n'
+    )
+    assert found.limits == Limits(depth=64)
+    assert found.tiers == TierSettings("pro", {"populate_backend": "enterprise"})
+
+
+def test_the_table_of_a_project_file_says_the_same(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.assay.limits]\ndepth = 64\n")
+    assert loaded(tmp_path).limits.depth == 64
+
+
+def test_a_file_of_our_own_wins_over_the_project_file_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text("[limits]\ndepth = 64\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.assay.limits]\ndepth = 32\ntools = 9\n")
+    said: list[str] = []
+    assert load({}, tmp_path, log=said.append).limits == Limits(depth=64)
+    assert said == [
+        "pyproject.toml: [tool.assay] is ignored, because assay.toml exists",
+        f"settings from {tmp_path}/assay.toml",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[project]\nname = 'mcp-assay'\n", "[tool.other]\nx = 1\n", "no toml", "tool = 3"]
+)
+def test_a_project_file_of_somebody_else_is_none_of_our_business(tmp_path: Path, content: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(content)
+    assert loaded(tmp_path) == Settings()
+
+
+def test_later_wins_file_then_variable_then_option(tmp_path: Path) -> None:
+    toml = "[limits]\ndepth = 10\ntools = 10\nsettled = 10\n"
+    found = loaded(tmp_path, toml, "limits.depth=30", ASSAY_LIMITS_DEPTH="20", ASSAY_LIMITS_TOOLS="20")
+    assert (found.limits.depth, found.limits.tools, found.limits.settled) == (30, 20, 10)
+
+
+def test_another_file_can_be_named_by_option_or_variable(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text("[limits]\ndepth = 1\n")
+    (tmp_path / "two.toml").write_text("[limits]\ndepth = 2\n")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "pyproject.toml").write_text("[tool.assay.limits]\ndepth = 3\n")
+    assert load({}, tmp_path).limits.depth == 1
+    assert load({"ASSAY_CONFIG": "two.toml"}, tmp_path).limits.depth == 2
+    assert load({"ASSAY_CONFIG": "two.toml"}, tmp_path, file="below/pyproject.toml").limits.depth == 3
+    assert load({"ASSAY_CONFIG": ""}, tmp_path).limits.depth == 1
+    assert load({}, tmp_path, file=os.devnull).limits == Limits()
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED - {"ASSAY_CONFIG"}))
+def test_reserved_variables_are_no_settings(tmp_path: Path, name: str) -> None:
+    said: list[str] = []
+    assert load({name: "x"}, tmp_path, log=said.append) == Settings()
+    assert said == []
+
+
+def test_a_strange_variable_breaks_nothing_but_is_mentioned(tmp_path: Path) -> None:
+    """Ours: somebody else's program may use our prefix; a slip in the section's name must not be silent."""
+    said: list[str] = []
+    environ = {"ASSAY_LIMIT_DEPTH": "3", "ASSAY_ZZZ": "1", "ASSAY_EMPTY": "", "OTHER": "x"}
+    assert load(environ, tmp_path, log=said.append) == Settings()
+    assert said[0].startswith("ASSAY_LIMIT_DEPTH: unknown setting; did you mean ASSAY_LIMITS_DEPTH")
+    assert said[1:] == ["ASSAY_ZZZ: unknown setting (ignored)"]
+
+
+def test_a_variable_that_is_set_to_nothing_is_not_set(tmp_path: Path) -> None:
+    assert loaded(tmp_path, ASSAY_LIMITS_DEPTH="") == Settings()
+
+
+def test_every_setting_has_a_variable_of_its_own() -> None:
+    rows = known(Settings)
+    assert len({variable(path) for path in rows} | RESERVED) == len(rows) + len(RESERVED)
+    assert {path[1] for path in rows if path[0] == "limits"} == {each.name for each in fields(Limits)}
+
+
+# ── slips ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("toml", "line"),
+    [
+        ("[limits]\nframe_byte = 1", "limits.frame_byte: unknown key; did you mean frame_bytes?"),
+        ("[limit]\ndepth = 1", "limit: unknown key; did you mean limits?"),
+        ("depth = 1", "depth: unknown key; did you mean limits.depth?"),
+        ("zzz = 1", f"zzz: unknown key; known keys: {SECTIONS}"),
+        ('[tiers.features]\npopulate = "pro"', "tiers.features.populate: unknown key; did you mean populate_backend?"),
+        ('"li\\nmits" = 1', "'li\\nmits': unknown key; did you mean limits?"),
+        ("limits = 3", "limits: expected a table, found 3"),
+        ("[[limits]]", "limits: expected a table, found an array of 1 item"),
+        ('[limits]\ndepth = "8"', 'limits.depth: expected an integer, found the string "8"'),
+        ("[limits]\ndepth = true", "limits.depth: expected an integer, found true"),
+        ("[limits]\ndepth = 8.0", "limits.depth: expected an integer, found 8.0"),
+        ("[limits.depth]\nx = 1", "limits.depth: expected an integer, found a table"),
+        ("[limits]\ndepth = 2020-01-02", "limits.depth: expected an integer, found the date 2020-01-02"),
+        ("[limits]\ndepth = 0", "limits.depth: the limit depth must be at least 1"),
+        ("[limits]\ndepth = 999", "limits.depth: the limit depth must be at most 254"),
+        (
+            '[tiers]\ntier = "por"',
+            'tiers.tier: expected one of community, pro, enterprise, found the string "por"; did you mean pro?',
+        ),
+        ("[tiers]\ntier = 1", "tiers.tier: expected one of community, pro, enterprise, found 1"),
+        ("[limits", "not valid TOML: Expected ']' at the end of a table declaration (at end of document)"),
+        (b"\xff", "expected UTF-8"),
+    ],
+)
+def test_a_slip_in_the_file_is_told_in_one_line_with_its_place(tmp_path: Path, toml: str | bytes, line: str) -> None:
+    assert objection(tmp_path, toml) == f"assay.toml: {line}"
+
+
+def test_a_number_of_thousands_of_digits_is_told_like_any_slip(tmp_path: Path) -> None:
+    assert objection(tmp_path, f"[limits]\ndepth = {'9' * 5000}").startswith("assay.toml: not valid TOML: ")
+
+
+def test_a_slip_in_the_project_file_names_the_whole_key(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.assay.limits]\ndept = 1\n")
+    assert objection(tmp_path) == "pyproject.toml: tool.assay.limits.dept: unknown key; did you mean depth?"
+    (tmp_path / "pyproject.toml").write_text("[tool]\nassay = 1\n")
+    assert objection(tmp_path) == "pyproject.toml: tool.assay: expected a table, found 1"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("ASSAY_LIMITS_DEPHT", "1", "ASSAY_LIMITS_DEPHT: unknown setting; did you mean ASSAY_LIMITS_DEPTH"),
+        ("ASSAY_LIMITS_DEPTH", "many", 'ASSAY_LIMITS_DEPTH: expected an integer, found the string "many"'),
+        ("ASSAY_LIMITS_DEPTH", "0", "ASSAY_LIMITS_DEPTH: the limit depth must be at least 1"),
+        ("ASSAY_TIERS_TIER", "gold", "ASSAY_TIERS_TIER: expected one of community, pro, enterprise, found"),
+        ("ASSAY_CONFIG", "nowhere.toml", "ASSAY_CONFIG nowhere.toml: No such file or directory"),
+    ],
+)
+def test_a_slip_in_a_variable_is_told_with_its_name(tmp_path: Path, name: str, text: str, line: str) -> None:
+    assert objection(tmp_path, **{name: text}).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("flag", "line"),
+    [
+        ("limits.depth", "--set limits.depth: expected SECTION.KEY=VALUE"),
+        ("limits.dept=1", "--set limits.dept: unknown key; did you mean depth?"),
+        ("limits=1", "--set limits: expected one of its keys, such as limits.frame_bytes"),
+        ("limits.depth.x=1", "--set limits.depth.x: unknown key"),
+        ("limits.depth=x", '--set limits.depth: expected an integer, found the string "x"'),
+        ("=1", f"--set : unknown key; known keys: {SECTIONS}"),
+    ],
+)
+def test_a_slip_in_an_option_is_told_with_its_key(tmp_path: Path, flag: str, line: str) -> None:
+    assert objection(tmp_path, "", flag) == line
+
+
+def test_a_slip_is_one_even_where_something_later_wins(tmp_path: Path) -> None:
+    assert "limits.depth" in objection(tmp_path, "[limits]\ndepth = '0'", "limits.depth=5")
+
+
+# ── sections to come ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A section with every kind of value."""
+
+    open: bool = False
+    wait: float = 1.5
+    origins: tuple[str, ...] = ()
+    place: str | None = None
+    mode: str = word("audit", lambda: ("audit", "enforce"))
+    keys: Mapping[str, str] = table(words=lambda: ("low", "high"))
+
+    def __post_init__(self) -> None:
+        if self.open and not self.origins:
+            raise ValueError("an open door needs origins")
+        if self.open and not self.wait:
+            raise ValueError("an open door is waited for")
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    door: Door = field(default_factory=Door)
+
+
+def housed(directory: Path, toml: str = "", /, *flags: str, **environ: str) -> Door:
+    (directory / "assay.toml").write_text(toml)
+    return load_as(House, environ, directory, flags=flags).door
+
+
+def test_a_new_section_is_a_dataclass_and_nothing_else(tmp_path: Path) -> None:
+    toml = '[door]\nwait = 2\norigins = ["a", "b"]\nplace = "here"\n[door.keys]\n"any.key" = "low"\n'
+    found = housed(tmp_path, toml, "door.mode=enforce", "door.keys.other=high", ASSAY_DOOR_PLACE="there")
+    assert found == Door(False, 2.0, ("a", "b"), "there", "enforce", {"any.key": "low", "other": "high"})
+    assert housed(tmp_path, "", ASSAY_DOOR_OPEN="TRUE", ASSAY_DOOR_ORIGINS="a, b", ASSAY_DOOR_WAIT="3") == Door(
+        True, 3.0, ("a", "b")
+    )
+
+
+@pytest.mark.parametrize(
+    ("toml", "expected"),
+    [
+        ("open = 1", "door.open: expected true or false, found 1"),
+        ("wait = nan", "door.wait: expected a number, found nan"),
+        ('origins = ["a", 1]', "door.origins: expected an array of strings, found an array of 2 items"),
+        ('origins = "a"', 'door.origins: expected an array of strings, found the string "a"'),
+        ('keys.x = "middle"', 'door.keys.x: expected one of low, high, found the string "middle"'),
+    ],
+)
+def test_every_kind_of_value_is_checked(tmp_path: Path, toml: str, expected: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        housed(tmp_path, f"[door]\n{toml}\n")
+    assert str(caught.value) == f"assay.toml: {expected}"
+
+
+def test_what_a_section_objects_to_as_a_whole_is_told_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"^assay.toml: door.open: an open door needs origins$"):
+        housed(tmp_path, "[door]\nopen = true\n")
+    with pytest.raises(SettingsError, match=r"^\[door\]: an open door is waited for$"):
+        housed(tmp_path, '[door]\nopen = true\norigins = ["a"]\nwait = 0\n')
+
+
+@pytest.mark.parametrize("text", ["yes", "2"])
+def test_a_switch_in_a_variable_is_true_or_false(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SettingsError, match="ASSAY_DOOR_OPEN: expected true or false"):
+        housed(tmp_path, ASSAY_DOOR_OPEN=text)
+
+
+# ── tables in tables ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """What there is to say about one guest."""
+
+    secret: str = secret()
+    room: str | None = word(None, lambda: ("attic", "cellar"))
+    until: str | None = moment()
+    likes: Mapping[str, int] = table()
+
+    def __post_init__(self) -> None:
+        if not self.secret:
+            raise ValueError("a guest needs a secret")
+        if self.secret == "friend":  # noqa: S105 - nobody's
+            raise ValueError("that is no secret")
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    tune: str = "ding"
+    tones: tuple[str, ...] = word(("c",), lambda: ("c", "d", "e"))
+
+    def __post_init__(self) -> None:
+        if self.tune == "dong" and len(self.tones) < 2:
+            raise ValueError("dong takes two tones")
+
+
+@dataclass(frozen=True, slots=True)
+class Hall:
+    """A section with sections of its own: one that is always there, one that is not, and any number by name."""
+
+    lamp: Bell = field(default_factory=Bell)
+    bell: Bell | None = None
+    guests: Mapping[str, Guest] = table()
+
+
+@dataclass(frozen=True, slots=True)
+class Manor:
+    hall: Hall | None = None
+
+
+def hosted(directory: Path, toml: str = "", /, *flags: str, **environ: str) -> Hall | None:
+    (directory / "assay.toml").write_text(toml)
+    return load_as(Manor, environ, directory, flags=flags).hall
+
+
+def refused(directory: Path, toml: str = "", /, *flags: str, **environ: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        hosted(directory, toml, *flags, **environ)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("toml", "hall"),
+    [
+        ("", None),
+        ("[hall]", Hall()),
+        ("[hall.guests]", Hall()),
+        ("[hall.lamp]", Hall()),
+        ("[hall.bell]", Hall(bell=Bell())),
+        ('[hall.bell]\ntune = "dong"\ntones = ["d", "e"]', Hall(bell=Bell("dong", ("d", "e")))),
+        ('[hall.lamp]\ntune = "hum"', Hall(lamp=Bell("hum"))),
+        (
+            '[hall.guests.ann]\nsecret = "x"\nlikes.tea = 1\n[hall.guests."b.c"]\nsecret = "y"\nroom = "attic"',
+            Hall(guests={"ann": Guest("x", likes={"tea": 1}), "b.c": Guest("y", "attic")}),
+        ),
+    ],
+)
+def test_a_section_that_may_be_none_is_made_by_its_table(tmp_path: Path, toml: str, hall: Hall | None) -> None:
+    """Also by one with nothing in it: what there is to say about that, the dataclass says."""
+    assert hosted(tmp_path, toml) == hall
+
+
+def test_tables_by_name_can_be_completed_by_options(tmp_path: Path) -> None:
+    found = hosted(
+        tmp_path, '[hall.guests.ann]\nsecret = "x"', "hall.guests.ann.room=cellar", "hall.guests.bob.secret=y"
+    )
+    assert found == Hall(guests={"ann": Guest("x", "cellar"), "bob": Guest("y")})
+
+
+@pytest.mark.parametrize("written", ['"2027-01-02"', "2027-01-02", "2027-01-02T00:00:00"])
+def test_a_date_may_be_quoted_or_not(tmp_path: Path, written: str) -> None:
+    found = hosted(tmp_path, f'[hall.guests.ann]\nsecret = "x"\nuntil = {written}')
+    assert found is not None
+    assert found.guests["ann"].until == "2027-01-02T00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("toml", "line"),
+    [
+        ("[hall.guests.ann]", "hall.guests.ann: a guest needs a secret"),
+        ('[hall.guests.ann]\nroom = "attic"', "hall.guests.ann: a guest needs a secret"),
+        ('[hall.guests.ann]\nsecret = "friend"', "hall.guests.ann.secret: that is no secret"),
+        (
+            '[hall.guests.ann]\nsecret = "x"\n[hall.guests.bob]\nsecret = "friend"',
+            "hall.guests.bob.secret: that is no secret",
+        ),
+        ('[hall.guests.ann]\nsecert = "x"', "hall.guests.ann.secert: unknown key; did you mean secret?"),
+        ('[hall.guests.ann]\nzzz = "x"', "hall.guests.ann.zzz: unknown key; known keys: likes, room, secret, until"),
+        ('[hall.guests.ann]\nsecret = "x"\nroom = "atic"', 'expected one of attic, cellar, found the string "atic"'),
+        ('[hall.guests.ann]\nsecret = "x"\nuntil = "late"', "expected a date such as 2027-01-01, found the string"),
+        ('[hall.guests.ann]\nsecret = "x"\nuntil = 12:00:00', "expected a date such as 2027-01-01, found the time"),
+        ("[hall.guests.ann]\nlikes.tea = true", "hall.guests.ann.likes.tea: expected an integer, found true"),
+        ("[hall.gusts.ann]", "hall.gusts: unknown key; did you mean guests?"),
+        ('[hall]\nsecret = "x"', "hall.secret: unknown key; did you mean hall.guests.NAME.secret?"),
+        ("[hall.bell]\ntnue = 1", "hall.bell.tnue: unknown key; did you mean tune or tones?"),
+        ("[hall]\nbell = 1", "hall.bell: expected a table, found 1"),
+        ('[hall.bell]\ntones = ["x"]', "expected an array of strings, each one of c, d, e, found the string"),
+        ('[hall.bell]\ntune = "dong"', "hall.bell.tune: dong takes two tones"),
+        ('hall = "x"', "hall: expected a table, found a string"),
+    ],
+)
+def test_a_slip_in_a_table_of_a_table_is_told_with_its_place(tmp_path: Path, toml: str, line: str) -> None:
+    said = refused(tmp_path, toml)
+    assert said.startswith("assay.toml: hall")
+    assert line in said
+
+
+@pytest.mark.parametrize(
+    ("toml", "flags", "environ"),
+    [
+        ("[hall.guests.ann]\nsecret = 5555", (), {}),
+        ('[hall.guests.ann]\nsecret = ["5555"]', (), {}),
+        ('[hall.guests]\nann = "5555"', (), {}),
+        ('[hall]\nguests = "5555"', (), {}),
+        ('[hall]\nguests = ["5555"]', (), {}),
+        ('hall = "5555"', (), {}),
+        ("", ("hall.guests.ann=5555",), {}),
+        ("", (), {"ASSAY_HALL_GUESTS_ANN_SECRET": "5555"}),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_repeated(
+    tmp_path: Path, toml: str, flags: tuple[str, ...], environ: dict[str, str]
+) -> None:
+    assert "5555" not in refused(tmp_path, toml, *flags, **environ)
+
+
+def test_names_of_an_operator_have_no_variables(tmp_path: Path) -> None:
+    said = refused(tmp_path, ASSAY_HALL_GUESTS_ANN_SECRET="x")  # noqa: S106 - nobody's
+    assert said == "ASSAY_HALL_GUESTS_ANN_SECRET: no variable can set hall.guests.NAME.secret; use a file of settings"
+    assert hosted(tmp_path, ASSAY_HALL_BELL_TUNE="dang") == Hall(bell=Bell("dang"))
+
+
+# ── who may come in ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+HASH = f"sha256:{'0a' * 32}"
+
+
+@pytest.mark.parametrize(
+    ("toml", "line"),
+    [
+        (
+            "[auth]",
+            "auth: [auth] has neither keys nor jwt, so no client could connect; remove [auth] to accept all clients",
+        ),
+        (
+            "[auth.keys]",
+            "auth: [auth] has neither keys nor jwt, so no client could connect; remove [auth] to accept all clients",
+        ),
+        ("[auth.keys.ci]", "auth.keys.ci: a key needs a hash; `assay keys new` makes both"),
+        (
+            '[auth.keys.ci]\nhash = "assay_5555"',
+            "give the hash of a key, which `assay keys hash` prints, not the key itself",
+        ),
+        (f'[auth.keys.ci]\nhash = "{HASH[:-1]}"', 'auth.keys.ci.hash: expected "sha256:" and 64 hexadecimal digits'),
+        ('[auth.keys]\nci = "assay_5555"', "auth.keys.ci: expected a table, found a string"),
+        (f'[auth.keys."a\\tb"]\nhash = "{HASH}"', "the name of a key must be 1 to 64 printable characters"),
+        ("[auth.jwt]", "auth.jwt: jwt needs jwks: the file or URL with the public keys that verify tokens"),
+        ('[auth.jwt]\njwks = "x"', "jwt needs audience: the aud that tokens must have, such as the URL of this server"),
+        ('[auth.jwt]\njwks = "http://a.example"', "auth.jwt.jwks: jwks must be an https URL: over http the keys"),
+        ('[auth.jwt]\njwks = "http://127.0.0.1.a.example"', "auth.jwt.jwks: jwks must be an https URL"),
+        ('[auth.jwt]\njwks = "http://localhost.a.example"', "auth.jwt.jwks: jwks must be an https URL"),
+        ('[auth.jwt]\njwks = "https://u:5555@a.example"', "auth.jwt.jwks: jwks must not have a user name or password"),
+        ('[auth.jwt]\njwks = "ftp://a.example"', "auth.jwt.jwks: jwks must be a file or an https URL"),
+        ('[auth.jwt]\njwks = "https://"', "auth.jwt.jwks: jwks must be a file or an https URL"),
+        ('[auth.jwt]\njwks = "https://[::1"', "auth.jwt.jwks: jwks is not a valid URL"),
+        ('[auth.jwt]\njwks = "https://a:99999/"', "auth.jwt.jwks: jwks is not a valid URL"),
+        ('[auth.jwt]\nalgorithms = ["HS256"]', "auth.jwt.algorithms: expected an array of strings, each one of RS256"),
+        ('[auth.jwt]\nalgorithms = ["none"]', "auth.jwt.algorithms: expected an array of strings, each one of RS256"),
+        ("[auth.jwt]\nalgorithms = []", "auth.jwt.algorithms: algorithms must name at least one"),
+        ("[auth.jwt]\nleeway = 301", "auth.jwt.leeway: leeway must be 0 to 300 seconds"),
+        ("[auth.jwt]\nleeway = -1", "auth.jwt.leeway: leeway must be 0 to 300 seconds"),
+        ('[auth.jwt]\nrequired_scopes = ["a b"]', "auth.jwt.required_scopes: a scope must be ASCII"),
+        ("[auth.jwt]\nrequired_scopes = ['a\"']", "auth.jwt.required_scopes: a scope must be ASCII"),
+        ('[auth.jwt.tiers]\ngold = "por"', "auth.jwt.tiers.gold: expected one of community, pro, enterprise"),
+    ],
+)
+def test_a_slip_about_who_may_come_in_stops_everything(tmp_path: Path, toml: str, line: str) -> None:
+    """An empty section, too: who removes the last key does not mean to open the door."""
+    said = objection(tmp_path, toml)
+    assert line in said
+    assert "5555" not in said
+
+
+def test_two_holders_cannot_have_one_key(tmp_path: Path) -> None:
+    toml = f'[auth.keys.a]\nhash = "{HASH}"\n[auth.keys.b]\nhash = "{HASH.replace("a", "A")}"'
+    assert objection(tmp_path, toml.replace("shA", "sha")) == "[auth]: the keys a and b have the same hash"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "LOCALHOST"])
+def test_keys_may_come_over_http_from_this_machine(tmp_path: Path, host: str) -> None:
+    toml = f'[auth.jwt]\njwks = "http://{host}:8080/keys"\naudience = ["x"]'
+    assert loaded(tmp_path, toml).auth == Auth(jwt=Jwt(jwks=f"http://{host}:8080/keys", audience=("x",)))
+
+
+def test_the_section_says_who_may_come_in(tmp_path: Path) -> None:
+    toml = (
+        f'[auth.keys.ci]\nhash = "{HASH}"\ntier = "pro"\nexpires = 2027-01-01\n'
+        '[auth.jwt]\njwks = "keys.json"\naudience = []\n[auth.jwt.tiers]\ngold = "pro"\n'
+    )
+    assert loaded(tmp_path, toml, ASSAY_AUTH_JWT_LEEWAY="5").auth == Auth(
+        {"ci": ApiKey(HASH, "pro", "2027-01-01T00:00:00")}, Jwt("keys.json", (), tiers={"gold": "pro"}, leeway=5)
+    )
+
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_setting_is_on_the_page_with_its_default_and_its_variable() -> None:
+    defaults = Limits()
+    for path in known(Settings):
+        if path[0] == "limits":
+            assert f"| `{'.'.join(path)}` | {getattr(defaults, path[1]):,} |" in PAGE
+        else:
+            assert f"`{'.'.join(path).replace(ANY, 'NAME').replace(EACH, 'NUMBER')}`" in PAGE
+            assert {ANY, EACH} & set(path) or f"`{variable(path)}`" in PAGE
+
+
+def test_every_sample_on_the_page_is_read(tmp_path: Path) -> None:
+    samples = [part.partition("```")[0] for part in PAGE.split("```toml\n")[1:]]
+    assert len(samples) >= 2
+    for sample in samples:
+        name = "pyproject.toml" if "tool" in tomllib.loads(sample) else "assay.toml"
+        (tmp_path / name).write_text(sample)
+        assert load({}, tmp_path, file=name) != Settings()
+
+
+# ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+OPENING = (
+    {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+    },
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+)
+
+
+def served(directory: Path, *messages: Any, options: tuple[str, ...] = (), **environ: str) -> list[Any]:
+    """What `assay serve` answers in *directory*, which ends well."""
+    done = served_raw(directory, *messages, options=options, **environ)
+    assert done.returncode == 0, done.stderr
+    return [orjson.loads(line) for line in done.stdout.splitlines()]
+
+
+def served_raw(
+    directory: Path, *messages: Any, options: tuple[str, ...] = (), **environ: str
+) -> subprocess.CompletedProcess[bytes]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "SYN_"))}
+    return subprocess.run(
+        [sys.executable, "-m", "assay", "serve", *options],
+        input=b"".join(orjson.dumps(each) + b"\n" for each in messages),
+        capture_output=True,
+        check=False,
+        timeout=SECONDS,
+        cwd=directory,
+        env={**kept, "MCP_READY_FILE": str(directory / "ready"), **environ},
+    )
+
+
+def call(tool: str, arguments: Any, **meta: Any) -> Any:
+    params = {"name": tool, "arguments": arguments} | ({"_meta": meta} if meta else {})
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+@contextmanager
+def backend() -> Iterator[str]:
+    """The address of a service that stores one asset."""
+
+    class Stores(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(201)
+            self.end_headers()
+            self.wfile.write(b'{"id":"stored"}')
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Stores) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join(SECONDS)
+
+
+POPULATE = call("populate_backend", {"asset": {}, "validate_first": False})
+TIERS = '[tiers]\ntier = "{}"\n[tiers.features]\npopulate_backend = "pro"\n'
+
+
+def test_a_feature_of_a_higher_tier_is_refused_with_a_hint(tmp_path: Path) -> None:
+    """specs/004, Upgrade Hints."""
+    (tmp_path / "assay.toml").write_text(TIERS.format("community"))
+    with backend() as url:
+        [_, answer] = served(tmp_path, *OPENING, POPULATE, SYN_BACKEND_URL=url)
+    envelope = answer["result"]["structuredContent"]
+    assert answer["result"]["isError"] is True
+    assert envelope["tier"] == "community"
+    assert envelope["error"]["error_code"] == "upgrade_required"
+    assert [(hint["feature"], hint["tier"]) for hint in envelope["upgrade_hints"]] == [("populate_backend", "pro")]
+    assert envelope["data"] is None
+
+
+@pytest.mark.parametrize("tier", ["pro", "enterprise"])
+def test_a_tier_that_has_the_feature_uses_it_and_is_timed(tmp_path: Path, tier: str) -> None:
+    """specs/004, Envelope Schema: `duration_ms` is required here."""
+    (tmp_path / "assay.toml").write_text(TIERS.format("community"))
+    with backend() as url:
+        [_, answer] = served(tmp_path, *OPENING, POPULATE, SYN_BACKEND_URL=url, ASSAY_TIERS_TIER=tier)
+    envelope = answer["result"]["structuredContent"]
+    assert envelope["tier"] == tier
+    assert envelope["error"] is None
+    assert envelope["upgrade_hints"] == []
+    assert envelope["data"]["asset_id"] == "stored"
+    assert envelope["duration_ms"] >= 0
+
+
+def test_the_request_id_of_the_caller_comes_back(tmp_path: Path) -> None:
+    """specs/004, Envelope Schema: `request_id` is the caller's, or the server's own where the caller gives none."""
+    messages = [call("list_schemas", {}, request_id="mine"), call("list_schemas", {}, requestId="mine"), POPULATE]
+    answers = served(tmp_path, *OPENING, *messages)[1:]
+    ids = [answer["result"]["structuredContent"]["request_id"] for answer in answers]
+    assert ids[:2] == ["mine", "mine"]
+    assert len(ids[2]) >= 16
+
+
+@pytest.mark.parametrize(
+    ("flags", "longest"),
+    [
+        ((), 16 << 20),
+        (("limits.frame_bytes=1000",), 1000),
+        (("guard.frame_bytes=2000",), 2000),
+        (("limits.frame_bytes=1000", "guard.frame_bytes=2000"), 2000),
+        (("limits.frame_bytes=3000", "guard.frame_bytes=2000"), 2000),
+    ],
+)
+def test_the_limit_of_a_guard_wins_over_that_of_all(tmp_path: Path, flags: tuple[str, ...], longest: int) -> None:
+    assert loaded(tmp_path, "", *flags).guard_limits.frame_bytes == longest
+
+
+@pytest.mark.parametrize(
+    ("flags", "limits"),
+    [
+        ((), Limits(frame_bytes=1 << 20)),
+        (("limits.depth=9",), Limits(frame_bytes=1 << 20, depth=9)),
+        (("limits.frame_bytes=16777216",), Limits()),
+    ],
+)
+def test_a_command_may_have_limits_of_its_own_where_nothing_is_set(
+    tmp_path: Path, flags: tuple[str, ...], limits: Limits
+) -> None:
+    """specs/001: our own server takes 1 MiB, also where other settings are given."""
+    assert load({}, tmp_path, flags=flags, limits=REQUESTS).limits == limits
+
+
+def test_limits_reach_the_server(tmp_path: Path) -> None:
+    long = {"jsonrpc": "2.0", "id": 1, "method": "get_schema", "params": {"name": "x" * 300}}
+    [refused] = served(tmp_path, long, options=("--set", "limits.frame_bytes=200"))
+    assert refused["result"]["errors"] == [{"path": "", "msg": "payload_too_large"}]
+    [answered] = served(tmp_path, long)
+    assert answered["result"] == {"ok": False, "reason": "not_found"}
+
+
+def test_options_for_sources_win_over_the_variables(tmp_path: Path) -> None:
+    options = tuple(
+        word
+        for name, folder in (("--schemas", "jsonschema"), ("--examples", "examples"))
+        for word in (name, str(ROOT / "examples" / "catalogue" / folder))
+    )
+    messages = [{"jsonrpc": "2.0", "id": 1, "method": method} for method in ("list_schemas", "list_examples")]
+    empty = str(tmp_path)
+    schemas, examples = served(tmp_path, *messages, options=options, SYN_SCHEMAS_DIR=empty, SYN_EXAMPLES_DIR=empty)
+    assert len(schemas["result"]["schemas"]) == 8
+    assert len(examples["result"]["examples"]) == 9
+    schemas, examples = served(tmp_path, *messages, SYN_SCHEMAS_DIR=empty, SYN_EXAMPLES_DIR=empty)
+    assert schemas["result"]["schemas"] == examples["result"]["examples"] == []
+
+
+@pytest.mark.parametrize(
+    ("toml", "options", "line"),
+    [
+        ("[limits]\ndept = 1", (), b"assay: assay.toml: limits.dept: unknown key; did you mean depth?\n"),
+        ("", ("--config", "nope.toml"), b"assay: --config nope.toml: No such file or directory\n"),
+        ("", ("--set", "tiers.tier=gold"), b"assay: --set tiers.tier: expected one of community, pro, enterprise, "),
+    ],
+)
+def test_a_slip_stops_the_server_before_it_starts(
+    tmp_path: Path, toml: str, options: tuple[str, ...], line: bytes
+) -> None:
+    (tmp_path / "assay.toml").write_text(toml)
+    done = served_raw(tmp_path, options=options)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.startswith(line)
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_directory_that_is_not_there_is_a_slip_where_an_option_names_it(tmp_path: Path) -> None:
+    done = served_raw(tmp_path, options=("--examples", "nowhere"))
+    assert done.returncode == 2
+    assert b"argument --examples: nowhere: no such directory" in done.stderr
