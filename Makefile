@@ -32,7 +32,7 @@ FUZZ := .venvs/fuzz
 DIST := .venvs/dist
 COVERAGE := .cache/coverage
 
-.PHONY: run test lint types ready conformance set-up installed bench fuzz soak mutants docs dist clean
+.PHONY: run test unit real coverage lint types conformance set-up installed bench fuzz soak mutants docs dist clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -103,11 +103,8 @@ run: $(VENV)/.run  ## a broken server without and with the guard, then the guard
 set-up:
 	@$(MAKE) --no-print-directory -j4 installed
 
-ready:
-	@$(MAKE) --no-print-directory -j4 lint types installed
-
 # Where conftest.py has the processes of tests keep what Python has compiled.
-ready test lint types: export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/python
+test lint types: export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/python
 unexport PYTHONDONTWRITEBYTECODE
 
 installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(OLD_SERVERS)/.done $(PACKAGES)
@@ -121,19 +118,34 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/mypy compat
 
-# Half of their time tests wait for processes, so six of them run at once; they are collected while all else is made
-# ready. On macOS a process that has loaded libraries of the system cannot be forked safely.
-ifeq ($(shell uname -s),Linux)
-PARALLEL := --forks 6 --meanwhile '$(MAKE) --no-print-directory ready'
-else
-PARALLEL := -n 4 --dist loadfile
-test: ready
-endif
+# In process: nothing is started or reached. Then, never beside them, what only real processes, connections and browsers
+# can show; the tests of a file share their servers.
+UNIT := $(BIN)/python -m pytest --durations 10 --ignore tests/real -n auto
+REAL := $(BIN)/python -m pytest --durations 10 tests/real -n 2 --dist loadfile
 
-# What is measured of the processes that tests start is put together at the end; each room has a floor.
-test: $(VENV)/.test  ## lint, types and all tests
+unit: $(VENV)/.test  ## the tests that run in process
+	$(UNIT)
+
+real: installed  ## the tests with real processes, connections and browsers
+	$(REAL)
+
+# How long a part takes is written down, and shown at the end.
+TIMES := .cache/times
+timed = @start=$$(date +%s); $(2) && printf '%-8s %4d s\n' $(1) $$(( $$(date +%s) - start )) >> $(TIMES)
+
+test:  ## lint, types and all tests
+	@mkdir -p .cache && rm -f $(TIMES)
+	$(call timed,set-up,$(MAKE) --no-print-directory set-up)
+	$(call timed,lint,$(MAKE) --no-print-directory lint)
+	$(call timed,types,$(MAKE) --no-print-directory types)
+	$(call timed,unit,$(MAKE) --no-print-directory unit)
+	$(call timed,real,$(MAKE) --no-print-directory real)
+	@cat $(TIMES)
+
+# What the tests in process reach of the packages that judge and decide; each has a floor.
+coverage: $(VENV)/.test  ## what the tests in process reach of core, guard and ladder
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(BIN)/coverage run -m pytest --again 3 $(PARALLEL)
+	$(BIN)/coverage run -m pytest --ignore tests/real -n auto
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage json -q -o $(COVERAGE)/report.json
 	@$(BIN)/python tests/kit/coverage_floor.py $(COVERAGE)/report.json

@@ -27,7 +27,6 @@ from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 from kit.places import ROOT
 from kit.rows import rows
-from kit.warm import WarmStart
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
@@ -147,32 +146,6 @@ def environment() -> dict[str, str]:
     return {**kept, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8"}
 
 
-COMMAND = """#!{python} -IS
-import sys
-if "assay" in sys.modules:
-    from assay.cli.main import main
-    sys.exit(main())
-sys.argv[1:1] = [{socket!r}, __file__]
-exec(open({launcher!r}).read())
-"""
-"""Our command, which has itself forked by a process that has imported Assay."""
-
-
-@pytest.fixture(scope="module")
-def search_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where commands are found: ours starts in a tenth of the time."""
-    warm = WarmStart(sys.executable, [], "assay.*", environment=environment())
-    python, *launcher = warm.launcher(environment())
-    if not launcher:
-        yield environment()["PATH"]
-        return
-    place = tmp_path_factory.mktemp("commands")
-    (place / "assay").write_text(COMMAND.format(python=python, launcher=launcher[1], socket=launcher[2]))
-    (place / "assay").chmod(0o755)
-    yield os.pathsep.join((str(place), environment()["PATH"]))
-    warm.close()
-
-
 def run(command: list[str], directory: Path, said: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """*command* with both outputs in one, as a terminal shows them."""
     return subprocess.run(
@@ -198,11 +171,11 @@ def run(command: list[str], directory: Path, said: str = "", **variables: str) -
 
 
 @every_page
-def test_commands_print_what_the_page_shows(page: Path, stage: Path, search_path: str) -> None:
+def test_commands_print_what_the_page_shows(page: Path, stage: Path) -> None:
     """The state directory of a sample is shown as the one that most readers have."""
     for block in blocks_of(page, "console"):
         for sample in samples_of(block):
-            done = run(["bash", "-c", sample.command], stage, PATH=search_path)
+            done = run(["bash", "-c", sample.command], stage)
             shown = done.stdout.replace(str(stage / ".state"), "~/.local/state")
             actual = _without_blank_end([line.rstrip() for line in shown.splitlines()])
             where = f"{name_of(page)}:{sample.start}: {sample.command}"

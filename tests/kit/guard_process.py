@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.programs import compiled
-
-SERVER = compiled(Path(__file__).with_name("scripted_server.py"))
+SERVER = Path(__file__).with_name("scripted_server.py")
 
 SECONDS = 60
 """What anything here may take. It takes a fraction of a second, and seconds where a server has to be killed."""

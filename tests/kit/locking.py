@@ -11,9 +11,8 @@ from threading import Thread
 from typing import Any
 
 from kit.command import assay_process_text
-from kit.programs import compiled
 
-SERVER = compiled(Path(__file__).with_name("offering_server.py"))
+SERVER = Path(__file__).with_name("offering_server.py")
 
 SECONDS = 60
 

@@ -19,22 +19,12 @@ A server that offers what a file says, each time it is asked.
                         line; or "exit", "silence", "forever", "spawn"
 """
 
-from __future__ import annotations
-
-import _signal  # type: ignore[import-not-found]  # typeshed has no private one
+import json
 import os
+import signal
 import sys
 import time
-
-# There is nothing of ours on the path of a program.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from kit.bare_json import dumps, loads
-
-# mypy knows the name; `typing` is not imported for a constant.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 MEMBERS = {"tools/list": "tools", "prompts/list": "prompts", "resources/templates/list": "resourceTemplates"}
 STATELESS = "2026-07-28"
@@ -83,14 +73,14 @@ class Server:
         if how == "spawn":
             pid = os.fork()
             if not pid:
-                _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 time.sleep(LIFETIME)
                 os._exit(0)
             with open("spawned", "w", encoding="ascii") as file:
                 file.write(str(pid))
         if isinstance(how, list):
             for line in how:
-                sys.stdout.write(line.replace("$id", dumps(ident)) + "\n")
+                sys.stdout.write(line.replace("$id", json.dumps(ident)) + "\n")
             sys.stdout.flush()
 
     def answer(self, method: str, params: dict[str, Any]) -> tuple[Any, Any]:
@@ -145,16 +135,16 @@ def declares_capabilities(params: dict[str, Any]) -> bool:
 
 def say(message: Any) -> None:
     """A message, as a line."""
-    sys.stdout.write(dumps(message) + "\n")
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    _signal.alarm(LIFETIME)
+    signal.alarm(LIFETIME)
     with open(sys.argv[1], "rb") as given:
-        server = Server(loads(given.read()))
+        server = Server(json.loads(given.read()))
     for text in sys.stdin:
         if "record" in server.offer:
             with open(server.offer["record"], "a", encoding="utf-8") as seen:
                 seen.write(text)
-        server.take(loads(text))
+        server.take(json.loads(text))

@@ -1,6 +1,5 @@
 """
-An MCP server over STDIO that does what it is told, right or wrong. Imports nothing that is not built in, but for JSON:
-tests start it a thousand times.
+An MCP server over STDIO that does what its script says, right or wrong.
 
 Without a script it is a good server with one tool. The script is a JSON object, the one argument, or in the file that
 the argument names after an @:
@@ -35,22 +34,12 @@ An action is an array of a verb and what it needs. `"$id"`, alone or in an objec
     stay                 waits for ever
 """
 
-from __future__ import annotations
-
-import _signal  # type: ignore[import-not-found]  # typeshed has no private one
+import json
 import os
+import signal
 import sys
 import time
-
-# There is nothing of ours on the path of a program.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from kit.bare_json import dumps, loads
-
-# mypy knows the name; `typing` is not imported for a constant.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 TOOL = {
     "name": "search",
@@ -68,9 +57,6 @@ CAPABILITIES = {
     "prompts": {},
     "completions": {},
 }
-COPY = [-1]
-"""Where a copy of all that goes to stdout is written, if anywhere."""
-
 LIFETIME = 120
 """Seconds after which anything here ends by itself, whatever a test has done wrong."""
 
@@ -82,10 +68,20 @@ class Server:
         self.script = script
         self.on = script.get("on", {})
         self.number = 0
-        self.received, COPY[0] = (
+        self.received, self.sent = (
             os.open(script[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if script.get(name) else -1
             for name in ("received", "sent")
         )
+
+    def out(self, data: bytes) -> None:
+        """Write *data* to stdout, and where a copy is wanted."""
+        if self.sent >= 0:
+            write(self.sent, data)
+        write(1, data)
+
+    def say(self, message: Any) -> None:
+        """Write a message, as a line."""
+        self.out(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
 
     def serve(self) -> None:
         """Until the input ends."""
@@ -107,12 +103,12 @@ class Server:
     def take(self, line: bytes, ending: bytes) -> None:
         """One line."""
         if self.script.get("quiet") and b'"tools/list"' in line and "tools/list" not in self.on:
-            self.good(loads(line))
+            self.good(json.loads(line))
             return
         if self.received >= 0:
             write(self.received, line + ending)
         try:
-            message = loads(line)
+            message = json.loads(line)
         except ValueError:
             return
         for each in message if isinstance(message, list) else [message]:
@@ -148,14 +144,14 @@ class Server:
             result = {"tools": self.script.get("tools", [TOOL])}
         elif method == "tools/call":
             hits = {"hits": len(str(message["params"].get("arguments")))}
-            result = {"content": [{"type": "text", "text": dumps(hits)}], "structuredContent": hits}
+            result = {"content": [{"type": "text", "text": json.dumps(hits)}], "structuredContent": hits}
         else:
             result = {}
         if stateless:
             result = {"resultType": "complete", **result}
             if method == "tools/list":
                 result |= {"ttlMs": 0, "cacheScope": "public"}
-        say({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        self.say({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     def do(self, action: list[Any], message: dict[str, Any]) -> None:
         """One action."""
@@ -163,23 +159,23 @@ class Server:
         getattr(self, f"do_{verb}")(message, *given)
 
     def do_raw(self, _: Any, text: str) -> None:
-        write(1, text.encode("latin-1"))
+        self.out(text.encode("latin-1"))
 
     def do_often(self, _: Any, number: int, text: str) -> None:
         for start in range(0, number, 1000):
-            write(1, text.encode("latin-1") * min(1000, number - start))
+            self.out(text.encode("latin-1") * min(1000, number - start))
 
     def do_long(self, _: Any, before: str, size: int, after: str) -> None:
-        write(1, before.encode())
+        self.out(before.encode())
         for start in range(0, size, 1 << 20):
-            write(1, b"x" * min(1 << 20, size - start))
-        write(1, after.encode())
+            self.out(b"x" * min(1 << 20, size - start))
+        self.out(after.encode())
 
     def do_say(self, _: Any, message: Any) -> None:
-        say(message)
+        self.say(message)
 
     def do_result(self, request: dict[str, Any], result: Any) -> None:
-        say({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        self.say({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
     def do_good(self, message: dict[str, Any]) -> None:
         self.good(message)
@@ -195,7 +191,7 @@ class Server:
     def do_notes(self, _: Any, number: int, size: int) -> None:
         for count in range(number):
             data = f"{count} ".ljust(size, ".")
-            say({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": data}})
+            self.say({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": data}})
 
     def do_close(self, _: Any, name: str) -> None:
         os.close({"stdin": 0, "stdout": 1}[name])
@@ -204,15 +200,15 @@ class Server:
         os._exit(status)
 
     def do_die(self, _: Any) -> None:
-        os.kill(os.getpid(), _signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def do_stubborn(self, _: Any) -> None:
-        _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def do_spawn(self, _: Any) -> None:
         pid = os.fork()
         if not pid:
-            _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(LIFETIME)
             os._exit(0)
         self.do_tell({}, str(pid))
@@ -225,7 +221,7 @@ class Server:
         self.do_tell({}, str(os.getpid()))
 
     def do_environ(self, _: Any) -> None:
-        self.do_tell({}, dumps(dict(os.environ)))
+        self.do_tell({}, json.dumps(dict(os.environ)))
 
     def do_tell(self, _: Any, text: str) -> None:
         write(self.received, text.encode() + b"\n")
@@ -243,27 +239,20 @@ def filled(value: Any, ident: Any) -> Any:
         return [filled(each, ident) for each in value]
     if isinstance(value, dict):
         return {name: filled(each, ident) for name, each in value.items()}
-    return value.replace("$id", dumps(ident)) if isinstance(value, str) else value
-
-
-def say(message: Any) -> None:
-    """A message, as a line."""
-    write(1, dumps(message, compact=True).encode() + b"\n")
+    return value.replace("$id", json.dumps(ident)) if isinstance(value, str) else value
 
 
 def write(descriptor: int, data: bytes) -> None:
     """All of *data*, however long that takes."""
-    if descriptor == 1 and COPY[0] >= 0:
-        write(COPY[0], data)
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 if __name__ == "__main__":
-    _signal.alarm(LIFETIME)
+    signal.alarm(LIFETIME)
     given = sys.argv[1] if len(sys.argv) > 1 else "{}"
     if given.startswith("@"):
         with open(given[1:], "rb") as file:
             given = file.read().decode()
-    Server(loads(given)).serve()
+    Server(json.loads(given)).serve()

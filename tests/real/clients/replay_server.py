@@ -6,22 +6,11 @@ comes before the answer that it preceded. Any other request is answered with -32
 the revision without a handshake has added, as from a server whose library does not know it.
 """
 
-from __future__ import annotations
-
-import os
+import json
 import sys
-
-# There is nothing of ours on the path of a program.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
-
-from kit.bare_json import dumps, loads
-
-# mypy knows the name; `typing` is not imported for a constant.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 Key = tuple[str, str | None]
 """A method, and the cursor of a page or the name of a tool or prompt."""
@@ -40,7 +29,7 @@ class Recorded:
         strays: list[str] = []
         with open(path, encoding="utf-8") as file:
             rows = file.read().splitlines()
-        for row in map(loads, rows):
+        for row in map(json.loads, rows):
             message = _read(row["msg"])
             if not isinstance(message, dict):
                 strays += [row["msg"]] if row["dir"] == "s2c" else []
@@ -70,7 +59,7 @@ class Recorded:
         if aged and "result" in answer:
             kept = {name: value for name, value in answer["result"].items() if name not in ADDED}
             answer = {**answer, "result": kept}
-        yield dumps({**answer, "id": message["id"]})
+        yield json.dumps({**answer, "id": message["id"]})
 
 
 def key_of(message: dict[str, Any]) -> Key:
@@ -81,7 +70,7 @@ def key_of(message: dict[str, Any]) -> Key:
 
 def _read(text: str) -> Any:
     try:
-        return loads(text)
+        return json.loads(text)
     except ValueError:
         return None
 
@@ -90,7 +79,7 @@ def main() -> None:
     """Answer until the input ends."""
     recorded, aged = Recorded(sys.argv[1]), sys.argv[2:] == ["aged"]
     for line in sys.stdin:
-        for answer in recorded.answer(loads(line), aged=aged):
+        for answer in recorded.answer(json.loads(line), aged=aged):
             print(answer, flush=True)
 
 

@@ -18,11 +18,9 @@ from test_official_clients import HERE, SECONDS
 
 from assay.core.policy import REPAIRED_RESULTS
 from assay.spec.revisions import REVISIONS, handshake
-from kit import processes
 from kit.places import ROOT
-from kit.programs import compiled
 
-SERVER = [sys.executable, "-IS", str(compiled(HERE / "replay_server.py"))]
+SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]
 
 LISTING = 110
 """Seconds for all recorded servers; they take 20 on two idle cores."""
@@ -50,7 +48,7 @@ def repairing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def guard(*options: str) -> list[str]:
     """The command of a guard that enforces and keeps nothing."""
     options = ("--mode", "enforce", "--journal", "off", "--quiet", "--set", "guard.flights=off", *options)
-    return [*processes.launcher(sys.executable), "-m", "assay", "guard", *options, "--"]
+    return [sys.executable, "-m", "assay", "guard", *options, "--"]
 
 
 def with_node(script: str, *arguments: str, said: str = "", seconds: int = SECONDS) -> Any:

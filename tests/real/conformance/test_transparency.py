@@ -12,8 +12,6 @@ import pytest
 from suite import EXTENSIONS, ROOT, CannotRun, suite_command
 from transparency import DIRECT, KINDS, LISTED, PATHS, SERVERS, Trip, Visit, python_server, visit
 
-from kit.processes import launcher
-
 PAGE = ROOT / "docs" / "conformance.md"
 
 OLDER, OLD, NEW = "2025-06-18", "2025-11-25", "2026-07-28"
@@ -39,7 +37,7 @@ Visits = dict[Trip, "Future[Visit]"]
 def forked_server() -> list[str]:
     """The command of the server on the Python SDK, which is imported once for all of them."""
     python, *arguments = python_server()
-    return [*launcher(python), *arguments]
+    return [python, *arguments]
 
 
 @pytest.fixture(scope="module")

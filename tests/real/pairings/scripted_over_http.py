@@ -1,5 +1,5 @@
 """
-`lying_server.py` over Streamable HTTP. Imports nothing of ours.
+`scripted_server.py` over Streamable HTTP.
 
 Its arguments: the file with the script, which is read anew for each session, at the start, and for a request without
 a session if it is another file; and one that the port is written to. What is said in answer to a request is the body
@@ -16,25 +16,23 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-from kit import scripted_server as lying_server
+from kit.scripted_server import LIFETIME, Server, write
 
 SAID = bytearray()
 """What is being said to the one message that is judged at a time."""
 
-plain_write = lying_server.write
+
+class Spoken(Server):
+    """The server, without standard output."""
+
+    def out(self, data: bytes) -> None:
+        """Keep *data*."""
+        SAID.extend(data)
+        if self.sent >= 0:
+            write(self.sent, data)
 
 
-def write(descriptor: int, data: bytes) -> None:
-    """In place of standard output."""
-    if descriptor != 1:
-        plain_write(descriptor, data)
-        return
-    SAID.extend(data)
-    if lying_server.COPY[0] >= 0:
-        plain_write(lying_server.COPY[0], data)
-
-
-class Lying(ThreadingHTTPServer):
+class ScriptedHttp(ThreadingHTTPServer):
     """The server."""
 
     daemon_threads = True
@@ -50,7 +48,7 @@ class Lying(ThreadingHTTPServer):
     def begin(self) -> None:
         """Reads the script."""
         with open(self.script, "rb") as file:
-            self.liar = lying_server.Server(json.load(file))
+            self.scripted = Spoken(json.load(file))
             self.read = os.fstat(file.fileno())
 
     def is_outdated(self) -> bool:
@@ -61,7 +59,7 @@ class Lying(ThreadingHTTPServer):
         """What is said to a message; what answers another goes its own way."""
         with self.lock:
             SAID.clear()
-            self.liar.take(body, b"\n")
+            self.scripted.take(body, b"\n")
             own = []
             for line in bytes(SAID).split(b"\n"):
                 ident = answered(line)
@@ -78,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
     """One request."""
 
     protocol_version = "HTTP/1.1"
-    server: Lying
+    server: ScriptedHttp
 
     def log_message(self, *_: Any) -> None:
         """Says nothing."""
@@ -150,10 +148,9 @@ def asked(body: bytes) -> set[str]:
 
 
 if __name__ == "__main__":
-    signal.alarm(10 * lying_server.LIFETIME)
-    lying_server.write = write
-    lying = Lying(sys.argv[1])
+    signal.alarm(10 * LIFETIME)
+    server = ScriptedHttp(sys.argv[1])
     with open(f"{sys.argv[2]}.new", "w") as told:
-        told.write(str(lying.server_port))
+        told.write(str(server.server_port))
     os.replace(f"{sys.argv[2]}.new", sys.argv[2])
-    lying.serve_forever()
+    server.serve_forever()

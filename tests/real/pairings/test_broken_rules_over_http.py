@@ -25,7 +25,6 @@ from kit.front_client import FrontClient, asked
 from kit.guard_process import INITIALIZED, SECONDS, SERVER, initialize, request
 from kit.http_client import Log, until
 from kit.places import TESTS
-from kit.warm import TEXT
 
 HTTP_SERVER = Path(__file__).with_name("scripted_over_http.py")
 GUARD = [sys.executable, "-m", "assay", "guard"]
@@ -54,8 +53,7 @@ class House:
 def elsewhere(place: Path) -> Iterator[str]:
     """A lying server at a URL."""
     port = place / "port"
-    # Not by PYTHONPATH: with that a new interpreter would be needed for each.
-    text = f"{TEXT}import runpy, sys; sys.path.append({str(TESTS)!r})\n"
+    text = f"import runpy, sys; sys.path.append({str(TESTS)!r})\n"
     text += f"runpy.run_path({str(HTTP_SERVER)!r}, run_name='__main__')"
     command = [sys.executable, "-c", text, str(place / "script"), str(port)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:

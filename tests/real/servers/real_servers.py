@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kit.places import ROOT
-from kit.processes import launcher
 
 HERE = Path(__file__).parent
 NODE_MODULES = HERE / "node_modules"
@@ -80,7 +79,7 @@ def _node(name: str, *arguments: str) -> Callable[[Path], list[str]]:
 
 def _python(program: Path, *arguments: str) -> Callable[[Path], list[str]]:
     return lambda directory: [
-        *launcher(str(program.with_name("python")), SETTINGS),
+        str(program.with_name("python")),
         str(program),
         *(each.replace("DIRECTORY", str(directory)) for each in arguments),
     ]
@@ -336,4 +335,4 @@ GUARD = [sys.executable, "-m", "assay", "guard"]
 
 def guard() -> list[str]:
     """The command of a guard, as a client starts it."""
-    return [*launcher(sys.executable, SETTINGS), *GUARD[1:]]
+    return [sys.executable, *GUARD[1:]]

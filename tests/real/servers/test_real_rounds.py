@@ -18,7 +18,6 @@ from suite import CannotRun, served
 from transparency import SERVERS
 
 from kit.journals import records
-from kit.processes import launcher
 
 SECONDS = 60
 """What a client may take; it takes two or three."""
@@ -70,7 +69,7 @@ def command(server: str) -> list[str]:
         python, *arguments = SERVERS[server]()
     except CannotRun as why:
         pytest.skip(str(why))
-    return [*launcher(python), *arguments]
+    return [python, *arguments]
 
 
 @contextmanager
@@ -92,7 +91,7 @@ def test_official_clients_give_the_input_that_official_servers_ask_for(
 ) -> None:
     behind = command(server)
     strict = ("--mode", "enforce", "--set", "guard.strict=true", "--journal", str(tmp_path / "journal"))
-    guarded = [*launcher(sys.executable), "-m", "assay", "guard", *strict, "--", *behind]
+    guarded = [sys.executable, "-m", "assay", "guard", *strict, "--", *behind]
     alone = report(client, {"command": behind[0], "args": behind[1:]}, tmp_path)
     assert report(client, {"command": guarded[0], "args": guarded[1:]}, tmp_path)["steps"] == alone["steps"]
     assert all("result" in each for each in alone["steps"]), alone["steps"]
