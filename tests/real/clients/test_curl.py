@@ -17,6 +17,7 @@ from asset_service import SECONDS, Service, serving
 from assay.base.errors import CanonicalError
 from assay.base.limits import REQUESTS
 from assay.spec.revisions import LATEST
+from kit.rows import rows
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
@@ -73,9 +74,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
-@pytest.fixture
-def curl(service: Service, tmp_path: Path) -> Curl:
-    return Curl(service.url, tmp_path)
+@pytest.fixture(scope="module")
+def curl(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Curl:
+    return Curl(service.url, tmp_path_factory.mktemp("curl"))
 
 
 def request(method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -103,40 +104,23 @@ def test_curl_needs_no_option_but_the_message(curl: Curl) -> None:
     assert curl("-H", "content-type: text/plain", "-d", message).status == 415
 
 
-def test_a_bare_message_is_answered(curl: Curl) -> None:
-    answer = curl.say(request("get_example", {"path": "tone.hum.json"}))
-    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
-    assert answer.message["result"]["schema"] == "tone"
-
-
-def test_a_message_of_mcp_needs_no_header(curl: Curl) -> None:
+def test_messages_are_answered_with_and_without_the_headers_of_a_revision(curl: Curl) -> None:
     """2025-06-18, basic/transports, Protocol Version Header: without one the server assumes 2025-03-26."""
-    answer = curl.say(request("tools/list"))
-    assert answer.status == 200
-    assert [tool for tool in answer.message["result"]["tools"] if "outputSchema" in tool] == []
-
-
-def test_a_notification_is_taken_and_not_answered(curl: Curl) -> None:
+    bare = curl.say(request("get_example", {"path": "tone.hum.json"}))
+    assert (bare.status, bare.headers["content-type"]) == (200, "application/json")
+    assert bare.message["result"]["schema"] == "tone"
+    listed = curl.say(request("tools/list"))
+    assert [tool for tool in listed.message["result"]["tools"] if "outputSchema" in tool] == []
     assert curl.say({"jsonrpc": "2.0", "method": "notifications/initialized"})[::2] == (202, "")
-
-
-def test_the_latest_revision_needs_its_headers_and_gets_an_answer(curl: Curl) -> None:
     message, headers = stateless("tools/call", name="list_schemas", arguments={})
-    answer = curl.say(message, *headers)
-    assert answer.status == 200
-    assert answer.message["result"]["resultType"] == "complete"
+    assert curl.say(message, *headers).message["result"]["resultType"] == "complete"
+    # 2025-11-25, server/tools, Error Handling: it is for the model; over any status but 200 clients would lose it.
+    message, headers = stateless("tools/call", name="get_schema", arguments={"name": "nope"})
+    failed = curl.say(message, *headers)
+    assert (failed.status, failed.message["result"]["isError"]) == (200, True)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"name": "nope"}], ids=["refused", "failed"])
-def test_a_result_that_reports_an_error_is_a_result(curl: Curl, arguments: dict[str, str]) -> None:
-    """2025-11-25, server/tools, Error Handling: it is for the model; over any status but 200 clients would lose it."""
-    message, headers = stateless("tools/call", name="get_schema", arguments=arguments)
-    answer = curl.say(message, *headers)
-    assert answer.message["result"]["isError"] is True
-    assert answer.status == 200
-
-
-@pytest.mark.parametrize(
+@rows(
     ("body", "headers", "code"),
     [
         pytest.param('{"jsonrpc":"2.0","id":1,', (), "PARSE_ERROR", id="broken"),
@@ -186,16 +170,10 @@ def test_the_statuses_that_people_look_for() -> None:
     assert [CanonicalError.to_http_status(code) for code in codes] == [400, 404, 413, 422, 200]
 
 
-def test_an_unsupported_revision_is_told_as_it_was_named(curl: Curl) -> None:
-    """2026-07-28, schema: UnsupportedProtocolVersionError, data.requested."""
-    answer = curl.say(request("tools/list"), "-H", "mcp-protocol-version: 2030-01-01")
-    assert answer.message["error"]["data"]["requested"] == "2030-01-01"
-
-
 # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "status"),
     [
         pytest.param((*JSON, "-H", "accept: text/html", "-d", "{}"), 406, id="as-a-page"),
@@ -213,15 +191,10 @@ def test_what_no_message_is_read_from_has_the_status_of_http(curl: Curl, options
     assert answer.message["error"]["data"]["detail"]
 
 
-@pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/nope", 404)])
-def test_beside_the_endpoint(curl: Curl, path: str, status: int) -> None:
-    assert curl(path=path).status == status
-
-
 # ── the handshake revisions ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("version", [(), ("-H", "mcp-protocol-version: 2025-11-25")], ids=["none", "2025-11-25"])
+@rows("version", [(), ("-H", "mcp-protocol-version: 2025-11-25")], ids=["none", "2025-11-25"])
 def test_a_conversation_needs_no_session(curl: Curl, version: tuple[str, ...]) -> None:
     """2025-11-25, basic/transports, Session Management: a server MAY assign a session id."""
     client = {"name": "curl", "version": "1"}

@@ -60,7 +60,7 @@ GETS: dict[str, dict[str, str]] = {
 """Good arguments for every prompt."""
 
 WITHOUT = {"name": "mend_asset", "arguments": {"schema": "tone"}}
-ELSEWHERE = {"name": "nope", "arguments": {}}
+NO_PROMPT = {"name": "nope", "arguments": {}}
 
 COMPLETIONS: list[tuple[dict[str, Any], list[str]]] = [
     (
@@ -77,15 +77,12 @@ COMPLETIONS: list[tuple[dict[str, Any], list[str]]] = [
 """What can be completed, and to what."""
 
 TALKS = [
-    pytest.param((transport, client, revision), id=f"{transport}-{client}-{revision}")
-    for transport in ("stdio", "http")
-    for client, revisions in (
-        # ClientSession offers the last revision that has a handshake; Client asks for the stateless one first.
-        ("python", REVISIONS[-2:]),
-        ("typescript", REVISIONS),
-    )
-    for revision in revisions
+    # ClientSession offers the last revision that has a handshake; Client asks for the stateless one first.
+    *(("stdio", "python", REVISIONS[-2]), ("http", "python", REVISIONS[-1])),
+    *(("http" if number % 2 else "stdio", "typescript", revision) for number, revision in enumerate(REVISIONS)),
+    ("http", "typescript", REVISIONS[-1]),
 ]
+"""Every revision; each client over either transport."""
 
 
 class Talk(NamedTuple):
@@ -133,11 +130,25 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
             process.kill()
 
 
-@pytest.fixture(scope="module", params=TALKS)
-def talk(request: pytest.FixtureRequest, backend: Backend, tmp_path_factory: pytest.TempPathFactory) -> Talk:
-    """One client carries out everything, over one transport, in one revision."""
-    transport, client, revision = request.param
-    directory = tmp_path_factory.mktemp("talk")
+@pytest.mark.parametrize(("transport", "client", "revision"), TALKS)
+def test_an_official_client_can_do_everything_with_the_asset_server(
+    backend: Backend, tmp_path: Path, transport: str, client: str, revision: str
+) -> None:
+    talk = carry_out(transport, client, revision, backend, tmp_path)
+    assert (talk.report["revision"], talk.report["server"]["name"]) == (revision, "assay")
+    assert_tools_are_listed(talk)
+    assert_every_tool_does_what_it_is_called_for(talk, backend)
+    assert_bad_arguments_are_refused_as_the_revision_wants_it(talk)
+    assert_every_resource_can_be_read(talk)
+    assert_prompts_can_be_had(talk)
+    found = [answer["result"]["completion"] for answer in talk.report["completions"]]
+    assert found == [{"values": expected, "total": len(expected), "hasMore": False} for _, expected in COMPLETIONS]
+    assert talk.log == f"mcp:ready mode={talk.transport}\n"
+    assert not (talk.directory / "ready").exists(), "a server that had to be killed leaves this behind"
+
+
+def carry_out(transport: str, client: str, revision: str, backend: Backend, directory: Path) -> Talk:
+    """One client does everything, over one transport, in one revision."""
     variables = {**SOURCES, "SYN_BACKEND_URL": backend.address, "MCP_READY_FILE": str(directory / "ready")}
     plan = {
         "transport": transport,
@@ -145,7 +156,7 @@ def talk(request: pytest.FixtureRequest, backend: Backend, tmp_path_factory: pyt
         "handshake": handshake(revision),
         "calls": [*({"name": name, "arguments": given} for name, (given, _) in CALLS.items()), MISSING, UNKNOWN],
         "reads": [ABSENT],
-        "gets": [*({"name": name, "arguments": given} for name, given in GETS.items()), WITHOUT, ELSEWHERE],
+        "gets": [*({"name": name, "arguments": given} for name, given in GETS.items()), WITHOUT, NO_PROMPT],
         "completions": [wanted for wanted, _ in COMPLETIONS],
     }
     if transport == "stdio":
@@ -167,19 +178,14 @@ def carried_out(client: str, plan: dict[str, Any]) -> tuple[dict[str, Any], str]
     return json.loads(done.stdout), done.stderr
 
 
-def test_client_and_server_agree_on_the_revision(talk: Talk) -> None:
-    assert talk.report["revision"] == talk.revision
-    assert talk.report["server"]["name"] == "assay"
-
-
-def test_the_seven_tools_are_listed(talk: Talk) -> None:
+def assert_tools_are_listed(talk: Talk) -> None:
     listed = talk.report["tools"]["tools"]
     assert [tool["name"] for tool in listed] == list(TOOLS) == list(CALLS)
     assert all(tool["inputSchema"] == TOOLS[tool["name"]].input for tool in listed)
     assert all(("outputSchema" in tool) == (talk.revision >= "2025-06-18") for tool in listed)
 
 
-def test_every_tool_does_what_it_is_called_for(talk: Talk, backend: Backend) -> None:
+def assert_every_tool_does_what_it_is_called_for(talk: Talk, backend: Backend) -> None:
     """From 2025-06-18 on, the clients themselves hold `structuredContent` to the tool's `outputSchema`."""
     found: dict[str, Any] = {}
     for (name, (_, expected)), answer in zip(CALLS.items(), talk.report["calls"], strict=False):
@@ -203,7 +209,7 @@ def stored(backend: Backend, name: str) -> Any:
     return json.loads(asset)
 
 
-def test_bad_arguments_are_refused_as_the_revision_wants_it(talk: Talk) -> None:
+def assert_bad_arguments_are_refused_as_the_revision_wants_it(talk: Talk) -> None:
     """2025-11-25, server/tools, Error Handling: a result that the model can see and mend; before, a protocol error."""
     missing, unknown = talk.report["calls"][len(CALLS) :]
     if talk.revision >= "2025-11-25":
@@ -214,7 +220,7 @@ def test_bad_arguments_are_refused_as_the_revision_wants_it(talk: Talk) -> None:
     assert unknown["error"] == {"code": -32602, "message": "Unknown tool: nope"}
 
 
-def test_every_resource_can_be_read(talk: Talk) -> None:
+def assert_every_resource_can_be_read(talk: Talk) -> None:
     listed = talk.report["resources"]["resources"]
     assert len(listed) == len(list(CATALOGUE.glob("*/*.json")))
     for resource, answer in zip(listed, talk.report["reads"], strict=False):
@@ -223,21 +229,15 @@ def test_every_resource_can_be_read(talk: Talk) -> None:
         directory = "jsonschema" if resource["uri"].startswith("resource://schemas/") else "examples"
         file = f"{resource['name']}.schema.json" if directory == "jsonschema" else resource["name"]
         assert json.loads(contents["text"]) == json.loads((CATALOGUE / directory / file).read_bytes())
-
-
-def test_a_resource_that_is_not_there_is_an_error(talk: Talk) -> None:
     *_, absent = talk.report["reads"]
     # The TypeScript client shows the code of 2026-07-28 for that of the older revisions, too.
     older = handshake(talk.revision) and talk.client != "typescript"
     assert absent["error"] == {"code": -32002 if older else -32602, "message": "Resource not found"}
-
-
-def test_templates_are_listed(talk: Talk) -> None:
     templates = [each["uriTemplate"] for each in talk.report["templates"]["resourceTemplates"]]
     assert templates == ["resource://schemas/{name}", "resource://examples/{+path}"]
 
 
-def test_every_prompt_can_be_had(talk: Talk) -> None:
+def assert_prompts_can_be_had(talk: Talk) -> None:
     listed = talk.report["prompts"]["prompts"]
     assert [prompt["name"] for prompt in listed] == list(PROMPTS) == list(GETS)
     for (name, given), answer in zip(GETS.items(), talk.report["gets"], strict=False):
@@ -246,20 +246,6 @@ def test_every_prompt_can_be_had(talk: Talk) -> None:
         assert all(value in said["text"] for value in given.values())
         schema = json.loads(attached["resource"]["text"])
         assert schema == json.loads((CATALOGUE / "jsonschema" / f"{given['schema']}.schema.json").read_bytes())
-
-
-def test_a_prompt_that_is_not_there_or_lacks_an_argument_is_an_error(talk: Talk) -> None:
-    without, elsewhere = talk.report["gets"][len(GETS) :]
+    without, unknown = talk.report["gets"][len(GETS) :]
     assert without["error"] == {"code": -32602, "message": "Missing argument: asset"}
-    assert elsewhere["error"] == {"code": -32602, "message": "Unknown prompt"}
-
-
-def test_arguments_of_templates_and_prompts_are_completed(talk: Talk) -> None:
-    found = [answer["result"]["completion"] for answer in talk.report["completions"]]
-    assert found == [{"values": expected, "total": len(expected), "hasMore": False} for _, expected in COMPLETIONS]
-
-
-def test_the_server_logs_no_more_than_that_it_is_ready_and_ends_by_itself(talk: Talk) -> None:
-    assert talk.log == f"mcp:ready mode={talk.transport}\n"
-    # A server that had to be killed would leave this behind.
-    assert not (talk.directory / "ready").exists()
+    assert unknown["error"] == {"code": -32602, "message": "Unknown prompt"}

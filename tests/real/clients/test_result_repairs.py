@@ -6,6 +6,7 @@ the settings of docs/policy.md.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -22,8 +23,8 @@ from kit.places import ROOT
 
 SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]
 
-LISTING = 110
-"""Seconds for all recorded servers; they take 20 on two idle cores."""
+EACH = 1 if "ASSAY_LAWS" in os.environ else 6
+"""Of how many recorded servers one is tried; `make soak` tries all of them."""
 
 TYPELESS = {"mcp-obsidian"}
 """Recordings of servers with an `inputSchema` without `type`: every official client rejects their whole list."""
@@ -51,19 +52,19 @@ def guard(*options: str) -> list[str]:
     return [sys.executable, "-m", "assay", "guard", *options, "--"]
 
 
-def with_node(script: str, *arguments: str, said: str = "", seconds: int = SECONDS) -> Any:
+def with_node(script: str, *arguments: str, said: str = "") -> Any:
     """What a script of the TypeScript client prints."""
     if not (HERE / "node_modules" / ".done").exists():
         pytest.skip("the TypeScript client is not installed: `make test` does it where there are npm and Node.js 20")
     command = ["node", str(HERE / script), *arguments]
-    done = subprocess.run(command, input=said, capture_output=True, text=True, timeout=seconds, check=True)
+    done = subprocess.run(command, input=said, capture_output=True, text=True, timeout=SECONDS, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def listed(recordings: list[Path], before: list[str], *after: str) -> dict[str, list[str] | str]:
     """The tools that the TypeScript client gets of each recorded server, or its error."""
     commands = {each.stem: [*before, *SERVER, str(each), *after] for each in recordings}
-    found: dict[str, list[str] | str] = with_node("list_many.mjs", said=json.dumps(commands), seconds=LISTING)
+    found: dict[str, list[str] | str] = with_node("list_many.mjs", said=json.dumps(commands))
     return found
 
 
@@ -74,14 +75,11 @@ def recordings(shared: Path) -> list[Path]:
     return found
 
 
-@pytest.mark.timeout(LISTING + 10)
-def test_a_client_gets_all_tools_of_every_recorded_server_through_the_guard(
-    recordings: list[Path], repairing: Path
-) -> None:
-    offered = {each.stem: list(Recorded(each).tools()) for each in recordings}
+def test_a_client_gets_all_tools_of_recorded_servers_through_the_guard(recordings: list[Path], repairing: Path) -> None:
+    chosen = [each for number, each in enumerate(recordings) if number % EACH == 0 or each.stem in TYPELESS]
+    offered = {each.stem: list(Recorded(each).tools()) for each in chosen}
     assert all(offered.values())
-    found = listed(recordings, guard("--config", str(repairing)))
-    assert found == offered
+    assert listed(chosen, guard("--config", str(repairing))) == offered
     bare = listed([each for each in recordings if each.stem in TYPELESS], [])
     assert bare.keys() == TYPELESS
     assert all(isinstance(each, str) for each in bare.values())
@@ -93,6 +91,7 @@ def test_a_client_gets_all_tools_of_servers_without_cache_hints_through_the_guar
     """Without the guard, and without repair, it gets none: the server is on a library that does not know the hints."""
     aged = [each for each in recordings if each.stem.endswith(STATELESS)]
     assert len(aged) == 11
+    del aged[3:]
     assert listed(aged, guard("--config", str(repairing)), "aged") == {
         each.stem: list(Recorded(each).tools()) for each in aged
     }
@@ -125,7 +124,7 @@ SHAPELESS = {"promised, failed with an array", "plain, an array"}
 """Results that both clients reject before 2026-07-28, where the content must be an object, and accept without it."""
 
 
-def told(path: Path, revision: str) -> Path:
+def recording(path: Path, revision: str) -> Path:
     """A recording of a server with these tools and results."""
     rows: list[dict[str, str]] = []
     new = {} if handshake(revision) else {"resultType": "complete"}
@@ -163,22 +162,16 @@ def texts(client: str, command: list[str]) -> dict[str, str | None]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]  # as the script prints it
 
 
-@pytest.mark.parametrize("revision", REVISIONS[2:])
-@pytest.mark.parametrize("client", ["python", "typescript"])
-def test_a_client_that_knows_an_output_schema_rejects_a_result_without_content(
-    tmp_path: Path, client: str, revision: str
-) -> None:
-    """So content that breaks the tool's contract is not left out: docs/decisions has the choice."""
-    found = texts(client, [*SERVER, str(told(tmp_path / "recording", revision))])
-    rejected = REJECTED | SHAPELESS if handshake(revision) else REJECTED
-    assert found == {name: None if name in rejected else "found" for name in RESULTS}
-
-
 @pytest.mark.parametrize("client", ["python", "typescript"])
 def test_a_client_gets_the_text_of_a_result_whose_content_is_left_out(
     tmp_path: Path, client: str, repairing: Path
 ) -> None:
-    server = [*SERVER, str(told(tmp_path / "recording", REVISIONS[-2]))]
+    """Without the guard a client rejects such results; those that break their contract do not get better by it."""
+    for revision in REVISIONS[-2:]:
+        found = texts(client, [*SERVER, str(recording(tmp_path / "recording", revision))])
+        rejected = REJECTED | SHAPELESS if handshake(revision) else REJECTED
+        assert found == {name: None if name in rejected else "found" for name in RESULTS}
+    server = [*SERVER, str(recording(tmp_path / "recording", REVISIONS[-2]))]
     found = texts(client, [*guard("--config", str(repairing)), *server])
     assert {name for name, text in found.items() if text != "found"} == REJECTED
     assert all("withheld" in str(found[name]) for name in REJECTED)

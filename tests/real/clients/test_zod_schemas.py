@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from assay.core.policy import Policy
+from kit.rows import rows
 from kit.toolbox import Mode, Sample, found_in
 
 HERE = Path(__file__).parent
@@ -25,7 +26,7 @@ def zod() -> dict[str, Any]:
     if node is None:
         pytest.skip("node is not installed")
     if not (HERE / "node_modules" / "zod").exists():
-        pytest.skip("zod is not installed: npm --prefix tests/clients install")
+        pytest.skip("zod is not installed: make test")
     done = subprocess.run([node, str(HERE / "zod_schemas.mjs")], capture_output=True, timeout=SECONDS, check=True)
     written: dict[str, Any] = json.loads(done.stdout)
     return written
@@ -46,9 +47,9 @@ def test_every_format_of_texts_is_here(zod: dict[str, Any]) -> None:
     assert set(zod["formats"]) - {each["name"] for each in zod["written"]} == set()
 
 
-@pytest.mark.parametrize("mode", ["enforce", "audit"])
-@pytest.mark.parametrize("io", ["input", "output"])
-@pytest.mark.parametrize("target", ["draft-2020-12", "draft-7", "draft-4"])
+@rows("mode", ["enforce", "audit"])
+@rows("io", ["input", "output"])
+@rows("target", ["draft-2020-12", "draft-7", "draft-4"])
 def test_every_type_can_be_judged_by(zod: dict[str, Any], target: str, io: str, mode: Mode) -> None:
     """A strict policy lets nothing pass that is not judged."""
     chosen = samples(zod, target, io)
@@ -56,7 +57,7 @@ def test_every_type_can_be_judged_by(zod: dict[str, Any], target: str, io: str, 
     assert found_in(chosen, mode, policy=Policy(strict=True)) == {}
 
 
-@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@rows("mode", ["enforce", "audit"])
 def test_schemas_for_openapi_take_no_tool_away(zod: dict[str, Any], mode: Mode) -> None:
     """They name no draft, and some are none of 2020-12. What may be null they say in a way of their own."""
     chosen = {name: Sample(each.schema) for name, each in samples(zod, "openapi-3.0", "input").items()}

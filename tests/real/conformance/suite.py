@@ -44,11 +44,6 @@ START_SECONDS = 60
 SUITE_SECONDS = 300
 """What the suite may take for one revision; it takes five to ten. Of itself, it gives each scenario 30."""
 
-FEW = 3
-"""How many scenarios that differ get other chances. Where more do, the machine is not the reason."""
-
-CHANCES = 2
-
 NODE = 22
 """The oldest Node.js that has what the suite imports."""
 
@@ -237,22 +232,6 @@ def run(url: str, expected: Expected) -> list[Row]:
     with ThreadPoolExecutor() as pool:
         found = [each for every in pool.map(lambda revision: results(url, revision), expected) for each in every]
     return compared(expected, found)
-
-
-def run_again(url: str, expected: Expected, rows: Sequence[Row]) -> list[Row]:
-    """
-    The *rows* of `run`, with other chances for those that differ, if they are few.
-
-    In places the suite waits no longer than half a second, which is too short on a busy machine.
-    """
-    for _ in range(CHANCES):
-        differing = [each for each in rows if each.differences]
-        if not differing or len(differing) > FEW:
-            break
-        found = [new for old in differing for new in results(url, old.revision, old.scenario)]
-        again = {(each.revision, each.scenario): row(expected, each.revision, each.scenario, each) for each in found}
-        rows = [again.get((each.revision, each.scenario), each) for each in rows]
-    return list(rows)
 
 
 @contextmanager

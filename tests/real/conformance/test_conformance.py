@@ -13,15 +13,15 @@ from suite import (
     ROOT,
     CannotRun,
     Found,
-    Row,
     compared,
     expected_in,
     report,
     run,
-    run_again,
     served,
     suite_command,
 )
+
+from kit.rows import rows
 
 PAGE = ROOT / "docs" / "conformance.md"
 LISTED = expected_in(EXPECTED)
@@ -44,29 +44,19 @@ DIAGNOSTIC = ("test_missing_capability", "test_streaming_elicitation", "test_log
 # ── the asset server ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(scope="module")
-def rows() -> dict[tuple[str, str], Row]:
-    """What the suite finds, and whether it is expected: it runs once for all tests."""
+def test_the_suite_finds_what_is_expected_and_every_scenario_is_listed() -> None:
     try:
         suite_command()
     except CannotRun as why:
         pytest.skip(str(why))
     with served(ASSET_SERVER) as url:
-        return {(each.revision, each.scenario): each for each in run(url, LISTED)}
+        found = run(url, LISTED)
+    assert [(each.revision, each.scenario, each.differences) for each in found if each.differences] == []
 
 
-@pytest.mark.parametrize(("revision", "scenario"), [(each, name) for each in LISTED for name in sorted(LISTED[each])])
-def test_the_suite_finds_what_is_expected(rows: dict[tuple[str, str], Row], revision: str, scenario: str) -> None:
-    assert rows[revision, scenario].differences == ()
-
-
-def test_the_suite_has_no_scenario_that_is_not_listed(rows: dict[tuple[str, str], Row]) -> None:
-    assert [key for key in rows if key[1] not in LISTED[key[0]]] == []
-
-
-@pytest.mark.parametrize("revision", REQUIRED)
-def test_what_any_server_can_pass_is_expected_to_pass(revision: str) -> None:
-    assert {name for name in REQUIRED[revision] if LISTED[revision].get(name) != {}} == set()
+def test_what_any_server_can_pass_is_expected_to_pass() -> None:
+    for revision, names in REQUIRED.items():
+        assert {name for name in names if LISTED[revision].get(name) != {}} == set()
 
 
 def test_of_the_stateless_scenario_only_what_needs_a_tool_of_the_suite_may_fail() -> None:
@@ -114,7 +104,7 @@ FAILURE = ("a", "FAILURE", "no such tool")
 WARNING = ("b", "WARNING", "should")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("listed", "found", "differences"),
     [
         pytest.param({}, Found("r", "s", 1, ()), (), id="passes"),
@@ -146,12 +136,6 @@ def test_any_difference_counts_in_either_direction(
     assert row.differences == differences
     assert report([row]) == (1 if differences else 0)
     assert (" NO " in capsys.readouterr().out) == bool(differences)
-
-
-def test_only_a_few_scenarios_that_differ_get_other_chances() -> None:
-    """No server is at the address, so a second run would fail."""
-    many = compared({"r": {name: {} for name in "abcd"}}, [])
-    assert run_again("http://127.0.0.1:9/mcp", {}, many) == many
 
 
 def test_a_server_that_does_not_start_is_reported_with_its_log() -> None:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from suite import (
     EXTENSIONS,
-    FEW,
     HERE,
     PACKAGES,
     ROOT,
@@ -25,7 +24,6 @@ from suite import (
     Row,
     expected_in,
     run,
-    run_again,
     served,
     suite_command,
 )
@@ -88,22 +86,10 @@ class Visit(NamedTuple):
 
 
 def visit(trip: Trip) -> Visit:
-    """
-    Run the suite on *trip*, and again from the start if few things are not as they should be.
-
-    On a busy machine the suite stops waiting and ends a session, and a server then ends its streams without an answer:
-    the guard is right to report that.
-    """
-    visited = visit_once(trip)
-    return visit_once(trip) if 0 < len(list(visited.differences)) <= FEW else visited
-
-
-def visit_once(trip: Trip) -> Visit:
     """Run the suite on *trip*, with a new server and a new guard."""
     with TemporaryDirectory() as journal:
         with reached(trip.server, trip.path, journal) as url:
-            expected = {each: LISTED[each] for each in trip.revisions}
-            rows = run_again(url, expected, run(url, expected))
+            rows = run(url, {each: LISTED[each] for each in trip.revisions})
         return Visit(trip, rows, list(blamed(Path(journal))))
 
 

@@ -84,8 +84,7 @@ def over_http(guard: list[str], over: str, server: list[str]) -> Iterator[str]:
             yield url
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(("client", "server"), [("python", "typescript"), ("typescript", "python")])
 def test_official_clients_give_the_input_that_official_servers_ask_for(
     client: str, server: str, tmp_path: Path
 ) -> None:
@@ -99,8 +98,7 @@ def test_official_clients_give_the_input_that_official_servers_ask_for(
     assert findings(tmp_path / "journal") == []
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("over", ["child", "http"])
+@pytest.mark.parametrize(("over", "server"), [("child", "typescript"), ("http", "python")])
 def test_so_do_they_over_http(over: str, server: str, tmp_path: Path) -> None:
     strict = ("--mode", "enforce", "--set", "guard.strict=true", "--journal", str(tmp_path / "journal"))
     with over_http([sys.executable, "-m", "assay", "guard", *strict], over, command(server)) as url:
