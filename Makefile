@@ -26,7 +26,7 @@ PACKAGES := $(if $(NPM),$(NODE_MODULES:=/.done))
 # Seconds for each target of `make fuzz`, and frames in all of `make soak`.
 TIME ?= 180
 FRAMES ?= 1000000
-# How many times the examples of each law `make soak` takes; `make test` takes half of them.
+# How many times the examples of each law `make soak` takes.
 LAWS ?= 20
 FUZZ := .venvs/fuzz
 DIST := .venvs/dist
@@ -172,9 +172,11 @@ $(FUZZ)/.done: pyproject.toml | $(BIN)/python
 fuzz: $(FUZZ)/.done  ## fuzz the parsers and the judge, TIME seconds for each target; what fails goes to .cache/fuzz
 	$(FUZZ)/bin/python tests/fuzz/fuzzing.py $(TIME)
 
-soak: $(VENV)/.test  ## FRAMES changed messages against every guard, and LAWS times the examples of every law
+# Laws take LAWS times as many examples there as `make test` does; `tests/stress` runs nowhere else.
+soak: installed  ## FRAMES changed messages against every guard, LAWS times the examples of every law, and stress
 	$(BIN)/python tests/fuzz/soak.py $(FRAMES)
-	ASSAY_LAWS=$(LAWS) $(BIN)/python -m pytest -n 2 --timeout 0 -o faulthandler_timeout=0 $(shell grep -rl kit.laws tests --include=test_*.py)
+	ASSAY_LAWS=$(LAWS) $(BIN)/python -m pytest -n 2 --timeout 0 -o faulthandler_timeout=0 -o norecursedirs=node_modules \
+	  $(shell grep -rlE 'kit.laws|ASSAY_LAWS' tests --include='test_*.py') tests/stress
 
 mutants: $(VENV)/.test  ## put one fault at a time into the source, and see which the tests find; ONLY="guard 17" tries some
 	$(BIN)/python tests/mutants/mutants.py $(ONLY)
