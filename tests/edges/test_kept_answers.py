@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.base.limits import DEFAULT
+from assay.edges.backend import HttpRequest
 from assay.edges.child_backend import ChildBackend
 from assay.edges.client_http import HttpClient, HttpPort, SessionAnswer
 from assay.edges.http import sessions
@@ -21,78 +20,11 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.settings.http_section import Http
-from kit.hosted import NEWEST, begun, hosting
-from kit.http_client import BOTH, INITIALIZED, Service, call, events, initialize, request
+from kit.hosted import NEWEST
+from kit.http_client import request
+from kit.rows import rows
 
 LOST = -31011
-
-
-def opened(service: Service) -> dict[str, Any]:
-    """Return the headers of a new session."""
-    answer = service.post(initialize(NEWEST))
-    headers = {**BOTH, "mcp-session-id": answer.header("mcp-session-id") or ""}
-    assert service.post(INITIALIZED, headers).status == 202
-    return headers
-
-
-def left(service: Service, message: Any, headers: dict[str, Any]) -> str:
-    """Send a request, disconnect when its stream has begun, and return the id to resume with."""
-    wire = begun(service, message, headers)
-    wire.head()
-    last = events(wire.until(b"data: \r\n\r\n").partition(b"\r\n")[2])[0]["id"]
-    wire.socket.close()
-    return last
-
-
-def resumed(service: Service, headers: dict[str, Any], last: str) -> list[dict[str, Any]]:
-    """Return the messages of a resumed stream."""
-    answer = begun(service, None, {**headers, "accept": "text/event-stream", "last-event-id": last}, "GET").answer()
-    assert answer.status == 200, answer
-    return [json.loads(each["data"]) for each in answer.events() if each.get("data")]
-
-
-def long(ident: int, size: int, pipe: Path) -> list[Any]:
-    """Return the actions of a server that answers with *size* bytes when *pipe* is opened."""
-    text = f'{{"jsonrpc":"2.0","id":{ident},"result":{{"content":[{{"type":"text","text":"'
-    return [["await", str(pipe)], ["long", text, size, '"}]}}\n']]
-
-
-def test_an_answer_that_is_too_large_to_keep_is_an_error_for_a_client_that_resumes(tmp_path: Path) -> None:
-    pipe = tmp_path / "go"
-    os.mkfifo(pipe)
-    tools = [{"name": "any", "inputSchema": {"type": "object"}}]
-    with hosting(tmp_path, on={"tools/call": long(1, 2 << 20, pipe)}, tools=tools) as service:
-        headers = opened(service)
-        # So that the call is not held until the guard has listed the tools.
-        assert service.post(request(0, "tools/list"), headers).status == 200
-        last = left(service, call(1, "any", {}), headers)
-        with open(pipe, "wb"):
-            pass
-        # Answered after the call.
-        assert service.post(request(2, "ping"), headers).status == 200
-        [answer] = resumed(service, headers, last)
-        assert (answer["id"], answer["error"]["code"]) == (1, LOST)
-        assert "could not be kept until the client resumed" in answer["error"]["message"]
-        assert resumed(service, headers, last) == [answer]
-
-
-def test_of_two_large_answers_the_first_is_an_error_and_the_second_is_whole(tmp_path: Path) -> None:
-    pipes = [tmp_path / "one", tmp_path / "two"]
-    for each in pipes:
-        os.mkfifo(each)
-    script = {"tools/call:one": long(1, 700_000, pipes[0]), "tools/call:two": long(2, 700_000, pipes[1])}
-    with hosting(tmp_path, on=script) as service:
-        headers = opened(service)
-        first = left(service, call(1, "one", {}), headers)
-        second = left(service, call(2, "two", {}), headers)
-        for each in pipes:
-            with open(each, "wb"):
-                pass
-        assert service.post(request(3, "ping"), headers).status == 200
-        [answer] = resumed(service, headers, first)
-        assert (answer["id"], answer["error"]["code"]) == (1, LOST)
-        [answer] = resumed(service, headers, second)
-        assert (answer["id"], len(answer["result"]["content"][0]["text"])) == (2, 700_000)
 
 
 # ── the bounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,7 +114,7 @@ def kept_or_lost(session: HttpSession[None]) -> Any:
     return session.after(b"1-0") or session.has_lost(b"1-0")
 
 
-def test_a_client_whose_answer_is_lost_altogether_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_whose_answer_is_lost_altogether_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets a status, and not an empty stream."""
     monkeypatch.setattr(sessions, "LONGEST_REMAINS", 10)
     monkeypatch.setattr(sessions, "REPLAYED_BYTES", 10)
@@ -203,8 +135,6 @@ def test_a_client_whose_answer_is_lost_altogether_is_refused(tmp_path: Path, mon
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.disconnect"}
-
-        from assay.edges.backend import HttpRequest
 
         await backend._listen(session, HttpRequest(head, b"", b"", "anonymous"), receive, send)
         await backend.close()
@@ -262,7 +192,7 @@ def test_a_request_on_a_stream_that_is_cut_off_is_answered() -> None:
     assert answered(link) == ["s1"]
 
 
-@pytest.mark.parametrize("listens", [True, False])
+@rows("listens", [True, False])
 def test_a_request_on_a_response_whose_client_has_gone_waits_for_a_listener(listens: bool) -> None:
     link = Link()
     client = client_of(link)

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from assay.base.limits import DEFAULT
 from assay.edges.client_http import HttpClient
 from assay.edges.response_stream import ResponseStream
@@ -13,6 +11,7 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
+from kit.rows import rows
 
 REVISION = "2025-03-26"
 COUNT = 1000
@@ -36,7 +35,7 @@ class Wire:
         """The session is over."""
 
     def slow(self, _: ResponseStream) -> None:
-        """Nobody is."""
+        """No client is."""
 
 
 def asked() -> tuple[HttpClient, ResponseStream]:
@@ -70,7 +69,7 @@ def test_every_answer_is_delivered_and_nothing_is_left() -> None:
     assert (client._tokens, client._streaming, client._waiting) == ({}, {}, {})
 
 
-@pytest.mark.parametrize("answered", [0, 1, COUNT - 1])
+@rows("answered", [0, 1, COUNT - 1])
 def test_a_session_that_ends_meanwhile_leaves_nothing(answered: int) -> None:
     client, post = asked()
     for ident in range(answered):

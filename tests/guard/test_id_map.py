@@ -55,14 +55,14 @@ def test_whatever_the_id_and_whatever_is_around_it_the_answer_has_it_again(
 ) -> None:
     how: dict[str, Any] = {"separators": (",", ":")} if tight else {"indent": 1}
     remap = IdMap[str]()
-    remap.ask("somebody", b'{"id":0}')
+    remap.ask("another", b'{"id":0}')
     asked = {"params": {"x": params, "_meta": {"progressToken": token}}, "id": ident, "method": "m"}
     number, sent = remap.ask("me", written(asked, **how))
     assert json.loads(sent) == {**asked, "id": number, "params": {"x": params, "_meta": {"progressToken": number}}}
     noted = {"method": "notifications/progress", "params": {"progressToken": number, "x": result}}
-    told = remap.notified(written(noted, **how))
-    assert told.owner == "me"
-    assert told.frame == written({**noted, "params": {"progressToken": token, "x": result}}, **how)
+    noticed = remap.notified(written(noted, **how))
+    assert noticed.owner == "me"
+    assert noticed.frame == written({**noted, "params": {"progressToken": token, "x": result}}, **how)
     answer = {"result": {"x": result, "_meta": {SUBSCRIPTION_KEY: number}}, "id": number}
     back = remap.answer(written(answer, **how))
     assert (back.owner, back.number) == ("me", number)
@@ -77,7 +77,7 @@ def test_a_subscription_that_is_written_as_text_stays_text() -> None:
     assert remap.notified(frame).frame == frame.replace(b'"1"', b'"77"')
 
 
-def test_what_names_no_open_request_is_for_nobody_and_unchanged() -> None:
+def test_what_names_no_open_request_is_for_no_client_and_unchanged() -> None:
     remap = IdMap[str]()
     remap.ask("me", b'{"id":"x"}')
     for frame in (b'{"id":2,"result":{}}', b'{"id":"1x","result":{}}', b'{"id":null,"error":{}}', b'{"id":1.5}'):

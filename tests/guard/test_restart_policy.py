@@ -1,8 +1,11 @@
 """Whether there is a next start, and when: a table of ends and what follows from them."""
 
+from pathlib import Path
+
 import pytest
 
 from assay.guard.backoff import FIRST, LONGEST, WINDOW, Backoff, times
+from kit.command import assay
 from kit.rows import rows
 
 
@@ -53,6 +56,20 @@ def test_starts_of_long_ago_do_not_count() -> None:
     assert backoff.count == 50
 
 
-@pytest.mark.parametrize(("number", "words"), [(1, "once"), (2, "2 times"), (1234, "1,234 times")])
+@rows(("number", "words"), [(1, "once"), (2, "2 times"), (1234, "1,234 times")])
 def test_how_often_is_said_in_words(number: int, words: str) -> None:
     assert times(number) == words
+
+
+@rows(
+    ("options", "reason"),
+    [
+        (["--restart", "sometimes"], b"invalid choice"),
+        (["--set", "guard.restart=sometimes"], b"guard.restart: expected one of never, on-failure, always, found"),
+        (["--set", "guard.restarts=0"], b"restarts must be 1 to 1000"),
+    ],
+)
+def test_a_slip_in_an_option_is_status_2(tmp_path: Path, options: list[str], reason: bytes) -> None:
+    done = assay("guard", "--mode", "enforce", *options, "--", "true", cwd=tmp_path)
+    assert done.returncode == 2
+    assert reason in done.stderr

@@ -1,4 +1,4 @@
-"""What a client has said for good, and what the next server is told of it. No process."""
+"""What a client has said for good, and what the next server gets of it. No process."""
 
 import json
 from typing import Any
@@ -6,8 +6,12 @@ from typing import Any
 from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
+from assay.guard.backoff import Backoff
+from assay.guard.deliveries import ClientTraits, Loss, Outcome, ServerTraits
 from assay.guard.restore import MOST_SUBSCRIPTIONS, SessionRestore, SessionState
-from kit.guard_process import INITIALIZED, frame_of, initialize, notification, request, result
+from assay.guard.session import GuardedSession, Timing
+from assay.guard.sinks import Sinks
+from kit.guard_process import INITIALIZED, frame_of, initialize, notification, request, result, tool
 from kit.rows import rows
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
@@ -39,7 +43,7 @@ class Said:
         self.hear(SERVER, frame_of(result(ident, {})))
 
     def restore(self) -> SessionRestore:
-        """What the next server is told."""
+        """What the next server gets."""
         found = self.state.restore(Limits())
         assert found is not None
         return found
@@ -50,8 +54,8 @@ def opened() -> Said:
     return Said((CLIENT, initialize()), (SERVER, result("open", ANSWER)), (CLIENT, INITIALIZED))
 
 
-def told(restore: SessionRestore) -> list[Any]:
-    """What the server is told once it has agreed."""
+def repeated(restore: SessionRestore) -> list[Any]:
+    """What the server gets once it has agreed."""
     assert restore.hear(frame_of(result("open", ANSWER))) is not None
     assert (restore.opened, restore.refusal) == (True, "")
     return [json.loads(verdict.frame) for verdict in restore.second_half()]
@@ -100,12 +104,12 @@ def test_what_is_said_after_the_end_is_not_said_twice() -> None:
     said = Said((CLIENT, initialize()), (SERVER, result("open", ANSWER)))
     restore = said.restore()
     said.hear(CLIENT, frame_of(INITIALIZED))
-    assert told(restore) == []
+    assert repeated(restore) == []
     assert restore.lists_changed == []
-    assert told(said.restore()) == [INITIALIZED]
+    assert repeated(said.restore()) == [INITIALIZED]
 
 
-def test_the_client_is_told_of_lists_that_it_was_promised_to_be_told_of() -> None:
+def test_the_client_hears_of_lists_that_it_was_promised_to_hear_of() -> None:
     methods = [json.loads(frame)["method"] for frame in opened().restore().lists_changed]
     assert methods == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
 
@@ -121,7 +125,7 @@ def test_subscriptions_and_the_log_level_are_said_again_as_they_were_last() -> N
     said.hear(CLIENT, frame_of(request(21, "resources/subscribe", {"uri": "a:4"})))
     said.hear(CLIENT, frame_of(request(22, "resources/subscribe", {"uri": "a:5"})))
     said.hear(SERVER, frame_of({"jsonrpc": "2.0", "id": 22, "error": {"code": 1, "message": "no"}}))
-    found = told(said.restore())
+    found = repeated(said.restore())
     assert [each.get("params") for each in found] == [None, {"level": "error"}, {"uri": "a:1"}, {"uri": "a:3"}]
     assert len({each["id"] for each in found[1:]}) == 3
 
@@ -150,7 +154,7 @@ def test_of_too_many_subscriptions_the_rest_are_counted() -> None:
         said.ask(number, "resources/subscribe", uri=f"a:{number}")
     said.ask("long", "resources/subscribe", uri="a:" + "x" * 5000)
     restore = said.restore()
-    assert len(told(restore)) == 1 + MOST_SUBSCRIPTIONS
+    assert len(repeated(restore)) == 1 + MOST_SUBSCRIPTIONS
     assert restore.forgotten == 6
 
 
@@ -160,7 +164,7 @@ def test_requests_that_are_never_answered_are_not_kept_for_ever() -> None:
         said.hear(CLIENT, frame_of(request(number, "resources/subscribe", {"uri": f"a:{number}"})))
         said.conversation.give_up(CLIENT, number)
     said.ask("last", "resources/subscribe", uri="a:last")
-    assert [each["params"] for each in told(said.restore())[1:]] == [{"uri": "a:last"}]
+    assert [each["params"] for each in repeated(said.restore())[1:]] == [{"uri": "a:last"}]
 
 
 def test_our_own_requests_are_answered_here_and_all_else_is_not_ours() -> None:
@@ -172,7 +176,7 @@ def test_our_own_requests_are_answered_here_and_all_else_is_not_ours() -> None:
     assert restore.hear(frame_of(request(1, "ping"))) is None
     assert restore.hear(b"a banner") is None
     assert restore.hear(frame_of(result("other", {}))) is None
-    first, second = (each["id"] for each in told(restore)[1:])
+    first, second = (each["id"] for each in repeated(restore)[1:])
     states = [restore.over]
     mentioned = frame_of(result(7, {"content": [{"type": "text", "text": f'"{first}"'}]}))
     assert restore.hear(mentioned) is None
@@ -183,3 +187,91 @@ def test_our_own_requests_are_answered_here_and_all_else_is_not_ours() -> None:
     assert [*states, restore.over] == [False, True]
     assert restore.hear(frame_of(result(second, {}))) is None
     assert restore.refusal == ""
+
+
+def answered(**changes: Any) -> bytes:
+    """An answer to initialize that differs from that of the server before."""
+    return frame_of(result("open", {**ANSWER, **changes}))
+
+
+MORE = {**CAPABILITIES, "tasks": {}}
+
+
+@rows(
+    ("frame", "reason"),
+    [
+        (answered(serverInfo={"name": "other", "version": "2"}), ""),
+        (answered(protocolVersion="2025-06-18"), "it answered initialize with another revision than before"),
+        (answered(capabilities={"tools": {}}), "it answered initialize with other capabilities than before"),
+        (answered(capabilities=MORE), "it answered initialize with other capabilities than before"),
+        (b'{"jsonrpc":"2.0","id":"open","error":{"code":-5,"message":"busy"}}', "it refused initialize: error -5"),
+        (frame_of(result("open", {"protocolVersion": "2025-11-25"})), "its answer to initialize broke the contract"),
+        (frame_of(result("open", "fine")), "its answer to initialize broke the contract"),
+        (b'{"jsonrpc":"2.0","id":"open","result":{"x":NaN}}', "its answer to initialize could not be read"),
+        (b'[{"jsonrpc":"2.0","id":"open","result":{}}]', "its answer to initialize could not be read"),
+    ],
+)
+def test_a_next_server_that_is_not_as_the_one_before_is_refused_with_the_reason(frame: bytes, reason: str) -> None:
+    restore = opened().restore()
+    assert restore.hear(frame) is not None
+    assert restore.refusal.partition(": /")[0].startswith(reason)
+    assert bool(restore.refusal) == bool(reason)
+    assert restore.opened is not bool(reason)
+
+
+# ── what waits for the next server ───────────────────────────────────────────────────────────────────────────────────
+
+
+def away(revision: str) -> GuardedSession:
+    """A session whose server has ended, and another one follows."""
+    session = GuardedSession(
+        Conversation(),
+        Sinks(),
+        ClientTraits("stdio", sees_loss=True, carries_raw=True),
+        ServerTraits("child", restorable=True),
+        timing=Timing(10.0, 20.0, 5.0, lambda: 0.0),
+        backoff=Backoff("always", 2),
+    )
+    session.from_client(frame_of(initialize(revision)))
+    session.from_server(frame_of(result("open", {**ANSWER, "protocolVersion": revision})))
+    session.from_client(frame_of(INITIALIZED))
+    session.from_client(frame_of(request("list", "tools/list")))
+    session.from_server(frame_of(result("list", {"tools": [tool("x")]})))
+    session.server_lost(Loss("exited", "it exited with status 1"))
+    return session
+
+
+def errors(outcome: Outcome) -> list[Any]:
+    """The ids that are answered, each with an error."""
+    found = [json.loads(each.frame) for each in outcome.to_client]
+    assert outcome.to_server == ()
+    assert all("error" in each for each in found if isinstance(each, dict))
+    return [each["id"] for each in found if isinstance(each, dict)]
+
+
+LARGE = {"name": "x", "arguments": {"words": "x" * 10_000}}
+
+
+def test_what_is_too_much_to_wait_for_the_next_server_fails_at_once() -> None:
+    session = away("2025-11-25")
+    outcomes = [session.from_client(frame_of(request(number, "tools/call", LARGE))) for number in range(200)]
+    turned_away = [number for number, each in enumerate(outcomes) if errors(each) == [number]]
+    assert turned_away == list(range(200 - len(turned_away), 200))
+    assert 100 < len(turned_away) < 160
+    error = json.loads(outcomes[-1].to_client[0].frame)["error"]
+    assert (error["code"], error["data"]["violations"][0]["found"]) == (
+        -31011,
+        "none: too much waits for the next server already",
+    )
+    assert errors(session.client_done()) == list(range(turned_away[0])), "each is answered once"
+
+
+def test_of_a_batch_that_is_too_much_every_request_is_answered_once() -> None:
+    """Also one that is refused for itself; one whose id another has that waits is refused, and the other waits on."""
+    session = away("2025-03-26")
+    assert errors(session.from_client(frame_of([request(each, "tools/call", LARGE) for each in range(60)]))) == []
+    late = [request("late", "ping"), request("bad", "tools/nope"), request(0, "ping"), request("later", "ping")]
+    refused, *turned_away = session.from_client(frame_of(late)).to_client
+    assert [each["id"] for each in json.loads(refused.frame)] == ["bad", 0]
+    assert [json.loads(each.frame)["id"] for each in turned_away] == ["late", "later"]
+    assert sorted(errors(session.client_done())) == list(range(60))

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import pytest
 
 from assay.guard.shared_server import Addressed, Mishandled, SharedServer
+from kit.rows import rows
 
 LOG = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
 
 
 @dataclass(eq=False)
-class Somebody:
+class Client:
     """A client of the server."""
 
     owner: str = "us"
@@ -26,12 +27,12 @@ def answered(ident: bytes) -> bytes:
 
 
 @pytest.fixture
-def server() -> SharedServer[Somebody]:
+def server() -> SharedServer[Client]:
     return SharedServer()
 
 
-def test_equal_ids_of_two_clients_are_told_apart(server: SharedServer[Somebody]) -> None:
-    one, other = Somebody(), Somebody()
+def test_equal_ids_of_two_clients_are_kept_apart(server: SharedServer[Client]) -> None:
+    one, other = Client(), Client()
     assert server.send(one, asked(b'"a"')) == (asked(b"1"),)
     assert server.send(other, asked(b'"a"')) == (asked(b"2"),)
     assert server.everybody == [one, other]
@@ -40,27 +41,27 @@ def test_equal_ids_of_two_clients_are_told_apart(server: SharedServer[Somebody])
     assert server.everybody == []
 
 
-def test_an_answer_that_nobody_waits_for_is_for_the_guard(server: SharedServer[Somebody]) -> None:
+def test_an_answer_that_no_client_waits_for_is_for_the_guard(server: SharedServer[Client]) -> None:
     assert server.route(answered(b"9")) == (Addressed(None, answered(b"9")),)
     spaced = b'{ "jsonrpc":"2.0", "result":{}, "id":9 }'
     assert server.route(spaced) == (Addressed(None, spaced),)
 
 
-def test_the_entries_of_a_batch_are_sent_and_routed_one_by_one(server: SharedServer[Somebody]) -> None:
-    one = Somebody()
+def test_the_entries_of_a_batch_are_sent_and_routed_one_by_one(server: SharedServer[Client]) -> None:
+    one = Client()
     assert server.send(one, b"[%b,%b]" % (asked(b"7"), asked(b"8"))) == [asked(b"1"), asked(b"2")]
     batch = b"[%b,%b]" % (answered(b"2"), answered(b"1"))
     assert list(server.route(batch)) == [Addressed(one, answered(b"8")), Addressed(one, answered(b"7"))]
 
 
-@pytest.mark.parametrize("frame", [b"7", b'"text"', answered(b"5")], ids=["number", "text", "answer-to-nothing"])
-def test_what_the_server_has_not_asked_for_is_not_sent(server: SharedServer[Somebody], frame: bytes) -> None:
-    assert server.send(Somebody(), frame) == ()
+@rows("frame", [b"7", b'"text"', answered(b"5")], ids=["number", "text", "answer-to-nothing"])
+def test_what_the_server_has_not_asked_for_is_not_sent(server: SharedServer[Client], frame: bytes) -> None:
+    assert server.send(Client(), frame) == ()
 
 
-def test_only_the_client_that_asked_can_cancel(server: SharedServer[Somebody]) -> None:
+def test_only_the_client_that_asked_can_cancel(server: SharedServer[Client]) -> None:
     cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}'
-    one, other = Somebody(), Somebody()
+    one, other = Client(), Client()
     server.send(one, asked(b'"a"'))
     assert server.send(other, cancelled % b'"a"') == ()
     assert server.send(one, b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}') == ()
@@ -69,8 +70,8 @@ def test_only_the_client_that_asked_can_cancel(server: SharedServer[Somebody]) -
     assert server.route(answered(b"1")) == (Addressed(one, answered(b'"a"')),)
 
 
-def test_the_requests_of_a_client_that_leaves_are_cancelled(server: SharedServer[Somebody]) -> None:
-    one, other = Somebody(), Somebody()
+def test_the_requests_of_a_client_that_leaves_are_cancelled(server: SharedServer[Client]) -> None:
+    one, other = Client(), Client()
     server.send(one, asked(b"1"))
     server.send(other, asked(b"1"))
     [frame] = server.leave(one)
@@ -79,51 +80,52 @@ def test_the_requests_of_a_client_that_leaves_are_cancelled(server: SharedServer
     assert server.route(answered(b"1")) == (Addressed(None, answered(b"1")),)
 
 
-def test_an_unreadable_answer_goes_to_the_client_whose_request_it_names(server: SharedServer[Somebody]) -> None:
-    one = Somebody()
+def test_an_unreadable_answer_goes_to_the_client_whose_request_it_names(server: SharedServer[Client]) -> None:
+    one = Client()
     server.send(one, asked(b'"a"'))
     broken = b'{"jsonrpc":"2.0","id":1,"result":{'
     assert server.route(broken) == (Addressed(one, broken.replace(b":1,", b':"a",')),)
     assert server.route(b"{") == (Addressed(None, b"{"),)
 
 
-def test_the_end_of_a_frame_that_is_too_long_has_the_id_too(server: SharedServer[Somebody]) -> None:
-    one = Somebody()
+def test_the_end_of_a_frame_that_is_too_long_has_the_id_too(server: SharedServer[Client]) -> None:
+    one = Client()
     server.send(one, asked(b'"a"'))
     assert server.route(b'{"jsonrpc":"2.0","result":{"x":"xxx', b'xxx"},"id":1}') == (
         Addressed(one, b'{"jsonrpc":"2.0","result":{"x":"xxx', b'xxx"},"id":"a"}'),
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("clients", "receiver", "is_delivered"),
     [
-        pytest.param([], None, True, id="nobody-waits"),
-        pytest.param([Somebody(wants_logs=True)], 0, True, id="the-only-one-wants-it"),
-        pytest.param([Somebody()], 0, False, id="nobody-wants-it"),
-        pytest.param([Somebody(), Somebody(wants_logs=True)], None, True, id="it-may-be-about-either"),
-        pytest.param([Somebody("them"), Somebody(wants_logs=True)], None, True, id="two-principals"),
+        pytest.param([], None, True, id="none-waits"),
+        pytest.param([Client(wants_logs=True)], 0, True, id="the-only-one-wants-it"),
+        pytest.param([Client()], 0, False, id="none-wants-it"),
+        pytest.param([Client(), Client(wants_logs=True)], None, True, id="it-may-be-about-either"),
+        pytest.param([Client("them"), Client(wants_logs=True)], None, True, id="two-principals"),
     ],
 )
 def test_a_log_message_is_for_the_one_request_it_can_be_about(
-    server: SharedServer[Somebody], clients: list[Somebody], receiver: int | None, is_delivered: bool
+    clients: list[Client], receiver: int | None, is_delivered: bool
 ) -> None:
+    server: SharedServer[Client] = SharedServer()
     for each in clients:
         server.send(each, asked(b"1"))
     to = None if receiver is None else clients[receiver]
     assert list(server.route(LOG)) == [Addressed(to, LOG, is_delivered=is_delivered)]
 
 
-def test_after_two_principals_neither_gets_a_log_message(server: SharedServer[Somebody]) -> None:
-    server.send(Somebody("them"), asked(b"1"))
+def test_after_two_principals_neither_gets_a_log_message(server: SharedServer[Client]) -> None:
+    server.send(Client("them"), asked(b"1"))
     server.route(answered(b"1"))
-    one = Somebody(wants_logs=True)
+    one = Client(wants_logs=True)
     server.send(one, asked(b"1"))
     assert list(server.route(LOG)) == [Addressed(None, LOG)]
 
 
-def test_a_message_that_could_not_be_routed_fails_the_request_it_answers(server: SharedServer[Somebody]) -> None:
-    one = Somebody()
+def test_a_message_that_could_not_be_routed_fails_the_request_it_answers(server: SharedServer[Client]) -> None:
+    one = Client()
     for ident in (b'"a"', b'"b"', b'"c"'):
         server.send(one, asked(ident))
     assert list(server.mishandled(answered(b"1"))) == [Mishandled(one, "a")]

@@ -9,19 +9,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kit.guard_process import GUARD, Guarded, Lines, Watched
+from kit.guard_process import Guarded, Lines, Watched, frame_of
 
 SERVER = Path(__file__).with_name("mortal_server.py")
 
 _PROGRAM = """# warm start
 import sys
 from assay.cli.main import main
+from assay.edges import child, child_supervisor, stdio_child
 from assay.guard import backoff
 backoff.FIRST = backoff.LONGEST = float(sys.argv.pop(1))
+for module in (child, child_supervisor, stdio_child):
+    module.CLOSED = module.TERMINATED = module.LINGER = 0.2
 sys.exit(main())
 """
 QUICK = 0.01
-"""Seconds of back-off for many restarts."""
+"""Seconds of back-off, unless a test says otherwise."""
 
 SLOW = 600.0
 """Seconds of back-off that a test never sees the end of."""
@@ -38,11 +41,6 @@ def dies(*actions: list[Any], **script: Any) -> dict[str, Any]:
     return {"tools": TOOLS, "on": on, **script}
 
 
-def paused(seconds: float) -> list[str]:
-    """The guard, with so many *seconds* between two lives of a server."""
-    return [sys.executable, "-c", _PROGRAM, str(seconds), "guard"]
-
-
 class Mortal(Guarded):
     """A guard in front of a server with several lives."""
 
@@ -54,7 +52,7 @@ class Mortal(Guarded):
             return [int(line) for line in (self.directory / "lives").read_text().splitlines()]
         return []
 
-    def until_told(self, text: str) -> str:
+    def until_logged(self, text: str) -> str:
         """The line on stderr that has *text*, which comes."""
         while text not in (line := self.log.next().decode()):
             pass
@@ -64,34 +62,26 @@ class Mortal(Guarded):
         """The next life is open."""
         assert self.answer() == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
+    def taken(self, last: Any) -> list[bytes]:
+        """What the servers receive before *last*."""
+        found: list[bytes] = []
+        while (line := self.received.next()) != frame_of(last):
+            found.append(line)
+        return found
+
     def lines(self) -> list[str]:
         """What is left on stderr."""
         return [line.decode() for line in self.log.rest()]
 
 
 @contextmanager
-def mortal(
-    directory: Path,
-    *scripts: dict[str, Any],
-    options: tuple[str, ...] = (),
-    policy: str = "always",
-    pause: float | None = None,
+def restarting(
+    directory: Path, *given: str, mode: str = "enforce", pause: float = QUICK, received: int = -1
 ) -> Iterator[Mortal]:
-    """
-    A guard that enforces, in front of a server with a life for each of *scripts*; all tell what they receive.
-
-    *pause* has the seconds between two lives, where they are not as usual.
-    """
-    path = directory / "received"
-    os.mkfifo(path)
-    # Open at both ends: between two lives it must not seem to have ended.
-    received = os.open(path, os.O_RDWR)
-    command = [sys.executable, "-IS", str(SERVER), str(directory / "lives")]
-    command.append(json.dumps([{"received": str(path), **script} for script in scripts]))
-    guard = GUARD if pause is None else paused(pause)
-    given = [*guard, "--mode", "enforce", "--restart", policy, *options, "--", *command]
+    """A guard with these options and what it is in front of; *pause* has the seconds between two lives of that."""
+    line = [sys.executable, "-c", _PROGRAM, str(pause), "guard", "--mode", mode, *given]
     pipe = subprocess.PIPE
-    with subprocess.Popen(given, cwd=directory, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    with subprocess.Popen(line, cwd=directory, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
             one = Mortal(process, Lines(received))
             one.directory = directory
@@ -101,7 +91,31 @@ def mortal(
             if process.stdin is not None:
                 with suppress(BrokenPipeError):
                     process.stdin.close()
-            os.close(received)
+
+
+@contextmanager
+def mortal(
+    directory: Path,
+    *scripts: dict[str, Any],
+    options: tuple[str, ...] = (),
+    policy: str = "always",
+    pause: float = QUICK,
+) -> Iterator[Mortal]:
+    """A guard in front of a server with a life for each of *scripts*; all write what they receive to one pipe."""
+    directory.mkdir(exist_ok=True)
+    path = directory / "received"
+    os.mkfifo(path)
+    # Open at both ends: between two lives it must not seem to have ended.
+    received = os.open(path, os.O_RDWR)
+    command = [sys.executable, "-IS", str(SERVER), str(directory / "lives")]
+    command.append(json.dumps([{"received": str(path), **script} for script in scripts]))
+    try:
+        with restarting(
+            directory, "--restart", policy, *options, "--", *command, pause=pause, received=received
+        ) as one:
+            yield one
+    finally:
+        os.close(received)
 
 
 def ends(pid: int) -> bool:

@@ -1,0 +1,172 @@
+"""A mistake of ours, wherever it is: each client that waits gets one error, the log says why, and the guard goes on."""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
+from assay.guard import internal_errors
+from assay.guard.id_map import IdMap
+from assay.guard.sinks import Sink
+from assay.guard.terms import Mode
+from assay.spec.revisions import LATEST
+from kit.hosted import Hosted, host
+from kit.http_client import call, modern, request
+from kit.rows import rows
+
+BOTH_MODES = rows("mode", ["audit", "enforce"])
+HEAR = Conversation.hear
+Opened = Callable[[Hosted], Awaitable[dict[str, Any]]]
+
+
+async def in_session(hosted: Hosted) -> dict[str, Any]:
+    return {**await hosted.open(), "accept": "application/json"}
+
+
+async def without_session(_: Hosted) -> dict[str, Any]:
+    return {}
+
+
+EITHER = rows("opened", [in_session, without_session])
+
+
+async def called(hosted: Hosted, headers: dict[str, Any]) -> Any:
+    """The answer to a call."""
+    message = call(7, "search", {"words": "sea"}, "" if headers else LATEST)
+    answer = json.loads((await hosted.post(message, headers or modern(message))).body)
+    assert answer["id"] == 7
+    return answer
+
+
+@pytest.fixture
+def errors(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What is logged of mistakes."""
+    caplog.set_level(logging.ERROR, "assay")
+    return caplog
+
+
+def forget(errors: pytest.LogCaptureFixture) -> None:
+    """Nothing is logged so far; each mistake is logged once."""
+    internal_errors._logged.clear()
+    errors.clear()
+
+
+class MistakenSink(Sink):
+    """A place for records with a mistake: it records nothing."""
+
+    def passed(self, *_: Any) -> None:
+        """Break."""
+        raise ZeroDivisionError("a mistake")
+
+    found = guard_frame = passed
+
+
+@EITHER
+@rows("answers", [True, False])
+def test_records_that_fail_change_no_answer(errors: pytest.LogCaptureFixture, answers: bool, opened: Opened) -> None:
+    async def scenario(hosted: Hosted) -> None:
+        headers = await opened(hosted)
+        listing = request(1, "tools/list", {}, "" if headers else LATEST)
+        assert (await hosted.post(listing, headers or modern(listing))).status == 200
+        answer = await called(hosted, headers)
+        assert "result" in answer if answers else answer["error"]["code"] == -31012
+
+    forget(errors)
+    script: dict[str, Any] = {} if answers else {"on": {"tools/call": []}}
+    host(scenario, timeout=60.0 if answers else 0.05, sinks=[MistakenSink()], **script)
+    assert any(each.exc_info and each.exc_info[0] is ZeroDivisionError for each in errors.records)
+
+
+@BOTH_MODES
+@EITHER
+def test_a_mistake_in_judging_fails_one_request_and_the_child_and_its_clients_go_on(
+    errors: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, mode: Mode, opened: Opened
+) -> None:
+    """Under audit the answer is forwarded as it came: nothing but the record of it is lost."""
+    mistakes = ["one"]
+
+    def broken(conversation: Conversation, party: Party, frame: bytes, *given: Any) -> Verdict:
+        if mistakes and party is Party.SERVER and b'"structuredContent"' in frame:
+            raise ZeroDivisionError("a mistake")
+        return HEAR(conversation, party, frame, *given)
+
+    async def scenario(hosted: Hosted) -> None:
+        headers, other = await opened(hosted), await opened(hosted)
+        answer = await called(hosted, headers)
+        mistakes.clear()
+        if mode == "audit":
+            assert "result" in answer
+        else:
+            assert answer["error"]["code"] == -32603
+            assert answer["error"]["data"]["violations"][0]["rule"] == "guard/failure"
+        for each in (headers, other):
+            assert "result" in await called(hosted, each)
+        assert len(hosted.children) == (2 if headers else 1), "no child was started again"
+
+    forget(errors)
+    monkeypatch.setattr(Conversation, "hear", broken)
+    host(scenario, mode)
+    assert len(errors.records) == 1
+
+
+def test_an_answer_that_cannot_be_routed_fails_its_request_only(errors: pytest.LogCaptureFixture) -> None:
+    """A mistake in the map of ids: who has asked is still known by the number in the answer."""
+
+    def breaks(*_: Any) -> Any:
+        raise ZeroDivisionError("a mistake")
+
+    async def scenario(hosted: Hosted) -> None:
+        await hosted.ask(request(1, "tools/list", {}, LATEST))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(IdMap, "answer", breaks)
+            assert (await called(hosted, {}))["error"]["code"] == -32603
+        assert "result" in await called(hosted, {})
+
+    forget(errors)
+    host(scenario)
+    assert len(errors.records) == 1
+
+
+# ── odd messages, which no mistake comes of ──────────────────────────────────────────────────────────────────────────
+
+SHAPES: list[Any] = [[], [1], "x", 5, None, {"progressToken": [1]}, {"requestId": {}}, {"_meta": [1]}]
+PARAMS: list[dict[str, Any]] = [{}, *({"params": each} for each in SHAPES)]
+SAYS = ["notifications/progress", "notifications/cancelled", "notifications/message", "roots/list", "nope"]
+ASKS, NOTES = ["prompts/list", "nope"], ["notifications/cancelled", "notifications/progress", "notifications/nope"]
+
+
+@BOTH_MODES
+@EITHER
+def test_whatever_either_side_says_no_child_ends_for_it_and_no_mistake_is_made(
+    errors: pytest.LogCaptureFixture, mode: Mode, opened: Opened
+) -> None:
+    odd = [
+        {"jsonrpc": "2.0", "method": method, **ident, **params}
+        for method in SAYS
+        for ident in ({}, {"id": 5}, {"id": [5]})
+        for params in PARAMS
+    ]
+    on = {**{each: [["result", {}]] for each in ASKS}, **{each: [] for each in NOTES}, "roots/list": []}
+    on["tools/list"] = [*(["say", each] for each in odd), ["good"]]
+
+    async def scenario(hosted: Hosted) -> None:
+        session = await opened(hosted)
+        good = request("good", "tools/list", {"_meta": {"progressToken": "t"}}, "" if session else LATEST)
+        for method in [*ASKS, *NOTES]:
+            for params in PARAMS:
+                message = {"jsonrpc": "2.0", **({"id": 3} if method in ASKS else {}), "method": method, **params}
+                headers = session or {**modern(good), "mcp-method": method}
+                assert (await hosted.post(message, headers, x_principal="anonymous")).status < 500
+        for _ in range(2):
+            body = (await hosted.post(good, session or modern(good))).body
+            assert b'"id":"good",' in body
+            assert b'"inputSchema"' in body
+        assert [each.is_over for each in hosted.children] == [False]
+
+    forget(errors)
+    host(scenario, mode, on=on)
+    assert not errors.records

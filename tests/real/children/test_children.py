@@ -1,0 +1,353 @@
+"""
+A command over HTTP, by the real guard, with real children and connections.
+
+What the guard decides about each message is in tests/edges/children, without either.
+"""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from kit.guard_process import Lines, Watched, liar, result
+from kit.http_client import (
+    BOTH,
+    SECONDS,
+    Answer,
+    Service,
+    Wire,
+    call,
+    events,
+    frame_of,
+    initialize,
+    listen,
+    modern,
+    request,
+)
+from kit.scripted_http import listening
+
+NEWEST = "2025-11-25"
+LISTENS = {"accept": "text/event-stream"}
+GOOD = call(1, "search", {"words": "sea"}, LATEST)
+
+
+class Guard(Service):
+    """A guard in front of a scripted server, whose children write what they receive to one pipe."""
+
+    received: Lines
+
+    def begin(self, message: Any, headers: Any = None, method: str = "POST") -> Wire:
+        """A request that is sent, on a connection of its own; without *headers* it is one of 2026-07-28."""
+        wire = self.open()
+        frame = frame_of(message) if message is not None else b""
+        wire.say(method, "/mcp", frame, modern(message) if headers is None else headers)
+        return wire
+
+    def answer(self, message: Any) -> Answer:
+        """The answer to a request of 2026-07-28."""
+        return self.begin(message).answer()
+
+    def child(self) -> Watched:
+        """The next child, which says at its start who it is."""
+        while not (line := self.received.next()).isdigit():
+            pass
+        return Watched(int(line))
+
+    def got(self, method: str) -> Any:
+        """The next message with *method* that a child receives."""
+        while not (line := self.received.next()).startswith(b"{") or json.loads(line).get("method") != method:
+            pass
+        return json.loads(line)
+
+
+@contextmanager
+def guarding(directory: Path, *settings: str, command: list[str] | None = None, **script: Any) -> Iterator[Guard]:
+    """A guard that enforces, with *settings*, in front of *command* or of a server with that *script*."""
+    path = directory / "received"
+    os.mkfifo(path)
+    # Open at both ends: before the first child and after the last one it must not seem to have ended.
+    descriptor = os.open(path, os.O_RDWR)
+    options = [each for setting in settings for each in ("--set", setting)]
+    server = command or liar(**{"quiet": True, "received": str(path), **script})
+    try:
+        with listening(directory, "--mode", "enforce", *options, "--", *server) as service:
+            guard = Guard(service.process, service.ready, service.log, service.address, service.wires)
+            guard.received = Lines(descriptor)
+            yield guard
+            # Its children end with it, also those that would stay.
+            for wire in guard.wires:
+                wire.socket.close()
+            guard.signal(signal.SIGTERM)
+            guard.process.wait(SECONDS)
+    finally:
+        os.close(descriptor)
+
+
+def pipe_in(directory: Path) -> Path:
+    """A named pipe that a server waits for."""
+    os.mkfifo(directory / "go")
+    return directory / "go"
+
+
+def let_go(pipe: Path) -> None:
+    """Let a server go on, which waits for *pipe*, or is about to."""
+    with open(pipe, "wb"):
+        pass
+
+
+def said(wire: Wire) -> list[dict[str, Any]]:
+    """The messages of a response, JSON or events."""
+    answer = wire.answer()
+    assert answer.status == 200, answer
+    if answer.header("content-type") == "application/json":
+        return [answer.json()]
+    return [json.loads(each["data"]) for each in answer.events() if each.get("data")]
+
+
+# ── sessions, and requests without one ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_in_every_revision_has_a_child_of_its_own_which_ends_with_it(tmp_path: Path) -> None:
+    """With all that it has started; and all of them end with the guard, after their streams."""
+    with guarding(tmp_path, start=[["pid"], ["spawn"]]) as guard:
+        sessions = []
+        for revision in filter(handshake, REVISIONS):
+            headers = guard.session(revision)
+            sessions.append((headers, [guard.child(), guard.child()]))
+            assert guard.post(request(1, "tools/list"), headers).json()["result"]["tools"][0]["name"] == "search"
+            assert guard.post(call("1", "search", {"words": "sea"}), headers).json()["id"] == "1"
+        (ended, of_ended), *others = sessions
+        assert guard.ask("DELETE", headers=ended).status == 200
+        assert guard.post(request(2, "tools/list"), ended).status == 404
+        assert all(each.ends() for each in of_ended)
+        assert all(each.is_alive() for _, processes in others for each in processes)
+        streams = [guard.begin(None, {**headers, **LISTENS}, "GET") for headers, _ in others]
+        assert [each.head().status for each in streams] == [200] * 3
+        guard.signal(signal.SIGTERM)
+        assert all(each.rest().endswith(b"0\r\n\r\n") for each in streams)
+        assert all(each.ends() for _, processes in others for each in processes)
+        assert guard.ended() == 0
+
+
+def test_requests_without_a_session_share_one_child_and_a_client_that_leaves_cancels_its_own(tmp_path: Path) -> None:
+    with guarding(tmp_path, start=[["pid"]], on={"subscriptions/listen": [], "tools/call:mute": []}) as guard:
+        for ident in (1, "1", 1):
+            answer = guard.answer({**GOOD, "id": ident})
+            assert (answer.status, answer.json()["id"], answer.header("mcp-session-id")) == (200, ident, None)
+        shared = guard.child()
+        guard.session(NEWEST)
+        assert guard.child().is_alive(), "one of its own"
+        other = guard.begin(call(7, "mute", {}, LATEST))
+        first = guard.got("tools/call")
+        while first["params"]["name"] != "mute":
+            first = guard.got("tools/call")
+        for message in (listen(7), call(7, "mute", {}, LATEST)):
+            with guard.begin(message):
+                second = guard.got(message["method"])
+            assert guard.got("notifications/cancelled")["params"]["requestId"] == second["id"] != first["id"]
+        assert other.silent()
+        assert shared.is_alive()
+
+
+def test_many_clients_at_once_with_the_same_ids_and_tokens_get_their_own(tmp_path: Path) -> None:
+    progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": "$id", "progress": 1}}
+    with guarding(tmp_path, on={"tools/call:shared": [["say", progress], ["good"]]}) as guard:
+
+        def without_session(number: int) -> None:
+            for ident in range(10):
+                message = call(ident, "shared", {"words": "x" * number}, LATEST)
+                message["params"]["_meta"]["progressToken"] = "mine"
+                first, last = said(guard.begin(message))
+                assert (first["params"]["progressToken"], last["id"]) == ("mine", ident)
+                assert last["result"]["structuredContent"] == {"hits": len(str({"words": "x" * number}))}
+
+        def in_session(number: int) -> None:
+            headers = guard.session(NEWEST)
+            for ident in range(10):
+                [answer] = said(guard.begin(call(ident, "search", {"words": "x" * number}), headers))
+                assert answer["id"] == ident
+                assert answer["result"]["structuredContent"] == {"hits": len(str({"words": "x" * number}))}
+
+        with ThreadPoolExecutor(12) as pool:
+            talks = [pool.submit(each, number) for number in range(1, 7) for each in (without_session, in_session)]
+        for each in talks:
+            each.result(SECONDS)
+
+
+def test_children_that_no_client_uses_end_and_another_one_starts_for_the_next(tmp_path: Path) -> None:
+    with guarding(tmp_path, "http.session_seconds=0.3", start=[["pid"]]) as guard:
+        opened = guard.post(initialize(NEWEST))
+        own = guard.child()
+        assert guard.answer(GOOD).status == 200
+        shared = guard.child()
+        assert own.ends()
+        assert shared.ends()
+        headers = {**BOTH, "mcp-session-id": opened.header("mcp-session-id") or ""}
+        assert guard.post(request(1, "ping"), headers).status == 404
+        assert guard.answer(GOOD).status == 200
+        assert guard.child()
+
+
+def test_clients_that_never_end_their_session_are_all_served(tmp_path: Path) -> None:
+    """Each ends the least recently used session, with its child."""
+    with guarding(tmp_path, "guard.children=2", start=[["pid"]]) as guard:
+        sessions, children = [], []
+        for _ in range(4):
+            sessions.append(guard.session(NEWEST))
+            children.append(guard.child())
+        assert [guard.post(request(1, "ping"), each).status for each in sessions] == [404, 404, 200, 200]
+        assert [each.is_alive() for each in children] == [False, False, True, True]
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_server_says_and_asks_meanwhile_goes_on_streams_which_are_kept_alive(tmp_path: Path) -> None:
+    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+    asks = {"jsonrpc": "2.0", "id": "s1", "method": "ping"}
+    on = {"tools/call:asks": [["say", asks]], "answer": [["say", result(7, {"content": []})], ["say", note]]}
+    with guarding(tmp_path, "http.ping_seconds=0.05", on=on) as guard:
+        headers = guard.session(NEWEST)
+        calling = guard.begin(call(7, "asks", {}), headers)
+        assert calling.head().header("content-type") == "text/event-stream"
+        calling.until(b'"method":"ping"}')
+        assert guard.post(result("s1", {}), headers).status == 202
+        assert b'"id":7' in calling.until(b"content")
+        listener = guard.begin(None, {**headers, **LISTENS}, "GET")
+        assert listener.head().status == 200
+        listener.until(b'"notifications/message"')
+        for _ in range(3):
+            listener.until(b":\r\n\r\n")
+
+
+def test_a_client_that_loses_the_connection_gets_its_answer_all_the_same(tmp_path: Path) -> None:
+    pipe = pipe_in(tmp_path)
+    with guarding(tmp_path, on={"tools/call": [["await", str(pipe)], ["good"]]}) as guard:
+        headers = guard.session(NEWEST)
+        wire = guard.begin(call(1, "search", {"words": "sea"}), headers)
+        wire.head()
+        last = events(wire.until(b"data: \r\n\r\n").partition(b"\r\n")[2])[0]["id"]
+        wire.socket.close()
+        resumes = {**headers, **LISTENS, "last-event-id": last}
+        back = guard.begin(None, resumes, "GET")
+        back.head()
+        let_go(pipe)
+        assert b'"id":1,' in back.until(b"structuredContent")
+        assert [each["id"] for each in said(guard.begin(None, resumes, "GET"))] == [1]
+
+
+def test_a_client_that_does_not_read_loses_nothing_in_a_session_and_gets_an_error_at_a_shared_child(
+    tmp_path: Path,
+) -> None:
+    """Neither holds up another client. The child of the session has to wait; the shared one gets a cancellation."""
+    flood = {"tools/call:flood": [["notes", 400, 60_000], ["good"]]}
+    with guarding(tmp_path, on=flood) as guard:
+        headers = guard.session(NEWEST)
+        own = guard.begin(call(1, "flood", {}), headers)
+        asking = call("mine", "flood", {}, LATEST)
+        asking["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
+        shared = guard.begin(asking)
+        guard.got("notifications/cancelled")
+        assert guard.answer(request(1, "tools/list", {}, LATEST)).status == 200
+        assert guard.post(request(2, "ping"), guard.session(NEWEST)).status == 200
+        last = said(shared)[-1]
+        assert (last["id"], last["error"]["code"]) == ("mine", -31011)
+        assert [each.get("id") for each in said(own)] == [None] * 400 + [1]
+
+
+# ── what goes wrong ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_server_that_does_not_read_makes_its_own_session_wait_and_no_other(tmp_path: Path) -> None:
+    with guarding(tmp_path, "guard.frame_bytes=200000", received=None, on={"tools/call": [["stay"]]}) as guard:
+        headers = guard.session(NEWEST)
+        wires = [guard.begin(call(n, "search", {"words": "x" * 150_000}), headers) for n in range(20)]
+        assert {wire.head().status for wire in wires} == {200, 503}
+        assert guard.post(request(1, "ping"), guard.session(NEWEST)).status == 200
+
+
+def test_when_a_child_ends_each_open_request_fails_once_and_other_sessions_go_on(tmp_path: Path) -> None:
+    """With the reason. What it wrote to stderr is in the guard's own."""
+    ways: dict[str, tuple[list[Any], bytes]] = {
+        "exits": ([["log", "oh no\n"], ["exit", 7]], b"it exited with status 7"),
+        "is-killed": ([["die"]], b"it was ended by SIGKILL"),
+        "closes-its-output": ([["close", "stdout"], ["stay"]], b"it closed its output"),
+    }
+    on = {"tools/call:mute": [], **{f"tools/call:{name}": actions for name, (actions, _) in ways.items()}}
+    with guarding(tmp_path, f"guard.flights={tmp_path}/flights", on=on) as guard:
+        other = guard.session(NEWEST)
+        for name, (_, found) in ways.items():
+            headers = guard.session(NEWEST)
+            waits = guard.begin(call(1, "mute", {}), headers)
+            waits.head()
+            ends = guard.begin(call(2, name, {}), headers)
+            for ident, wire in ((1, waits), (2, ends)):
+                text = b"".join(iter(wire.chunk, b"")) if wire is waits else wire.answer().body
+                assert text.count(b"-31011") == 1
+                assert b'"id":%d,' % ident in text
+                assert found in text
+            assert guard.post(request(3, "ping"), headers).status == 404
+        assert guard.post(request(3, "ping"), other).status == 200
+        guard.log.line("[scripted_server] oh no")
+    assert len(list((tmp_path / "flights").iterdir())) == len(ways)
+
+
+def test_when_the_shared_child_is_killed_amid_many_calls_each_fails_once(tmp_path: Path) -> None:
+    with guarding(tmp_path, start=[["pid"]], on={"tools/call": []}) as guard:
+        wires = [guard.begin(call(number % 3, "mute", {}, LATEST)) for number in range(30)]
+        pid = int(guard.received.next())
+        for _ in wires:
+            guard.got("tools/call")
+        os.kill(pid, signal.SIGKILL)
+        answers = [wire.answer() for wire in wires]
+        assert [each.json()["id"] for each in answers] == [number % 3 for number in range(30)]
+        assert {(each.status, each.error()["code"]) for each in answers} == {(502, -31011)}
+
+
+def test_a_command_that_is_gone_fails_what_would_start_it(tmp_path: Path) -> None:
+    server = tmp_path / "server"
+    server.write_text("#!/bin/sh\n")
+    server.chmod(0o700)
+    with guarding(tmp_path, command=["./server"]) as guard:
+        server.unlink()
+        for answer in (guard.post(initialize(NEWEST)), guard.post(initialize(NEWEST)), guard.answer(GOOD)):
+            assert answer.header("mcp-session-id") is None
+            error = answer.error()
+            assert error["code"] == -31011
+            assert error["data"]["detail"] == "the server could not be started: ./server: No such file or directory"
+            [violation] = error["data"]["violations"]
+            assert "cannot start ./server" in violation["found"]
+            assert "can run the server's command" in violation["hint"], "and not: answer it"
+
+
+# ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_message_is_one_line_for_the_server_and_one_event_for_the_client_however_it_is_written(
+    tmp_path: Path,
+) -> None:
+    long = ['{"result":{"content":[{"type":"text","text":"', 300_000, '"}]},"jsonrpc":"2.0","id":4}\n']
+    spread = '{"jsonrpc":"2.0",\r\r"id":3,"result":{"content":[]}}\n'
+    on = {"tools/call:long": [["long", *long]], "tools/call:spread": [["raw", spread]]}
+    with guarding(tmp_path, "guard.frame_bytes=100000", on=on) as guard:
+        headers = guard.session(NEWEST)
+        guard.got("notifications/initialized")
+        message = json.dumps(call(1, "search", {"words": "a\nb"}), indent=2).encode()
+        assert guard.post(message, headers).json()["id"] == 1
+        assert b'"words": "a\\nb"' in guard.received.next()
+        inner = json.dumps(call(2, "other", {"number": 1.50}))
+        outer = json.dumps(call(2, "any", {"inner": "?"})).replace('"?"', f"\r{inner}\r")
+        assert guard.post(outer.encode(), headers).json()["id"] == 2
+        line = guard.received.next()
+        assert b"\r" not in line
+        assert b'"number": 1.5' in line
+        body = guard.post(call(3, "spread", {}), {**headers, **LISTENS}).body
+        assert b'data: {"jsonrpc":"2.0",  "id":3,' in body
+        assert body.count(b"\r") == body.count(b"\r\n")
+        [failed] = said(guard.begin(call(4, "long", {}), headers))
+        assert (failed["id"], failed["error"]["code"]) == (4, -31010), "by the id at its end, as TypeScript writes it"
