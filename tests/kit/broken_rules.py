@@ -1,19 +1,16 @@
 """
-Every rule, and what breaks it: the lies of a server, and those of a client.
+Every rule, and what breaks it: messages of a server, and of a client.
 
-A case is told in turns: what the client says at once, before it waits for all that comes of it. What the server does
-is a script of `lying_server.py`; where that says nothing, it does well.
+A case is a list of turns: what the client sends at once, before it waits for all that comes of it. What the server does
+is a script of `scripted_server.py`; where that says nothing, it does well.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from kit.guard_process import INITIALIZED, SECONDS, call, initialize, notification, request, result
+from kit.guard_process import INITIALIZED, call, initialize, notification, request, result
 from kit.talk import error
 
 LATEST = "2026-07-28"
@@ -31,7 +28,7 @@ class Case(NamedTuple):
 
     rule: str
     turns: list[list[Any]]
-    """What the client says."""
+    """What the client sends."""
     gets: list[tuple[Any, Outcome]]
     """Every answer that the client is to get under enforce, by its id."""
     on: Mapping[str, Any] = {}
@@ -40,21 +37,21 @@ class Case(NamedTuple):
     """What it lists."""
     listed: int | None = None
     """How many of the tools the client is to see."""
-    fate: str | None = None
-    """What is said to become of the message, where that is not what the rule does by itself."""
+    action: str | None = None
+    """What is done about the message, where that is not what the rule does by itself."""
     revision: str = "2025-11-25"
     opened: bool = True
     """Whether the handshake, or the first list, comes before the first turn."""
     lists: bool = True
     """Whether the tools are listed then."""
-    options: tuple[str, ...] = ()
-    """Further options of the guard."""
+    settings: tuple[str, ...] = ()
+    """Settings of the guard."""
     capabilities: Mapping[str, Any] = {}
     """What the client declares in place of the usual."""
     survives: bool = True
     """Whether there is a server afterwards."""
     audited: bool = True
-    """Whether it is a lie under audit, too."""
+    """Whether the rule is broken under audit, too."""
     locked: Mapping[str, Any] | None = None
     """The script of the server when it was locked, if it was."""
 
@@ -74,7 +71,7 @@ def modern(ident: Any, method: str, **params: Any) -> dict[str, Any]:
     return request(ident, method, {**params, "_meta": META})
 
 
-# ── lies of the server, in place of an answer ────────────────────────────────────────────────────────────────────────
+# ── in place of an answer ────────────────────────────────────────────────────────────────────────────────────────────
 
 TEXT = [{"type": "text", "text": "x"}]
 STRUCTURED = {"structuredContent": {"hits": 1}}
@@ -93,23 +90,20 @@ def raw(rule: str, before: str, after: str = "") -> list[Case]:
     return [answering(rule, ["raw", after + first]), answering(rule, ["raw", after + last])]
 
 
+SHORT: dict[str, Any] = {"settings": ("guard.frame_bytes=65536",)}
+
 FRAMES = [
     answering(
         "framing/size",
         ["long", '{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"', 300_000, '"}]}}\n'],
-        options=("--set", "guard.frame_bytes=65536"),
+        **SHORT,
     ),
     answering(
         "framing/size",
         ["long", '{"result":{"content":[{"type":"text","text":"', 300_000, '"}]},"id":$id,"jsonrpc":"2.0"}\n'],
-        options=("--set", "guard.frame_bytes=65536"),
+        **SHORT,
     ),
-    Case(
-        "framing/size",
-        [[call(1, words="x" * 300_000)]],
-        [(1, -32600)],
-        options=("--set", "guard.frame_bytes=65536"),
-    ),
+    Case("framing/size", [[call(1, words="x" * 300_000)]], [(1, -32600)], **SHORT),
     *raw("framing/carriage-return", "\r{}\r"),
     *raw("syntax/utf8", '"\xff"'),
     *raw("syntax/bom", "1", after="\xef\xbb\xbf"),
@@ -122,9 +116,9 @@ FRAMES = [
     answering(
         "syntax/values",
         ["raw", '{"jsonrpc":"2.0","id":$id,"result":{"content":[],"x":[' + "1," * 2_000 + "1]}}\n"],
-        options=("--set", "limits.values=1000"),
+        settings=("limits.values=1000",),
     ),
-    Case("syntax/values", [[call(1, words=[1] * 2_000)]], [(1, -32600)], options=("--set", "limits.values=1000")),
+    Case("syntax/values", [[call(1, words=[1] * 2_000)]], [(1, -32600)], settings=("limits.values=1000",)),
     answering("syntax/json", ["raw", "library 0.3 starting\n"], ["good"], gets="result"),
     answering("syntax/json", ["raw", '{"jsonrpc":"2.0","id":$id,"result":{"con\n']),
     Case("syntax/json", [[b'{"jsonrpc":"2.0","id":1,"method":"ping",}']], [(1, -32700)]),
@@ -180,14 +174,18 @@ ENVELOPES = [
     answering("envelope/result", ["result", None]),
 ]
 
-# ── lies about the protocol ──────────────────────────────────────────────────────────────────────────────────────────
+# ── the protocol ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SLOW: dict[str, Any] = {
     "tools/call:slow": [],
     "notifications/roots/list_changed": [["say", result("a", HITS)], ["say", result("b", HITS)]],
 }
 AGAIN = {**initialize(), "id": "again"}
-BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "liar", "version": "1"}}
+BARE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "scripted", "version": "1"},
+}
 RUNS: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
 TASKING = {**BARE, "capabilities": {"tools": {}, "tasks": RUNS}}
 REF = {"type": "ref/prompt", "name": "a"}
@@ -199,7 +197,7 @@ PROGRESS = {"name": "search", "arguments": {"words": "sea"}, "_meta": {"progress
 
 
 def progress(token: str, done: float) -> list[Any]:
-    """The server tells of progress."""
+    """The server reports progress."""
     return ["say", notification("notifications/progress", {"progressToken": token, "progress": done})]
 
 
@@ -254,10 +252,10 @@ METHODS = [
         [(1, "result")],
         tools=[tool(), {"name": "bare"}, tool("last")],
         listed=2,
-        fate="quarantine",
+        action="quarantine",
     ),
     Case(
-        # The client lies: what the server asked fails, and what the client asked does not.
+        # The client breaks it: what the server asked fails, and what the client asked does not.
         "protocol/result",
         [[call(1)], [result("s", {"roots": "none"})]],
         [(1, "result")],
@@ -275,9 +273,9 @@ METHODS = [
         ["result", {"content": [{"type": "image", "data": "iVBORw0KGgo", "mimeType": "image/png"}], **STRUCTURED}],
         gets="result",
     ),
-    answering("protocol/unsolicited", ["say", result("nobody", HITS)], ["good"], gets="result"),
+    answering("protocol/unsolicited", ["say", result("unasked", HITS)], ["good"], gets="result"),
     answering("protocol/unsolicited", ["raw", '{"jsonrpc":"2.0","id":"1","result":{}}\n'], ["good"], gets="result"),
-    Case("protocol/unsolicited", [[result("nobody", {})]], []),
+    Case("protocol/unsolicited", [[result("unasked", {})]], []),
     answering("protocol/answered-twice", ["good"], ["good"], gets="result"),
     Case(
         "protocol/answered-twice",
@@ -292,7 +290,7 @@ METHODS = [
         on=SLOW,
     ),
     # The id of the list that every case begins with.
-    Case("protocol/id-reused", [[request("list", "ping")]], []),
+    Case("protocol/id-reused", [[request("list", "ping")]], [("list", "result")]),
     Case(
         "protocol/retry-id",
         [[modern(1, "tools/call", **CALLED)], [modern(1, "tools/call", **CALLED, requestState="a")]],
@@ -317,7 +315,7 @@ METHODS = [
         [[call("a", "slow"), call("b", "slow"), call("c"), notification("notifications/roots/list_changed")]],
         [("a", "result"), ("b", "result"), ("c", -31016)],
         on=SLOW,
-        options=("--set", "limits.open_requests=2"),
+        settings=("limits.open_requests=2",),
     ),
     Case(
         "protocol/token-size",
@@ -338,7 +336,7 @@ METHODS = [
         [(1, "result")],
         on={"tools/call": [progress("p", 2), progress("p", 1), ["good"]]},
     ),
-    answering("protocol/progress", progress("nobody's", 1), ["good"], gets="result"),
+    answering("protocol/progress", progress("unknown", 1), ["good"], gets="result"),
     Case("protocol/cancel", [[notification("notifications/cancelled", {"requestId": 77})]], []),
     answering(
         "protocol/cancel", ["say", notification("notifications/cancelled", {"requestId": 77})], ["good"], gets="result"
@@ -378,7 +376,7 @@ METHODS = [
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-31011, survives=False),
 ]
 
-# ── lies without a handshake ─────────────────────────────────────────────────────────────────────────────────────────
+# ── without a handshake ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
@@ -457,7 +455,7 @@ STATELESS = [
     ),
 ]
 
-# ── lies about extensions ────────────────────────────────────────────────────────────────────────────────────────────
+# ── extensions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def declaring(ident: Any, method: str, extensions: dict[str, Any], **params: Any) -> dict[str, Any]:
@@ -641,7 +639,7 @@ LIFECYCLE = [
     Case("protocol/batched-initialize", [[[AGAIN]]], [("again", -32600)], revision="2025-03-26"),
 ]
 
-# ── lies about tools ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def setting_aside(rule: str, *wrong: dict[str, Any], listed: int = 2, **more: Any) -> Case:
@@ -667,10 +665,14 @@ def doubling(levels: int) -> dict[str, Any]:
     return {"$ref": "#/$defs/0", "$defs": {**twice, str(levels): {"type": "object"}}}
 
 
-STRICT = ("--set", "guard.strict=true")
+STRICT: dict[str, Any] = {"settings": ("guard.strict=true",), "action": "refuse"}
+UNLISTED: dict[str, Any] = {"lists": False, "audited": False}
+"""The guard lists the tools itself, and judges by that; under audit it adds nothing."""
+NO_LIST: dict[str, Any] = {"lists": False, "on": {"tools/list": [["say", error("$id", -32603)]]}}
 
-WIDE = {"anyOf": [{"items": {"maximum": 5}}] * 200}
-"""A schema that is cheap to compile, and dear on a long list."""
+NO_SCHEMA = taking({"type": "strnig"})
+WIDE = {**taking({"anyOf": [{"items": {"maximum": 5}}] * 200}), "name": "search"}
+"""A tool whose schema is cheap to compile, and dear on a long list."""
 
 HINTS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
 
@@ -702,50 +704,24 @@ CONTRACTS = [
     ),
     Case("contract/unknown-tool", [[call(1, "serach")]], [(1, "result")]),
     Case("contract/unknown-argument", [[call(1, words="sea", limits=3)]], [(1, "result")]),
-    Case(
-        "contract/unknown-argument", [[call(1, words="sea", limits=3)]], [(1, "isError")], fate="refuse", options=STRICT
-    ),
-    # The guard lists the tools itself, and judges by that; under audit it adds nothing.
-    Case("contract/input", [[call(1, words=5)]], [(1, "isError")], lists=False, audited=False),
+    Case("contract/unknown-argument", [[call(1, words="sea", limits=3)]], [(1, "isError")], **STRICT),
+    Case("contract/input", [[call(1, words=5)]], [(1, "isError")], **UNLISTED),
     Case(
         "contract/input",
         [[modern(1, "tools/call", name="search", arguments={"words": 5})]],
         [(1, "isError")],
-        lists=False,
-        audited=False,
         revision=LATEST,
+        **UNLISTED,
     ),
     answering(
         "contract/output",
         ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}],
         gets="isError",
-        lists=False,
-        audited=False,
+        **UNLISTED,
     ),
-    Case(
-        "contract/set-aside",
-        [[call(2, "odd")]],
-        [(2, -32602)],
-        tools=[tool(), taking({"type": "strnig"})],
-        lists=False,
-        audited=False,
-    ),
-    Case(
-        "contract/not-judged",
-        [[call(1, words=5)]],
-        [(1, "result")],
-        on={"tools/list": [["say", error("$id", -32603)]]},
-        lists=False,
-    ),
-    Case(
-        "contract/not-judged",
-        [[call(1)]],
-        [(1, -32602)],
-        on={"tools/list": [["say", error("$id", -32603)]]},
-        lists=False,
-        fate="refuse",
-        options=STRICT,
-    ),
+    Case("contract/set-aside", [[call(2, "odd")]], [(2, -32602)], tools=[tool(), NO_SCHEMA], **UNLISTED),
+    Case("contract/not-judged", [[call(1, words=5)]], [(1, "result")], **NO_LIST),
+    Case("contract/not-judged", [[call(1)]], [(1, -32602)], **NO_LIST, **STRICT),
     reporting("protocol/tool-name", tool("list files")),
     Case(
         "protocol/list-order",
@@ -756,7 +732,7 @@ CONTRACTS = [
         revision=LATEST,
     ),
     setting_aside("contract/duplicate-tool", tool(), listed=2),
-    setting_aside("contract/schema", taking({"type": "strnig"})),
+    setting_aside("contract/schema", NO_SCHEMA),
     setting_aside("contract/schema", taking({"$ref": "#/$defs/nowhere"})),
     reporting("contract/remote-ref", taking({"$ref": "https://example.com/schema.json"})),
     reporting("contract/remote-ref", taking({"$ref": "file:///etc/passwd"})),
@@ -765,7 +741,7 @@ CONTRACTS = [
         tool("odd", inputSchema={"type": "object", "$schema": "https://example.com/mine"}),
     ),
     Case(
-        # Beyond what is compiled of one list: that waits until somebody calls it, and then a part of it is left out.
+        # Beyond what is compiled of one list: that waits until it is called, and then a part of it is left out.
         "contract/pattern",
         [[request(1, "tools/list")], [call(2, "odd")]],
         [(1, "result"), (2, "result")],
@@ -776,7 +752,7 @@ CONTRACTS = [
         "contract/set-aside",
         [[request(1, "tools/list")], [call(2, "odd")]],
         [(1, "result"), (2, -32602)],
-        tools=[tool(), taking({"type": "strnig"})],
+        tools=[tool(), NO_SCHEMA],
         listed=1,
         # There, nothing is set aside.
         audited=False,
@@ -786,21 +762,9 @@ CONTRACTS = [
     reporting("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
     setting_aside("contract/schema-cycle", tool("odd", inputSchema={"type": "object", "$ref": "#"})),
     reporting("contract/pattern", taking({"pattern": "[^]"})),
-    setting_aside("contract/pattern", taking({"pattern": "[^]"}), fate="quarantine", options=STRICT),
-    Case(
-        "contract/unjudged",
-        [[call(1, value=[1] * 490_000)]],
-        [(1, "result")],
-        tools=[tool(inputSchema={"type": "object", "properties": {"value": WIDE}})],
-    ),
-    Case(
-        "contract/unjudged",
-        [[call(1, value=[1] * 490_000)]],
-        [(1, -32602)],
-        tools=[tool(inputSchema={"type": "object", "properties": {"value": WIDE}})],
-        fate="refuse",
-        options=STRICT,
-    ),
+    setting_aside("contract/pattern", taking({"pattern": "[^]"}), **{**STRICT, "action": "quarantine"}),
+    Case("contract/unjudged", [[call(1, value=[1] * 490_000)]], [(1, "result")], tools=[WIDE]),
+    Case("contract/unjudged", [[call(1, value=[1] * 490_000)]], [(1, -32602)], tools=[WIDE], **STRICT),
     Case(
         "contract/header",
         [[modern(1, "tools/list")]],
@@ -808,12 +772,12 @@ CONTRACTS = [
         tools=[tool(), taking({"type": "number", "x-mcp-header": "Value"}), tool("last")],
         # Over STDIO there are no headers.
         listed=3,
-        fate="report",
+        action="report",
         revision=LATEST,
     ),
 ]
 
-# ── lies about what was locked ───────────────────────────────────────────────────────────────────────────────────────
+# ── what was locked ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 BOTH_TOOLS = [tool(), tool("last")]
 
@@ -839,7 +803,7 @@ LOCKED = [
     ),
 ]
 
-# ── lies about skills and about pages of tools ───────────────────────────────────────────────────────────────────────
+# ── skills, and pages of tools ───────────────────────────────────────────────────────────────────────────────────────
 
 SKILL_TEXT = "---\nname: pdf\ndescription: Reads PDF files.\n---\n"
 SKILL_URI = "skill://pdf/SKILL.md"
@@ -936,49 +900,21 @@ SKILLS_AND_APPS = [
     ),
 ]
 
-CASES = [
-    *FRAMES, *ENVELOPES, *METHODS, *STATELESS, *EXTENSIONS, *SKILLS_AND_APPS, *LIFECYCLE, *CONTRACTS, *LOCKED,
-]  # fmt: skip
+GROUPS = {
+    "frames": FRAMES, "envelopes": ENVELOPES, "methods": METHODS, "stateless": STATELESS, "extensions": EXTENSIONS,
+    "skills and apps": SKILLS_AND_APPS, "lifecycle": LIFECYCLE, "contracts": CONTRACTS, "locked": LOCKED,
+}  # fmt: skip
+CASES = [case for group in GROUPS.values() for case in group]
 
-_HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
-ELSEWHERE = {
-    "envelope/schema": "only an operator's own schema for SchemaValidator has it: tests/faces/test_middleware.py",
+_HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/real/http/test_http_stateless.py"
+WITHOUT_CASE = {
+    "envelope/schema": "only an operator's own schema for SchemaValidator has it: tests/api/test_middleware.py",
     "protocol/header-missing": _HTTP_ONLY,
     "protocol/header-mismatch": _HTTP_ONLY,
     "protocol/header-encoding": _HTTP_ONLY,
-    "guard/failure": "nothing that anybody says is known to break it, only a fault of our own: "
-    "tests/guard/test_guard_failure.py",
+    "guard/failure": "no message is known to break it, only a fault of our own: tests/guard/test_guard_failure.py",
 }
-"""Rules that nobody can break here, and where they are tested."""
-
-
-UNTOLD = {
-    "protocol/era-fallback-0": "Over HTTP each request may be that of another client.",
-    "protocol/era-fallback-1": "The same.",
-    "protocol/cache-scope-0": "Without a session each request is a conversation of its own.",
-    "framing/carriage-return-0": "Over HTTP a message is no line: a carriage return in it is white space.",
-    "framing/carriage-return-1": "The same.",
-    "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "
-    "guard's; and a server at a URL may be one that gives out no ids.",
-    "protocol/request-state-0": "Without sessions a state that the guard never saw may be that of another client.",
-    "protocol/request-state-1": "The same.",
-    "protocol/retry-id-0": "Without sessions the ids of different clients coincide: which request is repeated is not "
-    "known.",
-}
-"""Lies that cannot be told over HTTP, and why."""
-
-OVER_HTTP: dict[str, dict[str, Any]] = {
-    # Its headers have to say what it says, or they are what is wrong with it.
-    "protocol/unsupported-revision-0": {"revision": LATEST},
-    # Clients over HTTP leave the tool out themselves.
-    "contract/header-0": {"listed": 2},
-}
-"""What is different in a case that is told over HTTP."""
-
-
-def over_http(name: str, case: Case) -> Case:
-    """The case of that *name* as it is told over HTTP."""
-    return case._replace(**OVER_HTTP.get(name, {}))
+"""Rules that no message breaks here, and the files that test them."""
 
 
 def named(cases: list[Case]) -> list[str]:
@@ -987,28 +923,8 @@ def named(cases: list[Case]) -> list[str]:
 
 
 def script(case: Case) -> dict[str, Any]:
-    """What the server of *case* is told to do."""
+    """The script of the server of *case*."""
     return {"on": dict(case.on), **({} if case.tools is None else {"tools": case.tools})}
-
-
-def locks(case: Case, server: list[str], place: Path) -> None:
-    """Locks the *server*, given by options, as it was before it lied, if *case* says so."""
-    if case.locked is None:
-        return
-    offers_no_more = {
-        "resources/templates/list": [["result", {"resourceTemplates": []}]],
-        "prompts/list": [["result", {"prompts": []}]],
-    }
-    (place / "script.new").write_text(json.dumps({"on": offers_no_more, **case.locked}))
-    (place / "script.new").replace(place / "script")
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", "lock", *server],
-        cwd=place,
-        capture_output=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def frames(case: Case) -> list[list[bytes]]:

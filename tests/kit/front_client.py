@@ -37,6 +37,8 @@ class FrontClient:
         """All that has come to requests."""
         self.beside: list[bytes] = []
         """The bodies that came to all else."""
+        self.may_break = False
+        """Whether a response may break off, as under audit when the server ends."""
         self._session: str | None = None
         self._lines: deque[bytes] = deque()
         self._running: set[Any] = set()
@@ -127,8 +129,12 @@ class FrontClient:
             if SESSION in response.headers:
                 self._session = response.headers[SESSION]
             if response.headers.get("content-type") == "text/event-stream":
-                async for line in events(response):
-                    self._got(line)
+                try:
+                    async for line in events(response):
+                        self._got(line)
+                except (httpx.ReadError, httpx.RemoteProtocolError):
+                    if not self.may_break:
+                        raise
             else:
                 text = await response.aread()
                 if ident is not None:

@@ -28,7 +28,7 @@ An action is an array of a verb and what it needs. `"$id"`, alone or in an objec
     exit STATUS, die     ends it, by itself or by SIGKILL
     stubborn             from now on SIGTERM is ignored
     spawn                starts a process that ignores SIGTERM and holds all its streams; `received` gets its id
-    await PATH           waits until somebody opens the named pipe PATH for writing, and closes it
+    await PATH           waits until the named pipe PATH is opened for writing, and closed
     tell TEXT, pid       writes a line to `received`, the second one with the process id
     environ              writes its environment there, as JSON
     stay                 waits for ever
@@ -138,7 +138,7 @@ class Server:
             result: Any = {
                 "protocolVersion": message["params"]["protocolVersion"],
                 "capabilities": CAPABILITIES,
-                "serverInfo": {"name": "liar", "version": "1"},
+                "serverInfo": {"name": "scripted", "version": "1"},
             }
         elif method == "tools/list":
             result = {"tools": self.script.get("tools", [TOOL])}
@@ -184,7 +184,7 @@ class Server:
         write(2, text.encode())
 
     def do_logs(self, _: Any, size: int) -> None:
-        line = b"a line of a log, as long as such lines are, and of no interest to anybody at all.\n"
+        line = b"a line of a log, as long as such lines are, and of no interest at all.\n"
         for _ in range(0, size, 1000 * len(line)):
             write(2, line * 1000)
 

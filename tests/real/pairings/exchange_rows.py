@@ -1,7 +1,7 @@
 """
 Exchanges, and what the guard makes of each: the same for every pair of transports unless a row gives the reason.
 
-In the lines of a row ID stands for the id of the client's request, which is the name of the row.
+In the lines of a row ID stands for the id of the client's request, which is the name of the row, and ROW for that name.
 """
 # ruff: noqa: UP031 - JSON is full of braces
 
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
 M = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
+FRAME_BYTES = 20_000
+"""How long a message may be."""
 
 Item = int | str
 """
@@ -35,8 +37,8 @@ class Unlike(NamedTuple):
 
     pairing: str
     mode: str
-    expected: Expected
     why: str
+    changes: dict[str, Any]
 
 
 class Row(NamedTuple):
@@ -47,20 +49,74 @@ class Row(NamedTuple):
     server: tuple[str, ...]
     """What the server says to the client's line, one line each."""
     enforce: Expected
-    audit: Expected | None = None
+    audit: Expected | None
     """None if the row is left out under audit, where it would change what later rows mean."""
-    unlike: tuple[Unlike, ...] = ()
-    reply: str = ""
+    unlike: tuple[Unlike, ...]
+    reply: str
     """What the client answers to a request of the server."""
 
     def expected(self, pairing: str, mode: str) -> Expected:
         """What comes of it through *pairing*."""
-        for each in self.unlike:
-            if each.pairing == pairing and each.mode == mode:
-                return each.expected
         expected = self.enforce if mode == "enforce" else self.audit
         assert expected is not None
+        for each in self.unlike:
+            if each.pairing == pairing and each.mode == mode:
+                return expected._replace(**each.changes)
         return expected
+
+
+def row(
+    name: str,
+    client: str,
+    *server: str,
+    gets: tuple[Item, ...] | None = None,
+    stops: bool = False,
+    back: tuple[str, ...] = (),
+    found: tuple[str, ...] = (),
+    enforced: tuple[str, ...] = (),
+    audited: bool = True,
+    unlike: tuple[Unlike, ...] = (),
+    reply: str = "",
+) -> Row:
+    """
+    One row. Under audit all passes; under enforce the client *gets* less, and the line *stops* before the server.
+
+    *found* is found in both modes, *enforced* only under enforce.
+    """
+    everything = tuple(map(server.index, server))
+    passing = Expected(everything, found=found)
+    kept = Expected(everything if gets is None else gets, not stops, back, found + enforced)
+    return Row(name, client, server, kept, passing if audited else None, unlike, reply)
+
+
+def refused(name: str, client: str, *server: str, gets: Item, found: str, **more: Any) -> Row:
+    """A message of the client that the guard answers itself under enforce."""
+    return row(name, client, *server, gets=(gets,), stops=True, found=(f"client {found}",), **more)
+
+
+def dropped(name: str, client: str, found: str) -> Row:
+    """A message of the client that is not answered, and does not reach the server under enforce."""
+    return row(name, client, gets=(), stops=True, found=(f"client {found}",))
+
+
+def withheld(name: str, client: str, server: str, gets: Item, *found: str, **more: Any) -> Row:
+    """An answer in place of which the client gets that of the guard under enforce."""
+    return row(name, client, server, gets=(gets,), found=tuple(f"server {each}" for each in found), **more)
+
+
+def beside(name: str, noise: str, *found: str, **more: Any) -> Row:
+    """A line before a good answer, which the client does not get under enforce."""
+    return row(name, P, noise, PONG, gets=(1,), found=tuple(f"server {each}" for each in found), **more)
+
+
+def reported(name: str, client: str, *server: str, found: str, **more: Any) -> Row:
+    """An exchange that passes, and is reported."""
+    return row(name, client, *server, found=(f"{found} (reported)",), **more)
+
+
+def unlike(pairing: str, mode: str, why: str, **changes: Any) -> Unlike:
+    """How *pairing* differs."""
+    return Unlike(pairing, mode, why, changes)
 
 
 # ── why pairings differ ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -74,8 +130,25 @@ NO_RESPONSE = "No HTTP response is open that this message could belong to."
 LOG = "Output that is not a message goes to the log."
 BLANK_OUT = "Blank lines mean nothing outside of a stream of lines."
 ERA = "A message that does not name its revision would switch a child that is shared to another era."
-WHOSE = "Many clients share this child, so the guard itself answers what the child asks."
+SHARED_CHILD = "Many clients share this child, so the guard itself answers what the child asks."
+LENGTH = "The guard would have to hold all of it before it could pass it on."
 LOGS = "Many clients share this child, and none of them asked for log messages."
+
+
+def no_line(code: Item) -> tuple[Unlike, ...]:
+    """Under audit a child gets no body that is not JSON."""
+    return (unlike("http-child", "audit", LINE, gets=(code,), reaches=False),)
+
+
+def too_long(gets: Item, *pairings: str, **changes: Any) -> tuple[Unlike, ...]:
+    """Under audit a message that is longer than allowed passes only where it can be passed on in pieces."""
+    return tuple(unlike(each, "audit", LENGTH, gets=(gets,), **changes) for each in pairings)
+
+
+def not_for(mode: str, why: str, gets: tuple[Item, ...], *pairings: str) -> tuple[Unlike, ...]:
+    """Clients of *pairings* get only this."""
+    return tuple(unlike(each, mode, why, gets=gets) for each in pairings)
+
 
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -90,9 +163,9 @@ def call(arguments: str = '{"words":"sea"}') -> str:
     return req("tools/call", '{"name":"search","arguments":%s}' % arguments)
 
 
-def scall(arguments: str = '{"words":"ROW"}') -> str:
+def scall(arguments: str = '{"words":"ROW"}', meta: str = M) -> str:
     """A call of the tool in the stateless era."""
-    return req("tools/call", '{"name":"search","arguments":%s,%s}' % (arguments, M))
+    return req("tools/call", '{"name":"search","arguments":%s,%s}' % (arguments, meta))
 
 
 def res(result: str) -> str:
@@ -110,309 +183,136 @@ def note(method: str, params: str = "") -> str:
     return '{"jsonrpc":"2.0","method":"%s"%s}' % (method, f',"params":{params}' if params else "")
 
 
+def asking(method: str, more: str = "") -> str:
+    """A request of the server."""
+    return '{"jsonrpc":"2.0","id":"ask ROW","method":"%s"%s}' % (method, more)
+
+
 P = req("ping")
 PONG = res("{}")
 HITS = res('{"content":[],"structuredContent":{"hits":1}}')
 SH = sres('"content":[],"structuredContent":{"hits":1}')
-
-
-def row(name: str, client: str, *server: str, **expected: Any) -> Row:
-    """One row."""
-    return Row(name, client, server, **expected)
-
+FAILS = '{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"no"}}'
+NOT_A_NUMBER = '{"jsonrpc":"2.0","id":ID,"result":{"x":NaN}}'
+INITIALIZE = '"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}'
+LONG = "x" * (FRAME_BYTES + 1000)
+UNANSWERED = ("server protocol/unanswered",)
+CACHED = '"ttlMs":0,"cacheScope":"private"'
 
 # ── the tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 HANDSHAKE_ROWS = [
-    row(
-        "call",
-        call(),
-        HITS,
-        enforce=Expected((0,)),
-        audit=Expected((0,)),
-    ),
-    row(
-        "call-bad-arguments",
-        call('{"words":5}'),
-        HITS,
-        enforce=Expected(("isError",), reaches=False, found=("client contract/input",)),
-        audit=Expected((0,), found=("client contract/input",)),
-    ),
-    row(
+    row("call", call(), HITS),
+    refused("call-bad-arguments", call('{"words":5}'), HITS, gets="isError", found="contract/input"),
+    reported(
         "call-unknown-tool",
         req("tools/call", '{"name":"nope","arguments":{}}'),
         HITS,
-        enforce=Expected((0,), found=("client contract/unknown-tool (reported)",)),
-        audit=Expected((0,), found=("client contract/unknown-tool (reported)",)),
+        found="client contract/unknown-tool",
     ),
-    row(
-        "unknown-method",
-        req("tools/nope"),
-        PONG,
-        enforce=Expected((-32601,), reaches=False, found=("client protocol/method",)),
-        audit=Expected((0,), found=("client protocol/method",)),
-    ),
-    row(
-        "params-array",
-        req("tools/call", "[]"),
-        PONG,
-        enforce=Expected((-32600,), reaches=False, found=("client envelope/params",)),
-        audit=Expected((0,), found=("client envelope/params", "server protocol/result")),
-    ),
-    row(
+    refused("unknown-method", req("tools/nope"), PONG, gets=-32601, found="protocol/method"),
+    refused("params-array", req("ping", "[]"), PONG, gets=-32600, found="envelope/params"),
+    refused(
         "duplicate-key",
         '{"jsonrpc":"2.0","id":ID,"method":"ping","method":"ping"}',
         PONG,
-        enforce=Expected((-32700,), reaches=False, found=("client syntax/duplicate-key",)),
-        audit=Expected((0,), found=("client syntax/duplicate-key",)),
-        unlike=(
-            Unlike(
-                "http-child", "audit", Expected((-32700,), reaches=False, found=("client syntax/duplicate-key",)), LINE
-            ),
-        ),
+        gets=-32700,
+        found="syntax/duplicate-key",
+        unlike=no_line(-32700),
     ),
-    row(
-        "number-too-large",
-        req("ping", '{"x":1e999}'),
+    refused("not-json", "hello, ID?", gets="null -32700", found="syntax/json", unlike=no_line("null -32700")),
+    refused("batch", '[{"jsonrpc":"2.0","id":ID,"method":"ping"}]', gets="null -32600", found="envelope/batch"),
+    refused(
+        "too-long",
+        req("ping", '{"x":"%s"}' % LONG),
         PONG,
-        enforce=Expected((-32700,), reaches=False, found=("client syntax/number",)),
-        audit=Expected((0,), found=("client syntax/number",)),
-        unlike=(
-            Unlike("http-child", "audit", Expected((-32700,), reaches=False, found=("client syntax/number",)), LINE),
-        ),
+        gets=-32600,
+        found="framing/size",
+        unlike=too_long(-32600, "stdio-http", "http-child", "http-http", reaches=False),
     ),
-    row(
-        "lone-surrogate",
-        '{"params":{"x":"\\ud800"},"method":"ping","jsonrpc":"2.0","id":ID}',
-        PONG,
-        enforce=Expected((-32700,), reaches=False, found=("client syntax/surrogate",)),
-        audit=Expected((0,), found=("client syntax/surrogate",)),
-        unlike=(
-            Unlike("http-child", "audit", Expected((-32700,), reaches=False, found=("client syntax/surrogate",)), LINE),
-        ),
-    ),
-    row(
-        "no-jsonrpc",
-        '{"id":ID,"method":"ping"}',
-        PONG,
-        enforce=Expected((-32600,), reaches=False, found=("client envelope/jsonrpc",)),
-        audit=Expected((0,), found=("client envelope/jsonrpc",)),
-    ),
-    row(
-        "not-json",
-        "hello, ID?",
-        enforce=Expected(("null -32700",), reaches=False, found=("client syntax/json",)),
-        audit=Expected(found=("client syntax/json",)),
-        unlike=(
-            Unlike(
-                "http-child", "audit", Expected(("null -32700",), reaches=False, found=("client syntax/json",)), LINE
-            ),
-        ),
-    ),
-    row(
-        "half-json",
-        '{"jsonrpc":"2.0","id":ID,"method":"ping"',
-        PONG,
-        enforce=Expected(("null -32700",), reaches=False, found=("client syntax/json",)),
-    ),
-    row(
-        "empty-batch",
-        "[]",
-        enforce=Expected(("null -32600",), reaches=False, found=("client envelope/batch",)),
-        audit=Expected(found=("client envelope/batch",)),
-    ),
-    row(
-        "batch",
-        '[{"jsonrpc":"2.0","id":ID,"method":"ping"}]',
-        enforce=Expected(("null -32600",), reaches=False, found=("client envelope/batch",)),
-        audit=Expected(found=("client envelope/batch",)),
-    ),
-    row(
-        "unknown-notification",
-        note("notifications/nope", '{"name":ID}'),
-        enforce=Expected(reaches=False, found=("client protocol/method",)),
-        audit=Expected(found=("client protocol/method",)),
-    ),
-    row(
-        "answer-to-nothing",
-        '{"jsonrpc":"2.0","id":ID,"result":{}}',
-        enforce=Expected(reaches=False, found=("client protocol/unsolicited",)),
-        audit=Expected(found=("client protocol/unsolicited",)),
-    ),
+    dropped("unknown-notification", note("notifications/nope", '{"name":ID}'), "protocol/method"),
+    dropped("answer-to-nothing", '{"jsonrpc":"2.0","id":ID,"result":{}}', "protocol/unsolicited"),
     row(
         "blank-line",
         "   ",
-        enforce=Expected(reaches=False),
-        audit=Expected(),
+        stops=True,
         unlike=(
-            Unlike("http-child", "enforce", Expected(("null -32700",), reaches=False), BLANK_HTTP),
-            Unlike("http-http", "enforce", Expected(("null -32700",), reaches=False), BLANK_HTTP),
-            Unlike("stdio-http", "audit", Expected(reaches=False), BLANK_URL),
-            Unlike("http-child", "audit", Expected(("null -32700",), reaches=False), BLANK_HTTP),
+            *not_for("enforce", BLANK_HTTP, ("null -32700",), "http-child", "http-http"),
+            unlike("stdio-http", "audit", BLANK_URL, reaches=False),
+            unlike("http-child", "audit", BLANK_HTTP, gets=("null -32700",), reaches=False),
         ),
     ),
-    row(
+    refused(
         "second-initialize",
-        req("initialize", '{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}'),
+        req("initialize", "{%s}" % INITIALIZE),
         PONG,
-        enforce=Expected((-32600,), reaches=False, found=("client protocol/initialize-again",)),
+        gets=-32600,
+        found="protocol/initialize-again",
+        audited=False,
     ),
-    row(
+    refused(
         "carriage-return",
         '{"jsonrpc":"2.0",\r"id":ID,"method":"ping"}',
         PONG,
-        enforce=Expected((-32700,), reaches=False, found=("client framing/carriage-return",)),
-        audit=Expected((0,), found=("client framing/carriage-return",)),
-        unlike=(
-            Unlike("stdio-http", "enforce", Expected((0,)), CR_URL),
-            Unlike("http-child", "enforce", Expected((0,), reaches=False), CR_CHILD),
-            Unlike("http-http", "enforce", Expected((0,)), CR_URL),
-            Unlike("stdio-http", "audit", Expected((0,)), CR_URL),
-            Unlike("http-child", "audit", Expected((0,), reaches=False), CR_CHILD),
-            Unlike("http-http", "audit", Expected((0,)), CR_URL),
+        gets=-32700,
+        found="framing/carriage-return",
+        unlike=tuple(
+            unlike(pairing, mode, why, gets=(0,), reaches=why is CR_URL, found=())
+            for mode in ("enforce", "audit")
+            for pairing, why in (("stdio-http", CR_URL), ("http-child", CR_CHILD), ("http-http", CR_URL))
         ),
     ),
-    row(
+    reported(
         "cancel-unknown",
         note("notifications/cancelled", '{"requestId":"nothing","reason":ID}'),
-        enforce=Expected(found=("client protocol/cancel (reported)",)),
-        audit=Expected(found=("client protocol/cancel (reported)",)),
+        found="client protocol/cancel",
     ),
-    row(
+    withheld(
         "call-bad-hits",
         call(),
         res('{"content":[],"structuredContent":{"hits":"one"}}'),
-        enforce=Expected(("isError",), found=("server contract/output",)),
-        audit=Expected((0,), found=("server contract/output",)),
+        "isError",
+        "contract/output",
     ),
-    row(
-        "call-without-structure",
-        call(),
-        res('{"content":[]}'),
-        enforce=Expected(("isError",), found=("server contract/output",)),
-        audit=Expected((0,), found=("server contract/output",)),
-    ),
-    row(
-        "call-own-error",
-        call(),
-        res('{"content":[{"type":"text","text":"no"}],"isError":true}'),
-        enforce=Expected((0,)),
-        audit=Expected((0,)),
-    ),
-    row(
-        "server-error",
-        call(),
-        '{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"no"}}',
-        enforce=Expected((0,)),
-        audit=Expected((0,)),
-    ),
-    row(
-        "result-not-a-number",
+    row("server-error", call(), FAILS),
+    withheld("result-not-a-number", P, NOT_A_NUMBER, -31010, "syntax/number", enforced=UNANSWERED),
+    withheld(
+        "result-too-long",
         P,
-        '{"jsonrpc":"2.0","id":ID,"result":{"x":NaN}}',
-        enforce=Expected((-31010,), found=("server syntax/number", "server protocol/unanswered")),
-        audit=Expected((0,), found=("server syntax/number",)),
+        res('{"x":"%s"}' % LONG),
+        -31010,
+        "framing/size",
+        enforced=UNANSWERED,
+        unlike=too_long(-31010, "stdio-http", "http-child"),
     ),
-    row(
-        "result-duplicate-key",
-        P,
-        '{"jsonrpc":"2.0","id":ID,"result":{"a":1,"a":2}}',
-        enforce=Expected((-31010,), found=("server syntax/duplicate-key", "server protocol/unanswered")),
-        audit=Expected((0,), found=("server syntax/duplicate-key",)),
-    ),
-    row(
-        "neither-result-nor-error",
-        P,
-        '{"jsonrpc":"2.0","id":ID}',
-        enforce=Expected((-31010,), found=("server envelope/members",)),
-        audit=Expected((0,), found=("server envelope/members",)),
-    ),
-    row(
-        "result-and-error",
-        P,
-        '{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":""}}',
-        enforce=Expected((-31010,), found=("server envelope/members",)),
-        audit=Expected((0,), found=("server envelope/members",)),
-    ),
-    row(
-        "error-code-text",
-        P,
-        '{"jsonrpc":"2.0","id":ID,"error":{"code":"1","message":"no"}}',
-        enforce=Expected((-31010,), found=("server envelope/error",)),
-        audit=Expected((0,), found=("server envelope/error",)),
-    ),
-    row(
-        "result-array",
-        P,
-        res("[]"),
-        enforce=Expected((-31010,), found=("server envelope/result",)),
-        audit=Expected((0,), found=("server envelope/result",)),
-    ),
+    withheld("neither-result-nor-error", P, '{"jsonrpc":"2.0","id":ID}', -31010, "envelope/members"),
     row(
         "answer-in-a-batch",
         P,
-        "[%s]" % PONG,
-        enforce=Expected((-31010,), found=("server envelope/batch", "server protocol/unanswered")),
-        audit=Expected((0,)),
+        f"[{PONG}]",
+        gets=(-31010,),
+        enforced=("server envelope/batch", "server protocol/unanswered"),
     ),
-    row(
-        "answer-without-jsonrpc",
-        P,
-        '{"id":ID,"result":{}}',
-        enforce=Expected((-31010,), found=("server envelope/jsonrpc",)),
-        audit=Expected((0,), found=("server envelope/jsonrpc",)),
-    ),
-    row(
+    beside(
         "answer-to-another-first",
-        P,
         '{"jsonrpc":"2.0","id":"nothing asked this","result":{}}',
-        PONG,
-        enforce=Expected((1,), found=("server protocol/unsolicited",)),
-        audit=Expected((0, 1), found=("server protocol/unsolicited",)),
-        unlike=(Unlike("http-child", "audit", Expected((1,), found=("server protocol/unsolicited",)), NO_RESPONSE),),
+        "protocol/unsolicited",
+        unlike=not_for("audit", NO_RESPONSE, (1,), "http-child"),
     ),
     row(
         "answer-twice",
         P,
         PONG,
         PONG,
-        enforce=Expected((0,), found=("server protocol/answered-twice",)),
-        audit=Expected((0, 0), found=("server protocol/answered-twice",)),
-        unlike=(Unlike("http-child", "audit", Expected((0,), found=("server protocol/answered-twice",)), NO_RESPONSE),),
+        gets=(0,),
+        found=("server protocol/answered-twice",),
+        unlike=(unlike("http-child", "audit", NO_RESPONSE, gets=(0,)),),
     ),
-    row(
+    beside(
         "log-line-first",
-        P,
         "a line of a log",
-        PONG,
-        enforce=Expected((1,), found=("server syntax/json",)),
-        audit=Expected((0, 1), found=("server syntax/json",)),
-        unlike=(
-            Unlike("stdio-http", "audit", Expected((1,), found=("server syntax/json",)), LOG),
-            Unlike("http-child", "audit", Expected((1,), found=("server syntax/json",)), LOG),
-        ),
-    ),
-    row(
-        "json-log-first",
-        P,
-        '{"level":"info"}',
-        PONG,
-        enforce=Expected((1,), found=("server envelope/jsonrpc", "server envelope/members", "server envelope/id")),
-        audit=Expected((0, 1), found=("server envelope/jsonrpc", "server envelope/members", "server envelope/id")),
-        unlike=(
-            Unlike(
-                "stdio-http",
-                "audit",
-                Expected((1,), found=("server envelope/jsonrpc", "server envelope/members", "server envelope/id")),
-                LOG,
-            ),
-            Unlike(
-                "http-child",
-                "audit",
-                Expected((1,), found=("server envelope/jsonrpc", "server envelope/members", "server envelope/id")),
-                LOG,
-            ),
-        ),
+        "syntax/json",
+        unlike=not_for("audit", LOG, (1,), "stdio-http", "http-child"),
     ),
     row(
         "blank-lines-first",
@@ -420,241 +320,157 @@ HANDSHAKE_ROWS = [
         "",
         "  ",
         PONG,
-        enforce=Expected((2,)),
-        audit=Expected((0, 1, 2)),
-        unlike=(
-            Unlike("stdio-http", "audit", Expected((2,)), BLANK_OUT),
-            Unlike("http-child", "audit", Expected((2,)), BLANK_OUT),
-            Unlike("http-http", "audit", Expected((2,)), BLANK_OUT),
-        ),
+        gets=(2,),
+        unlike=not_for("audit", BLANK_OUT, (2,), "stdio-http", "http-child", "http-http"),
     ),
-    row(
-        "log-message",
-        P,
-        note("notifications/message", '{"level":"info","data":ID}'),
-        PONG,
-        enforce=Expected((0, 1)),
-        audit=Expected((0, 1)),
-    ),
-    row(
-        "log-message-bad-level",
-        P,
-        note("notifications/message", '{"level":"loud","data":ID}'),
-        PONG,
-        enforce=Expected((1,), found=("server protocol/params",)),
-        audit=Expected((0, 1), found=("server protocol/params",)),
-    ),
+    row("log-message", P, note("notifications/message", '{"level":"info","data":ID}'), PONG),
+    beside("log-message-bad-level", note("notifications/message", '{"level":"loud","data":ID}'), "protocol/params"),
     row(
         "progress",
         req("ping", '{"_meta":{"progressToken":ID}}'),
         note("notifications/progress", '{"progressToken":ID,"progress":1}'),
         PONG,
-        enforce=Expected((0, 1)),
-        audit=Expected((0, 1)),
     ),
-    row(
+    reported(
         "progress-unknown-token",
         P,
         note("notifications/progress", '{"progressToken":"nothing","progress":1}'),
         PONG,
-        enforce=Expected((0, 1), found=("server protocol/progress (reported)",)),
-        audit=Expected((0, 1), found=("server protocol/progress (reported)",)),
+        found="server protocol/progress",
     ),
-    row(
-        "list-changed",
-        P,
-        note("notifications/tools/list_changed", '{"_meta":{"name":ID}}'),
-        PONG,
-        enforce=Expected((0, 1)),
-        audit=Expected((0, 1)),
-    ),
+    row("list-changed", P, note("notifications/tools/list_changed", '{"_meta":{"name":ID}}'), PONG),
     row(
         "server-asks-roots",
         P,
-        '{"jsonrpc":"2.0","id":"ask ROW","method":"roots/list"}',
+        asking("roots/list"),
         PONG,
-        enforce=Expected((0, 1)),
-        audit=Expected((0, 1)),
         reply='{"jsonrpc":"2.0","id":"ask ROW","result":{"roots":[]}}',
     ),
     row(
         "server-asks-wrong-reply",
         P,
-        '{"jsonrpc":"2.0","id":"ask ROW","method":"roots/list"}',
+        asking("roots/list"),
         PONG,
-        enforce=Expected((0, 1), back=("error -31010",), found=("client protocol/result",)),
-        audit=Expected((0, 1), found=("client protocol/result",)),
+        back=("error -31010",),
+        found=("client protocol/result",),
         reply='{"jsonrpc":"2.0","id":"ask ROW","result":{"roots":5}}',
     ),
-    row(
-        "server-asks-for-tools",
-        P,
-        '{"jsonrpc":"2.0","id":"ask ROW","method":"tools/list"}',
-        PONG,
-        enforce=Expected((1,), back=("error -32601",), found=("server protocol/direction",)),
-        audit=Expected((0, 1), found=("server protocol/direction",)),
-    ),
-    row(
-        "server-asks-badly",
-        P,
-        '{"jsonrpc":"2.0","id":"ask ROW","method":"sampling/createMessage","params":{}}',
-        PONG,
-        enforce=Expected((1,), back=("error -32602",), found=("server protocol/params", "server protocol/params")),
-        audit=Expected((0, 1), found=("server protocol/params", "server protocol/params")),
-    ),
-    row(
-        "broken-tool-in-list",
-        req("tools/list"),
-        res('{"tools":[TOOL,{"name":"broken","inputSchema":5}]}'),
-        enforce=Expected(
-            ("tools search",), found=("server protocol/result (reported)", "server contract/schema (reported)")
-        ),
-        audit=Expected((0,), found=("server protocol/result (reported)", "server contract/schema (reported)")),
-    ),
-    row(
+    beside("server-asks-for-tools", asking("tools/list"), "protocol/direction", back=("error -32601",)),
+    withheld(
         "schema-not-valid-in-list",
         req("tools/list"),
-        res('{"tools":[TOOL,{"name":"broken","inputSchema":{"type":"object","properties":{"a":{"type":"nope"}}}}]}'),
-        enforce=Expected(("tools search",), found=("server contract/schema (reported)",)),
-        audit=Expected((0,), found=("server contract/schema (reported)",)),
+        res('{"tools":[TOOL,{"name":"odd","inputSchema":{"type":"object","properties":{"a":{"type":"nope"}}}}]}'),
+        "tools search",
+        "contract/schema (reported)",
+        "lock/added (reported)",
     ),
-    row(
-        "resource",
-        req("resources/read", '{"uri":"a:b"}'),
-        res('{"contents":[{"uri":"a:b","text":"x"}]}'),
-        enforce=Expected((0,)),
-        audit=Expected((0,)),
+    withheld(
+        "tool-that-is-not-locked",
+        req("tools/list"),
+        res('{"tools":[TOOL,{"name":"more","inputSchema":{"type":"object"}}]}'),
+        "tools search",
+        "lock/added (reported)",
     ),
-    row(
+    withheld(
         "resource-broken",
         req("resources/read", '{"uri":"a:b"}'),
         res('{"contents":[{"uri":5}]}'),
-        enforce=Expected((-31010,), found=("server protocol/result",)),
-        audit=Expected((0,), found=("server protocol/result",)),
-    ),
-    row(
-        "set-level",
-        req("logging/setLevel", '{"level":"debug"}'),
-        PONG,
-        enforce=Expected((0,)),
-        audit=Expected((0,)),
+        -31010,
+        "protocol/result",
     ),
 ]
 
+OTHER_REVISION = M.replace("2026-07-28", "2031-01-01")
+ODD_EXTENSION = M.replace(":{}}", ':{"extensions":{"search":{}}}}')
+SKILL = '"uri":"skill://pdf/SKILL.md","frontmatter":{"name":"pdf","description":"x"},"resources":[]'
+TASK = (
+    '"taskId":"t","status":"working","createdAt":"2026-08-01T10:00:00Z","lastUpdatedAt":"2026-08-01T10:00:00Z",'
+    '"ttlMs":null'
+)
+
 STATELESS_ROWS = [
-    row(
-        "stateless-call",
-        scall(),
-        SH,
-        enforce=Expected((0,)),
-        audit=Expected((0,)),
-    ),
-    row(
-        "stateless-bad-arguments",
-        scall('{"words":5}'),
-        SH,
-        enforce=Expected(("isError",), reaches=False, found=("client contract/input",)),
-        audit=Expected((0,), found=("client contract/input",)),
-    ),
-    row(
+    row("stateless-call", scall(), SH),
+    refused("stateless-bad-arguments", scall('{"words":5}'), SH, gets="isError", found="contract/input"),
+    refused(
         "stateless-no-meta",
         req("tools/call", '{"name":"search","arguments":{"words":"ROW"}}'),
         SH,
-        enforce=Expected((-32602,), reaches=False, found=("client protocol/params",)),
-        audit=Expected((0,), found=("client protocol/params",)),
-        unlike=(
-            Unlike("http-child", "audit", Expected((-32602,), reaches=False, found=("client protocol/params",)), ERA),
-        ),
+        gets=-32602,
+        found="protocol/params",
+        unlike=(unlike("http-child", "audit", ERA, gets=(-32602,), reaches=False),),
     ),
-    row(
-        "stateless-unknown-method",
-        req("tools/nope", "{%s}" % M),
-        sres(),
-        enforce=Expected((0,), found=("client protocol/unheard-extension (reported)",)),
-        audit=Expected((0,), found=("client protocol/unheard-extension (reported)",)),
+    reported(
+        "stateless-unknown-method", req("tools/nope", "{%s}" % M), sres(), found="client protocol/unheard-extension"
     ),
-    row(
+    refused(
         "stateless-initialize",
-        req(
-            "initialize",
-            '{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"},%s}' % M,
-        ),
+        req("initialize", f"{{{INITIALIZE},{M}}}"),
         sres(),
-        enforce=Expected((-32601,), reaches=False, found=("client protocol/method",)),
+        gets=-32601,
+        found="protocol/method",
+        audited=False,
     ),
-    row(
+    refused(
         "stateless-other-revision",
-        req("tools/call", '{"name":"search","arguments":{"words":"ROW"},%s}' % M.replace("2026-07-28", "2031-01-01")),
+        scall(meta=OTHER_REVISION),
         SH,
-        enforce=Expected((-32022,), reaches=False, found=("client protocol/unsupported-revision",)),
-        audit=Expected((0,), found=("client protocol/unsupported-revision",)),
+        gets=-32022,
+        found="protocol/unsupported-revision",
     ),
-    row(
-        "stateless-bad-hits",
-        scall(),
-        sres('"content":[],"structuredContent":{"hits":"one"}'),
-        enforce=Expected(("isError",), found=("server contract/output",)),
-        audit=Expected((0,), found=("server contract/output",)),
-    ),
-    row(
-        "stateless-no-result-type",
-        scall(),
-        HITS,
-        enforce=Expected((0,), found=("server protocol/result-type-missing (reported)",)),
-        audit=Expected((0,), found=("server protocol/result-type-missing (reported)",)),
-    ),
-    row(
-        "stateless-server-error",
-        scall(),
-        '{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"no"}}',
-        enforce=Expected((0,)),
-        audit=Expected((0,)),
-    ),
+    reported("stateless-no-result-type", scall(), HITS, found="server protocol/result-type-missing"),
     row(
         "stateless-server-asks",
         scall(),
-        '{"jsonrpc":"2.0","id":"ask ROW","method":"roots/list"}',
+        asking("roots/list"),
         SH,
-        enforce=Expected((1,), back=("error -32601",), found=("server protocol/method",)),
-        audit=Expected((0, 1), found=("server protocol/method",)),
+        gets=(1,),
+        back=("error -32601",),
+        found=("server protocol/method",),
         unlike=(
-            Unlike(
+            unlike(
                 "http-child",
                 "audit",
-                Expected((1,), back=("error -31011",), found=("server protocol/method", "client protocol/unanswered")),
-                WHOSE,
+                SHARED_CHILD,
+                gets=(1,),
+                back=("error -31011",),
+                found=("server protocol/method", "client protocol/unanswered"),
             ),
         ),
     ),
-    row(
+    reported(
         "stateless-log-unasked",
         scall(),
         note("notifications/message", '{"level":"info","data":"ROW"}'),
         SH,
-        enforce=Expected((0, 1), found=("server protocol/log (reported)",)),
-        audit=Expected((0, 1), found=("server protocol/log (reported)",)),
-        unlike=(
-            Unlike("http-child", "enforce", Expected((1,), found=("server protocol/log (reported)",)), LOGS),
-            Unlike("http-child", "audit", Expected((1,), found=("server protocol/log (reported)",)), LOGS),
-        ),
+        found="server protocol/log",
+        unlike=tuple(unlike("http-child", mode, LOGS, gets=(1,)) for mode in ("enforce", "audit")),
     ),
-    row(
-        "stateless-not-a-number",
-        scall(),
-        '{"jsonrpc":"2.0","id":ID,"result":{"x":NaN}}',
-        enforce=Expected((-31010,), found=("server syntax/number", "server protocol/unanswered")),
-        audit=Expected((0,), found=("server syntax/number",)),
-    ),
-    row(
+    withheld("stateless-not-a-number", scall(), NOT_A_NUMBER, -31010, "syntax/number", enforced=UNANSWERED),
+    refused(
         "stateless-duplicate-key",
         '{"jsonrpc":"2.0","id":ID,"method":"tools/list","method":"tools/list","params":{%s}}' % M,
         sres(),
-        enforce=Expected((-32700,), reaches=False, found=("client syntax/duplicate-key",)),
-        audit=Expected((0,), found=("client syntax/duplicate-key",)),
-        unlike=(
-            Unlike(
-                "http-child", "audit", Expected((-32700,), reaches=False, found=("client syntax/duplicate-key",)), LINE
-            ),
-        ),
+        gets=-32700,
+        found="syntax/duplicate-key",
+        unlike=no_line(-32700),
+    ),
+    reported("extension", scall(meta=ODD_EXTENSION), SH, found="client extension/identifier"),
+    row(
+        "task",
+        req("tasks/get", '{"taskId":"t",%s}' % M),
+        sres(TASK),
+        found=("client protocol/capability (reported)", "server tasks/undeclared (reported)"),
+    ),
+    reported(
+        "skill",
+        req("skills/list", "{%s}" % M),
+        sres(f'"skills":[{{{SKILL}}}],{CACHED}'),
+        found="server skills/manifest",
+    ),
+    reported(
+        "app",
+        req("resources/read", '{"uri":"ui://view.html",%s}' % M),
+        sres('"contents":[{"uri":"ui://view.html","text":"<html>","mimeType":"text/html"}],' + CACHED),
+        found="server apps/mime-type",
     ),
 ]

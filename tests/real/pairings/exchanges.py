@@ -1,23 +1,19 @@
 """
 Exchanges by chance, good and broken, and what is to become of each: a model of the guard in a few lines.
 
-It knows nothing of JSON Schema or JSON-RPC: whoever breaks an exchange knows how it was broken.
+It knows nothing of JSON Schema or JSON-RPC: what breaks an exchange knows how it was broken.
 """
 
-import hashlib
 import json
 import random
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from obedient_server import BLANKS, ID_BLANK, PLACE, TOKEN_BLANK, blanked
+from obedient_server import BLANKS, ID_BLANK, LAST_WORD, PLACE, TOKEN_BLANK, blanked, key
 
 from assay.spec.revisions import REVISIONS, handshake
 from kit.valid_traffic import Exchanged, Speaker, opening
-
-LAST_WORD = b"\x04"
-"""What a server says it with, dies of it."""
 
 
 class Answer(NamedTuple):
@@ -29,14 +25,14 @@ class Answer(NamedTuple):
 
 
 Item = bytes | Answer
-"""What somebody gets: these very bytes, or an answer that the guard makes."""
+"""What a party gets: these very bytes, or an answer that the guard makes."""
 
 
 class Step(NamedTuple):
     """What the client says, what the server says to that, and what comes of both."""
 
     said: bytes
-    told: bytes = b""
+    answered: bytes = b""
     """What the server says."""
     passes: bool = True
     """Whether the server gets what the client says."""
@@ -98,40 +94,33 @@ def session(size: int, seed: str) -> Session:
     killed_after = chance.randrange(1, size + 1) if chance.random() < 0.7 else None
     steps = [maker.step(may_hang=killed_after is not None) for _ in range(size)]
     if killed_after is not None and chance.random() < 0.5:
-        last = maker.suicide(steps[killed_after - 1])
-        steps[killed_after - 1] = last
+        steps[killed_after - 1] = maker.dying(steps[killed_after - 1])
     burst, pressing, window = chance.choice((0, 3, 20)), chance.choice((0, 0, 3)), chance.choice((1, 4, 32))
     return Session(maker.revision, maker.opening(), steps, killed_after, burst, pressing, window, maker.plain())
 
 
-def script(told: Session) -> dict[str, str]:
-    """What the server is told to say, by the SHA-256 of what it receives."""
-    return {
-        hashlib.sha256(step.said.removesuffix(b"\n")).hexdigest(): step.told.decode("latin-1")
-        for step in (*told.opening, *told.steps, told.again)
-        if step.told
-    }
+def script(made: Session, *, blanks: bool) -> dict[str, str]:
+    """
+    What the server says, by what it receives.
+
+    With *blanks* for a server that sees other ids and progress tokens: blanks are in their places, on both sides.
+    """
+    steps = [step for step in (*made.opening, *made.steps, made.again) if step.answered]
+    if blanks:
+        found = {blanked(step.said): with_blanks(step, step.answered) for step in steps}
+    else:
+        found = {step.said: step.answered for step in steps}
+    return {key(said.removesuffix(b"\n")): answered.decode("latin-1") for said, answered in found.items()}
 
 
 # ── where ids are the guard's own ────────────────────────────────────────────────────────────────────────────────────
 
 
-def blank_script(told: Session) -> dict[str, str]:
-    """The same for a server that sees other ids and progress tokens: blanks are in their places, on both sides."""
-    return {
-        hashlib.sha256(blanked(step.said).removesuffix(b"\n")).hexdigest(): with_blanks(step, step.told).decode(
-            "latin-1"
-        )
-        for step in (*told.opening, *told.steps, told.again)
-        if step.told
-    }
-
-
-def with_blanks(step: Step, told: bytes) -> bytes:
-    """What is *told* in answer to a request, with blanks for its id and its token."""
+def with_blanks(step: Step, answered: bytes) -> bytes:
+    """What is *answered* to a request, with blanks for its id and its token."""
     asked = json.loads(step.said)
     own = {ID_BLANK: asked.get("id"), TOKEN_BLANK: asked.get("params", {}).get("_meta", {}).get("progressToken")}
-    return PLACE.sub(lambda found: _blank(found, own), told)
+    return PLACE.sub(lambda found: _blank(found, own), answered)
 
 
 def _blank(found: "re.Match[bytes]", own: dict[bytes, Any]) -> bytes:
@@ -207,14 +196,14 @@ class Maker:
 
     def hanging(self) -> Step:
         """A request that is never answered."""
-        return self._good(self.speaker.exchange())._replace(told=b"", gets=(), replies=())
+        return self._good(self.speaker.exchange())._replace(answered=b"", gets=(), replies=())
 
-    def suicide(self, step: Step) -> Step:
+    def dying(self, step: Step) -> Step:
         """The same, with a server that dies before it has said all of it."""
         if not step.passes:
             step = self._good(self.speaker.exchange())
-        cut = self.chance.randrange(len(step.told) + 1)
-        return step._replace(told=step.told[:cut] + LAST_WORD)
+        cut = self.chance.randrange(len(step.answered) + 1)
+        return step._replace(answered=step.answered[:cut] + LAST_WORD)
 
     # ── the server breaks it ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -243,11 +232,11 @@ class Maker:
             )
         )
         as_result = self.revision >= "2025-11-25" and json.loads(good.said)["method"] == "tools/call"
-        return good._replace(told=(said % good.asks).encode() + b"\n", gets=(Answer(good.asks, as_result),))
+        return good._replace(answered=(said % good.asks).encode() + b"\n", gets=(Answer(good.asks, as_result),))
 
     def _beside(self, good: Step) -> Step:
         """There is something wrong beside a good answer: that one arrives."""
-        answer = good.told
+        answer = good.answered
         self.count += 1
         noise = self.chance.choice(
             (
@@ -257,21 +246,20 @@ class Maker:
                 b"[]\n",
                 b"null\n",
                 b'{"level":"info"}\n',
-                b'{"jsonrpc":"2.0","id":"nobody %d","result":{}}\n' % self.count,
-                b'{"jsonrpc":"2.0","method":"notifications/nope"}\n',
+                b'{"jsonrpc":"2.0","id":"unasked %d","result":{}}\n' % self.count,
                 b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"loud"}}\n',
                 b'{"jsonrpc":"2.0","method":"notifications/progress","params":[]}\n',
             )
         )
-        told = self.chance.choice((noise + answer, answer + noise, answer + answer, noise + answer + noise))
-        return good._replace(told=told)
+        every = (noise + answer, answer + noise, answer + answer, noise + answer + noise)
+        return good._replace(answered=self.chance.choice(every))
 
     def _asking(self, good: Step) -> Step:
-        """The server asks what it may not, and is told so."""
+        """The server asks what it may not, and gets an error."""
         self.count += 1
         asked = f'"wrong {self.count}"'
-        told = f'{{"jsonrpc":"2.0","id":{asked},"method":"tools/list"}}\n'.encode()
-        return good._replace(told=told + good.told, back=(Answer(asked),))
+        asking = f'{{"jsonrpc":"2.0","id":{asked},"method":"tools/list"}}\n'.encode()
+        return good._replace(answered=asking + good.answered, back=(Answer(asked),))
 
     # ── the client breaks it ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -281,7 +269,7 @@ class Maker:
         ident = self.chance.choice((f'"bad {self.count}"', str(10_000_000 + self.count)))
         said = self.chance.choice(
             (
-                '{"jsonrpc":"2.0","id":%s,"method":"tools/nope"}',
+                '{"jsonrpc":"2.0","id":%s,"method":"roots/list"}',
                 '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":5}}',
                 '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":[]}',
                 '{"jsonrpc":"2.0","id":%s,"method":"ping","method":"ping"}',
@@ -292,7 +280,7 @@ class Maker:
                 "hello, %s?",
                 "[]",
                 "   \r",
-                '{"jsonrpc":"2.0","method":"notifications/nope"}',
+                '{"jsonrpc":"2.0","method":"notifications/message"}',
                 '{"jsonrpc":"2.0","id":%s,"result":{}}',
             )
         )

@@ -1,9 +1,10 @@
 """
-`told_server.py` over Streamable HTTP: the same script, with an answer as JSON or as events. Imports nothing of ours.
+`obedient_server.py` over Streamable HTTP: the same script, with answers as JSON or as events. Imports nothing of ours.
 
-Its arguments: the script, the file for what it receives, one for its process id, and the port. Messages alone are JSON
-or an event by the first bit of their SHA-256; more than one are events. What it says unasked goes over the stream of a
-GET, if there is one, by the second bit. A session that it has not opened itself is gone: 404.
+Its arguments: the script, the file for what it receives, and the port. It writes a line when it listens. Messages
+alone are JSON or an event by the first bit of their SHA-256; more than one are events. What it says unasked goes over
+the stream of a GET, if there is one, by the second bit. What is said without an answer leaves the response open. A
+session that it has not opened itself is gone: 404.
 """
 
 import asyncio
@@ -15,20 +16,21 @@ import socket
 import sys
 from typing import Any
 
-from obedient_server import LIFETIME, answer, name_oneself, write
+from obedient_server import LAST_WORD, LIFETIME, answer, write
 
-LAST_WORD = b"\x04"
 SESSION = "mcp-session-id"
 PLAIN = "application/json"
 EVENTS = "text/event-stream"
+HANGS = b"no answer follows"
+"""What is in a message after which the response stays open."""
 
 
-class Told:
+class ObedientHttp:
     """The server."""
 
-    def __init__(self, script: str, received: str) -> None:
-        with open(script, "rb") as file:
-            self.told = json.load(file)
+    def __init__(self, path: str, received: str) -> None:
+        with open(path, "rb") as file:
+            self.script = json.load(file)
         self.copy = os.open(received, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self.streams: dict[str, list[asyncio.StreamWriter]] = {}
         """Those of GET requests, by the session."""
@@ -82,12 +84,13 @@ class Told:
         if message["method"] == "initialize":
             more[SESSION] = os.urandom(16).hex()
             self.streams[more[SESSION]] = []
-        said = answer(self.told, body, blanks=False)
+        said = answer(self.script, body)
         if not said:
             await reader.read()
             return False
         chance = hashlib.sha256(body).digest()[0]
-        if said.count(b"\n") > 1 or chance & 1:
+        is_open = HANGS in said
+        if said.count(b"\n") > 1 or chance & 1 or is_open:
             self.events(writer, said, self.streams.get(session or "") if chance & 2 else None, more)
         else:
             text = said.removesuffix(LAST_WORD).removesuffix(b"\n")
@@ -95,7 +98,10 @@ class Told:
             writer.write(text)
         if said.endswith(LAST_WORD):
             os.kill(os.getpid(), signal.SIGKILL)
-        return True
+        if is_open:
+            await writer.drain()
+            await reader.read()
+        return not is_open
 
     def events(
         self,
@@ -114,7 +120,7 @@ class Told:
                 chunk((beside or [writer])[0] if unasked else writer, b"data: " + text + b"\n\n")
         if last:
             chunk(writer, b"data: " + last)
-        if not said.endswith(LAST_WORD):
+        if not said.endswith(LAST_WORD) and HANGS not in said:
             writer.write(b"0\r\n\r\n")
 
 
@@ -131,16 +137,17 @@ def head(writer: asyncio.StreamWriter, status: int, length: int | None, kind: st
     writer.write("\r\n".join([*lines, "", ""]).encode())
 
 
-async def main(script: str, received: str, pid: str, port: str) -> None:
+async def main(path: str, received: str, port: str) -> None:
     """For ever, or for its lifetime."""
     signal.alarm(LIFETIME)
-    told = Told(script, received)
-    with socket.socket() as listener:
-        # Somebody keeps the port while there is no server: without listening, so that nobody gets through.
+    obedient = ObedientHttp(path, received)
+    # The protocol is given, or asyncio would not turn off the delay of short packets.
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
+        # The test keeps the port while there is no server: without listening, so that no connection is made.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(("127.0.0.1", int(port)))
-        server = await asyncio.start_server(told.serve, sock=listener)
-        name_oneself(pid)
+        server = await asyncio.start_server(obedient.serve, sock=listener)
+        print("listening", flush=True)
         await server.serve_forever()
 
 

@@ -1,13 +1,13 @@
 """
-A server over STDIO that is told beforehand what to say to each line, byte for byte. Imports nothing of ours.
+A server over STDIO that answers each line as its script says, byte for byte. Imports nothing of ours.
 
-Its arguments: a file with a JSON object, in which the SHA-256 of a line leads to what it says to it, each character a
-byte; a file that it writes all that it receives to; and one for its process id. What ends in an end of transmission
-(the character 4) is said without that, and is its last word: it kills itself. With `blanks` as a fourth argument ids
-and progress tokens are blanks in both.
+Its arguments: a file with a JSON object, in which the SHA-256 of a line leads to what it answers, each character a
+byte; a file that it writes all that it receives to; and one for its process id. If a line is not in the script as it
+is, it is looked up with blanks for ids and progress tokens, which the answer then has in their places, too.
 
-A request that nothing is said to waits until somebody kills it; where it is not the first run, it does that itself,
-since such a request was meant for the first.
+What ends in an end of transmission (the character 4) is said without that, and then the server kills itself. A request
+without an answer waits until the server is killed; where it is not the first run, the server does that itself, since
+such a request was meant for the first.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ import sys
 LIFETIME = 120
 """Seconds after which it ends by itself, whatever a test has done wrong."""
 
+LAST_WORD = b"\x04"
 ID_BLANK, TOKEN_BLANK = b"\x01", b"\x02"
 BLANKS = {b"id": ID_BLANK, b"progressToken": TOKEN_BLANK}
 PLACE = re.compile(rb'("(id|progressToken)"[ \t]*:[ \t]*)("(?:[^"\\]|\\.)*"|-?[0-9]+)')
@@ -45,42 +46,48 @@ def write(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def answer(told: dict[str, str], line: bytes, *, blanks: bool) -> bytes:
+def key(line: bytes) -> str:
+    """What leads to the answer to *line*."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def answer(script: dict[str, str], line: bytes) -> bytes:
     """What is said to *line*."""
-    key = hashlib.sha256(blanked(line) if blanks else line).hexdigest()
-    said = told.get(key, "").encode("latin-1")
-    return filled(said, line) if blanks else said
+    exact = script.get(key(line))
+    if exact is not None:
+        return exact.encode("latin-1")
+    return filled(script.get(key(blanked(line)), "").encode("latin-1"), line)
 
 
 def is_request(line: bytes) -> bool:
-    """Whether somebody waits for an answer to it."""
+    """Whether an answer to it is expected."""
     message = json.loads(line)
     return "method" in message and "id" in message
 
 
-def name_oneself(pid: str) -> None:
+def write_pid(path: str) -> None:
     """Writes the process id to a file, which is there only as a whole."""
-    with open(f"{pid}.new", "w") as file:
+    with open(f"{path}.new", "w") as file:
         file.write(str(os.getpid()))
-    os.replace(f"{pid}.new", pid)
+    os.replace(f"{path}.new", path)
 
 
-def main(script: str, received: str, pid: str, *blanks: str) -> None:
+def main(path: str, received: str, pid: str) -> None:
     """Until the input ends."""
     signal.alarm(LIFETIME)
-    with open(script, "rb") as file:
-        told = json.load(file)
+    with open(path, "rb") as file:
+        script = json.load(file)
     first = not os.path.exists(pid)
     copy = os.open(received, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    name_oneself(pid)
+    write_pid(pid)
     rest = b""
     while data := os.read(0, 1 << 16):
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             write(copy, line + b"\n")
-            said = answer(told, line, blanks=bool(blanks))
-            write(1, said.removesuffix(b"\x04"))
-            if said.endswith(b"\x04") or (not first and not said and is_request(line)):
+            said = answer(script, line)
+            write(1, said.removesuffix(LAST_WORD))
+            if said.endswith(LAST_WORD) or (not first and not said and is_request(line)):
                 os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -7,21 +7,23 @@ import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from assay.spec.revisions import handshake
 from kit.front_client import FrontClient
 from kit.guard_process import GUARD, SECONDS
-from kit.http_client import Log, until
+from kit.http_client import Log
 
 HTTP_SERVER = Path(__file__).with_name("obedient_http.py")
 SERVER = Path(__file__).with_name("obedient_server.py")
+FILES = ("script", "received", "pid")
 
 
 class Pairing(ABC):
     """
-    A conversation through the guard, with `obedient_server.py` or the like on the other side.
+    Conversations through a guard, with `obedient_server.py` or the like on the other side.
 
     `with` ends all of it.
     """
@@ -29,19 +31,16 @@ class Pairing(ABC):
     name: str
     in_order: bool
     """Whether each side has one stream, so that all that is said arrives in its order."""
-    tells_all: bool
+    answers_all: bool
     """Whether what has no id to be answered by is answered with null."""
+    renumbers = False
+    """Whether the server sees other ids and progress tokens of stateless requests than the client's."""
 
-    def __init__(self, place: Path, revision: str, mode: str) -> None:
-        """*place* has `script`, what the server is told to say; it writes to `received`."""
+    def __init__(self, place: Path, revision: str, mode: str, options: Sequence[str] = ("--journal", "off")) -> None:
+        """*place* has `script`, what the server answers; it writes to `received`. *options* are those of the guard."""
         self.place = place
         self.revision = revision
-        self.mode = mode
-
-    @property
-    def options(self) -> list[str]:
-        """Those of the guard."""
-        return ["--mode", self.mode, "--quiet", "--journal", "off", "--set", "guard.flights=off"]
+        self.options = ["--mode", mode, "--quiet", "--set", "guard.flights=off", *options]
 
     @property
     def reopens(self) -> bool:
@@ -50,16 +49,20 @@ class Pairing(ABC):
 
     @property
     def blanks(self) -> bool:
-        """Whether the server sees other ids and progress tokens than the client's."""
-        return False
+        """Whether the script has to have blanks for ids and progress tokens."""
+        return self.renumbers and not handshake(self.revision)
 
     @abstractmethod
     def start(self) -> None:
         """Starts both the guard and the server."""
 
     @abstractmethod
+    def converse(self, revision: str) -> None:
+        """Begins another conversation, when the client has left the one before."""
+
+    @abstractmethod
     def send(self, lines: list[bytes]) -> bool:
-        """Says *lines*, each with its newline; False if nobody takes them any more. What comes meanwhile is kept."""
+        """Says *lines*, each with its newline; False if they are not taken any more. What comes meanwhile is kept."""
 
     @abstractmethod
     def receive(self) -> list[bytes]:
@@ -90,21 +93,20 @@ class Pairing(ABC):
 
 
 class Child(Pairing):
-    """The server as a child process of the guard, which says who it is."""
+    """The server as a child process of the guard."""
 
     @property
-    def command(self) -> list[str]:
+    def server(self) -> list[str]:
         """What the guard starts."""
-        files = [str(self.place / name) for name in ("script", "received", "pid")]
-        return [sys.executable, "-IS", str(SERVER), *files, *(["blanks"] if self.blanks else [])]
+        return ["--", sys.executable, "-IS", str(SERVER), *(str(self.place / each) for each in FILES)]
 
     def kill(self) -> None:
-        """As soon as it has said who it is."""
+        """The one that was started last."""
         with suppress(ProcessLookupError):
             os.kill(int((self.place / "pid").read_text()), signal.SIGKILL)
 
 
-class Elsewhere:
+class AtUrl:
     """The server at a port, which is kept for it while there is none."""
 
     place: Path
@@ -118,13 +120,13 @@ class Elsewhere:
         return f"http://127.0.0.1:{self._port.getsockname()[1]}/mcp"
 
     def _serve(self) -> None:
-        pid = self.place / "pid"
-        pid.unlink(missing_ok=True)
-        files = [str(self.place / name) for name in ("script", "received", "pid")]
+        files = [str(self.place / name) for name in ("script", "received")]
         command = [sys.executable, str(HTTP_SERVER), *files, str(self._port.getsockname()[1])]
         with open(self.place / "server-log", "ab") as log:
-            self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        until(pid.exists)
+            self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        assert self._server.stdout is not None
+        with self._server.stdout as said:
+            assert said.readline() == b"listening\n"
 
     def kill(self) -> None:
         """At once."""
@@ -147,20 +149,19 @@ class Elsewhere:
 
 
 class Stdio(Pairing):
-    """The client on standard input and output."""
+    """The client on standard input and output: each conversation has a guard of its own."""
 
-    tells_all = True
+    answers_all = True
 
     def guard(self, *server: str) -> None:
         """Starts the guard in front of *server*."""
-        with open(self.place / "log", "wb") as log:
+        self._command = [*GUARD, *self.options, *server]
+        self._begin()
+
+    def _begin(self) -> None:
+        with open(self.place / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [*GUARD, *self.options, *server],
-                cwd=self.place,
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
+                self._command, cwd=self.place, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -168,13 +169,20 @@ class Stdio(Pairing):
         os.set_blocking(self._sink.fileno(), False)
         self._rest = b""
 
+    def converse(self, revision: str) -> None:
+        """Another guard of the same kind."""
+        assert self._end() == 0
+        (self.place / "pid").unlink(missing_ok=True)
+        self.revision = revision
+        self._begin()
+
     def send(self, lines: list[bytes]) -> bool:
         """Reads what comes meanwhile, so that both sides can go on."""
         rest = memoryview(b"".join(lines))
         reading = [self._source]
         while rest:
             readable, writable, _ = select.select(reading, [self._sink], [], SECONDS)
-            assert readable or writable, "nobody reads"
+            assert readable or writable, "the guard does not read"
             if writable:
                 try:
                     rest = rest[os.write(self._sink.fileno(), rest) :]
@@ -205,8 +213,7 @@ class Stdio(Pairing):
         """Closes the input of the guard."""
         self._sink.close()
 
-    def stop(self) -> int:
-        """It ends by itself, unless a test has failed."""
+    def _end(self) -> int:
         for each in (self._sink, self._source):
             each.close()
         try:
@@ -214,12 +221,16 @@ class Stdio(Pairing):
         finally:
             self._process.kill()
 
+    def stop(self) -> int:
+        """It ends by itself, unless a test has failed."""
+        return self._end()
+
 
 class Http(Pairing):
-    """The client over HTTP."""
+    """The client over HTTP: all conversations are with one guard."""
 
     in_order = False
-    tells_all = False
+    answers_all = False
 
     def guard(self, *server: str) -> None:
         """Starts the guard in front of *server*, and a client of it."""
@@ -233,15 +244,23 @@ class Http(Pairing):
         assert self._process.stderr is not None
         self._stderr = self._process.stderr
         self._log = Log(self._stderr)
-        self.client = FrontClient(self._log.line("assay: guarding ").rpartition(" at ")[2], self.revision)
+        self._url = self._log.line("assay: guarding ").rpartition(" at ")[2]
+        self.client = FrontClient(self._url, self.revision)
+
+    def converse(self, revision: str) -> None:
+        """Another client."""
+        self.client.close()
+        (self.place / "pid").unlink(missing_ok=True)
+        self.revision = revision
+        self.client = FrontClient(self._url, revision)
 
     @property
     def reopens(self) -> bool:
-        """Who has a session loses it with the server."""
+        """A session ends with its server."""
         return handshake(self.revision)
 
     def send(self, lines: list[bytes]) -> bool:
-        """There is always somebody who takes them."""
+        """They are always taken."""
         self.client.send(lines)
         return True
 
@@ -252,10 +271,6 @@ class Http(Pairing):
     def leave(self) -> None:
         """Ends the session."""
         self.client.leave()
-
-    def forget(self) -> None:
-        """The session is gone."""
-        self.client.forget()
 
     def stop(self) -> int:
         """By a signal."""
@@ -281,14 +296,14 @@ class StdioToChild(Child, Stdio):
 
     def start(self) -> None:
         """The guard starts the server."""
-        self.guard("--", *self.command)
+        self.guard(*self.server)
 
     def revive(self) -> bool:
         """The guard ends with the server."""
         return False
 
 
-class StdioToHttp(Elsewhere, Stdio):
+class StdioToHttp(AtUrl, Stdio):
     """The client on standard input and output, the server at a URL."""
 
     name = "stdio-http"
@@ -310,23 +325,19 @@ class HttpToChild(Child, Http):
     """The client over HTTP, the server a child process: one of the session, or one for all requests without any."""
 
     name = "http-child"
+    renumbers = True
 
     def start(self) -> None:
         """The server is started by the first request."""
-        self.guard("--", *self.command)
-
-    @property
-    def blanks(self) -> bool:
-        """Ids of requests without a session coincide, so the child sees others."""
-        return not handshake(self.revision)
+        self.guard(*self.server)
 
     def revive(self) -> bool:
         """The guard starts another, for the next session or the next request."""
-        self.forget()
+        self.client.forget()
         return True
 
 
-class HttpToHttp(Elsewhere, Http):
+class HttpToHttp(AtUrl, Http):
     """Client and server over HTTP."""
 
     name = "http-http"
@@ -337,7 +348,7 @@ class HttpToHttp(Elsewhere, Http):
 
     def revive(self) -> bool:
         """The session is gone with the server."""
-        self.forget()
+        self.client.forget()
         return super().revive()
 
     def stop(self) -> int:

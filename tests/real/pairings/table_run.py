@@ -1,20 +1,22 @@
 """Carries out a table of exchanges through one guard, and reports what came of each."""
 
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from endings import Ending, Ends
-from exchange_rows import PONG, Expected, Item, Row, req
-from obedient_server import BLANKS, PLACE, blanked
+from exchange_rows import FRAME_BYTES, STATELESS, Expected, Item, Row, note, req
+from obedient_http import HANGS
+from obedient_server import BLANKS, PLACE, blanked, key
 from pairings import Http, Pairing
 
-from kit.http_client import until
+from assay.lock.lock_file import write
+from assay.lock.locked import Locked
 from kit.journals import records
-from kit.valid_traffic import TOOL, opening
+from kit.valid_traffic import INFO, TOOL, opening
+
+OPTIONS = ["--journal", "journal", "--name", "locked", "--lock", "lock", "--set", f"guard.frame_bytes={FRAME_BYTES}"]
 
 
 def filled(text: str, name: str) -> bytes:
@@ -23,60 +25,85 @@ def filled(text: str, name: str) -> bytes:
     return whole.encode()
 
 
-def with_journal(kind: type[Pairing], timeout: float) -> type[Pairing]:
-    """*kind*, with a journal and a timeout."""
-
-    class Recorded(kind):  # type: ignore[misc, valid-type]  # the base is any pairing
-        @property
-        def options(self) -> list[str]:
-            """Those of the guard."""
-            more = ["--set", "guard.flights=off", "--set", f"guard.timeout={timeout}"]
-            return ["--mode", self.mode, "--quiet", "--journal", "journal", *more]
-
-    return Recorded
+HANG = Row(
+    "hang",
+    req("ping"),
+    (note("notifications/message", json.dumps({"level": "info", "data": HANGS.decode()})),),
+    *(Expected((0,)), Expected((0,)), (), ""),
+)
+"""A request that is never answered; a message of the server shows that it has come."""
 
 
 class TableRun:
-    """One guard, and the rows that go through it one after the other."""
+    """One guard, and the rows that go through it one after the other, a conversation for each revision."""
 
-    def __init__(self, kind: type[Pairing], place: Path, revision: str, mode: str, *, timeout: float = 60.0) -> None:
+    def __init__(self, kind: type[Pairing], place: Path, mode: str, tables: Mapping[str, Sequence[Row]]) -> None:
         self.place = place
         self.mode = mode
-        self.pairing = with_journal(kind, timeout)(place, revision, mode)
-        self.opening = opening(revision)
+        self.tables = tables
+        self.pairing = kind(place, next(iter(tables)), mode, OPTIONS)
         self.gets: dict[str, list[Item]] = {}
         self._sent: list[bytes] = []
         self._waiting: list[bytes] = []
+        write(place / "lock", {"locked": Locked(("run",), "", "2025-11-25", INFO, listed={"tools": {"search": TOOL}})})
+        script = [self._script(revision, rows) for revision, rows in tables.items()]
+        (place / "script").write_text(json.dumps({name: said for each in script for name, said in each.items()}))
 
-    def carry_out(self, rows: Sequence[Row]) -> None:
-        """Send every row, and wait for what is expected of it."""
-        (self.place / "script").write_text(json.dumps(self._script(rows)))
-        with self.pairing:
-            self._open()
-            for row in rows:
-                self.gets[row.name] = self._row(row)
+    def converse(self, revision: str) -> None:
+        """Send every row of one table, and wait for what is expected of it."""
+        if self.pairing.revision != revision:
             self.pairing.leave()
-            while self._waiting or (lines := self.pairing.receive()):
-                self.gets.setdefault("", []).extend(bare(each).decode() for each in self._waiting or lines)
-                self._waiting = []
-            self.pairing.stop()
-
-    def _open(self) -> None:
-        for step in self.opening:
+            self._read_rest()
+            self.pairing.converse(revision)
+        for step in opening(revision):
             self._send(step.asked)
             for _ in step.answered:
                 self._next()
+        for row in self.tables[revision]:
+            self.gets[row.name] = self._row(row)
 
-    def _script(self, rows: Sequence[Row]) -> dict[str, str]:
-        found = {step.asked.removesuffix(b"\n"): b"".join(step.answered) for step in self.opening}
+    def end(self, how: str) -> list[Item]:
+        """With a request open, the server is killed, or the client leaves: what comes to the request."""
+        if how == "kill":
+            if isinstance(self.pairing, Http):
+                self.pairing.client.may_break = self.mode == "audit"
+            self.pairing.kill()
+            got = self._answers(HANG.name)
+            self.pairing.leave()
+        else:
+            self.pairing.leave()
+            got = self._answers(HANG.name)
+        self._read_rest()
+        return got
+
+    def _answers(self, name: str) -> list[Item]:
+        """What comes to the request *name*; nothing if the conversation ends without an answer."""
+        while self._waiting or (lines := self.pairing.receive()):
+            self._waiting += [] if self._waiting else lines
+            line = bare(self._waiting.pop(0))
+            if json.dumps(name).encode() in line:
+                return [shown(line, name, [])]
+        return []
+
+    def _read_rest(self) -> None:
+        while self._waiting or (lines := self.pairing.receive()):
+            self.gets.setdefault("", []).extend(bare(each).decode() for each in self._waiting or lines)
+            self._waiting = []
+
+    def _script(self, revision: str, rows: Sequence[Row]) -> dict[str, str]:
+        found = {step.asked.removesuffix(b"\n"): b"".join(step.answered) for step in opening(revision)}
         for row in rows:
             said = b"".join(filled(each, row.name) + b"\n" for each in row.server)
             asked = filled(row.client, row.name)
             # The guard writes a space for a carriage return that HTTP brought: it would end the line of a child.
             found[asked] = found[asked.replace(b"\r", b" ")] = said
-        if self.pairing.blanks:
+        if self.blanks(revision):
             found = {blanked(asked): _blank(asked, said) for asked, said in found.items()}
-        return {hashlib.sha256(asked).hexdigest(): said.decode("latin-1") for asked, said in found.items() if said}
+        return {key(asked): said.decode("latin-1") for asked, said in found.items() if said}
+
+    def blanks(self, revision: str) -> bool:
+        """Whether the server sees other ids in conversations of that *revision*."""
+        return self.pairing.renumbers and revision == STATELESS
 
     def _row(self, row: Row) -> list[Item]:
         said = [filled(each, row.name) for each in row.server]
@@ -109,17 +136,22 @@ class TableRun:
 
     def received(self) -> list[bytes]:
         """What the server got."""
-        path = self.place / "received"
-        return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+        return (self.place / "received").read_bytes().split(b"\n")[:-1]
 
-    def reached(self, row: Row) -> bool:
-        """Whether the server got the client's line."""
-        spelt = blanked if self.pairing.blanks else bytes
-        return spelt(filled(row.client, row.name)) in [spelt(each) for each in self.received()]
+    def reached(self) -> dict[str, bool]:
+        """Whether the server got the client's line of each row."""
+        exact = set(self.received())
+        loose = {blanked(each) for each in exact}
+        found = {}
+        for revision, rows in self.tables.items():
+            for row in rows:
+                line = filled(row.client, row.name)
+                found[row.name] = blanked(line) in loose if self.blanks(revision) else line in exact
+        return found
 
     def own(self) -> list[str]:
         """What the guard itself sent to the server."""
-        spelt = blanked if self.pairing.blanks else bytes
+        spelt = blanked if self.pairing.renumbers else bytes
         raw = {spelt(each): each for each in self.received()}
         left = Counter(map(spelt, self.received())) - Counter(map(spelt, self._sent))
         return sorted(_own(json.loads(raw[each])) for each in left.elements() if each.strip())
@@ -168,40 +200,3 @@ def _blank(asked: bytes, said: bytes) -> bytes:
     own = next((json.loads(each) for _, name, each in PLACE.findall(asked) if name == b"id"), None)
     blank = BLANKS[b"id"]
     return PLACE.sub(lambda each: each[1] + blank if json.loads(each[3]) == own else each[0], said)
-
-
-class EndingRun(TableRun):
-    """One guard, one open request, and an ending."""
-
-    def end(self, ending: Ending) -> Ends:
-        """What comes of it."""
-        hang, ping = (Row(name, req("ping"), answer, Expected()) for name, answer in (("hang", ()), ("after", (PONG,))))
-        (self.place / "script").write_text(json.dumps(self._script([hang, ping])))
-        client: list[Item] = []
-        with self.pairing:
-            self._open()
-            self._send(filled(hang.client, hang.name) + b"\n")
-            until(lambda: self.reached(hang))
-            if ending.how == "leave":
-                self.pairing.leave()
-            elif ending.how == "kill":
-                self.pairing.kill()
-            client += self._answer("hang")
-            if ending.how == "wait":
-                self._send(filled(ping.client, ping.name) + b"\n")
-                client += self._answer("after")
-            if ending.how != "leave":
-                self.pairing.leave()
-            while self.pairing.receive():
-                pass
-            status = self.pairing.stop()
-        return Ends(tuple(client), tuple(self.own()), tuple(self.found()), status)
-
-    def _answer(self, name: str) -> list[Item]:
-        """What comes to the request *name*; nothing if the conversation ends without an answer."""
-        while self._waiting or (lines := self.pairing.receive()):
-            self._waiting += [] if self._waiting else lines
-            line = bare(self._waiting.pop(0))
-            if json.dumps(name).encode() in line:
-                return [shown(line, name, [filled(PONG, name)])]
-        return []

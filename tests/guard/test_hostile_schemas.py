@@ -1,24 +1,20 @@
 """
-Schemas that are made to do harm, from a server that lists them: what the guard makes of the list, and of a call.
+Schemas that are made to do harm, in the list of a scripted server: what a session makes of the list, and of a call.
 
-The tool between two good ones costs the guard a bounded amount of work and memory; nothing is ever fetched.
+The tool between two good ones costs a bounded amount of work, which is counted: what goes beyond it is not judged.
+`tests/real/pairings/test_schema_references.py` shows that nothing is fetched.
 """
 
 import json
-import os
-import re
-import select
-import socket
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from test_broken_rules import CPU_SECONDS, MEMORY, work
 
+from assay.guard.terms import Mode
 from kit.broken_rules import doubling, tool
-from kit.guard_process import SERVER, Guarded, call, guarded, peak, request
+from kit.guard_process import INITIALIZED, call, frame_of, initialize, request
+from kit.rows import rows
+from kit.scripted_session import ScriptedSession
 
 META = "https://json-schema.org/draft/2020-12/schema"
 
@@ -30,7 +26,7 @@ class Hostile(NamedTuple):
     """Of the argument `value`, or of all arguments if it says that they are an object."""
     value: Any
     rule: str | None
-    """What is told of it, in the list or at the call; None if it is a good schema after all, and the value fits."""
+    """What is found, in the list or at the call; None if it is a good schema after all, and the value fits."""
     listed: bool
     """Whether the client sees the tool."""
 
@@ -110,16 +106,7 @@ REFERENCES = {
         False,
     ),
     "over-https": Hostile({"$ref": "https://example.com/a.json"}, 1, "contract/remote-ref", True),
-    "over-http-to-us": Hostile({"$ref": "http://ADDRESS/a.json"}, 1, "contract/remote-ref", True),
-    "from-a-pipe": Hostile({"$ref": "file://PIPE"}, 1, "contract/remote-ref", True),
     "relative": Hostile({"$ref": "other.json#/a"}, 1, "contract/remote-ref", True),
-    "relative-to-an-id": Hostile(
-        {"type": "object", "$id": "http://ADDRESS/a/", "properties": {"value": {"$ref": "b"}}},
-        1,
-        "contract/remote-ref",
-        True,
-    ),
-    "dynamic": Hostile({"$dynamicRef": "http://ADDRESS/a.json"}, 1, "contract/remote-ref", True),
     "recursion-that-is-meant": Hostile(FILTER, WRONG, "contract/input", True),
 }
 
@@ -147,9 +134,6 @@ DIALECTS = {
     "unknown-dialect": Hostile(
         {"type": "object", "$schema": "https://example.com/mine"}, 1, "contract/unknown-dialect", True
     ),
-    "dialect-of-our-own": Hostile(
-        {"type": "object", "$schema": "http://ADDRESS/schema"}, 1, "contract/unknown-dialect", True
-    ),
     "dialect-that-is-no-text": Hostile({"type": "object", "$schema": 5}, 1, "protocol/result", False),
     "draft-7": Hostile(
         {
@@ -170,54 +154,31 @@ DIALECTS = {
 HOSTILE = {**PATTERNS, **REFERENCES, **SIZES, **DIALECTS}
 
 
-@pytest.fixture(scope="module")
-def trap() -> Iterator[socket.socket]:
-    """Listens where schemas point to."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield listening
-
-
-def written(place: Path, hostile: Hostile, trap: socket.socket) -> Path:
-    """The script of a server that lists the tool between two good ones."""
-    pipe = place / "pipe"
-    os.mkfifo(pipe)
-    schema = hostile.schema
-    if schema.get("type") != "object":
-        schema = {"type": "object", "properties": {"value": schema}}
-    host, port = trap.getsockname()
-    tools = [tool("first"), tool("odd", inputSchema=schema), tool("last")]
-    text = json.dumps({"tools": tools}).replace("ADDRESS", f"{host}:{port}").replace("PIPE", str(pipe))
-    (place / "script").write_text(text)
-    return place / "script"
-
-
-def ask(one: Guarded, message: Any) -> Any:
-    """The answer to it."""
-    answer = one.ask(message)
-    assert answer["id"] == message["id"]
-    return answer
+def answers(one: ScriptedSession) -> dict[Any, Any]:
+    """What came to each request; each has one answer."""
+    found = [json.loads(line) for line in one.got.splitlines()]
+    assert len({each["id"] for each in found}) == len(found)
+    return {each["id"]: each for each in found}
 
 
 @pytest.mark.parametrize("mode", ["enforce", "audit"])
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_schema_that_is_made_to_do_harm_does_none(tmp_path: Path, trap: socket.socket, name: str, mode: str) -> None:
-    """Twice listed, then called; the tools beside it work on, and nobody has called where it points to."""
-    hostile = HOSTILE[name]
-    command = [sys.executable, "-IS", str(SERVER), f"@{written(tmp_path, hostile, trap)}"]
-    with guarded(tmp_path, "--mode", mode, command=command) as one:
-        seen = [[each["name"] for each in one.open()["tools"]]]
-        seen.append([each["name"] for each in ask(one, request(1, "tools/list"))["result"]["tools"]])
-        answer = ask(one, call(2, "odd", value=hostile.value))
-        for each in ("first", "last"):
-            assert "result" in ask(one, call(each, each))
-        assert peak(one.process) < MEMORY
-        assert work(one.process.pid) < CPU_SECONDS
-        one.close()
-        log = one.log.rest()
-        assert one.ended() == 0
-    rules = {each.decode() for line in log for each in re.findall(rb" \[([a-z]+/[a-z-]+)\]", line)}
+@rows("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_a_schema_that_is_made_to_do_harm_does_none(hostile: Hostile, mode: Mode) -> None:
+    """Twice listed, then called; the tools beside it work on."""
+    schema = hostile.schema
+    if schema.get("type") != "object":
+        schema = {"type": "object", "properties": {"value": schema}}
+    one = ScriptedSession({"tools": [tool("first"), tool("odd", inputSchema=schema), tool("last")]}, mode)
+    listings = [request("list", "tools/list"), request("list again", "tools/list")]
+    for message in (initialize(), INITIALIZED, *listings, call("odd", "odd", value=hostile.value)):
+        one.say(frame_of(message))
+    one.say(*(frame_of(call(each, each)) for each in ("first", "last")))
+    one.leave()
+    got, rules = answers(one), one.findings.rules
     assert any(each.startswith(hostile.rule) for each in rules) if hostile.rule else rules == set(), rules
+    assert "guard/failure" not in rules
+    seen = [[each["name"] for each in got[message["id"]]["result"]["tools"]] for message in listings]
     assert seen == [["first", *(["odd"] if hostile.listed or mode == "audit" else []), "last"]] * 2
     refused = mode == "enforce" and hostile.rule == "contract/input"
-    assert answer.get("result", {}).get("isError", False) is refused or "error" in answer
-    assert not select.select([trap], [], [], 0)[0]
+    assert got["odd"].get("result", {}).get("isError", False) is refused or "error" in got["odd"]
+    assert all("result" in got[each] for each in ("first", "last"))
