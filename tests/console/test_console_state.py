@@ -10,7 +10,7 @@ import pytest
 from assay.console.console_rows import COLUMNS
 from assay.console.console_state import MOST_SERVERS, ConsoleSource, ConsoleState
 from assay.console.event_stream import MOST_BEHIND, ChangeSignal, EventStream
-from assay.console.finding_board import MOST_GROUPS, TrendBuckets
+from assay.console.finding_board import MOST_GROUPS
 from assay.console.message_view import message_answer
 from assay.console.performance_board import MOST_LINES
 from assay.console.row_store import RowStore
@@ -68,13 +68,6 @@ def test_rows_and_details_are_bounded_and_counted() -> None:
     kept = [seq for seq, raw in store.raw_records(None) if raw is not None]
     assert (len(kept), kept[-1]) == (33, 250)
     assert store.dropped_rows + store.dropped_details >= 250 - 100
-
-
-def test_one_record_beyond_the_limit_leaves_nothing_behind() -> None:
-    store = RowStore(most_rows=10, most_bytes=100)
-    store.add([1], b"x" * 1_000, 0)
-    store.add([2], b"{}", 0)
-    assert (store.record(1), store.record(2)) == (None, {})
 
 
 def test_random_names_of_a_peer_do_not_grow_the_memory() -> None:
@@ -249,16 +242,6 @@ def test_an_older_server_that_does_not_know_the_probe_has_not_failed(code: int) 
         assert found["row"][14] == word
         [line] = [each for each in state.performance.answer() if each["method"] == method]
         assert line["errors"] == codes
-
-
-def test_a_trend_keeps_its_counts_whatever_the_time() -> None:
-    trend = TrendBuckets(1_000.0)
-    times = [1_000.0, 1_047.0, 1_048.0, 5_000.0, 10.0, 1e9]
-    for each in times:
-        trend.add(each)
-    answer = trend.answer()
-    assert sum(answer["counts"]) == len(times)
-    assert len(answer["counts"]) <= 48
 
 
 # ── slow pages ───────────────────────────────────────────────────────────────────────────────────────────────────────

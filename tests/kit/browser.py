@@ -23,6 +23,9 @@ PACKAGE = HERE / "node_modules" / "@sparticuz" / "chromium" / "package.json"
 # Twelve times as long as by default: other tests run at the same time.
 expect.set_options(timeout=60_000)
 
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that a page shows by their names, because they change what is shown around them."""
+
 FLAGS = ["--no-sandbox", "--no-zygote", "--disable-gpu", "--font-render-hinting=none"]
 
 
@@ -132,3 +135,42 @@ def opening_pages(browser: Browser, origin: str = "", logs: str = "") -> Iterato
         yield open_page
     for each in pages:
         each.check()
+
+
+# ── what every page has to be ────────────────────────────────────────────────────────────────────────────────────────
+
+AXE = "options => axe.run(document, {resultTypes: ['violations'], ...options})"
+
+
+def accessibility_faults(page: Page, name: str) -> list[str]:
+    """
+    Return the rules of accessibility that the page breaks now, in light and in dark colours.
+
+    The page has to be opened with `bypass_csp`: its policy would not run the script.
+    """
+    script = HERE / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        pytest.skip("axe-core is not installed: `make test` does it where there is npm")
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(script.read_text(encoding="utf-8"))
+    found = page.evaluate(AXE, {})["violations"]
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    # Only colours differ in the dark.
+    found += page.evaluate(AXE, {"runOnly": ["color-contrast"]})["violations"]
+    page.emulate_media(color_scheme="light")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    return [
+        f"{name}: {each['id']}: {each['help']}: {node['html'][:200]}"
+        for each in found
+        if each["impact"] in {"serious", "critical", "moderate"}
+        for node in each["nodes"]
+    ]
+
+
+def strange_attributes(page: Page) -> list[str]:
+    """Return the attributes with code, or with a character that is not seen."""
+    attributes = page.evaluate(
+        "[...document.body.querySelectorAll('*')].flatMap(e => [...e.attributes].map(a => a.name + '=' + a.value))"
+    )
+    return [each for each in attributes if each.startswith("on") or UNSEEN.search(each)]

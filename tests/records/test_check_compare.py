@@ -2,17 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from assay.base.verdict import Party
 from assay.cli.main import main
-from assay.core.conversation import Conversation, Facts
-from assay.records.journal.writer import Journal
-from assay.spec.revisions import LATEST
 from kit.places import TESTS
-from kit.talk import frame_of, request, result
 
 GOLDEN = TESTS / "data" / "golden.jsonl"
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
@@ -73,47 +67,6 @@ def test_a_file_without_verdicts_is_an_error(tmp_path: Path, capsys: pytest.Capt
 def test_it_prints_text_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--compare", "--format", "json", str(GOLDEN)]) == 2
     assert "--compare prints text; --output json=FILE writes the findings" in capsys.readouterr().err
-
-
-def stateless(directory: Path) -> str:
-    """A journal of requests over HTTP without a session: each is a conversation, and all share the server's tools."""
-    journal = Journal.open(directory, payloads=True, mode="audit")
-    assert journal is not None
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": LATEST,
-        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    listed = {"tools": [SEARCH], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
-    turns: list[tuple[Any, Any]] = [
-        (request(1, "tools/list", {"_meta": meta}), result(1, listed)),
-        (
-            request(2, "tools/call", {"name": "search", "arguments": {}, "_meta": meta}),
-            result(2, {"content": [], "resultType": "complete"}),
-        ),
-    ]
-    tools = None
-    for asked, answered in turns:
-        conversation = Conversation(mode="audit", revision=LATEST, tools=tools)
-        tools = conversation.tools
-        moment = None
-        for party, message in ((Party.CLIENT, asked), (Party.SERVER, answered)):
-            verdict = conversation.hear(party, frame_of(message), Facts("http"))
-            moment = moment or journal.moment("http", "/mcp", verdict.method, verdict.frame)
-            journal.write(journal.line(verdict, moment, 0))
-    journal.close()
-    return journal.path
-
-
-def test_requests_without_a_session_share_the_tools_of_their_server(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The call breaks the contract of a tool that another request has listed: so it was recorded, and is judged."""
-    path = stateless(tmp_path)
-    assert main(["replay", path]) == 0
-    assert capsys.readouterr().out == "4 records: 4 the same\n"
-    assert main(["check", "--format", "ndjson", path]) == 1
-    assert "contract/input" in capsys.readouterr().out
 
 
 def test_a_call_is_not_known_by_another_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`assay check` judges a call by any list of the same server: before or after it, elsewhere in the evidence."""
+"""`assay check` judges a call by any list of the same server: before or after it, anywhere in the evidence."""
 
 import json
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from assay.base.verdict import Party
 from assay.cli.main import main
 from assay.core.conversation import Conversation, Facts
 from assay.records.journal.writer import Journal
+from kit.rows import rows
 from kit.talk import call, frame_of, notification, request, result
 
 Said = tuple[str, Any]
@@ -27,10 +28,10 @@ REVISION = "2025-11-25"
 def opening(revision: str = REVISION) -> list[Said]:
     """A handshake."""
     asked = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-    told = {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    welcome = {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
     return [
         ("c2s", request(0, "initialize", asked)),
-        ("s2c", result(0, told)),
+        ("s2c", result(0, welcome)),
         ("c2s", notification("notifications/initialized")),
     ]
 
@@ -136,7 +137,7 @@ def test_a_journal_is_judged_by_a_list_after_the_call(tmp_path: Path, capsys: py
     assert main(["check", "--compare", journal.path]) == 0
 
 
-@pytest.mark.parametrize(("level", "status"), [("report", 1), ("refuse", 2), ("never", 0)])
+@rows(("level", "status"), [("report", 1), ("refuse", 2), ("never", 0)])
 def test_a_call_that_no_list_judges_is_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], level: str, status: int
 ) -> None:

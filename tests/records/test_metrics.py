@@ -54,7 +54,7 @@ def messages(metrics: Metrics) -> dict[tuple[str, ...], float]:
 
 
 def violations(metrics: Metrics) -> dict[str, float]:
-    """Counts by rule, but for those that nobody broke."""
+    """Counts by rule, but for those that were not broken."""
     found = {dict(labels)["rule"]: n for (name, labels), n in samples(metrics).items() if "violations" in name}
     return {rule: count for rule, count in found.items() if count}
 
@@ -160,7 +160,7 @@ def test_a_message_counts_with_the_status_that_the_journal_gives_it(
     assert set(violations(metrics)) == set(broken)
 
 
-@pytest.mark.parametrize("method", ["tools/call", "made/up"])
+@rows("method", ["tools/call", "made/up"])
 def test_an_exchange_counts_like_its_two_messages(method: str) -> None:
     together, apart = Metrics(), Metrics()
     asked = {"jsonrpc": "2.0", "id": 1, "method": method}
@@ -227,7 +227,7 @@ def test_a_peer_cannot_make_up_series() -> None:
     assert value(metrics, "assay_request_duration_seconds_count", method=OTHER) == 101
 
 
-def test_methods_of_every_revision_and_our_tools_are_told_apart() -> None:
+def test_methods_of_every_revision_and_our_tools_are_distinguished() -> None:
     extended = [OFFICIAL.methods(revision) for revision in REVISIONS]
     assert set(METHODS) == set(TOOLS).union(*(methods(revision) for revision in REVISIONS), *extended)
     assert len(TOOLS) == 7
@@ -236,7 +236,7 @@ def test_methods_of_every_revision_and_our_tools_are_told_apart() -> None:
     assert messages(heard(bare)) == {("stdio", "client", "list_schemas", "ok"): 1}
 
 
-def test_a_rule_that_nobody_knows_is_other() -> None:
+def test_a_rule_that_is_not_known_is_other() -> None:
     odd = Violation("mine/own", "", "", "", "", "", "report")
     metrics = heard(verdict(Party.CLIENT, b"1", "unreadable", None, None, None, Findings((odd, odd), 0, b"1")))
     assert violations(metrics) == {OTHER: 2}

@@ -19,6 +19,7 @@ from assay.records import transcript
 from assay.records.journal.record import PAYLOAD_BYTES
 from assay.records.recording import recording_file
 from assay.records.recording.recording_file import Recording, RecordingError
+from kit.rows import rows
 
 PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
 PONG = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
@@ -32,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def said() -> list[str]:
-    """What the log is told."""
+    """What is written to the log."""
     return []
 
 
@@ -50,7 +51,7 @@ def pinged(conversation: Conversation, numbers: range) -> None:
         conversation.hear(Party.SERVER, PONG % number)
 
 
-def rows(file: Path) -> list[dict[str, Any]]:
+def recorded(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_bytes().splitlines()]
 
 
@@ -64,7 +65,7 @@ def test_only_the_owner_can_read_a_recording_and_an_earlier_one_is_replaced(file
         pinged(opened(recording), range(number, number + 1))
         recording.close()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert [row["msg"] for row in rows(file) if "dir" in row] == [
+        assert [row["msg"] for row in recorded(file) if "dir" in row] == [
             (PING % number).decode(),
             (PONG % number).decode(),
         ]
@@ -82,7 +83,7 @@ def test_each_message_has_its_time_and_reports_show_response_times(
     monkeypatch.setattr(recording_file, "time_ns", lambda: 0)
     pinged(opened(recording), range(1, 3))
     recording.close()
-    times = [row["time"] for row in rows(file) if "dir" in row]
+    times = [row["time"] for row in recorded(file) if "dir" in row]
     assert times == [1_763_379_999_123_456 + 250 * step for step in range(1, 5)]
     judged = transcript.judge(file.read_bytes().splitlines(keepends=True), Conversation())
     assert [each.time for each in judged] == [time / 1e6 for time in times]
@@ -104,11 +105,11 @@ def test_times_are_right_again_after_the_machine_has_slept(
         clock.update(now=(1_763_379_999 + now) * 10**9, ticks=ticks * 10**9)
         conversation.hear(Party.CLIENT, PING % (now + 1))
     recording.close()
-    times = [row["time"] // 10**6 - 1_763_379_999 for row in rows(file) if "dir" in row]
+    times = [row["time"] // 10**6 - 1_763_379_999 for row in recorded(file) if "dir" in row]
     assert times == [0, 3600, 3600, 3602]
 
 
-@pytest.mark.parametrize("content", [b"export PATH\n", b'{"dir":"c2s","msg":{}}\n', b'{"event":"else"}'])
+@rows("content", [b"export PATH\n", b'{"dir":"c2s","msg":{}}\n', b'{"event":"else"}'])
 def test_a_file_that_is_no_recording_of_a_guard_is_left_alone(file: Path, said: list[str], content: bytes) -> None:
     file.write_bytes(content)
     with pytest.raises(RecordingError, match="exists and is not a recording; remove it, or give another file"):
@@ -175,8 +176,8 @@ def test_a_full_disk_is_reported_once_and_leaves_whole_rows(
     assert conversation.hear(Party.CLIENT, PING % 200).accepted
     recording.close()
     assert said == [f"assay: recording stopped: {file}: File too large"]
-    assert len(rows(file)) > 10
-    assert rows(file)[-1] == {"event": "stopped", "why": "File too large"}
+    assert len(recorded(file)) > 10
+    assert recorded(file)[-1] == {"event": "stopped", "why": "File too large"}
     assert main(["check", str(file)]) == 2
     out, errors = capsys.readouterr()
     assert "58 messages of MCP 2025-11-25: 58 ok\n" in out
@@ -229,16 +230,14 @@ def test_all_recordings_of_a_directory_are_judged(tmp_path: Path, capsys: pytest
 # ── what is in it ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "frame", [b"\xff\x00 no text", b'{"jsonrpc":"2.0","method":"n\xc3\xa9"} \r', b"Server started"]
-)
+@rows("frame", [b"\xff\x00 no text", b'{"jsonrpc":"2.0","method":"n\xc3\xa9"} \r', b"Server started"])
 def test_frames_are_recorded_byte_for_byte(file: Path, said: list[str], frame: bytes) -> None:
     from assay.records.transcript import TranscriptRow, frame_of
 
     recording = begun(file, said)
     opened(recording).hear(Party.SERVER, frame)
     recording.close()
-    [row] = [row for row in rows(file) if "dir" in row]
+    [row] = [row for row in recorded(file) if "dir" in row]
     assert frame_of(TranscriptRow(1, row)) == frame
 
 
@@ -312,7 +311,7 @@ def answer(number: int, result: object) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
 
 
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@rows("mode", ["audit", "enforce"])
 def test_findings_in_masked_messages_count(
     file: Path, said: list[str], capsys: pytest.CaptureFixture[str], mode: str
 ) -> None:
@@ -357,7 +356,7 @@ def test_findings_in_messages_that_are_left_out_count(
     assert "1 × envelope/result" in out
 
 
-@pytest.mark.parametrize("findings", [None, "none", [{"rule": "of/later", "at": "", "action": "refuse"}]])
+@rows("findings", [None, "none", [{"rule": "of/later", "at": "", "action": "refuse"}]])
 def test_a_masked_message_without_a_known_verdict_is_no_pass(
     file: Path, capsys: pytest.CaptureFixture[str], findings: object
 ) -> None:
@@ -442,15 +441,16 @@ def test_recordings_can_be_joined(tmp_path: Path, said: list[str], capsys: pytes
     assert "4 messages of MCP 2025-11-25: 4 ok" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("content", ["", "head", "close"])
+@rows("content", ["", "head", "close"])
 def test_a_recording_without_messages_is_no_pass(
     file: Path, said: list[str], capsys: pytest.CaptureFixture[str], content: str
 ) -> None:
+    file.unlink(missing_ok=True)
     recording = begun(file, said)
     if content == "close":
         opened(recording).end(Party.SERVER)
-        recording.close()
-    elif not content:
+    recording.close()
+    if not content:
         file.write_bytes(b"")
     assert main(["check", str(file)]) == 2
     assert "nothing to judge; assay guard --record FILE writes a recording" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from assay.records.recording.judged_talk import RecordingOpening
 from assay.records.recording.judging import Judging
 from assay.records.recording.recording_file import Recording
 from assay.records.transcript import Judged
+from kit.rows import rows
 
 SEED = os.environ.get("ASSAY_SEED", "recording")
 SECRETS = ("^text$", "^message$", "^content$", "^limit$", "^query$", "^title$", "^structuredContent$", "^arguments$")
@@ -39,10 +40,10 @@ POLICIES: dict[str, Policy | None] = {
 }
 
 
-def told(verdict: Verdict) -> Any:
+def shown(verdict: Verdict) -> Any:
     """What has to be the same of two verdicts."""
     found = verdict.findings
-    parts = tuple(map(told, verdict.parts))
+    parts = tuple(map(shown, verdict.parts))
     wrong = tuple((each.rule, each.at, each.action, each.found, each.entry) for each in verdict.violations)
     quarantined = () if found is None else found.quarantined
     return verdict.party, verdict.kind, verdict.method, verdict.tool, verdict.revision, wrong, parts, quarantined
@@ -128,8 +129,8 @@ def converse(conversation: Conversation, path: Path, random: Random) -> Iterator
 GIVEN_UP = (("TIMEOUT",), ("UPSTREAM_INVALID", "its answer could not be read"))
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@rows("policy", POLICIES)
+@rows("mode", ["audit", "enforce"])
 def test_a_recording_gets_the_verdicts_that_were_given(shared: Path, tmp_path: Path, mode: str, policy: str) -> None:
     random = Random(f"{SEED} {mode} {policy}")  # noqa: S311 - no secret
     paths = sorted((shared / "transcripts").glob("*.jsonl"))
@@ -137,16 +138,16 @@ def test_a_recording_gets_the_verdicts_that_were_given(shared: Path, tmp_path: P
         file = tmp_path / "session.jsonl"
         made = recording(file)
         conversation = made.judge("a server")(mode=mode, limits=DEFAULT, policy=POLICIES[policy], lines=True)
-        said = [told(each) for each in converse(conversation, path, random)]
+        said = [shown(each) for each in converse(conversation, path, random)]
         made.close()
         again, judging = judged(file)
-        assert [told(each.verdict) for each in again] == said, path.name
+        assert [shown(each.verdict) for each in again] == said, path.name
         assert not judging.unjudged
         assert {each.server for each in again} == {"a server"}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@rows("policy", POLICIES)
+@rows("mode", ["audit", "enforce"])
 def test_masked_messages_have_the_findings_that_were_found(
     shared: Path, tmp_path: Path, mode: str, policy: str
 ) -> None:
@@ -172,7 +173,7 @@ def outcome(verdict: Verdict) -> Any:
     return verdict.party, sorted((each.rule, each.action) for each in verdict.violations)
 
 
-def test_conversations_of_one_file_are_told_apart_and_share_their_tools(shared: Path, tmp_path: Path) -> None:
+def test_conversations_of_one_file_are_distinguished_and_share_their_tools(shared: Path, tmp_path: Path) -> None:
     random = Random(SEED)  # noqa: S311 - no secret
     paths = random.sample(sorted((shared / "transcripts").glob("*2026-07-28.jsonl")), 3)
     made = recording(tmp_path / "session.jsonl")
@@ -189,13 +190,13 @@ def test_conversations_of_one_file_are_told_apart_and_share_their_tools(shared: 
             continue
         verdict = conversation.hear(*row)
         if verdict.kind != "blank":
-            said.append(told(verdict))
+            said.append(shown(verdict))
         if random.random() < 0.02:
             tools = made.hand_down(tools)
             talks.append((made.judge("next")(mode="audit", limits=DEFAULT, tools=tools), talks[0][1]))
     made.event(0, {"event": "close"})
     again, _ = judged(tmp_path / "session.jsonl")
-    assert [told(each.verdict) for each in again] == said
+    assert [shown(each.verdict) for each in again] == said
     assert len({each.conversation for each in again}) >= 3
     assert {path.stem for path in paths} <= {each.server for each in again}
 
@@ -232,7 +233,7 @@ def test_input_that_one_conversation_asks_for_is_given_in_another(tmp_path: Path
         "protocol/input-responses",
         "protocol/retry-target",
     ]
-    assert [told(each.verdict) for each in found] == list(map(told, said))
+    assert [shown(each.verdict) for each in found] == list(map(shown, said))
 
 
 def test_joined_recordings_do_not_share_the_bound_on_conversations() -> None:

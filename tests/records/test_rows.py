@@ -17,6 +17,7 @@ from assay.records.recording import judging
 from assay.settings import Settings
 from kit.archives import archive
 from kit.laws import law
+from kit.rows import rows
 
 TERMS = CheckTerms(Settings())
 
@@ -34,7 +35,7 @@ def end_of(path: Path, rows: Iterable[str] | None = None) -> UnitEnd:
     return end
 
 
-@pytest.mark.parametrize(
+@rows(
     ("row", "error"),
     [
         ("no JSON", "line 3: expected "),
@@ -79,7 +80,7 @@ def test_a_conversation_is_dropped_by_its_last_message_not_by_its_first(
     assert end_of(tmp_path / "a.jsonl", rows).unjudged == {"too many conversations": 1}
 
 
-@pytest.mark.parametrize("order", [(1, 2, 3, 1), (1, 2, 1)], ids=["dropped", "dropped by itself"])
+@rows("order", [(1, 2, 3, 1), (1, 2, 1)], ids=["dropped", "dropped by itself"])
 def test_a_dropped_conversation_that_is_opened_again_is_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
 ) -> None:
@@ -103,7 +104,7 @@ def test_nothing_is_kept_of_a_conversation_that_has_ended(tmp_path: Path) -> Non
     assert (found.good, found.unjudged) == (9, {"its conversation had ended": 2})
 
 
-@pytest.mark.parametrize("row", ['{"event":"stopped","why":"x"}', '{"event":"recording"}'])
+@rows("row", ['{"event":"stopped","why":"x"}', '{"event":"recording"}'])
 def test_remarks_about_places_are_bounded(tmp_path: Path, row: str) -> None:
     """A short row asks for a long remark: with all of them, memory and stderr would grow faster than the file."""
     rows = [f'{{"dir":"c2s","conversation":{number},{NOTICE}}}' for number in range(1, 30)]

@@ -10,6 +10,7 @@ import pytest
 from assay.cli.main import main
 from assay.cli.reports import baseline as module
 from kit.check_formats import answer, call, outputs, parsed, recording, written
+from kit.rows import rows
 
 
 def wrong(*values: Any) -> list[Any]:
@@ -43,7 +44,7 @@ def test_a_baseline_can_be_read_by_people(known: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("values", "status", "new"),
     [
         (["x", "y"], 0, 0),
@@ -116,7 +117,7 @@ def test_reasons_are_kept_when_a_baseline_is_written_again(known: Path, tmp_path
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "message"),
     [
         ("", "not a baseline"),

@@ -12,6 +12,7 @@ from assay.cli.main import main
 from assay.cli.reports.report_options import FORMATS
 from kit.check_formats import answer, call, outputs, parsed, recording, written
 from kit.places import TESTS
+from kit.rows import rows
 
 NAMES = {
     "escape": b"\x1b[31mred\x1b]0;title\x07",
@@ -35,23 +36,26 @@ def assert_inert(text: str, what: str) -> None:
     assert not any(line.startswith("::error::injected") for line in text.splitlines()), what
 
 
-@pytest.fixture(params=list(NAMES.values()), ids=list(NAMES))
-def name(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A hostile name; the working directory is the test's own."""
+EVERY = rows("name", map(os.fsdecode, NAMES.values()), ids=NAMES)
+
+
+@pytest.fixture(autouse=True)
+def _work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a directory of the test's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("NO_COLOR", "1")
-    return os.fsdecode(request.param)
 
 
+@EVERY
 def test_no_format_of_a_check_acts_on_a_file_name(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path(recording(tmp_path / "made", call(1, {"n": "x"}), answer(1))).rename(f"{name}.jsonl")
     (tmp_path / "broken").write_text("not a recording\n")
     (tmp_path / "broken").rename(f"{name}.broken")
-    (tmp_path / "out").mkdir()
+    (tmp_path / "out").mkdir(exist_ok=True)
     files = [f"{name}.jsonl", f"{name}.broken", f"{name}.missing"]
     assert main(["check", *outputs(tmp_path / "out"), *files]) == 2
     said = capsys.readouterr()
@@ -66,6 +70,7 @@ def test_no_format_of_a_check_acts_on_a_file_name(
         assert_inert(said.out + said.err, kind)
 
 
+@EVERY
 def test_no_other_command_acts_on_a_file_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     golden = (TESTS / "data" / "golden.jsonl").read_bytes()
     Path(name).mkdir()
@@ -102,10 +107,3 @@ def test_no_other_command_acts_on_a_file_name(name: str, tmp_path: Path, capsys:
         assert_inert(said.out + said.err, " ".join(command[:2]))
         if command[:3] == ["journal", "list", "--format"]:
             assert len(json.loads(said.out)["runs"]) == 1
-
-
-def test_a_page_shows_a_hostile_name_as_text(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path(recording(tmp_path / "made", call(1, {"n": "x"}), answer(1))).rename(f"{name}.jsonl")
-    assert main(["report", f"{name}.jsonl", "-o", "page.html"]) == 0
-    assert_inert((tmp_path / "page.html").read_text(encoding="utf-8"), "page")
-    assert_inert(capsys.readouterr().err, "terminal")

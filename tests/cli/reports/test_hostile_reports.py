@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,8 @@ from typing import Any
 import pytest
 
 from assay.cli.main import main
-from assay.cli.reports.report_options import FORMATS
 from kit.check_formats import READERS, answer, call, outputs, parsed, recording, written
+from kit.rows import rows
 
 HOSTILE = {
     "lines": "a\nb\r\nc",
@@ -57,11 +55,12 @@ def hostile_conversation(path: Path, text: str) -> str:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@rows("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_stays_text_in_every_format(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
+    (tmp_path / "summary").unlink(missing_ok=True)
     monkeypatch.chdir(tmp_path)
     hostile_conversation(tmp_path / "a.jsonl", text)
     assert main(["check", "--all", *outputs(tmp_path), "a.jsonl"]) == 1
@@ -131,7 +130,7 @@ TYPED = {"type": "object", "properties": {"pin": {"type": "integer"}, "password"
          "additionalProperties": {"type": "integer"}}  # fmt: skip
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@rows("secret", SECRETS)
 def test_no_secret_is_in_any_report(secret: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = SECRETS[secret](secret)
     listed = {"jsonrpc": "2.0", "id": "l", "result": {"tools": [{"name": "log", "inputSchema": TYPED}]}}
@@ -143,7 +142,7 @@ def test_no_secret_is_in_any_report(secret: str, tmp_path: Path, capsys: pytest.
         {"jsonrpc": "2.0", "id": 4, "method": f"token={secret}", "params": arguments},
     ]  # fmt: skip
     if "pin" not in arguments:
-        # In text that is not JSON a pin cannot be told from a pin of a map, as in the journal.
+        # In text that is not JSON a pin cannot be distinguished from a pin of a map, as in the journal.
         messages.append(json.dumps(call(2, arguments, "log"))[:-1])
     if secret.startswith(("ghp_", "sk-", "eyJ", "AKIA")):
         # By their form alone they are secrets anywhere.
@@ -166,50 +165,14 @@ def test_patterns_of_the_operator_are_masked_as_well(tmp_path: Path) -> None:
     assert [name for name, text in written(tmp_path).items() if "nightingale" in text] == []
 
 
-# ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-MESSAGES = 20_000
-MEASURED = """
-import resource, sys
-from assay.cli.main import main
-status = main(sys.argv[1:])
-print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
-"""
-
-
-def measured(file: Path, place: Path) -> int:
-    """Return the peak memory in MiB of a check with every format."""
-    command = [sys.executable, "-c", MEASURED, "check", "--format", "ndjson", *outputs(place), str(file)]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
-    status, peak = done.stderr.split()
-    assert status == "1"
-    return int(peak)
-
-
-@pytest.mark.timeout(240)  # It has much to do, and other tests run beside it.
-def test_memory_does_not_grow_with_the_number_of_messages(tmp_path: Path) -> None:
-    """Every second message has a finding with a place and a value of its own."""
-    small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
-    for path, number in ((small, MESSAGES // 8), (large, MESSAGES)):
-        recording(path)
-        with path.open("a", encoding="utf-8") as file:
-            for ident in range(1, number // 2 + 1):
-                for party, each in (("c2s", call(ident, {"n": f"v{ident}x"}, f"t{ident}y")), ("s2c", answer(ident))):
-                    file.write(json.dumps({"dir": party, "msg": each}) + "\n")
-    before, after = measured(small, tmp_path), measured(large, tmp_path)
-    # Eight times as many messages; the limits are reached in the smaller file.
-    assert after < before + 12, (before, after)
-    assert set(FORMATS) == set(written(tmp_path))
-
-
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         '{"event":"stopped","why":"password=hunter2SECRET and %s"}' % ("x" * 10_000),
         "starting with password=hunter2SECRET",
     ],
 )
-@pytest.mark.parametrize("name", ["text", "json", "html", "junit", "markdown"])
+@rows("name", ["text", "json", "html", "junit", "markdown"])
 def test_what_is_said_about_a_file_has_no_secret(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, name: str
 ) -> None:

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from assay.cli.main import main
 from assay.cli.reports.check_findings import CheckedMessage, FindingMask, KnownFindings, MessageCounts
 from assay.cli.reports.check_report import FileEnd, ReportOptions, RunEnd
-from assay.cli.reports.page import page_digest, page_html, page_talks
+from assay.cli.reports.page import page_digest, page_talks
 from assay.cli.reports.page.page_data import page_data
 from assay.cli.reports.page.page_digest import PageDigest, TimeBuckets
-from assay.cli.reports.page.page_html import bundled
 from assay.cli.reports.page.shortened import shortened
 from assay.cli.reports.page.shown_message import source_link
 from assay.cli.reports.page.smallest import DistinctCount, Smallest, rank
@@ -32,6 +31,7 @@ from assay.records.transcript import TranscriptRow
 from kit.check_formats import OPENED, answer, call, recording
 from kit.check_formats import page_data as data_in
 from kit.laws import law
+from kit.places import ROOT, TESTS
 from kit.rows import rows
 
 REDACTOR = Redactor()
@@ -98,16 +98,22 @@ SMALL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("limits", [{}, SMALL], ids=["usual limits", "small limits"])
-@pytest.mark.parametrize("parts", [2, 5])
+@rows("limits", [{}, SMALL], ids=["usual limits", "small limits"])
+@rows("parts", [2, 5])
 def test_a_digest_does_not_depend_on_how_the_work_was_split(
-    parts: int, limits: dict[str, int], checked: list[CheckedMessage], monkeypatch: pytest.MonkeyPatch
+    parts: int, limits: dict[str, int], checked: list[CheckedMessage]
 ) -> None:
-    for name, value in limits.items():
-        monkeypatch.setattr(page_digest, name, value)
-    if limits:
-        monkeypatch.setattr(page_talks, "MOST_ROWS", 8)
-        monkeypatch.setattr(page_talks, "MORE_WITH_FINDINGS", 3)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in limits.items():
+            patch.setattr(page_digest, name, value)
+        if limits:
+            patch.setattr(page_talks, "MOST_ROWS", 8)
+            patch.setattr(page_talks, "MORE_WITH_FINDINGS", 3)
+        compare(parts, checked)
+
+
+def compare(parts: int, checked: list[CheckedMessage]) -> None:
+    """Compare a digest of all messages with one that is merged."""
     whole = shown(ended(digest_of(checked)))
     assert whole["totals"]["messages"] > 1500
     assert whole["totals"]["conversations"] == 80
@@ -125,12 +131,6 @@ def test_a_digest_masks_the_same_in_another_process() -> None:
     redactor = pickle.loads(pickle.dumps(Redactor(["nightingale"])))  # noqa: S301 - our own
     assert redactor.text("project nightingale") == "[redacted]"
     assert redactor.text("password=hunter2hunter2") == "password=[redacted]"
-
-
-def test_a_part_may_be_empty(checked: list[CheckedMessage]) -> None:
-    digest = digest_of(checked)
-    digest.merge(PageDigest(REDACTOR))
-    assert shown(digest) == shown(digest_of(checked))
 
 
 def test_counts_are_those_of_all_findings(checked: list[CheckedMessage], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_a_shortened_value_keeps_the_way_to_the_fault(value: Any, most: int) -> 
 
 def test_no_secret_is_cut_in_half() -> None:
     token = "ghp_" + "a1B2" * 9
-    for before in range(3940, 4010):
+    for before in range(3940, 4010, 3):
         value = {"text": "x " * (before // 2) + token, "rest": ["y" * 9000] * 30, "fault": 1}
         assert "ghp_a1B2" not in shortened(value, [("fault",)], REDACTOR, 4000)
 
@@ -328,7 +328,7 @@ def test_the_exit_status_follows_fail_on(bad: str) -> None:
     assert report("nowhere.jsonl") == 2
 
 
-@pytest.mark.parametrize("files", [["bad.jsonl"], ["."], ["*.jsonl"]])
+@rows("files", [["bad.jsonl"], ["."], ["*.jsonl"]])
 def test_a_recording_is_never_replaced(files: list[str], bad: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = Path(bad).read_bytes()
     assert report(*files, "-o", "./bad.jsonl") == 2
@@ -381,25 +381,13 @@ def test_no_module_parses_html() -> None:
     assert [path.name for path in modules if PARSES_HTML.search(path.read_text(encoding="utf-8"))] == []
 
 
-def test_modules_are_bundled_in_the_order_of_their_imports() -> None:
-    script = bundled("report.js")
-    places = [script.index(f'modules["{name}"] = ') for name in ("text.js", "dom.js", "json_tree.js", "report.js")]
-    assert places == sorted(places)
-    assert "\nimport " not in script
-    assert "\nexport " not in script
-
-
-def test_a_module_that_cannot_be_bundled_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    modules = {
-        "a.js": 'import { b } from "./b.js";\n',
-        "b.js": 'import { a } from "./a.js";\n',
-        "c.js": "export default 1;",
-    }
-    monkeypatch.setattr(page_html, "asset", modules.__getitem__)
-    with pytest.raises(ValueError, match=r"a\.js imports itself"):
-        bundled("a.js")
-    with pytest.raises(ValueError, match=r"c\.js cannot be put into a page: export default 1;"):
-        bundled("c.js")
+def test_the_chart_library_is_the_published_one() -> None:
+    vendored, package = ROOT / "src/assay/web/vendor/uplot", TESTS / "real/browser/node_modules/uplot"
+    if not package.is_dir():
+        pytest.skip("uplot is not installed: `make test` does it where there is npm")
+    assert json.loads((package / "package.json").read_text())["version"] == (vendored / "VERSION").read_text().strip()
+    for name, published in (("uPlot.iife.min.js", "dist"), ("uPlot.min.css", "dist"), ("LICENSE", "")):
+        assert (vendored / name).read_bytes() == (package / published / name).read_bytes(), name
 
 
 def test_recordings_in_one_file_have_conversations_of_their_own(

@@ -56,8 +56,8 @@ def checked(tmp_path: Path, *files: str) -> dict[str, str]:
 def test_two_runs_under_random_names_have_the_same_names(tmp_path: Path) -> None:
     one = checked(tmp_path, str(made(Path("20261116T180000Z-95de3302.jsonl"))))
     other = checked(tmp_path, str(made(Path("20261117T090000Z-5176ec8c.jsonl"))))
-    elsewhere = checked(tmp_path, str(made(tmp_path / "f9258d52.jsonl")))
-    assert names_in(one) == names_in(other) == names_in(elsewhere)
+    outside = checked(tmp_path, str(made(tmp_path / "f9258d52.jsonl")))
+    assert names_in(one) == names_in(other) == names_in(outside)
     assert ("library.add", "contract/input", 1) in names_in(one)["junit"]
     assert ("library.nope", "protocol/method", 1) in names_in(one)["junit"]
     assert "95de3302" not in json.dumps(names_in(one))

@@ -1,4 +1,4 @@
-"""Recordings for the pages: one with times and all kinds of findings, one with hostile text, and a large one."""
+"""Recordings for the page of a report: one with times and all kinds of findings, and what others are made of."""
 
 import json
 from collections.abc import Iterator
@@ -77,19 +77,3 @@ def timed(path: Path) -> Path:
         yield 3, 40_000, call(99, {}, "write")
 
     return write(path, rows())
-
-
-def large(path: Path, messages: int) -> Path:
-    """A recording in our own format with many conversations, and a finding in every hundredth message."""
-    with path.open("w", encoding="utf-8") as file:
-        written = conversation = 0
-        while written < messages:
-            conversation += 1
-            session = opening([SEARCH, WRITE])
-            for ident in range(1, 48):
-                session += [call(ident, {"limit": ident if ident % 47 else "many"}), books(ident, 1987)]
-            for each in session[: messages - written]:
-                side = "c2s" if "method" in each else "s2c"
-                file.write(json.dumps({"dir": side, "conversation": conversation, "msg": json.dumps(each)}) + "\n")
-                written += 1
-    return path

@@ -1,4 +1,4 @@
-"""A library behind guards, for the page of the console: good and bad calls, hostile text, and a large journal."""
+"""A library behind guards, for the page of the console: good and bad calls, and hostile text."""
 
 import json
 import re
@@ -6,12 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
-from browser_recordings import START
 from playwright.sync_api import Page
 
 from kit.consoles import HANDSHAKE, SECONDS, StdioGuard, environment
@@ -69,7 +67,7 @@ for line in sys.stdin:
     elif method == "tools/list":
         head["result"] = {{"tools": TOOLS}}
     elif method == "tools/call" and "query" in arguments:
-        year = "1987" if arguments["query"] == "lie" else 1987
+        year = "1987" if arguments["query"] == "wrong" else 1987
         found = {{"books": [{{"title": "The Sea" + TEXT, "year": year}}]}}
         head["result"] = {{"content": [{{"type": "text", "text": json.dumps(found)}}], "structuredContent": found}}
     elif method == "tools/call":
@@ -169,23 +167,5 @@ def usual_calls(client: StdioGuard | HttpClient) -> None:
     for word in ("sea", "river", "lake"):
         client.call("search", query=word, limit=5)
     client.call("search", query="sea", limit="five hundred")
-    client.call("search", query="lie")
+    client.call("search", query="wrong")
     client.call("lend", book=7, days=14)
-
-
-def many_records(journal: Path, path: Path, records: int) -> Path:
-    """Write a journal with so many records: the calls of *journal* again and again, each with a number of its own."""
-    lines = journal.read_text(encoding="utf-8").splitlines()
-    head, calls = ([each for each in lines if ('"method":"tools/call"' in each) is wanted] for wanted in (False, True))
-    # Cut into text between the values that change: parsing and writing JSON would take most of the test.
-    parts = [re.split(r'(?<="ts":")[^"]+|(?<="requestId":")[^"]+|(?<="id":)\d+', each, maxsplit=3) for each in calls]
-    numbers = [json.loads(each)["metadata"]["id"] for each in calls]
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{each}\n" for each in head)
-        for number in range(records - len(head)):
-            round_, at = divmod(number, len(calls))
-            ident = round_ * len(calls) + numbers[at]
-            moment = START + timedelta(milliseconds=7 * number)
-            values = (f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z", f"5cad213a-4996-4559-8b39-{ident:012d}", str(ident), "")
-            file.write("".join(part + value for part, value in zip(parts[at], values, strict=True)) + "\n")
-    return path

@@ -11,6 +11,7 @@ from test_other_files import QUIET, modern, modern_entry, rules
 
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
+from kit.rows import rows
 
 __all__ = ["file"]
 
@@ -55,7 +56,7 @@ def facts(headers: dict[str, str]) -> Facts:
     return Facts("http", headers.get("MCP-Protocol-Version"), sent)
 
 
-@pytest.mark.parametrize(("region", "headers"), HEADERS)
+@rows(("region", "headers"), HEADERS)
 def test_the_headers_of_an_archive_give_the_findings_of_a_live_request(
     file: Path, capsys: pytest.CaptureFixture[str], region: str | None, headers: dict[str, str]
 ) -> None:
@@ -136,7 +137,7 @@ EVIDENCE = [
 ]
 
 
-@pytest.mark.parametrize("asked", EVIDENCE)
+@rows("asked", EVIDENCE)
 def test_one_message_of_mcp_is_enough_for_its_endpoint(
     file: Path, capsys: pytest.CaptureFixture[str], asked: bytes
 ) -> None:
@@ -150,7 +151,7 @@ def test_one_message_of_mcp_is_enough_for_its_endpoint(
     assert "1 entry of 1 other endpoint left out" in checked.errors
 
 
-@pytest.mark.parametrize("side", ["request", "response"])
+@rows("side", ["request", "response"])
 def test_a_header_of_mcp_is_enough_for_its_endpoint(file: Path, capsys: pytest.CaptureFixture[str], side: str) -> None:
     made = rpc("http://127.0.0.1:5/rpc", "ping", [], None)
     made[side]["headers"].append({"name": "Mcp-Session-Id", "value": "s1"})
@@ -160,9 +161,9 @@ def test_a_header_of_mcp_is_enough_for_its_endpoint(file: Path, capsys: pytest.C
 
 def test_a_method_of_mcp_on_a_stream_is_enough_for_its_endpoint(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = rpc("http://127.0.0.1:5/rpc", "acme/anything", {}, {})
-    told = frame(method="notifications/message", params={"level": "loud", "data": 1})
+    message = frame(method="notifications/message", params={"level": "loud", "data": 1})
     made["response"]["headers"] = [{"name": "content-type", "value": "text/event-stream"}]
-    made["response"]["content"]["text"] = f"data: {told.decode()}\n\n"
+    made["response"]["content"]["text"] = f"data: {message.decode()}\n\n"
     file.write_bytes(archive([made]))
     assert "protocol/params" in rules(check(capsys, file, "--revision", "2025-11-25"))
 
@@ -173,8 +174,8 @@ DATES: list[Any] = [None, "", "yesterday", "2026-99-99T00:00:00Z", True, {}]
 FULL = (*QUIET, Step(call(3, "five"), (found(3, 5),)), Step(frame(id=4, method="ping"), (frame(id=4, result={}),)))
 
 
-@pytest.mark.parametrize("date", DATES)
-@pytest.mark.parametrize("undated", [{0}, {1}, {2}, {3}, {1, 2}, {4, 5}, {0, 1, 2, 3, 4, 5}])
+@rows("date", DATES)
+@rows("undated", [{0}, {1}, {2}, {3}, {1, 2}, {4, 5}, {0, 1, 2, 3, 4, 5}])
 def test_entries_without_a_date_stay_between_their_neighbours(
     file: Path, capsys: pytest.CaptureFixture[str], undated: set[int], date: Any
 ) -> None:
@@ -190,7 +191,7 @@ def test_entries_without_a_date_stay_between_their_neighbours(
     assert len(checked.records) == 11
 
 
-@pytest.mark.parametrize("undated", [{0}, {1}, {2}, {4}, {0, 1, 2, 3, 4}])
+@rows("undated", [{0}, {1}, {2}, {4}, {0, 1, 2, 3, 4}])
 def test_entries_of_mcp_inspector_without_a_date_stay_between_their_neighbours(
     file: Path, capsys: pytest.CaptureFixture[str], undated: set[int]
 ) -> None:

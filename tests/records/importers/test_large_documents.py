@@ -16,6 +16,7 @@ from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME
 from assay.records.importers.time_sorting import in_order
 from assay.records.transcript import TranscriptError
+from kit.rows import rows
 
 __all__ = ["file"]
 
@@ -28,23 +29,24 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.records.importers.json_documents.MOST_WHOLE", 0)
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("name", DOCUMENTS)
+@rows("indent", [None, 2])
+@rows("name", DOCUMENTS)
 def test_a_document_is_judged_the_same_in_pieces(
-    file: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest, name: str, indent: int | None
+    file: Path, capsys: pytest.CaptureFixture[str], name: str, indent: int | None
 ) -> None:
     written = json.dumps(json.loads(RENDERINGS[name].write()), indent=indent).encode()
     file.write_bytes(b"\xef\xbb\xbf" + written)
     whole = check(capsys, file, "--messages")
-    request.getfixturevalue("cut")
-    pieces = check(capsys, file, "--messages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("assay.records.importers.json_documents.MOST_WHOLE", 0)
+        pieces = check(capsys, file, "--messages")
     assert (pieces.records, pieces.errors, pieces.status) == (whole.records, whole.errors, whole.status)
     assert whole.records
 
 
 @pytest.mark.usefixtures("cut")
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
-@pytest.mark.parametrize("write", [har, inspector, inspector_network])
+@rows("share", [0.1, 0.5, 0.9, 0.999])
+@rows("write", [har, inspector, inspector_network])
 def test_a_large_document_that_is_cut_off_never_passes(
     file: Path, capsys: pytest.CaptureFixture[str], write: Any, share: float
 ) -> None:
@@ -78,7 +80,7 @@ REPEATED = {
 
 
 @pytest.mark.usefixtures("cut")
-@pytest.mark.parametrize(("name", "written"), [(name, each) for name, listed in REPEATED.items() for each in listed])
+@rows(("name", "written"), [(name, each) for name, listed in REPEATED.items() for each in listed])
 def test_a_second_list_in_a_large_document_is_not_left_out(
     file: Path, capsys: pytest.CaptureFixture[str], name: str, written: bytes
 ) -> None:
@@ -89,7 +91,7 @@ def test_a_second_list_in_a_large_document_is_not_left_out(
 
 
 @pytest.mark.usefixtures("cut")
-def test_equal_names_elsewhere_are_no_second_list(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_equal_names_at_other_places_are_no_second_list(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = b'"x": {"log": {"entries": [1]}}, "y": [{"log": 1}, {"entries": []}]'
     file.write_bytes(b'{%b, "log": {%b, "entries": [], %b}, %b}' % (names, names, names, names))
     assert "nothing to judge" in check(capsys, file, "--from", "har").errors
@@ -181,9 +183,8 @@ def test_items_are_sorted_and_equal_ones_stay(items: list[tuple[int, int]]) -> N
     assert list(found) == sorted(items, key=lambda each: each[0])
 
 
-@pytest.mark.parametrize(("limit", "most", "size"), [("MOST_HELD", 20, 10), ("MOST_ITEMS", 2, 0)])
-def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch, limit: str, most: int, size: int) -> None:
-    monkeypatch.setattr(f"assay.records.importers.time_sorting.{limit}", most)
+@rows(("limit", "most", "size"), [("MOST_HELD", 20, 10), ("MOST_ITEMS", 2, 0)])
+def test_no_more_is_held_than_allowed(limit: str, most: int, size: int) -> None:
     taken: list[int] = []
 
     def items() -> Iterator[int]:
@@ -191,11 +192,13 @@ def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch, limit: st
             taken.append(number)
             yield number
 
-    for count, number in enumerate(in_order(items(), float, lambda _: size)):
-        assert (number, len(taken)) == (count + 1, min(count + 3, 8))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"assay.records.importers.time_sorting.{limit}", most)
+        for count, number in enumerate(in_order(items(), float, lambda _: size)):
+            assert (number, len(taken)) == (count + 1, min(count + 3, 8))
 
 
-@pytest.mark.parametrize("name", ["har", "inspector", "inspector-network"])
+@rows("name", ["har", "inspector", "inspector-network"])
 def test_a_file_in_order_needs_no_memory(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -9,6 +9,8 @@ from renderings import START, claude_all, claude_server, frame, inspector, iso, 
 from test_importers import Checked, check, file
 from test_other_files import QUIET
 
+from kit.rows import rows
+
 __all__ = ["file"]
 
 PROSE = b"library server: 1 tool loaded"
@@ -45,8 +47,8 @@ def placed(checked: Checked) -> list[tuple[int, str, str]]:
     return [(each["line"], each["party"], it["rule"]) for each in checked.records for it in each["violations"]]
 
 
-@pytest.mark.parametrize("message", [PROSE, BROKEN, HALF])
-@pytest.mark.parametrize("name", LOGS)
+@rows("message", [PROSE, BROKEN, HALF])
+@rows("name", LOGS)
 def test_a_message_of_a_log_that_is_not_json_is_found(
     file: Path, capsys: pytest.CaptureFixture[str], name: str, message: bytes
 ) -> None:
@@ -89,7 +91,7 @@ def entry(message: bytes, **more: str) -> bytes:
     return json.dumps(members).encode()[:-1] + b', "message": ' + message + b"}"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "rule"),
     [
         (json.dumps(PROSE.decode()).encode(), "syntax/json"),
@@ -98,20 +100,16 @@ def entry(message: bytes, **more: str) -> bytes:
         (b'{"jsonrpc":"2.0","method":"notifications/message","params":1e999}', "syntax/number"),
     ],
 )
-@pytest.mark.parametrize("is_cut", [False, True])
+@rows("is_cut", [False, True])
 def test_a_message_of_mcp_inspector_that_is_not_json_is_found(
-    file: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    message: bytes,
-    rule: str,
-    is_cut: bool,
+    file: Path, capsys: pytest.CaptureFixture[str], message: bytes, rule: str, is_cut: bool
 ) -> None:
-    if is_cut:
-        monkeypatch.setattr("assay.records.importers.json_documents.MOST_WHOLE", 0)
     export = inspector(QUIET).rstrip(b"\n]")
     file.write_bytes(export + b",\n" + entry(message) + b"\n]\n")
-    checked = check(capsys, file)
+    with pytest.MonkeyPatch.context() as patch:
+        if is_cut:
+            patch.setattr("assay.records.importers.json_documents.MOST_WHOLE", 0)
+        checked = check(capsys, file)
     assert placed(checked) == [(export.count(b"\n") + 2, "server", rule)]
     assert checked.status == 1
 
@@ -139,9 +137,7 @@ def test_a_mapped_message_is_the_same_as_text_and_as_json(file: Path, capsys: py
         assert placed(check(capsys, file, *OPTIONS))[0] == (2, "server", "syntax/duplicate-key")
 
 
-@pytest.mark.parametrize(
-    ("body", "rule"), [(b'"oops"', "syntax/json"), (b"oops", "syntax/json"), (HALF, "syntax/surrogate")]
-)
+@rows(("body", "rule"), [(b'"oops"', "syntax/json"), (b"oops", "syntax/json"), (HALF, "syntax/surrogate")])
 def test_a_mapped_message_that_is_not_json_is_found(
     file: Path, capsys: pytest.CaptureFixture[str], body: bytes, rule: str
 ) -> None:

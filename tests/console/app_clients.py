@@ -1,0 +1,144 @@
+"""A console in this process, and clients that reach its application without a socket."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from assay.base.verdict import Party
+from assay.cli.console import locks
+from assay.cli.console_evidence import file_pump
+from assay.cli.console_reports import report_exporters
+from assay.cli.main import parser
+from assay.console.console_access import ConsoleAccess
+from assay.console.console_app import ConsoleApp
+from assay.console.console_state import ConsoleState
+from assay.core.conversation import Conversation
+from assay.core.policy import Policy
+from assay.records.journal.writer import Journal
+from assay.settings import Settings
+from kit.consoles import HANDSHAKE
+from kit.talk import frame_of
+
+PORT = 9
+ORIGIN = f"http://127.0.0.1:{PORT}"
+
+
+class Application(httpx.BaseTransport):
+    """Hands each request to an application, and reads its answer to the end."""
+
+    def __init__(self, app: Any) -> None:
+        self._transport = httpx.ASGITransport(app, raise_app_exceptions=True)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer."""
+        return asyncio.run(self._answer(request))
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        found = await self._transport.handle_async_request(request)
+        content = b"".join([part async for part in found.stream])  # type: ignore[union-attr]  # that of the transport
+        return httpx.Response(found.status_code, headers=found.headers, content=content)
+
+
+class ServedConsole:
+    """A console and a client with its token."""
+
+    def __init__(self, state: ConsoleState | None = None) -> None:
+        self.state = state or ConsoleState(lock_of=locks("auto"))
+        self.access = ConsoleAccess(PORT)
+        self.app = ConsoleApp(self.state, self.access, report_exporters(Settings()), epoch="0badcafe")
+        self.http = self.client(Authorization=f"Bearer {self.access.token}")
+
+    def client(self, **headers: str) -> httpx.Client:
+        """Return a client with cookies of its own."""
+        return httpx.Client(transport=Application(self.app), base_url=ORIGIN, headers=headers)
+
+    def get(self, path: str) -> Any:
+        """Return the JSON of a good answer."""
+        found = self.http.get(path)
+        assert found.status_code == 200, found.text
+        return found.json()
+
+    def export(self, kind: str, words: str = "") -> httpx.Response:
+        """Return the rows that the filter *words* chooses in a format."""
+        return self.http.post("api/export", json={"format": kind, "filter": words})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return all rows by column."""
+        found = self.get("api/rows")
+        return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+
+
+def console_of(*files: Path) -> ServedConsole:
+    """Return a console that has read *files*, as `assay console FILE…`."""
+    made = ServedConsole()
+    args = parser("console").parse_args(["console", *map(str, files)])
+    asyncio.run(file_pump(args, Settings(), made.state, lambda: None).run())
+    return made
+
+
+# ── what a guard writes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "name": "look",
+        "description": "Look.",
+        "annotations": {"readOnlyHint": True},
+        "inputSchema": {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]},
+    },
+    {"name": "change", "inputSchema": {"type": "object"}},
+]
+WELCOME = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "lib", "version": "1"},
+}
+PROGRESS = {"method": "notifications/progress", "params": {"progressToken": 9, "progress": 1}}
+
+
+def call(ident: int, tool: str, **arguments: Any) -> list[dict[str, Any]]:
+    """Return a call and its answer."""
+    asked = {"id": ident, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    return [asked, {"id": ident, "result": {"content": [{"type": "text", "text": str(arguments)}]}}]
+
+
+def opening(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages that open a conversation and list *tools*."""
+    return [
+        {"id": "i", "method": "initialize", "params": HANDSHAKE},
+        {"id": "i", "result": WELCOME},
+        {"method": "notifications/initialized"},
+        {"id": "l", "method": "tools/list"},
+        {"id": "l", "result": {"tools": tools}},
+    ]
+
+
+def journal(
+    folder: Path,
+    messages: Iterable[dict[str, Any]],
+    *,
+    tools: list[dict[str, Any]] = TOOLS,
+    mode: Any = "audit",
+    policy: Policy | None = None,
+    payloads: bool = True,
+) -> Path:
+    """Write the journal of a guard that has heard an opening and *messages*; a stopped call has no answer."""
+    made = Journal.open(folder, payloads=payloads, server="lib", mode=mode)
+    assert made is not None
+    conversation = Conversation(mode=mode, policy=policy)
+    moments: dict[Any, Any] = {}
+    stopped = set()
+    for each in (*opening(tools), *messages):
+        if "method" not in each and each["id"] in stopped:
+            continue
+        party, frame = Party.CLIENT if "method" in each else Party.SERVER, frame_of({"jsonrpc": "2.0", **each})
+        verdict = conversation.hear(party, frame)
+        moment = moments.get(each.get("id")) or made.moment("stdio", "stdio", verdict.method, frame, session="s")
+        moments[each.get("id", len(moments))] = moment
+        if verdict.onward is None and "method" in each:
+            stopped.add(each.get("id"))
+        made.write(made.line(verdict, moment, len(verdict.onward or b"") + len(verdict.back or b"")))
+    made.close()
+    return Path(made.path)
