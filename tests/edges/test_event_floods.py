@@ -22,6 +22,7 @@ from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
 from assay.spec.revisions import LATEST
 from kit.http_client import SECONDS, frame_of, modern, request
+from kit.rows import rows
 
 TINY = b"data:1\n\n" * 1000
 KIND = "text/event-stream"
@@ -71,7 +72,7 @@ class Flooding(UpstreamTarget):
         return Answered(cast("HttpAnswer", Streaming(self._stream)))
 
 
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@rows("mode", ["audit", "enforce"])
 def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
     monkeypatch.setattr(time_slice, "SECONDS", 0.0)
     asked = request(1, "prompts/list", {}, LATEST)

@@ -15,6 +15,7 @@ from assay.edges.http.replies import Receive, Send
 from assay.edges.http_front import Front
 from assay.settings.http_section import Http
 from kit.http_client import frame_of, request
+from kit.rows import rows
 
 
 class Broken:
@@ -50,7 +51,7 @@ def asked(body: bytes, *headers: tuple[bytes, bytes]) -> tuple[int, Any]:
     return start["status"], json.loads(content["body"])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "headers", "status", "ident"),
     [
         pytest.param(frame_of(request(7, "ping")), (), 500, 7, id="a-request"),
@@ -62,6 +63,7 @@ def asked(body: bytes, *headers: tuple[bytes, bytes]) -> tuple[int, Any]:
 def test_the_request_gets_one_answer_that_says_nothing_of_the_mistake(
     body: bytes, headers: tuple[tuple[bytes, bytes], ...], status: int, ident: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.clear()
     with caplog.at_level(logging.ERROR, "assay"):
         found, answer = asked(body, *headers)
     assert (found, answer.get("id"), answer["error"]["code"]) == (status, ident, -32603)

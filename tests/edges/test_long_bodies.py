@@ -20,7 +20,7 @@ SHORT = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
 
 class Slow:
-    """A backend that answers when it is told to."""
+    """A backend that answers when it is let go."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()

@@ -1,7 +1,7 @@
 """
-A server that speaks HTTP as badly as a test wants, the guard in front of it as a process, and what is said between.
+A server that answers HTTP by a script, the guard in front of it as a process, and the messages between them.
 
-Nothing of ours is on the server's side: a test says which bytes go over the connection.
+Nothing of ours is on the server's side: a test gives the bytes that go over the connection.
 """
 
 import json
@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from assay.edges.auth.api_keys import new_key, written_hash
 from kit.http_client import SECONDS, Service, frame_of, started
 
 GUARD = [sys.executable, "-m", "assay", "guard"]
@@ -27,6 +28,13 @@ TOOL = {
     "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
     "outputSchema": {"type": "object", "properties": {"found": {"type": "integer"}}, "required": ["found"]},
 }
+
+OPENED: dict[str, Any] = {
+    "protocolVersion": REVISION,
+    "capabilities": {"tools": {}, "logging": {}},
+    "serverInfo": {"name": "scripted", "version": "1"},
+}
+"""The result of `initialize`."""
 
 
 # ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -54,15 +62,11 @@ class Received:
 
 
 class Peer:
-    """The server's end of a connection, for one request."""
-
-    def __init__(self, sock: socket.socket, released: threading.Event) -> None:
-        self.socket = sock
-        self._released = released
+    """The server's end of a connection, for one request: how an answer is written. Where to, `send` knows."""
 
     def send(self, data: bytes) -> None:
-        """Sends *data*, all of it."""
-        self.socket.sendall(data)
+        """Send *data*, all of it."""
+        raise NotImplementedError
 
     def head(self, status: int = 200, **headers: str) -> None:
         """The head of an answer whose end is the end of the connection; `_` stands for `-`."""
@@ -86,6 +90,18 @@ class Peer:
         """One event."""
         self.send(message if isinstance(message, bytes) else b"data: " + frame_of(message) + b"\n\n")
 
+
+class WirePeer(Peer):
+    """One with a socket."""
+
+    def __init__(self, sock: socket.socket, released: threading.Event) -> None:
+        self.socket = sock
+        self._released = released
+
+    def send(self, data: bytes) -> None:
+        """Send *data*, all of it."""
+        self.socket.sendall(data)
+
     def gone(self) -> bool:
         """Whether the other end closes, before the test is over."""
         self.socket.settimeout(SECONDS)
@@ -98,7 +114,7 @@ class Peer:
         self._released.wait(SECONDS)
 
 
-Script = Callable[[Received, Peer], None]
+Script = Callable[[Received, WirePeer], None]
 
 
 def result(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,10 +132,7 @@ def good(received: Received, peer: Peer) -> None:
     if "id" not in message or method is None:
         peer.head(202, content_length="0")
     elif method == "initialize":
-        info = {"name": "liar", "version": "1"}
-        capabilities: dict[str, Any] = {"tools": {}, "logging": {}}
-        answer = {"protocolVersion": REVISION, "capabilities": capabilities, "serverInfo": info}
-        peer.json(result(message, answer), mcp_session_id=SESSION)
+        peer.json(result(message, OPENED), mcp_session_id=SESSION)
     elif method == "tools/list":
         peer.json(result(message, {"tools": [TOOL]}))
     elif method == "tools/call":
@@ -128,8 +141,32 @@ def good(received: Received, peer: Peer) -> None:
         peer.json(result(message, {}))
 
 
+AnyScript = Callable[[Received, Any], Any]
+
+
+def answering(script: AnyScript, method: str = "tools/call", otherwise: AnyScript = good) -> AnyScript:
+    """A good server, but for one method, or for GET, which *script* answers; or one that does *otherwise*."""
+
+    def chosen(received: Received, peer: Any) -> Any:
+        named = received.message.get("method") if received.body else received.method
+        return (script if named == method else otherwise)(received, peer)
+
+    return chosen
+
+
+def is_own_listing(received: Received) -> bool:
+    """Whether the guard itself lists the tools, as it does before a call of one that it does not know."""
+    return b'"assay-list-' in received.body and b'"tools/list"' in received.body
+
+
+def answer_own_listing(received: Received, peer: Peer) -> None:
+    """The list of the one tool."""
+    modern = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if b"_meta" in received.body else {}
+    peer.json(result(received.message, {"tools": [TOOL], **modern}))
+
+
 @dataclass
-class Liar:
+class ScriptedServer:
     """A server, and what it has been asked."""
 
     url: str
@@ -138,8 +175,6 @@ class Liar:
     seen: list[Received] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     failures: list[BaseException] = field(default_factory=list)
-    shows_lists: bool = False
-    """Whether requests of the guard for the tools are seen, and answered by the script."""
 
     def next(self, method: str | None = None) -> Received:
         """The next request, or the next that carries *method*."""
@@ -147,7 +182,7 @@ class Liar:
             try:
                 found = self.received.get(timeout=SECONDS)
             except Empty:
-                raise AssertionError(f"nobody has asked {method or 'anything'}") from None
+                raise AssertionError(f"no request for {method or 'anything'}") from None
             if method is None or (found.body and found.message.get("method") == method):
                 return found
 
@@ -177,34 +212,32 @@ def _read(stream: Any) -> Received | None:
     return Received(first[0], first[1], pairs, stream.read(length) if length else b"")
 
 
-def _served(liar: Liar, sock: socket.socket) -> None:
+def _served(server: ScriptedServer, sock: socket.socket) -> None:
     with sock, suppress(ConnectionError, BrokenPipeError, ssl.SSLError):
         received = _read(sock.makefile("rb"))
         if received is None:
             return
-        if b'"assay-list-' in received.body and b'"tools/list"' in received.body and not liar.shows_lists:
-            # The guard lists the tools itself, before a call of one that it does not know.
-            modern = (
-                {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if b"_meta" in received.body else {}
-            )
-            Peer(sock, liar.released).json(result(received.message, {"tools": [TOOL], **modern}))
+        peer = WirePeer(sock, server.released)
+        if is_own_listing(received):
+            answer_own_listing(received, peer)
             return
-        liar.seen.append(received)
-        liar.received.put(received)
+        server.seen.append(received)
+        server.received.put(received)
         try:
-            liar.script(received, Peer(sock, liar.released))
+            server.script(received, peer)
         except (ConnectionError, TimeoutError):
             return
         except BaseException as error:
-            liar.failures.append(error)
+            server.failures.append(error)
             raise
 
 
 @contextmanager
-def lying(script: Script = good, tls: ssl.SSLContext | None = None) -> Iterator[Liar]:
+def scripted(script: Script = good, tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServer]:
     """A server that answers each connection by *script*, one request each, over *tls* if that is given."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        liar = Liar(f"{'http' if tls is None else 'https'}://127.0.0.1:{listening.getsockname()[1]}/mcp", script)
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+        scheme = "http" if tls is None else "https"
+        server = ScriptedServer(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/mcp", script)
 
         def serve() -> None:
             with suppress(OSError):
@@ -212,15 +245,15 @@ def lying(script: Script = good, tls: ssl.SSLContext | None = None) -> Iterator[
                     sock, _ = listening.accept()
                     if tls is not None:
                         sock = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-                    threading.Thread(target=_served, args=(liar, sock), daemon=True).start()
+                    threading.Thread(target=_served, args=(server, sock), daemon=True).start()
 
         threading.Thread(target=serve, daemon=True).start()
         try:
-            yield liar
+            yield server
         finally:
-            liar.released.set()
+            server.released.set()
             listening.shutdown(socket.SHUT_RDWR)
-    assert liar.failures == []
+    assert server.failures == []
 
 
 # ── the guard ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,3 +272,23 @@ def guarding(directory: Path, url: str, *options: str, env: Mapping[str, str] | 
     """A guard in front of *url*."""
     with listening(directory, "--target", url, *options, env=env) as service:
         yield service
+
+
+@contextmanager
+def guarding_in_both_modes(directory: Path, *options: str) -> Iterator[tuple[ScriptedServer, dict[str, Service]]]:
+    """A scripted server, and two guards in front of it: one that stops what is wrong, one that only reports it."""
+    with (
+        scripted() as server,
+        guarding(directory, server.url, "--mode", "enforce", *options) as enforcing,
+        guarding(directory, server.url, "--mode", "audit", *options) as auditing,
+    ):
+        yield server, {"enforce": enforcing, "audit": auditing}
+
+
+def with_keys(directory: Path, settings: str = "") -> tuple[str, dict[str, dict[str, str]]]:
+    """A settings file with keys of two principals behind *settings*, and the header that each sends."""
+    keys = {name: new_key() for name in ("alice", "bob")}
+    tables = "".join(f'[auth.keys.{name}]\nhash = "{written_hash(key.encode())}"\n' for name, key in keys.items())
+    file = directory / "settings.toml"
+    file.write_text(f"{settings}\n{tables}")
+    return str(file), {name: {"authorization": f"Bearer {key}"} for name, key in keys.items()}

@@ -16,8 +16,8 @@ def read(*chunks: bytes, limit: int = 1 << 20) -> list[Event]:
     return found
 
 
-def told(found: list[Event]) -> list[tuple[bytes | None, bytes | None, bytes, bytes | None]]:
-    """What they tell, where they tell anything."""
+def meant(found: list[Event]) -> list[tuple[bytes | None, bytes | None, bytes, bytes | None]]:
+    """What they mean, where they mean anything."""
     every = [(each.data, each.ident, each.name, each.retry) for each in found]
     return [each for each in every if each != (None, None, b"", None)]
 
@@ -46,16 +46,16 @@ STREAMS = [
 def test_events_are_read_as_the_standard_says(
     stream: bytes, expected: list[tuple[bytes | None, bytes | None, bytes, bytes | None]]
 ) -> None:
-    assert told(read(stream)) == expected
+    assert meant(read(stream)) == expected
 
 
 @rows(("stream", "expected"), STREAMS)
 def test_it_does_not_matter_how_the_bytes_come(
     stream: bytes, expected: list[tuple[bytes | None, bytes | None, bytes, bytes | None]]
 ) -> None:
-    assert told(read(*(stream[at : at + 1] for at in range(len(stream))))) == expected
+    assert meant(read(*(stream[at : at + 1] for at in range(len(stream))))) == expected
     for cut in range(len(stream) + 1):
-        assert told(read(stream[:cut], stream[cut:])) == expected
+        assert meant(read(stream[:cut], stream[cut:])) == expected
 
 
 def test_an_event_is_the_same_for_readers_that_split_at_more_characters() -> None:
@@ -82,7 +82,7 @@ def test_a_sign_of_life_comes_out_at_once() -> None:
     assert read(PING) == [Event(PING)]
 
 
-@pytest.mark.parametrize(("line", "blank"), [(b"\n", b"\n"), (b"\r", b"\r"), (b"\r\n", b"\r")])
+@rows(("line", "blank"), [(b"\n", b"\n"), (b"\r", b"\r"), (b"\r\n", b"\r")])
 def test_an_event_comes_out_with_the_first_byte_that_ends_it(line: bytes, blank: bytes) -> None:
     reader = Reader(100)
     assert list(reader.feed(b"data: a" + line)) == []
@@ -101,7 +101,7 @@ def test_an_event_that_is_too_long_comes_in_pieces_and_the_next_one_whole(end: b
     assert all(
         each.data is None and not each.whole for each in found[1:] if each.raw.strip(b"\r\n") and each.data != b"next"
     )
-    assert told([found[-1] if found[-1].data else found[-2]]) == [(b"next", None, b"", None)]
+    assert meant([found[-1] if found[-1].data else found[-2]]) == [(b"next", None, b"", None)]
 
 
 def test_no_more_is_held_than_an_event_may_have() -> None:
@@ -126,17 +126,17 @@ def test_blank_lines_come_out_together(line: bytes) -> None:
     assert [each.raw for each in read(blank)] == [blank]
     found = read(b"data: a\n\n" + blank + b"data: b\n\n", blank)
     assert len(found) <= 4
-    assert [each[0] for each in told(found)] == [b"a", b"b"]
+    assert [each[0] for each in meant(found)] == [b"a", b"b"]
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@rows("end", [b"\n", b"\r", b"\r\n"])
 def test_of_very_many_lines_those_count_that_mean_something(end: bytes) -> None:
     noise = (b":" + end) * 500
     stream = (
         noise + b"data: a" + end + b"datum: x" + end + b"id: 7" + end + noise + b"data" + end + b"event: e" + end * 2
     )
-    assert told(read(stream)) == [(b"a\n", b"7", b"e", None)]
-    assert told(read(*(stream[at : at + 7] for at in range(0, len(stream), 7)))) == [(b"a\n", b"7", b"e", None)]
+    assert meant(read(stream)) == [(b"a\n", b"7", b"e", None)]
+    assert meant(read(*(stream[at : at + 7] for at in range(0, len(stream), 7)))) == [(b"a\n", b"7", b"e", None)]
 
 
 def test_an_end_that_does_not_come_is_looked_for_once() -> None:

@@ -115,7 +115,7 @@ def test_under_enforce_a_short_list_goes_on() -> None:
 
 def test_an_answer_keeps_only_what_leads_nowhere() -> None:
     pairs = [
-        (b"location", b"http://elsewhere"),
+        (b"location", b"http://away.example"),
         (b"set-cookie", b"a=b"),
         (b"retry-after", b"3"),
         (b"allow", b"POST"),

@@ -1,22 +1,19 @@
 """Requests that stay open because the client left or the guard was stopped are no fault of the server."""
 
-import json
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assay.core.conversation import Conversation
-from assay.guard.deliveries import ClientTraits, Loss, LossReason, ServerTraits
-from assay.guard.session import GuardedSession
-from assay.guard.sinks import Sinks
 from assay.spec.revisions import LATEST
 from kit import journals
-from kit.command import assay_process
-from kit.guard_process import Guarded, call, frame_of, guarded, liar, request
-from kit.http_client import BOTH, SECONDS, Service, Wire, initialize, meta, modern, until
-from kit.scripted_http import REVISION, Peer, Received, good, listening, lying
+from kit.command import assay
+from kit.guard_process import call, frame_of, guarded, request
+from kit.guard_process import liar as scripted_command
+from kit.http_client import SECONDS, meta, modern, until
+from kit.rows import rows
+from kit.scripted_http import REVISION, Received, WirePeer, answering, guarding, listening, scripted
 
 
 def in_journal(directory: Path) -> list[dict[str, Any]]:
@@ -36,50 +33,31 @@ def blamed(directory: Path) -> list[Any]:
     return [violation for each in every for violation in each["error"]["violations"]]
 
 
-def left(one: Guarded, how: str) -> None:
-    """The client leaves, or the guard is stopped."""
-    assert one.process.stdout is not None
-    if how == "stopped":
-        one.process.send_signal(signal.SIGTERM)
-    else:
-        one.close()
-        one.process.stdout.close()
-
-
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
-@pytest.mark.parametrize("how", ["stopped", "gone"])
-def test_over_stdio_the_server_is_not_blamed(tmp_path: Path, mode: str, how: str) -> None:
-    journal, recording = tmp_path / "j", tmp_path / "session.jsonl"
-    options = ("--mode", mode, "--journal", str(journal), "--record", str(recording), "--fail-on", "report")
-    with guarded(tmp_path, *options, "--set", "journal.payloads=true", received=True, on={"tools/call": []}) as one:
+@rows("how", ["stopped", "gone"])
+def test_over_stdio_the_server_is_not_blamed(tmp_path_factory: pytest.TempPathFactory, how: str) -> None:
+    """The request has its error in the records, and no violation: in the journal and in what replays it."""
+    directory = tmp_path_factory.mktemp(how)
+    journal, recording = directory / "j", directory / "session.jsonl"
+    options = ("--mode", "enforce", "--journal", str(journal), "--record", str(recording), "--fail-on", "report")
+    with guarded(directory, *options, "--set", "journal.payloads=true", received=True, on={"tools/call": []}) as one:
         one.open()
         one.say(call(1))
         while b"tools/call" not in one.received.next():
             pass
-        left(one, how)
+        if how == "stopped":
+            one.process.send_signal(signal.SIGTERM)
+        else:
+            assert one.process.stdout is not None
+            one.close()
+            one.process.stdout.close()
         assert one.ended() == 0
         assert b" 0 findings" in one.log.all()
     assert blamed(journal) == []
-    assert assay_process("check", "--fail-on", "report", str(recording)).returncode == 0
-    assert assay_process("check", "--fail-on", "report", str(journal)).returncode == 0
-    assert assay_process("replay", str(journal)).returncode == 0
-
-
-def test_the_record_of_such_a_request_has_its_error_and_no_violation(tmp_path: Path) -> None:
-    options = ("--mode", "enforce", "--journal", str(tmp_path / "j"))
-    with guarded(tmp_path, *options, received=True, on={"tools/call": []}) as one:
-        one.open()
-        one.say(call(1))
-        while b"tools/call" not in one.received.next():
-            pass
-        left(one, "stopped")
-        assert one.ended() == 0
-    [record] = missing(tmp_path / "j")
-    assert (record["status"], record["error"]["code"], record["error"]["violations"]) == (
-        "failed",
-        "UPSTREAM_FAILURE",
-        [],
-    )
+    [record] = missing(journal)
+    assert (record["status"], record["error"]["code"]) == ("failed", "UPSTREAM_FAILURE")
+    for line in (["check", "--fail-on", "report", recording], ["check", "--fail-on", "report", journal]):
+        assert assay(*map(str, line)).returncode == 0
+    assert assay("replay", str(journal)).returncode == 0
 
 
 def test_a_server_that_does_not_answer_before_the_client_closes_its_input_is_blamed(tmp_path: Path) -> None:
@@ -94,76 +72,36 @@ def test_a_server_that_does_not_answer_before_the_client_closes_its_input_is_bla
     assert [each["rule"] for each in blamed(tmp_path / "j")] == ["protocol/unanswered"]
 
 
-def opened(service: Service) -> dict[str, str]:
-    """Return the headers of a new session."""
-    answer = service.post(initialize(REVISION))
-    return {**BOTH, "mcp-session-id": answer.header("mcp-session-id") or ""}
-
-
-def begun(service: Service, headers: Any) -> Wire:
-    """Return the connection of a call that waits for its answer."""
-    wire = service.open()
-    wire.say("POST", "/mcp", frame_of(call(1)), headers)
-    return wire
-
-
-@pytest.mark.parametrize("how", ["stopped", "deleted"])
-def test_over_http_the_server_of_an_ended_session_is_not_blamed(tmp_path: Path, how: str) -> None:
-    options = ("--mode", "enforce", "--journal", str(tmp_path / "j"), "--set", "http.grace_seconds=1")
+def test_over_http_the_server_of_a_deleted_session_or_a_stopped_guard_is_not_blamed(tmp_path: Path) -> None:
+    options = ("--mode", "enforce", "--journal", str(tmp_path / "j"), "--set", "http.grace_seconds=0.1")
     received = tmp_path / "received"
-    with listening(tmp_path, *options, "--", *liar(received=str(received), on={"tools/call": []})) as service:
-        headers = opened(service)
-        wire = begun(service, headers)
-        until(lambda: b"tools/call" in received.read_bytes())
-        if how == "deleted":
-            assert service.ask("DELETE", headers=headers).status == 200
-            assert b"-31011" in wire.until(b"No answer came")
-        service.signal(signal.SIGTERM)
-        assert service.process.wait(SECONDS) == 0
-    assert len(missing(tmp_path / "j")) == 1
+    command = scripted_command(received=str(received), on={"tools/call": []})
+    with listening(tmp_path, *options, "--", *command) as guard:
+        sessions = [guard.session(REVISION) for _ in range(2)]
+        wires = [guard.open() for _ in sessions]
+        for count, (wire, headers) in enumerate(zip(wires, sessions, strict=True), 1):
+            wire.say("POST", "/mcp", frame_of(call(1)), headers)
+            until(lambda count=count: received.read_bytes().count(b"tools/call") == count)  # type: ignore[misc]  # of now
+        assert guard.ask("DELETE", headers=sessions[0]).status == 200
+        assert b"-31011" in wires[0].until(b"No answer came")
+        guard.signal(signal.SIGTERM)
+        assert guard.process.wait(SECONDS) == 0
+    assert len(missing(tmp_path / "j")) == 2
     assert blamed(tmp_path / "j") == []
 
 
 def test_a_server_at_a_url_is_not_blamed_for_a_subscription_when_the_guard_stops(tmp_path: Path) -> None:
+    def listens(_: Received, peer: WirePeer) -> None:
+        peer.events(b": listening\n\n")
+        peer.wait()
+
     options = ("--mode", "enforce", "--journal", str(tmp_path / "j"))
-
-    def listens(received: Received, peer: Peer) -> None:
-        if received.body and received.message.get("method") == "subscriptions/listen":
-            peer.events(b": listening\n\n")
-            peer.wait()
-        else:
-            good(received, peer)
-
-    with lying(listens) as server, listening(tmp_path, "--target", server.url, *options) as service:
+    script = answering(listens, "subscriptions/listen")
+    with scripted(script) as server, guarding(tmp_path, server.url, *options) as guard:
         message = request("s", "subscriptions/listen", {"notifications": {}, "_meta": meta(LATEST)})
-        wire = service.open()
+        wire = guard.open()
         wire.say("POST", "/mcp", frame_of(message), modern(message))
         wire.head()
-        service.signal(signal.SIGTERM)
+        guard.signal(signal.SIGTERM)
         assert b"-31011" in wire.until(b"the guard was stopped")
     assert blamed(tmp_path / "j") == []
-
-
-@pytest.mark.parametrize(
-    ("reason", "excused"),
-    [
-        ("closed", True),
-        ("stopped", True),
-        ("slow_client", True),
-        ("internal", True),
-        ("exited", False),
-        ("broken", False),
-        ("timeout", False),
-        ("unstartable", False),
-        ("session_gone", False),
-    ],
-)
-def test_only_the_server_is_blamed_for_its_own_end(reason: LossReason, excused: bool) -> None:
-    judge = Conversation(revision="2025-11-25")
-    session = GuardedSession(judge, Sinks(), ClientTraits("stdio"), ServerTraits("child"))
-    session.from_client(frame_of(request(1, "ping")))
-    [failed] = session.close(Loss(reason, "something happened")).failed
-    error = json.loads(failed.answer)["error"]
-    assert "something happened" in error["message"]
-    assert ("violations" not in error["data"]) is excused
-    assert (failed.verdict.violations == ()) is excused

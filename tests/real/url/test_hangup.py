@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +17,11 @@ import pytest
 
 from assay.spec.revisions import LATEST
 from kit import journals
-from kit.guard_process import Guarded, Lines, guarded, liar, request
+from kit.guard_process import Guarded, Lines, guarded, request
+from kit.guard_process import liar as scripted_command
 from kit.http_client import READY, SECONDS, Service, Wire, call, command, environment, modern, started, until
-from kit.scripted_http import GUARD, guarding, listening, lying
+from kit.rows import rows
+from kit.scripted_http import GUARD, guarding, listening, scripted
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)
 
@@ -84,25 +87,25 @@ def stdio_to_child(directory: Path, *options: str) -> Iterator[Running]:
 @contextmanager
 def stdio_to_http(directory: Path, *options: str) -> Iterator[Running]:
     line = [*GUARD, "--mode", "enforce", "--target"]
-    with lying() as server, piped([*line, server.url, *options], directory) as one:
+    with scripted() as server, piped([*line, server.url, *options], directory) as one:
         yield over_pipes(one, opens=True)
 
 
 @contextmanager
 def http_to_child(directory: Path, *options: str) -> Iterator[Running]:
-    with listening(directory, *options, "--", *liar()) as guard:
+    with listening(directory, *options, "--", *scripted_command()) as guard:
         yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: garbage(guard))
 
 
 @contextmanager
 def http_to_http(directory: Path, *options: str) -> Iterator[Running]:
-    with lying() as server, guarding(directory, server.url, "--mode", "enforce", *options) as guard:
+    with scripted() as server, guarding(directory, server.url, "--mode", "enforce", *options) as guard:
         yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: garbage(guard))
 
 
 @contextmanager
 def host(directory: Path, *options: str) -> Iterator[Running]:
-    entry = {"command": sys.executable, "args": liar()[1:]}
+    entry = {"command": sys.executable, "args": scripted_command()[1:]}
     (directory / "mcp.json").write_bytes(orjson.dumps({"mcpServers": {"books": entry}}))
     with listening(directory, "--config", str(directory / "mcp.json"), *options) as guard:
         body = orjson.dumps(CALL)
@@ -111,33 +114,42 @@ def host(directory: Path, *options: str) -> Iterator[Running]:
 
 Way = Callable[..., AbstractContextManager[Running]]
 WAYS = [serve_stdio, serve_http, stdio_to_child, stdio_to_http, http_to_child, http_to_http, host]
-HEEDFUL = [serve_stdio, serve_http, stdio_to_child, stdio_to_http, http_to_http]
-"""Those that have garbage on record which belongs to no session."""
+COUNTING = [serve_stdio, stdio_to_child, http_to_http]
+"""Those that record garbage which belongs to no session, one of each kind."""
 
 
-def records(path: Path) -> list[Any]:
-    return journals.records(path) if path.exists() else []
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_journal_that_was_moved_away_is_begun_anew_and_everything_goes_on(tmp_path: Path, way: Way) -> None:
-    journal = tmp_path / "journal"
-    with way(tmp_path, "--journal", str(journal)) as running:
+def moved_away(directory: Path, way: Way) -> None:
+    """The journal is moved away, and the signal comes; perhaps garbage follows."""
+    journal, moved = directory / "journal", directory / "moved"
+    with way(directory, "--journal", str(journal)) as running:
         running.say()
         path = journal / os.readlink(journal / ".latest")
-        path.rename(tmp_path / "moved")
+        path.rename(moved)
         running.process.send_signal(signal.SIGHUP)
         # Although nothing is said.
         until(path.exists)
-        before = len(records(tmp_path / "moved"))
+        before = len(journals.records(moved))
         running.say()
         running.say()
-        until(lambda: len(records(path)) >= 4)
+        until(lambda: len(journals.records(path)) >= 4)
         assert running.process.poll() is None
-        assert before == len(records(tmp_path / "moved")) >= 2
+        assert before == len(journals.records(moved)) >= 2
+        if way in COUNTING:
+            running.babble()
+            until(lambda: sum(each["metadata"].get("repeated", 0) for each in journals.records(path)) == 9)
 
 
-@pytest.mark.parametrize("way", WAYS)
+def test_a_journal_that_was_moved_away_is_begun_anew_and_everything_goes_on(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """And garbage is counted there, although nothing else comes. All at once, since each looks once a second."""
+    with ThreadPoolExecutor(len(WAYS)) as pool:
+        begun = {way: pool.submit(moved_away, tmp_path_factory.mktemp(way.__name__), way) for way in WAYS}
+        failed = {way.__name__: each.exception() for way, each in begun.items() if each.exception() is not None}
+    assert failed == {}
+
+
+@rows("way", [serve_http, stdio_to_child, http_to_http])
 def test_without_a_journal_the_signal_does_nothing(tmp_path: Path, way: Way) -> None:
     with way(tmp_path, "--journal", "off") as running:
         for _ in range(3):
@@ -146,17 +158,14 @@ def test_without_a_journal_the_signal_does_nothing(tmp_path: Path, way: Way) -> 
         assert running.process.poll() is None
 
 
-@pytest.mark.parametrize("way", HEEDFUL)
-def test_garbage_is_counted_within_a_second_or_two_although_nothing_else_comes(tmp_path: Path, way: Way) -> None:
-    journal = tmp_path / "journal"
-    with way(tmp_path, "--journal", str(journal)) as running:
-        running.babble()
-        path = journal / os.readlink(journal / ".latest")
-        until(lambda: sum(each["metadata"].get("repeated", 0) for each in records(path)) == 9)
-
-
-@pytest.mark.parametrize("line", [command("--http", "127.0.0.1:0"), [*GUARD, "--listen", "127.0.0.1:0", "--", *liar()]])
-@pytest.mark.parametrize("stays", [False, True])
+@rows(
+    ("line", "stays"),
+    [
+        (command("--http", "127.0.0.1:0"), False),
+        ([*GUARD, "--listen", "127.0.0.1:0", "--", *scripted_command()], False),
+        ([*GUARD, "--listen", "127.0.0.1:0", "--", *scripted_command()], True),
+    ],
+)
 def test_a_terminal_that_is_closed_ends_what_runs_in_it(tmp_path: Path, line: list[str], stays: bool) -> None:
     """Unless that was started to stay, as nohup does."""
     ours, theirs = pty.openpty()

@@ -1,0 +1,435 @@
+"""
+What reaches a client of a server at a URL: under enforce only what was judged, under audit every byte.
+
+The server is hostile: each row is something that would get past the judge, or lead a client past the guard.
+"""
+
+import json
+from typing import Any
+
+import pytest
+
+from assay.core.policy import Policy
+from assay.edges.upstream_errors import NoAnswerError
+from assay.edges.url_exchange import AuditedBody
+from assay.ladder.events import PING, event
+from assay.spec.revisions import LATEST
+from kit.http_client import BOTH, call, events, frame_of, initialize, modern, notification, request
+from kit.rows import rows
+from kit.scripted_http import OPENED, REVISION, TOOL, Peer, Received, answering, good, result
+from kit.url_guard import BEARERS, MemoryPeer, UrlGuard, settled
+
+CALL = call(7, "search", {"words": "sea"})
+MODERN_CALL = call(7, "search", {"words": "sea"}, LATEST)
+ANSWER: dict[str, Any] = {"content": [], "structuredContent": {"found": 1}}
+MODERN_ANSWER = {**ANSWER, "resultType": "complete"}
+FORGED = frame_of({"jsonrpc": "2.0", "id": 99, "method": "sampling/createMessage", "params": {"messages": "bad"}})
+NOTE = notification("notifications/message", {"level": "info", "data": "soon"})
+AWAY = "http://127.0.0.1:9/past-the-guard"
+
+
+# ── only what was judged, under enforce ──────────────────────────────────────────────────────────────────────────────
+
+
+@rows(
+    "unjudged",
+    [
+        pytest.param(b"event: other\ndata: " + FORGED + b"\n\n", id="another-name"),
+        pytest.param(b"event: message \ndata: " + FORGED + b"\n\n", id="a-name-with-a-blank"),
+        pytest.param(b"event: other\nid: 5-5\ndata: " + FORGED + b"\n\n", id="a-name-with-an-id"),
+        pytest.param(b"data: \r" + FORGED + b"\n\n", id="a-carriage-return-in-data"),
+        pytest.param(
+            b'data: {"jsonrpc":"2.0","id":7,"result":{"content":[],"structuredContent":{"found":1},"_meta":{"a":\n'
+            b"data: " + FORGED + b"\ndata: }}}\n\n",
+            id="a-message-on-one-of-two-lines",
+        ),
+        pytest.param(b"message: " + FORGED + b"\n\n", id="fields-of-its-own"),
+        pytest.param(b": " + FORGED + b"\n\n", id="a-comment"),
+    ],
+)
+def test_what_is_no_judged_message_never_stands_on_a_line_of_its_own(unjudged: bytes) -> None:
+    """Readers of streams differ: some split at LF only, some take any name for a message, some take line by line."""
+    with UrlGuard() as guard:
+        headers = guard.session(REVISION)
+        guard.server.script = answering(lambda _, peer: peer.events(unjudged, NOTE, result(CALL, ANSWER)))
+        body = guard.post(CALL, headers).body
+    for line in body.replace(b"\r", b"\n").split(b"\n"):
+        assert not line.removeprefix(b"data:").strip().startswith(FORGED), line
+    assert b"soon" in body
+
+
+def test_an_event_that_was_not_judged_is_not_known_again_as_a_message() -> None:
+    first = b"event: other\nid: 5-5\ndata: " + FORGED + b"\n\n"
+    then = b"id: 5-5\ndata: " + FORGED + b"\n\n"
+    with UrlGuard() as guard:
+        headers = guard.session(REVISION)
+        guard.server.script = answering(lambda _, peer: peer.events(first, then, result(CALL, ANSWER)))
+        assert b"sampling" not in guard.post(CALL, headers).body
+        guard.server.script = answering(lambda _, peer: peer.events(then), "GET")
+        assert b"sampling" not in guard.ask("GET", headers=headers).body
+        assert b"sampling" not in guard.ask("GET", headers={**headers, "last-event-id": "5-4"}).body
+
+
+def test_an_event_whose_name_has_blanks_around_it_is_judged_as_a_message() -> None:
+    """Some clients take no notice of them: what they would read must be judged, and good answers must arrive."""
+    named = b"event:  message \ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    with UrlGuard() as guard:
+        headers = guard.session(REVISION)
+        guard.server.script = answering(lambda _, peer: peer.events(named))
+        [found] = guard.post(CALL, headers).events()
+    assert (json.loads(found["data"]), found["event"]) == (result(CALL, ANSWER), "message")
+
+
+STREAM = (
+    b"\xef\xbb\xbf: hello\r\n\r\nid: 1-0\nretry: 50\ndata:\n\n"
+    b"event: message\rid: 1-1\rdata: " + frame_of(NOTE) + b"\r\r"
+    b': between\n\nevent: ping\ndata: "tick"\n\n\n'
+    b'data: {"jsonrpc":"2.0",\r\ndata: "id":7,\r\ndata: "result":' + frame_of(ANSWER) + b"}\r\nid: 1-2\r\n\r\n: bye\n\n"
+)
+JOINED = b'{"jsonrpc":"2.0", "id":7, "result":' + frame_of(ANSWER) + b"}"
+WRITTEN_ANEW = (
+    *(PING, b"retry: 50\r\nid: 1-0\r\ndata: \r\n\r\n", event(frame_of(NOTE), b"1-1"), PING),
+    *(PING, event(JOINED, b"1-2"), PING),  # an event with a name of its own is a sign of life, and nothing else
+)
+
+
+@rows(("mode", "expected"), [("enforce", b"".join(WRITTEN_ANEW)), ("audit", STREAM)])
+def test_a_stream_is_written_anew_with_what_was_judged_or_comes_byte_for_byte(mode: Any, expected: bytes) -> None:
+    def pieces(_: Received, peer: Peer) -> None:
+        peer.events()
+        for at in range(0, len(STREAM), 7):
+            peer.send(STREAM[at : at + 7])
+
+    with UrlGuard(mode, answering(pieces)) as guard:
+        answer = guard.post(CALL, guard.session(REVISION))
+    assert (answer.header("content-type"), answer.body) == ("text/event-stream", expected)
+
+
+BROKEN_LINE = 'data: {"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"a\u2028id: 9\u2029\x85b"}}\n\n'
+
+
+@rows("mode", ["enforce", "audit"])
+def test_no_character_of_a_message_ends_a_line_of_its_event(mode: Any) -> None:
+    """Under audit it is kept, although some readers split at it."""
+    with UrlGuard(mode, answering(lambda _, peer: peer.events(BROKEN_LINE.encode()))) as guard:
+        body = guard.post(CALL, guard.session(REVISION)).body
+    if mode == "audit":
+        assert body == BROKEN_LINE.encode()
+    else:
+        assert body.decode().splitlines() == body.decode().split("\r\n")[:-1]
+        assert json.loads(events(body)[0]["data"])["error"]["message"] == "a\u2028id: 9\u2029\x85b"
+
+
+BODY = b'{ "result":\n {"content": [ ], "structuredContent": {"found":1e0}},\r\n "id" : 7, "jsonrpc":"2.0" }\n'
+
+
+@rows("mode", ["enforce", "audit"])
+def test_a_good_body_comes_with_its_bytes_and_under_audit_with_its_status_and_headers_too(mode: Any) -> None:
+    def answers(_: Received, peer: Peer) -> None:
+        peer.json(BODY, 203, x_served_by="a", set_cookie="k=v", server="mine")
+
+    with UrlGuard(mode, answering(answers)) as guard:
+        answer = guard.post(CALL, guard.session(REVISION))
+    assert (answer.status, answer.body) == (203 if mode == "audit" else 200, BODY)
+    kept = {name: value for name, value in answer.pairs if name not in {"content-type", "content-length", "date"}}
+    assert kept == ({"x-served-by": "a", "set-cookie": "k=v", "server": "mine"} if mode == "audit" else {})
+
+
+# ── where headers would lead a client ────────────────────────────────────────────────────────────────────────────────
+
+
+@rows("status", [300, 301, 302, 303, 307, 308, 399])
+def test_a_redirect_leads_no_client_past_the_guard(status: int) -> None:
+    with UrlGuard() as guard:
+        headers = guard.session(REVISION)
+        guard.server.script = answering(lambda _, peer: peer.json(result(CALL, ANSWER), status, location=AWAY))
+        answer = guard.post(CALL, headers)
+    assert (answer.status, answer.error()["code"], answer.header("location")) == (200, -31011, None)
+
+
+@rows("mode", ["enforce", "audit"])
+def test_with_keys_of_the_guard_a_redirect_leads_no_client_past_it_in_either_mode(mode: Any) -> None:
+    with UrlGuard(mode, keys=True) as guard:
+        headers = guard.session(REVISION, **BEARERS["alice"])
+        guard.server.script = answering(lambda _, peer: peer.json(result(CALL, ANSWER), 307, location=AWAY))
+        assert guard.post(CALL, headers).header("location") is None
+
+
+def test_where_a_server_redirects_to_is_logged_once_and_without_secrets() -> None:
+    tokens = iter(range(100))
+
+    def redirects(_: Received, peer: Peer) -> None:
+        peer.head(307, location=f"https://me:hunter2@books.example/mcp?token=hunter2{next(tokens)}")
+
+    with UrlGuard("enforce", redirects) as guard:
+        for _ in range(3):
+            guard.post(MODERN_CALL, modern(MODERN_CALL))
+    log = "\n".join(guard.said)
+    assert log.count("assay: the server redirects to https://books.example/mcp,") == log.count("redirects to") == 1
+    assert "hunter2" not in log
+
+
+@rows("name", ["location", "refresh", "alt-svc", "set-cookie", "link", "x-anything", "clear-site-data"])
+def test_no_header_of_the_server_leads_a_client_anywhere(name: str) -> None:
+    for status in (200, 404):
+
+        def leads(_: Received, peer: Peer, status: int = status) -> None:
+            peer.json(result(CALL, ANSWER), status, **{name.replace("-", "_"): AWAY})
+
+        with UrlGuard("enforce", answering(leads)) as guard:
+            assert guard.post(CALL, guard.session(REVISION)).header(name) is None
+
+
+@rows(
+    "twice",
+    [
+        ["content-encoding: gzip", "content-encoding: identity"],
+        ["content-type: application/json", "content-type: text/event-stream"],
+        ["content-type: application/json; charset=utf-16"],
+        ["content-type: application/json", "content-encoding: deflate"],
+        ["content-type: application/json", "mcp-session-id: a", "mcp-session-id: b"],
+    ],
+)
+def test_an_answer_that_can_be_read_in_two_ways_is_none(twice: list[str]) -> None:
+    frame = frame_of(result(CALL, ANSWER))
+
+    def doubtful(_: Received, peer: Peer) -> None:
+        lines = ["HTTP/1.1 200 OK", f"content-length: {len(frame)}", *twice, "", ""]
+        peer.send("\r\n".join(lines).encode() + frame)
+
+    with UrlGuard("enforce", answering(doubtful)) as guard:
+        answer = guard.post(CALL, guard.session(REVISION))
+    assert (answer.status, answer.error()["code"]) == (200, -31011)
+    assert {name for name, _ in answer.pairs} == {"content-type", "content-length"}
+
+
+@rows("session", [b"a b", b"a\xffb", b"x" * 5000, b"a\tb"])
+def test_a_session_id_that_no_header_can_carry_back_is_none(session: bytes) -> None:
+    def gives(received: Received, peer: Peer) -> None:
+        frame = frame_of(result(received.message, OPENED))
+        lines = [b"HTTP/1.1 200 OK", b"content-type: application/json", b"mcp-session-id: " + session]
+        peer.send(b"\r\n".join([*lines, b"content-length: %d" % len(frame), b"", b""]) + frame)
+
+    with UrlGuard("enforce", gives) as guard:
+        answer = guard.post(initialize(REVISION), BOTH)
+    assert (answer.error()["code"], answer.header("mcp-session-id")) == (-31011, None)
+
+
+# ── what is stopped, and what comes in its place ─────────────────────────────────────────────────────────────────────
+
+
+def failed_by(value: dict[str, Any]) -> str:
+    """What a failed result of a tool says of the rule that was broken."""
+    assert value["isError"] is True
+    text: str = value["content"][0]["text"]
+    return text
+
+
+def test_a_bad_answer_is_a_failed_result_with_the_same_id_on_a_stream_and_as_a_body() -> None:
+    with UrlGuard() as guard:
+        headers = guard.session(REVISION)
+        guard.post(request("list", "tools/list"), headers)
+        bad = frame_of(result(CALL, {"content": [], "structuredContent": {"found": "many"}}))
+        guard.server.script = answering(lambda _, peer: peer.events(NOTE, b"id: 3-1\ndata: " + bad + b"\n\n"))
+        first, second = guard.post(CALL, headers).events()
+        assert (json.loads(first["data"]), second["id"]) == (NOTE, "3-1")
+        assert "[contract/output]" in failed_by(json.loads(second["data"])["result"])
+        guard.server.script = answering(lambda received, peer: peer.json(result(received.message, {"content": 5})))
+        for message, given in ((CALL, headers), (MODERN_CALL, modern(MODERN_CALL))):
+            answer = guard.post(message, given)
+            assert (answer.status, answer.json()["id"]) == (200, 7)
+            assert "[protocol/result]" in failed_by(answer.json()["result"])
+
+
+def test_a_list_comes_without_its_bad_entries_and_a_bad_list_is_an_error() -> None:
+    lasting = {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"}
+    tools: list[Any] = []
+
+    def lists(received: Received, peer: Peer) -> None:
+        more = lasting if b"_meta" in received.body else {}
+        peer.json(result(received.message, {"tools": tools or 5, **more}))
+
+    old, new = request(8, "tools/list"), request("m", "tools/list", revision=LATEST)
+    with UrlGuard("enforce", answering(lists, "tools/list")) as guard:
+        headers = guard.session(REVISION)
+        for message, given, status in ((old, headers, 200), (new, modern(new), 502)):
+            answer = guard.post(message, given)
+            assert (answer.status, answer.error()["code"], answer.json()["id"]) == (status, -31010, message["id"])
+        tools += [TOOL, {"name": "no schema"}, {"name": "broken", "inputSchema": 5}]
+        for message, given in ((old, headers), (new, modern(new))):
+            answer = guard.post({**message, "id": "again"}, given)
+            assert (answer.status, answer.json()["result"]["tools"]) == (200, [TOOL])
+            assert answer.header("content-length") == str(len(answer.body))
+
+
+def test_a_bad_notification_and_a_second_answer_stop() -> None:
+    bad, answer = notification("notifications/message", {"level": "loud"}), result(CALL, ANSWER)
+    script = answering(lambda _, peer: peer.events(bad, b"data: no JSON\n\n", answer, answer, NOTE))
+    with UrlGuard("enforce", script) as guard:
+        found = guard.post(CALL, guard.session(REVISION)).events()
+    assert [json.loads(each["data"]) for each in found] == [answer, NOTE]
+
+
+@rows(("status", "streamed"), [(200, False), (200, True), (400, False), (404, False)])
+def test_a_repaired_error_has_the_status_that_the_server_gave_it(status: int, streamed: bool) -> None:
+    def answer(received: Received, peer: Peer) -> None:
+        error = {"jsonrpc": "2.0", "id": received.message["id"], "error": {"code": -32002, "message": "Not found"}}
+        if streamed:
+            peer.events(error)
+        else:
+            peer.json(error, status)
+
+    message = request(3, "resources/read", {"uri": "a:b"}, LATEST)
+    with UrlGuard("enforce", answer, policy=Policy(repairs=["protocol/*"])) as guard:
+        got = guard.post(message, modern(message))
+    assert got.status == status
+    assert b'"code":-32602' in got.body.replace(b" ", b"")
+    assert b"-32002" not in got.body
+
+
+def test_a_repaired_result_has_status_200() -> None:
+    message = request(3, "tools/list", {}, LATEST)
+    script = answering(lambda _, peer: peer.json(result(message, {"tools": []})), "tools/list")
+    with UrlGuard("enforce", script, policy=Policy(repairs=["protocol/*"])) as guard:
+        got = guard.post(message, modern(message))
+    expected = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    assert (got.status, got.json()["result"]) == (200, expected)
+
+
+# ── what a policy lets pass does no harm to the guard itself ─────────────────────────────────────────────────────────
+
+DISCOVER = request(1, "server/discover", {}, LATEST)
+
+
+def test_a_bad_list_of_revisions_that_may_pass_does() -> None:
+    bad = {"resultType": "complete", "supportedVersions": 5}
+    script = answering(lambda _, peer: peer.json(result(DISCOVER, bad)), "server/discover")
+    with UrlGuard("enforce", script, policy=Policy({"protocol/result": "pass"})) as guard:
+        assert guard.post(DISCOVER, modern(DISCOVER)).json()["result"] == bad
+
+
+def test_the_revisions_of_a_server_are_learned_from_an_answer_that_is_only_reported() -> None:
+    """Without its resultType the answer is a complete one, and names the revisions of the server."""
+    spoken = {"supportedVersions": [LATEST], "capabilities": {}, "ttlMs": 0, "cacheScope": "public"}
+    script = answering(lambda _, peer: peer.json(result(DISCOVER, spoken)), "server/discover")
+    unknown = request(2, "tools/list", {}, "2030-01-01")
+    with UrlGuard("enforce", script) as guard:
+        assert guard.post(DISCOVER, modern(DISCOVER)).json()["result"] == spoken
+        assert guard.post(unknown, modern(unknown)).json()["error"]["data"]["supported"] == [LATEST]
+
+
+# ── under audit a body goes on as it comes ───────────────────────────────────────────────────────────────────────────
+
+LIMIT = 65536
+
+
+@rows(
+    ("message", "findings"),
+    [
+        pytest.param(result(CALL, MODERN_ANSWER), (), id="good"),
+        pytest.param(result(CALL, {**MODERN_ANSWER, "content": 5}), ("/result/content",), id="bad"),
+        pytest.param(
+            {**result(CALL, MODERN_ANSWER), "id": 8},
+            ("[protocol/unsolicited]", "[protocol/unanswered]"),
+            id="another-answer",
+        ),
+        pytest.param(
+            result(CALL, {**MODERN_ANSWER, "more": "x" * LIMIT}), (f"at most {LIMIT:,} bytes",), id="too-long"
+        ),
+    ],
+)
+def test_under_audit_a_body_goes_on_before_it_is_whole_and_is_judged_at_its_end(
+    message: object, findings: tuple[str, ...]
+) -> None:
+    whole = frame_of(message)
+    half = len(whole) // 2
+
+    async def in_two_parts(_: Received, peer: MemoryPeer) -> None:
+        peer.head(200, content_type="application/json", content_length=str(len(whole)))
+        peer.send(whole[:half])
+        await peer.wait()
+        peer.send(whole[half:])
+
+    async def scenario() -> bytes:
+        exchange = await guard.begun("POST", body=MODERN_CALL, headers=modern(MODERN_CALL))
+        assert (await exchange.until(whole[:half]), guard.log) == (whole[:half], [])
+        guard.server.released.set()
+        return (await exchange.ended()).body
+
+    with UrlGuard("audit", in_two_parts, frame_bytes=LIMIT) as guard:
+        assert guard.run(scenario()) == whole
+    assert all(each in "\n".join(guard.log) for each in findings)
+    assert findings or not guard.log
+
+
+@rows("mode", ["audit", "enforce"])
+def test_a_body_that_never_ends_is_given_up_with_its_client(mode: Any) -> None:
+    """Under audit it is passed on piece by piece: a server that answers with several values is wrong, but heard."""
+
+    async def endless(_: Received, peer: MemoryPeer) -> None:
+        peer.head(200, content_type="application/json")
+        peer.send(b'{"one":1}\n')
+        await peer.wait()
+
+    async def scenario() -> None:
+        exchange = await guard.begun("POST", body=MODERN_CALL, headers=modern(MODERN_CALL))
+        assert exchange.answer.body == (b'{"one":1}\n' if mode == "audit" else b"")
+        exchange.leave()
+        await exchange.ended()
+        await settled()
+
+    with UrlGuard(mode, answering(endless)) as guard:
+        guard.run(scenario())
+        assert guard.server.answers[-1].is_closed
+
+
+def test_what_is_too_much_to_keep_goes_on_unjudged_and_is_logged() -> None:
+    kept: list[int] = []
+    logged: list[str] = []
+
+    def hold(count: int) -> None:
+        kept.append(count)
+        if count > 5:
+            raise NoAnswerError("too much at once")
+
+    def judge(_: bytes) -> None:
+        pytest.fail("there is nothing to judge")
+
+    hearing = AuditedBody(100, hold=hold, judge=judge, unjudged=logged.append)
+    for chunk in (b"12345", b"6", b"7" * 1000):
+        hearing.more(chunk)
+    hearing.end()
+    assert (kept, logged) == ([5, 6, 0], ["too much at once"])
+
+
+# ── live: nothing is held back, and no client gets what is another's ──────────────────────────────────────────────────
+
+
+@rows("mode", ["enforce", "audit"])
+def test_many_requests_at_once_with_one_id_each_get_their_own_answer(mode: Any) -> None:
+    async def echoes(received: Received, peer: MemoryPeer) -> None:
+        said = received.message["params"]["arguments"]["words"]
+        answer = result(received.message, {"content": [{"type": "text", "text": said}], "resultType": "complete"})
+        await peer.wait()
+        if int(said) % 2:
+            peer.json(answer)
+        else:
+            peer.events(answer)
+
+    async def scenario() -> list[bytes]:
+        every = [call(1, "echo", {"words": str(number)}, LATEST) for number in range(50)]
+        begun = [await guard.begun("POST", body=each, headers=modern(each)) for each in every]
+        guard.server.released.set()
+        return [(await each.ended()).body for each in begun]
+
+    with UrlGuard(mode, echoes) as guard:
+        found = guard.run(scenario())
+    assert all(f'"text":"{number}"'.encode() in body for number, body in enumerate(found))
+
+
+def test_a_good_script_is_good() -> None:
+    """The server of these tests answers as it should, in both modes: otherwise they would prove nothing."""
+    for mode in ("enforce", "audit"):
+        with UrlGuard(mode, good) as guard:
+            assert guard.post(CALL, guard.session(REVISION)).json()["result"] == ANSWER
+        assert guard.log == []

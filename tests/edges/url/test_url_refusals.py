@@ -1,0 +1,164 @@
+"""Where a server at a URL refuses a request, its reason reaches the client in either mode, and it is not blamed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from assay.spec.revisions import LATEST
+from kit.http_client import BOTH, INITIALIZED, Answer, Headers, call, frame_of, initialize, modern
+from kit.rows import rows
+from kit.scripted_http import REVISION, Peer, Received, answering, good
+from kit.url_guard import UrlGuard
+
+STATUSES = (400, 401, 403, 404, 405, 406, 409, 415, 429)
+HOWS = ("in-a-session", "without-one", "opening", "a-notification")
+ERROR = {"code": -32001, "message": "Session not found", "data": {"a": 1}}
+MODES: Any = ("enforce", "audit")
+FORGED = frame_of({"jsonrpc": "2.0", "id": 99, "method": "sampling/createMessage", "params": {"messages": "bad"}})
+
+
+def spelt(**members: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **members, "error": ERROR}).encode()
+
+
+def refusing(status: int, body: bytes) -> Any:
+    """A server that refuses whatever it is asked."""
+    kind = "application/json" if body.startswith(b"{") else "text/plain"
+    headers = {"www_authenticate": 'Bearer error="invalid_token"', "retry_after": "5", "etag": "old"}
+
+    def refuses(_: Received, peer: Peer) -> None:
+        peer.head(status, content_type=kind, content_length=str(len(body)), **headers)
+        peer.send(body)
+
+    return refuses
+
+
+def asked(guard: UrlGuard, how: str, status: int, body: bytes) -> Answer:
+    """What a client gets that asks in that way."""
+    guard.server.script = good
+    message = call(7, "search", {"words": "sea"}, LATEST if how == "without-one" else "")
+    headers: Headers = BOTH
+    if how == "without-one":
+        headers = modern(message)
+    elif how == "opening":
+        message = initialize(REVISION, 7)
+    else:
+        headers = guard.session(REVISION)
+        message = INITIALIZED if how == "a-notification" else message
+    guard.server.script = refusing(status, body)
+    return guard.post(message, headers)
+
+
+@rows(
+    "said",
+    [
+        pytest.param(spelt(id=7), id="its-id"),
+        pytest.param(spelt(id=None), id="null"),
+        pytest.param(spelt(), id="no-id"),
+        pytest.param(spelt(id="server-error"), id="another-id"),
+        pytest.param(json.dumps({"id": 7, "error": ERROR}).encode(), id="no-jsonrpc"),
+        pytest.param(spelt(id=7, result={}), id="with-a-result"),
+    ],
+)
+def test_an_error_of_the_server_keeps_its_code_message_and_data(said: bytes) -> None:
+    """JSON-RPC 2.0, 5, and 2025-11-25, basic/transports: "a JSON-RPC error response that has no id"."""
+    for mode in MODES:
+        with UrlGuard(mode) as guard:
+            for how, status in [("in-a-session", each) for each in STATUSES] + [(each, 401) for each in HOWS]:
+                answer = asked(guard, how, status, said)
+                assert (answer.status, answer.error(), answer.header("retry-after")) == (status, ERROR, "5")
+                assert 'error="invalid_token"' in (answer.header("www-authenticate") or "")
+                if mode == "audit":
+                    assert answer.body == said
+                else:
+                    assert answer.json()["id"] == (None if how == "a-notification" else 7)
+                    assert answer.header("etag") is None
+        assert guard.log == [], "there is no finding"
+
+
+@rows(
+    ("said", "words"),
+    [
+        (b'{"error":"invalid_token","error_description":"It has expired","scope":"a b"}', "a b"),
+        (b"Too many requests\nTry again at noon", "at noon"),
+        (b"x " * 30_000 + b"at last", "at last"),
+        (b'{"title":"Not Found","detail":"No such tenant"}', "No such tenant"),
+    ],
+    ids=["oauth", "text", "long-text", "problem"],
+)
+def test_any_other_reason_reaches_the_client(said: bytes, words: str) -> None:
+    for mode in MODES:
+        with UrlGuard(mode) as guard:
+            for how, status in [("in-a-session", each) for each in STATUSES] + [(each, 400) for each in HOWS]:
+                answer = asked(guard, how, status, said)
+                assert answer.status == status
+                if mode == "audit":
+                    assert answer.body == said
+                else:
+                    assert answer.json()["id"] == (None if how == "a-notification" else 7)
+                    assert words in json.dumps(answer.error()["data"])
+        assert guard.log == []
+
+
+@rows(
+    ("body", "reason", "code"),
+    [
+        (b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad: no"}}', "Bad: no", -32000),
+        (b'{"error":"invalid_token","error_description":"Expired"}', "invalid_token: Expired", -31011),
+        (b"Too many requests\x1b[31m\nsecond line", "Too many requests [31m", -31011),
+        (b"<!doctype html><h1>Gone</h1>", "<!doctype html><h1>Gone</h1>", -31011),
+        (FORGED, "the server answered with HTTP status 400", -31011),
+    ],
+)
+def test_under_enforce_the_reason_is_written_anew(body: bytes, reason: str, code: int) -> None:
+    with UrlGuard() as guard:
+        answer = asked(guard, "in-a-session", 400, body)
+    assert (answer.status, answer.json()["id"], answer.error()["code"]) == (400, 7, code)
+    assert reason in json.dumps(answer.error())
+    assert b"\x1b" not in answer.body
+
+
+@rows("status", [400, 401, 403, 404, 405, 429])
+def test_who_is_not_let_in_is_led_to_metadata_at_the_guard(status: int) -> None:
+    for mode in MODES:
+        with UrlGuard(mode) as guard:
+            answer = asked(guard, "in-a-session", status, b"no")
+        where = "http://localhost:8765/.well-known/oauth-protected-resource/mcp"
+        led = f'resource_metadata="{where}", ' if status == 401 else ""
+        assert answer.header("www-authenticate") == f'Bearer {led}error="invalid_token"'
+        if mode == "enforce":
+            detail = f"the server answered with HTTP status {status}: no"
+            assert answer.error()["data"].items() >= {"status": status, "detail": detail}.items()
+
+
+def test_an_error_with_a_5xx_that_lacks_the_id_keeps_its_reason_too() -> None:
+    """The official TypeScript SDK writes `id: null` where it fails."""
+    for mode, ident in zip(MODES, (7, None), strict=True):
+        with UrlGuard(mode) as guard:
+            answer = asked(guard, "in-a-session", 500, spelt(id=None))
+        assert (answer.status, answer.error(), answer.json()["id"]) == (500, ERROR, ident)
+
+
+@rows("status", [404, 405])
+def test_a_server_that_takes_no_request_may_be_one_of_the_first_revision(status: int) -> None:
+    """HTTP+SSE of 2024-11-05 answers a POST to its stream with 405. The log says so once."""
+    for mode in MODES:
+        with UrlGuard(mode) as guard:
+            for _ in range(2):
+                asked(guard, "opening", status, b"")
+        [line] = guard.log
+        assert line.startswith(f"assay: the server answers what clients ask first with {status}; ")
+        assert "this may be a server of 2024-11-05 (HTTP+SSE)" in line
+
+
+@rows("method", ["GET", "DELETE"])
+def test_the_body_of_a_refusal_of_get_and_delete_is_never_passed_on(method: str) -> None:
+    def refuses(_: Received, peer: Peer) -> None:
+        peer.head(403, content_type="text/event-stream", location="http://127.0.0.1:9/")
+        peer.send(b"data: " + FORGED + b"\n\n" + bytes(100_000))
+
+    with UrlGuard("enforce", answering(refuses, method)) as guard:
+        answer = guard.ask(method, headers=guard.session(REVISION))
+    assert (answer.status, answer.json()["id"]) == (403, None)
+    assert len(answer.body) < 1000

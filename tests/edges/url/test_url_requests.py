@@ -1,0 +1,327 @@
+"""What of a client's request reaches a server at a URL: read once, written anew. Each row is an attack that fails."""
+
+from typing import Any
+
+from assay.settings.http_section import Http
+from assay.spec.revisions import LATEST
+from kit.http_client import BOTH, JSON, call, frame_of, initialize, modern, notification, request
+from kit.rows import rows
+from kit.scripted_http import OPENED, REVISION, Peer, Received, answering, good, result
+from kit.url_guard import BEARERS, MemoryPeer, UrlGuard
+
+CALL = call(7, "search", {"words": "sea"})
+ANSWER = {"content": [], "structuredContent": {"found": 1}}
+LISTING = request(1, "tools/list", {}, LATEST)
+PING = request(1, "ping")
+
+
+def lines_of(headers: Any) -> list[tuple[bytes, bytes]]:
+    """Headers as lines."""
+    return [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in headers.items()]
+
+
+@rows(
+    ("more", "status"),
+    [
+        ([(b"content-type", b"application/json; charset=utf-7")], 415),
+        ([(b"content-type", b'application/json;charset="UTF-16"')], 415),
+        ([(b"content-type", b"application/json"), (b"content-type", b"application/json")], 415),
+        ([(b"content-type", b"application/json"), (b"content-encoding", b"deflate")], 415),
+        ([(b"content-encoding", b"identity"), (b"content-encoding", b"gzip")], 400),
+        ([(b"connection", b"mcp-session-id")], 400),
+        ([(b"connection", b"keep-alive, MCP-Protocol-Version , x")], 400),
+        ([(b"connection", b"close"), (b"connection", b"mcp-name")], 400),
+        ([(b"connection", b"authorization")], 400),
+        ([(b"connection", b"content-type")], 400),
+        ([(b"mcp_session_id", b"another")], 400),
+        ([(b"mcp-session_id", b"another")], 400),
+        ([(b"content_type", b"text/plain")], 400),
+        ([(b"mcp-session-id", b"another")], 400),
+        ([(b"mcp-protocol-version", b"2025-06-18")], 400),
+        ([(b"authorization", b"a"), (b"authorization", b"b")], 400),
+        ([(b"authorization", b"Bearer \xff")], 400),
+        ([(b"last-event-id", b"1 2")], 400),
+        ([(b"last-event-id", b"\xe9")], 400),
+    ],
+)
+def test_a_head_that_can_be_read_in_two_ways_is_refused(more: list[tuple[bytes, bytes]], status: int) -> None:
+    with UrlGuard() as guard:
+        headers = lines_of(guard.session(REVISION))
+        guard.server.seen.clear()
+        replaces = more[0][0] == b"content-type"
+        kept = [pair for pair in headers if not (replaces and pair[0] == b"content-type")]
+        answer = guard.ask("POST", body=CALL, headers=[*kept, *more])
+        assert answer.status == status
+        assert answer.error()["data"]["detail"]
+        assert guard.server.seen == []
+
+
+@rows(
+    ("ask", "status"),
+    [
+        (("POST", "/mcp", LISTING, modern(LISTING, origin="http://evil.example")), 403),
+        (("POST", "/mcp", LISTING, modern(LISTING), "evil.example"), 403),
+        (("POST", "/mcp", b"a=b", {"content-type": "text/plain"}), 415),
+        (("POST", "/mcp", LISTING, {**JSON, "accept": "image/png"}), 406),
+        (("GET", "/mcp", b"", {"accept": "application/json"}), 406),
+        (("PUT", "/mcp"), 405),
+        (("GET", "/nowhere"), 404),
+    ],
+)
+def test_a_foreign_page_or_a_request_of_another_kind_does_not_get_through(ask: Any, status: int) -> None:
+    with UrlGuard() as guard:
+        assert guard.ask(*ask).status == status
+        assert guard.server.seen == []
+
+
+def test_a_page_of_this_machine_gets_through_and_a_preflight_echoes_names_and_nothing_else() -> None:
+    friend, asked = (b"origin", b"http://localhost:6274"), b"access-control-request-headers"
+    with UrlGuard() as guard:
+        allowed = guard.post(LISTING, modern(LISTING, origin="http://localhost:6274"))
+        assert allowed.header("access-control-allow-origin") == "http://localhost:6274"
+        answer = guard.ask("OPTIONS", headers=[friend, (asked, b"mcp-method, x-a")])
+        assert (answer.status, answer.header("access-control-allow-headers")) == (204, "mcp-method, x-a")
+        assert guard.ask("OPTIONS", headers=[friend, (asked, b"a(b)\xff")]).status == 400
+
+
+def test_the_server_gets_one_plain_content_type_and_no_header_that_changes_the_meaning_of_a_request() -> None:
+    odd = {
+        "x-http-method-override": "DELETE",
+        "x-forwarded-for": "10.0.0.1",
+        "x-original-url": "/admin",
+        "cookie": "a=b",
+    }
+    with UrlGuard() as guard:
+        headers = {**guard.session(REVISION), "content-type": "Application/JSON ; Charset=UTF-8", **odd}
+        assert guard.post(CALL, headers).status == 200
+        received = guard.server.last("tools/call")
+    assert received.header("content-type") == "application/json"
+    assert [received.header(name) for name in odd] == [None] * len(odd)
+
+
+def test_under_audit_a_request_reaches_the_server_with_its_bytes_headers_and_query() -> None:
+    frame = (
+        b'{"id":7.0 , "method":"tools/call","params":{"arguments":{"words":"\\u0061"},"name":"search"},"jsonrpc":"2.0"}'
+    )
+    with UrlGuard("audit") as guard:
+        more = {"x-custom": "a b", "authorization": "Bearer client", "connection": "x-hop", "x-hop": "secret"}
+        guard.ask("POST", "/mcp?tenant=1", frame, {**guard.session(REVISION), **more})
+        received = guard.server.last("tools/call")
+    assert (received.body, received.path) == (frame, "/mcp?tenant=1")
+    found = {name: received.header(name) for name in ("x-custom", "authorization", "host", "accept-encoding", "x-hop")}
+    assert found == {
+        "x-custom": "a b",
+        "authorization": "Bearer client",
+        "host": "server.example",
+        "accept-encoding": "identity",
+        "x-hop": None,
+    }
+
+
+@rows("query", ["tenant=bob", "access_token=x", "a"])
+def test_no_query_of_a_client_goes_on_under_enforce_or_behind_that_of_the_operator(query: str) -> None:
+    with UrlGuard() as guard:
+        assert guard.ask("POST", f"/mcp?{query}", CALL, guard.session(REVISION)).status == 400
+        assert guard.server.asked() == ["initialize", "notifications/initialized"]
+    with UrlGuard("audit", url="http://server.example/mcp?tenant=alice") as guard:
+        assert guard.ask("POST", f"/mcp?{query}", LISTING, modern(LISTING)).status == 400
+        guard.post(LISTING, modern(LISTING))
+        assert [each.path for each in guard.server.seen] == ["/mcp?tenant=alice"]
+
+
+def test_headers_of_the_operator_win_and_those_that_are_listed_go_on() -> None:
+    own = [(b"x-tenant", b"operator"), (b"authorization", b"Bearer operator")]
+    listed = Http(forward_headers=("X-Blue", "x-more"), forward_response_headers=("x-quota",))
+
+    def quota(received: Received, peer: Peer) -> None:
+        peer.json(result(received.message, {**ANSWER, "resultType": "complete"}), x_quota="5", x_other="6")
+
+    message = call(1, "search", {"words": "sea"}, LATEST)
+    given = {"authorization": "Bearer client", "x-tenant": "evil", "x-blue": "1", "x-red": "2", "x-figma-api-key": "m"}
+    with UrlGuard("enforce", answering(quota), headers=own, http=listed) as guard:
+        answer = guard.post(message, {**modern(message), **given})
+        received = guard.server.last("tools/call")
+    assert [value for name, value in received.pairs if "tenant" in name] == ["operator"]
+    found = [received.header(name) for name in ("authorization", "x-blue", "x-red", "x-figma-api-key")]
+    assert found == ["Bearer operator", "1", None, "m"]
+    assert (answer.header("x-quota"), answer.header("x-other")) == ("5", None)
+    assert any("the header X-Red of clients is not forwarded" in line for line in guard.said)
+
+
+def test_a_name_with_underscores_does_not_stand_beside_a_header_of_the_operator() -> None:
+    """To servers behind WSGI both are one header."""
+    with UrlGuard("audit", headers=[(b"x-tenant", b"operator")]) as guard:
+        guard.post(LISTING, {**modern(LISTING), "X_Tenant": "evil", "x_other": "mine"})
+        [received] = guard.server.seen
+    assert [value for name, value in received.pairs if "tenant" in name] == ["operator"]
+    assert received.header("x_other") == "mine"
+
+
+def test_a_bad_request_never_reaches_the_server() -> None:
+    modern_call, unknown = call(7, "search", {"words": "sea"}, LATEST), request(3, "ping", {}, LATEST)
+    with UrlGuard() as guard:
+        headers = guard.session(REVISION)
+        guard.post(request("list", "tools/list"), headers)
+        answer = guard.post(call(1, "search", {"words": 5}), headers)
+        assert (answer.status, answer.json()["result"]["isError"]) == (200, True)
+        answer = guard.post(request(2, "nope/nope"), headers)
+        assert (answer.status, answer.error()["code"]) == (200, -32601)
+        assert [guard.post(each, headers).status for each in (b"{", b"")] == [400, 400]
+        answer = guard.post(unknown, modern(unknown))
+        assert (answer.status, answer.json()["id"]) == (404, 3)
+        assert guard.post(modern_call, modern(modern_call, mcp_name="another")).error()["code"] == -32020
+        for ignored in (notification("nope/nope"), {"jsonrpc": "2.0", "id": 99, "result": {}}):
+            answer = guard.post(ignored, headers)
+            assert (answer.status, answer.body) == (202, b"")
+        assert guard.post(notification("notifications/progress", {"progress": "much"}), headers).status == 400
+        assert set(guard.server.asked()) == {"initialize", "notifications/initialized", "tools/list"}
+
+
+@rows("mode", ["enforce", "audit"])
+def test_what_is_too_long_is_refused_with_413(mode: Any) -> None:
+    with UrlGuard(mode, frame_bytes=1000) as guard:
+        assert guard.post(initialize(REVISION, "x" * 2000), BOTH).status == 413
+        assert guard.server.seen == []
+
+
+def test_of_a_batch_what_is_bad_is_answered_here_and_the_rest_there() -> None:
+    old = "2025-03-26"
+
+    def batches(received: Received, peer: Peer) -> None:
+        message = received.message
+        if isinstance(message, list):
+            peer.json([result(each, {}) for each in message])
+        elif message.get("method") == "initialize":
+            peer.json(result(message, {**OPENED, "protocolVersion": old}), mcp_session_id="a")
+        else:
+            good(received, peer)
+
+    with UrlGuard("enforce", batches) as guard:
+        headers = guard.session(old)
+        answer = guard.post([request(1, "ping"), request(2, "nope/nope"), request(3, "ping")], headers)
+        assert {each["id"]: "result" in each for each in answer.json()} == {1: True, 2: False, 3: True}
+        assert [each["id"] for each in guard.server.seen[-1].message] == [1, 3]
+
+
+# ── whose session it is ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rows("spelling", [b"%b ", b"%b\t", b"  %b", b"\t%b \t", b"%b"])
+@rows("version", [None, REVISION, "2025-03-26", LATEST, "2099-01-01"])
+def test_no_principal_enters_the_session_of_another(version: str | None, spelling: bytes) -> None:
+    """However its id is spelt, and whichever revision is named: the server never gets it from anybody else."""
+    for mode in ("enforce", "audit"):
+        with UrlGuard(mode, keys=True) as guard:
+            hers = guard.session(REVISION, **BEARERS["alice"])
+            guard.server.seen.clear()
+            lines = [*lines_of({**BOTH, **BEARERS["bob"]})]
+            lines.append((b"mcp-session-id", spelling % str(hers["mcp-session-id"]).encode()))
+            lines += [] if version is None else [(b"mcp-protocol-version", version.encode())]
+            for method in ("POST", "GET", "DELETE"):
+                answer = guard.ask(method, body=frame_of(PING) if method == "POST" else b"", headers=lines)
+                assert answer.status in {200, 400, 404, 405}
+            assert [each for each in guard.server.seen if each.header("mcp-session-id") is not None] == []
+            assert guard.post(request(2, "ping"), hers).status == 200, "hers goes on"
+
+
+@rows(
+    ("mode", "keys", "statuses"),
+    [
+        ("enforce", False, [404, 404, 404]),
+        ("enforce", True, [404, 404, 404]),
+        ("audit", True, [404, 404, 404]),
+        ("audit", False, [200, 405, 200]),
+    ],
+)
+def test_a_session_that_the_guard_does_not_know_is_taken_up_only_under_audit_without_keys(
+    mode: Any, keys: bool, statuses: list[int]
+) -> None:
+    """It was opened before the guard was started: whose it is, and which tools it has, is unknown."""
+    with UrlGuard(mode, keys=keys) as guard:
+        token = BEARERS["bob"] if keys else {}
+        headers = {**BOTH, **token, "mcp-session-id": "opened-before", "mcp-protocol-version": REVISION}
+        found = [guard.ask("POST", body=CALL, headers=headers)]
+        found += [guard.ask(method, headers=headers) for method in ("GET", "DELETE")]
+        assert [each.status for each in found] == statuses
+        assert (guard.server.seen == []) is (statuses[0] == 404)
+
+
+def test_a_token_for_the_guard_is_checked_and_not_passed_on() -> None:
+    with UrlGuard("audit", keys=True) as guard:
+        for wrong in ({}, {"authorization": "Bearer wrong"}):
+            assert guard.post(LISTING, {**modern(LISTING), **wrong}).status == 401
+        assert guard.server.seen == []
+        guard.post(LISTING, {**modern(LISTING), **BEARERS["alice"]})
+        assert [each.header("authorization") for each in guard.server.seen] == [None]
+
+
+def test_a_blank_behind_ones_own_session_id_changes_nothing() -> None:
+    """The tools that it has listed count as before."""
+    with UrlGuard() as guard:
+        headers = guard.session(REVISION)
+        guard.post(request(1, "tools/list"), headers)
+        lines = [(name, value + b" \t" if name == b"mcp-session-id" else value) for name, value in lines_of(headers)]
+        answer = guard.ask("POST", body=call(2, "search", {"words": 5}), headers=lines)
+    assert answer.json()["result"]["isError"]
+
+
+def test_a_principal_has_a_share_of_the_sessions() -> None:
+    """Bob's many sessions push out his own, not hers."""
+    count = iter(range(100))
+
+    def numbered(received: Received, peer: Peer) -> None:
+        peer.json(result(received.message, OPENED), mcp_session_id=f"number-{next(count)}")
+
+    with UrlGuard(
+        "audit", answering(numbered, "initialize"), keys=True, http=Http(sessions=4, sessions_each=2)
+    ) as guard:
+        hers = guard.session(REVISION, **BEARERS["alice"])
+        his = [guard.session(REVISION, **BEARERS["bob"]) for _ in range(10)]
+        assert guard.post(PING, hers).status == 200
+        assert [guard.post(PING, each).status for each in his] == [404] * 8 + [200] * 2
+        assert guard.backend.sessions == 3
+
+
+@rows("by", ["delete", "the-server"])
+def test_a_session_ends_with_delete_or_when_the_server_forgets_it(by: str) -> None:
+    with UrlGuard("audit") as guard:
+        headers = guard.session(REVISION)
+        assert guard.backend.sessions == 1
+        if by == "delete":
+            assert guard.ask("DELETE", headers=headers).status == 200
+        else:
+            guard.server.script = lambda _, peer: peer.head(404, content_length="0")
+            assert guard.post(CALL, headers).status == 404
+        assert guard.backend.sessions == 0
+
+
+def test_a_session_with_an_open_request_is_not_the_one_that_ends_for_another() -> None:
+    """One in which a client only listens is."""
+    count = iter(range(100))
+
+    async def script(received: Received, peer: MemoryPeer) -> None:
+        if received.method == "GET":
+            peer.events(b": listening\n\n")
+            await peer.wait()
+        elif received.message.get("method") == "initialize":
+            peer.json(result(received.message, OPENED), mcp_session_id=f"number-{next(count)}")
+        else:
+            if received.message.get("method") == "tools/call":
+                await peer.wait()
+            good(received, peer)
+
+    async def scenario() -> None:
+        calling = await guard.begun("POST", body=CALL, headers=busy)
+        stream = await guard.begun("GET", headers=listening)
+        opened = await guard.asked("POST", body=initialize(REVISION), headers=BOTH)
+        last = {**busy, "mcp-session-id": opened.header("mcp-session-id")}
+        sessions = (busy, listening, last)
+        found = [(await guard.asked("POST", body=PING, headers=each)).status for each in sessions]
+        assert found == [200, 404, 200]
+        guard.server.released.set()
+        assert (await calling.ended()).json()["id"] == 7
+        await stream.ended()
+
+    with UrlGuard("enforce", script, http=Http(sessions=2)) as guard:
+        busy, listening = guard.session(REVISION), guard.session(REVISION)
+        guard.run(scenario())

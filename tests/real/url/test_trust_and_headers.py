@@ -1,0 +1,304 @@
+"""Who may use a guard over HTTP, and how much of it; which headers, secrets and documents pass between both sides."""
+
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.edges.http.http_server import BODY_BYTES
+from assay.spec.revisions import LATEST
+from kit.command import assay_text
+from kit.http_client import (
+    BOTH,
+    SECONDS,
+    Answer,
+    Service,
+    Wire,
+    call,
+    frame_of,
+    head,
+    initialize,
+    modern,
+    request,
+    until,
+)
+from kit.rows import rows
+from kit.scripted_http import (
+    REVISION,
+    Peer,
+    Received,
+    ScriptedServer,
+    WirePeer,
+    good,
+    guarding,
+    result,
+    scripted,
+    with_keys,
+)
+
+CALL = call(7, "search", {"words": "sea"})
+LISTING = request(1, "tools/list", {}, LATEST)
+HANGS = request(2, "prompts/list", {}, LATEST)
+PING = request(1, "ping")
+
+
+# ── principals ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_guard_with_keys_keeps_tokens_to_itself_and_sessions_apart(tmp_path: Path) -> None:
+    """To the server all clients are the same; under audit, too, no client gets into the session of another."""
+    file, tokens = with_keys(tmp_path)
+    with scripted() as server, guarding(tmp_path, server.url, "--config", file) as guard:
+        for wrong in ({}, {"authorization": "Bearer wrong"}):
+            assert guard.post(LISTING, {**modern(LISTING), **wrong}).status == 401
+        assert server.seen == []
+        hers = guard.session(REVISION, **tokens["alice"])
+        assert {each.header("authorization") for each in server.seen} == {None}
+        his = {**hers, **tokens["bob"]}
+        unknown = {**his, "mcp-session-id": "opened-before"}
+        before = len(server.seen)
+        for headers in (his, unknown, {**his, "mcp-session-id": f" {hers['mcp-session-id']!s}\t"}):
+            statuses = [guard.post(PING, headers).status]
+            statuses += [guard.ask(method, headers=headers).status for method in ("GET", "DELETE")]
+            assert statuses == [404, 404, 404]
+        assert len(server.seen) == before
+        assert guard.post(PING, hers).status == 200
+        server.script = lambda _, peer: peer.head(307, location="http://127.0.0.1:9/", content_length="0")
+        assert guard.post(CALL, hers).header("location") is None
+
+
+def hanging(received: Received, peer: WirePeer) -> None:
+    """Answers everything but the list of prompts, and listens."""
+    if received.method == "GET":
+        peer.events()
+        peer.wait()
+    elif received.message.get("method") == "prompts/list":
+        peer.wait()
+    else:
+        good(received, peer)
+
+
+def held(guard: Service, server: ScriptedServer, **more: str) -> Wire:
+    """A request that the server has, and does not answer."""
+    wire = guard.open()
+    wire.say("POST", "/mcp", frame_of(HANGS), modern(HANGS, **more))
+    server.next("prompts/list")
+    return wire
+
+
+def test_a_principal_has_its_share_of_requests_and_streams(tmp_path: Path) -> None:
+    file, tokens = with_keys(tmp_path, "[http]\nrequests_each = 1\nrequests = 2\nstreams_each = 1")
+    with scripted(hanging) as server, guarding(tmp_path, server.url, "--config", file) as guard:
+        listens: dict[str, dict[str, Any]] = {}
+        for name, token in tokens.items():
+            ident = guard.post(initialize(REVISION), BOTH, **token).header("mcp-session-id") or ""
+            listens[name] = {"accept": "text/event-stream", "mcp-session-id": ident, **token}
+        for name, code in (("bob", 200), ("bob", 429), ("alice", 200), ("alice", 429)):
+            wire = guard.open()
+            wire.say("GET", "/mcp", headers=listens[name])
+            assert wire.head().status == code
+        bobs = held(guard, server, **tokens["bob"])
+        refused = guard.post(LISTING, modern(LISTING, **tokens["bob"]))
+        assert (refused.status, refused.header("retry-after")) == (429, "1")
+        assert refused.error()["data"]["detail"] == "you have too many requests at once"
+        assert guard.post(LISTING, modern(LISTING, **tokens["alice"])).status == 200
+        held(guard, server, **tokens["alice"])
+        refused = guard.post(LISTING, modern(LISTING, **tokens["alice"]))
+        assert (refused.status, refused.header("retry-after")) == (503, "1")
+        assert guard.ask("GET", "/readyz").body == b"ready\n"
+        bobs.socket.close()
+
+
+def test_unfinished_bodies_of_one_principal_cut_off_no_other(tmp_path: Path) -> None:
+    """The other one began first, and holds least."""
+    file, tokens = with_keys(tmp_path)
+    frame, piece = frame_of(LISTING), 15 << 20
+
+    def begun(length: int, sent: bytes, token: dict[str, str]) -> Wire:
+        wire = guard.open()
+        wire.send(head("POST", "/mcp", {"host": wire.name, "content-length": str(length), **modern(LISTING, **token)}))
+        with suppress(ConnectionError):
+            wire.send(sent)
+        return wire
+
+    with scripted() as server, guarding(tmp_path, server.url, "--config", file) as guard:
+        alice = begun(len(frame), frame[:20], tokens["alice"])
+        bobs = [begun(piece + 1, b" " * piece, tokens["bob"]) for _ in range(BODY_BYTES // piece + 1)]
+        cut, _, _ = select.select([each.socket for each in bobs], [], [], SECONDS)
+        assert cut, "one of his connections ends"
+        alice.send(frame[20:])
+        assert alice.answer().status == 200
+
+
+# ── heads, headers and secrets ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def enforcing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, ScriptedServer]]:
+    """A guard in front of a server, each with secrets of the operator, and headers that go on."""
+    own = ("--header", "Authorization: env:TOKEN", "--header", "x-team:  blue ")
+    listed = ("--set", "http.forward_headers=X-Tenant", "--set", "http.forward_response_headers=x-quota")
+    directory, env = tmp_path_factory.mktemp("guard"), {"TOKEN": "Bearer operator"}
+    with (
+        scripted() as server,
+        guarding(directory, f"{server.url}?key=hunter2", "--mode", "enforce", *own, *listed, env=env) as guard,
+    ):
+        yield guard, server
+
+
+def sent_raw(guard: Service, method: str, lines: list[tuple[bytes, bytes]], body: bytes = b"") -> Answer:
+    """The answer to a request whose headers are these very lines, repeated ones and odd ones included."""
+    with guard.open() as wire:
+        given = [(b"host", wire.name.encode()), (b"content-length", b"%d" % len(body)), *lines]
+        first = b"%b /mcp HTTP/1.1" % method.encode()
+        wire.send(b"\r\n".join([first, *(b"%b: %b" % pair for pair in given), b"", b""]) + body)
+        return wire.answer()
+
+
+@rows(
+    ("method", "more", "status"),
+    [
+        ("POST", [(b"mcp-session-id", b"another")], 400),
+        ("POST", [(b"mcp_session_id", b"another")], 400),
+        ("POST", [(b"connection", b"mcp-session-id")], 400),
+        ("POST", [(b"content-encoding", b"deflate")], 415),
+        ("POST", [(b"authorization", b"Bearer \xff")], 400),
+        ("POST", [(b"origin", b"http://evil.example")], 403),
+        ("OPTIONS", [(b"origin", b"http://localhost:1"), (b"access-control-request-headers", b"a(b)\xff")], 400),
+        ("OPTIONS", [(b"origin", b"http://localhost:1"), (b"access-control-request-headers", b"mcp-method")], 204),
+        ("PUT", [], 405),
+    ],
+)
+def test_a_head_that_can_be_read_in_two_ways_or_comes_from_a_foreign_page_is_refused(
+    enforcing: tuple[Service, ScriptedServer], method: str, more: list[tuple[bytes, bytes]], status: int
+) -> None:
+    guard, server = enforcing
+    headers = guard.session(REVISION)
+    server.forget()
+    lines = [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in headers.items()]
+    assert sent_raw(guard, method, [*lines, *more], frame_of(CALL)).status == status
+    assert guard.ask("POST", "/mcp", CALL, headers, host="evil.example").status == 403
+    assert server.seen == []
+
+
+def test_headers_of_the_operator_win_and_no_secret_is_shown(enforcing: tuple[Service, ScriptedServer]) -> None:
+    guard, server = enforcing
+    server.forget()
+    message = call(1, "search", {"words": "sea"}, LATEST)
+    value = {"content": [], "structuredContent": {"found": 1}, "resultType": "complete"}
+    server.script = lambda _, peer: peer.json(result(message, value), x_quota="5", x_other="6")
+    given = modern(message, authorization="Bearer client", x_team="red", x_tenant="a", x_other="b", x_figma_api_key="c")
+    answer = guard.post(message, given)
+    received = server.next("tools/call")
+    assert received.path == "/mcp?key=hunter2"
+    names = ("authorization", "x-team", "x-tenant", "x-other", "x-figma-api-key")
+    assert [received.header(name) for name in names] == ["Bearer operator", "blue", "a", None, "c"]
+    assert (answer.header("x-quota"), answer.header("x-other")) == ("5", None)
+    until(lambda: "the header X-Other of clients is not forwarded" in guard.log.so_far())
+    log = guard.log.so_far()
+    assert f"assay: guarding {server.url.split('/')[2]} (enforce), no journal, at http://127.0.0.1:" in log
+    assert "operator" not in log
+    assert "hunter2" not in log
+
+
+# ── documents beside the endpoint ────────────────────────────────────────────────────────────────────────────────────
+
+
+def documented(received: Received, peer: Peer) -> None:
+    """A server that wants a token of another one, and has a card."""
+    origin = f"http://{received.header('host')}"
+    if received.path == "/.well-known/oauth-protected-resource/mcp":
+        peer.json({"resource": f"{origin}/mcp", "authorization_servers": ["https://login.example"]})
+    elif received.path == "/.well-known/oauth-protected-resource":
+        peer.json({"resource": "https://another.example/mcp"})
+    elif received.path == "/.well-known/oauth-authorization-server":
+        peer.json({"issuer": origin, "token_endpoint": f"{origin}/token"})
+    elif received.path == "/mcp/server-card" and received.header("if-none-match") == '"one"':
+        peer.head(304, etag='"one"')
+    elif received.path == "/mcp/server-card":
+        peer.head(200, content_type="application/mcp-server-card+json", content_length="9", etag='"one"')
+        if received.method == "GET":
+            peer.send(b'{ "a":1 }')
+    elif received.path.startswith("/.well-known/"):
+        peer.head(404, content_length="0")
+    else:
+        where = f'{origin}/.well-known/oauth-protected-resource/mcp"'
+        peer.head(401, www_authenticate=f'Bearer realm="a", resource_metadata="{where}, scope="b"', content_length="0")
+
+
+def test_a_client_finds_the_authorization_server_and_the_card_through_the_guard(tmp_path: Path) -> None:
+    with scripted(documented) as server, guarding(tmp_path, server.url, "--mode", "enforce") as guard:
+        here = f"http://127.0.0.1:{guard.address[1]}"
+        refusal = guard.post(initialize(REVISION), BOTH)
+        where = f"{here}/.well-known/oauth-protected-resource/mcp"
+        challenge = f'Bearer realm="a", resource_metadata="{where}", scope="b"'
+        assert (refusal.status, refusal.header("www-authenticate")) == (401, challenge)
+        metadata = guard.ask("GET", "/.well-known/oauth-protected-resource/mcp").json()
+        assert metadata == {"resource": f"{here}/mcp", "authorization_servers": ["https://login.example"]}
+        foreign = guard.ask("GET", "/.well-known/oauth-protected-resource").json()
+        assert foreign == {"resource": "https://another.example/mcp"}
+        issuer = guard.ask("GET", "/.well-known/oauth-authorization-server").json()
+        assert issuer["issuer"] == server.url.removesuffix("/mcp")
+        assert guard.ask("GET", "/.well-known/openid-configuration").status == 404
+        assert guard.ask("GET", "/.well-known/oauth-protected-resource", host="evil.example").status == 403
+        card = "/mcp/server-card"
+        for method, body in (("GET", b'{ "a":1 }'), ("HEAD", b"")):
+            answer = guard.ask(method, card)
+            assert (answer.status, answer.body, answer.header("content-length")) == (200, body, "9")
+        answer = guard.ask("GET", card, headers={"if-none-match": '"one"'})
+        assert (answer.status, answer.body, answer.header("etag")) == (304, b"", '"one"')
+        assert guard.ask("POST", card, {}, {"content-type": "application/json"}).header("allow") == "GET, HEAD"
+
+
+# ── what an operator can get wrong ───────────────────────────────────────────────────────────────────────────────────
+
+HERE = ("--listen", "127.0.0.1:0")
+AT_A = ("--target", "http://a/")
+
+
+# A process would end here, and its socket with it.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@rows(
+    ("options", "why"),
+    [
+        ((), "assay guard: give a COMMAND, --target URL or --config FILE.json\n"),
+        ((*AT_A, *HERE, "--", "server"), "assay guard: give only one of a COMMAND and --target URL\n"),
+        (("--target", "ftp://a/", *HERE), "--target ftp://a/: expected http://"),
+        (("--target", "http://u:hunter2@a/", *HERE), "a password in a URL"),
+        (("--target", "http://me:hunter/2@127.0.0.1:9/mcp", *HERE), "--target"),
+        (("--target", "me:hunter2@127.0.0.1/mcp", *HERE), "--target"),
+        ((*HERE, "--", "./nowhere"), "cannot start ./nowhere: No such file or directory"),
+        ((*HERE, "--", "/etc/passwd"), "cannot start /etc/passwd: Permission denied"),
+        ((*AT_A, "--listen", "nowhere"), "--listen nowhere: expected HOST:PORT"),
+        ((*AT_A, "--listen", "0.0.0.0:0"), "0.0.0.0 is reachable from other machines and [auth] is not configured"),
+        ((*HERE, "--header", "a: b", "--", "server"), "assay guard: --header needs --target URL\n"),
+        (("--config", "mcp.json"), "--config mcp.json needs --listen ADDRESS"),
+        (("--config", "a.toml", "--config", "b.toml", "--", "server"), "give only one file of settings"),
+        ((*AT_A, *HERE, "--header", "nothing"), "expected 'Name: value'"),
+        ((*AT_A, *HERE, "--header", "a b: c"), "expected 'Name: value'"),
+        ((*AT_A, *HERE, "--header", "a: env:NOWHERE"), "the variable NOWHERE is not set"),
+        ((*AT_A, *HERE, "--header", "a: b\nc: d"), "characters that are invalid in a header"),
+        (("--config", "broken.json", *HERE), "not valid JSON"),
+        (("--config", "other.json", *HERE), "no servers"),
+        (("--config", "empty.json", *HERE), "no servers in it"),
+        (("--config", "absent.json", *HERE), "No such file"),
+        (("--listen", "{taken}", "--", "cat"), "Address already in use; use another port, or --listen 127.0.0.1:0"),
+        (("serve", "--http", "{taken}"), "Address already in use; use another port, or --http 127.0.0.1:0"),
+    ],
+)
+def test_what_is_configured_wrongly_is_refused_with_the_reason_and_without_secrets(
+    tmp_path: Path, options: tuple[str, ...], why: str
+) -> None:
+    for name, text in (("broken", "{"), ("other", "{}"), ("empty", '{"mcpServers": {}}')):
+        (tmp_path / f"{name}.json").write_text(text)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        line = options if options[:1] == ("serve",) else ("guard", *options)
+        done = assay_text(*(each.replace("{taken}", address) for each in line), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert why in done.stderr
+    assert "hunter" not in done.stderr
