@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kit.places import ROOT
+from kit.rows import rows
 
 BENCH = ROOT / "bench"
 
@@ -43,7 +44,7 @@ def figures(calls: float) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("calls", "state"), [(9_900.0, "met"), (100.0, "missed")])
+@rows(("calls", "state"), [(9_900.0, "met"), (100.0, "missed")])
 def test_each_target_is_met_or_missed(targets: Any, calls: float, state: str) -> None:
     found = targets.result_of(figures(calls), 1.0)["targets"]
     assert {each["part"] for each in found} == PARTS

@@ -2,10 +2,6 @@
 
 import argparse
 import json
-import os
-import pty
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +11,7 @@ import pytest
 from assay.cli.main import main, parser
 from kit import command as ours
 from kit.places import ROOT
+from kit.rows import rows
 
 SAMPLE = ROOT / "examples" / "conversation.jsonl"
 
@@ -64,7 +61,7 @@ def test_json_has_a_line_for_each_finding() -> None:
     assert records[1]["tool"] == "find_books"
 
 
-def test_what_was_never_answered_is_told_at_the_end() -> None:
+def test_what_was_never_answered_is_shown_at_the_end() -> None:
     done = assay(
         "check", "--revision", "2025-06-18", "-", said=row("c2s", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
     )
@@ -72,7 +69,7 @@ def test_what_was_never_answered_is_told_at_the_end() -> None:
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "reason"),
     [
         (b"hello\n", b"not a recording: no line is a JSON object, or of a known log"),
@@ -97,7 +94,7 @@ def test_a_missing_file_does_not_hide_the_others(tmp_path: Path) -> None:
     assert b"19 messages" in done.stdout
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "status"),
     [
         ((), 0),
@@ -139,58 +136,6 @@ def test_a_rule_that_is_not_there_gets_a_suggestion() -> None:
     assert b"did you mean syntax/depth" in assay("explain", "depth").stderr
 
 
-def test_tables_fit_the_terminal() -> None:
-    for width in (60, 100):
-        lines = assay("rules", COLUMNS=str(width)).stdout.decode().splitlines()
-        assert max(len(line) for line in lines) <= width
-
-
-def test_colours_are_for_terminals_and_respect_no_color() -> None:
-    assert b"\x1b[" not in assay("rules").stdout
-    assert b"\x1b[" in assay("rules", FORCE_COLOR="1").stdout
-    assert b"\x1b[" not in assay("rules", FORCE_COLOR="1", NO_COLOR="1").stdout
-    assert b"\x1b[" in on_a_terminal("rules", TERM="xterm")
-    assert b"\x1b[" not in on_a_terminal("rules", TERM="xterm", NO_COLOR="1")
-    assert b"\x1b[" not in on_a_terminal("rules", TERM="dumb")
-
-
-def on_a_terminal(*arguments: str, **environment: str) -> bytes:
-    """What a command shows on a real (pseudo) terminal."""
-    ours, theirs = pty.openpty()
-    clean = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
-    with subprocess.Popen(
-        [sys.executable, "-m", "assay", *arguments], stdout=theirs, env={**clean, **environment}
-    ) as process:
-        os.close(theirs)
-        shown = b""
-        try:
-            while chunk := os.read(ours, 65536):
-                shown += chunk
-        except OSError:
-            pass  # Linux says EIO, not end of file, when the other side has closed.
-        os.close(ours)
-        process.wait(timeout=60)
-    return shown
-
-
-def test_a_reader_that_has_had_enough_is_no_error() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "assay", "schemas", "show", "2025-11-25", "ServerResult", "--closure"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.read(10)
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=60) == 0
-
-
-def test_the_help_fits_a_terminal_of_80_columns() -> None:
-    assert max(map(len, assay("--help", COLUMNS="80").stdout.decode().splitlines())) <= 80
-
-
 def test_no_command_shows_the_help_by_what_people_want() -> None:
     assert assay().returncode == 2
     shown = assay("--help").stdout.decode()
@@ -200,30 +145,6 @@ def test_no_command_shows_the_help_by_what_people_want() -> None:
     assert len(tasks) <= 8
     assert [line.split("assay ")[1] for line in tasks[:3]] == ["demo", "wrap --all", "guard -- COMMAND"]
     assert assay("--version").stdout.startswith(b"assay 0.")
-
-
-@pytest.mark.parametrize(
-    ("given", "remedy"),
-    [
-        (["gaurd"], b"unknown command 'gaurd'; did you mean guard?\n"),
-        (
-            ["guard", "--moed", "enforce", "--", "true"],
-            b"assay guard: error: unknown option --moed; did you mean --mode?",
-        ),
-        (["guard", "npx", "-y", "x"], b"unknown option -y; what belongs to the server's command goes after --:"),
-        (["lock", "uvx", "--from", "x", "y"], b"after --: assay lock -- uvx"),
-        (
-            ["journal", "show", "--folow"],
-            b"assay journal show: error: unknown option --folow; did you mean --follow",
-        ),
-        (["serve", "--htpp=x"], b"unknown option --htpp; did you mean --http"),
-        (["explain", "a", "b"], b"assay explain: error: unrecognized arguments: b"),
-    ],
-)
-def test_a_slip_on_the_command_line_is_told_with_what_was_likely_meant(given: list[str], remedy: bytes) -> None:
-    done = assay(*given)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert remedy in done.stderr
 
 
 def test_a_frame_that_is_no_utf8_can_be_recorded() -> None:
@@ -255,15 +176,6 @@ def test_what_was_found_before_a_bad_line_is_shown() -> None:
     assert done.returncode == 2
     assert b"a banner" in done.stdout
     assert b"line 2" in done.stderr
-
-
-@pytest.mark.parametrize("command", ["assay check - <&-", "assay rules > /dev/full"])
-def test_what_cannot_be_read_or_written_is_said_without_a_traceback(command: str) -> None:
-    script = command.replace("assay", f"'{sys.executable}' -m assay")
-    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert b"Traceback" not in done.stderr
-    assert done.stderr.startswith(b"assay")
 
 
 def options_with_value(of: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,7 @@ import pytest
 
 from assay.cli.main import main
 from assay.cli.terminal.groups import MOST_GROUPS
+from kit.rows import rows
 
 HEAD = [
     {"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {}},
@@ -61,14 +62,14 @@ def test_fifty_equal_findings_are_a_few_lines(tmp_path: Path, capsys: pytest.Cap
     assert len(lines) < 12
 
 
-@pytest.mark.parametrize("option", ["--all", "--messages"])
+@rows("option", ["--all", "--messages"])
 def test_each_can_be_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
     lines = checked(capsys, option, recording(tmp_path, *calls(50)))
     assert sum("✗ client  tools/call add" in line for line in lines) == 50
     assert not any("more like this" in line for line in lines)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("messages", "repeat"),
     [
         ([*calls(1), call(2, "add", "five"), answer(2)], None),
@@ -107,7 +108,7 @@ def test_one_rule_stands_below_all_its_places(tmp_path: Path, capsys: pytest.Cap
     assert (sum(line.startswith("/params/") for line in lines), len(rules)) == (2, 1)
 
 
-def test_findings_that_are_told_apart_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_that_differ_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [
         message for ident in range(1, MOST_GROUPS + 4) for message in (call(ident, "add", f"n{ident}"), answer(ident))
     ]
@@ -115,7 +116,7 @@ def test_findings_that_are_told_apart_are_bounded(tmp_path: Path, capsys: pytest
     assert "and 3 other findings, which --all lists" in lines
 
 
-@pytest.mark.parametrize("options", [[], ["--format", "ndjson"]])
+@rows("options", [[], ["--format", "ndjson"]])
 def test_a_recording_without_messages_cannot_pass(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:

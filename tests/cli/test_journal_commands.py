@@ -2,12 +2,8 @@
 
 import io
 import os
-import pty
 import re
 import select
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import tzset
@@ -107,7 +103,7 @@ def test_where_nothing_is_cut_a_line_has_all_of_it() -> None:
     assert " (and 2 more)" in " ".join(short)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("zone", "options", "time"),
     [
         ("Asia/Kolkata", [], "1970-01-01 05:30:00.000+05:30"),
@@ -128,7 +124,7 @@ def test_times_are_local_and_have_their_date(
     assert capsys.readouterr().out.splitlines()[1].startswith(f"{time}  ")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("filters", "count"),
     [
         (["--verdict", "blocked"], 20),
@@ -150,7 +146,7 @@ def test_filters_choose_records(filters: list[str], count: int) -> None:
     assert any(line.startswith(f"{count} of 56 records") for line in total)
 
 
-def test_a_rule_that_nobody_knows_is_told_with_the_likely_one() -> None:
+def test_an_unknown_rule_is_named_with_the_likely_one() -> None:
     done = assay("journal", "show", "--rule", "contract/inptu", str(GOLDEN))
     assert done.returncode == 0
     assert b"--rule contract/inptu: no such rule; did you mean contract/input" in done.stderr
@@ -212,10 +208,8 @@ def test_where_there_is_none_it_says_so(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, b"assay journal show: empty: no journals yet\n")
 
 
-@pytest.mark.parametrize("name", ["xyz", "there/xyz", "20261116T180000Z-00000000.jsonl"])
-@pytest.mark.parametrize(
-    "command", [["journal", "show"], ["journal", "show", "--follow"], ["journal", "diff", str(GOLDEN)], ["replay"]]
-)
+@rows("name", ["xyz", "there/xyz", "20261116T180000Z-00000000.jsonl"])
+@rows("command", [["journal", "show"], ["journal", "show", "--follow"], ["journal", "diff", str(GOLDEN)], ["replay"]])
 def test_an_unknown_name_is_one_line_on_stderr(
     command: list[str], name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,7 +238,7 @@ def test_a_line_that_was_cut_is_shown_as_such() -> None:
     assert done.stderr.count(b"not a record") == 2
 
 
-@pytest.mark.parametrize(
+@rows(
     "content",
     [b"", b"\n\n", b"\xff\n", b"[]\n", b"null\n", b'{"ts":1}\n', b'{"error":[]}', LINES[0].replace(b"{", b"")],
 )
@@ -261,7 +255,7 @@ def test_what_has_no_record_is_not_a_journal_in_one_line(
         assert told.out == ("0 records\n" if not wanted and form == "table" else "")
 
 
-@pytest.mark.parametrize("metadata", [{}, {"kind": [], "mode": {}, "passed": []}, {"kind": {}, "tool": [1], "id": {}}])
+@rows("metadata", [{}, {"kind": [], "mode": {}, "passed": []}, {"kind": {}, "tool": [1], "id": {}}])
 def test_records_of_strangers_are_shown_whatever_is_in_them(metadata: dict[str, Any]) -> None:
     def odd(record: dict[str, Any]) -> None:
         record["metadata"] = metadata
@@ -291,74 +285,41 @@ def test_colours_are_for_terminals_that_want_them() -> None:
     assert b"\x1b[" not in assay("journal", "show", str(GOLDEN), FORCE_COLOR="1", NO_COLOR="1").stdout
 
 
-def test_a_reader_that_has_had_enough_is_no_error() -> None:
-    shell = f"{sys.executable} -m assay journal show {GOLDEN} | head -1"
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {shell}"], capture_output=True, check=False, timeout=SECONDS
-    )
-    assert done.stderr == b""
-
-
 # ── follow ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_until(descriptor: int, wanted: bytes) -> bytes:
+    """Return what is written until *wanted* comes, or the other side has gone."""
     seen = b""
     while wanted not in seen:
         assert select.select([descriptor], [], [], SECONDS)[0], seen
         try:
             seen += os.read(descriptor, 1 << 16)
         except OSError:
-            # A terminal whose other side has gone.
             break
     return seen
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
-def test_a_journal_can_be_followed(tmp_path: Path, form: str) -> None:
+@rows("form", ["table", "json"])
+def test_a_journal_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     path = tmp_path / "live.jsonl"
     path.write_bytes(LINES[1])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "assay", "journal", "show", "--follow", "--format", form, str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    descriptor = process.stdout.fileno()
-    try:
-        read_until(descriptor, b"initialize")
+    parts = iter([LINES[5][:50], LINES[5][50:] + LINES[7], b""])
+
+    def pause() -> None:
+        """Have the journal grow, and interrupt the command at last."""
+        part = next(parts, None)
+        if part is None:
+            raise KeyboardInterrupt
         with path.open("ab") as file:
-            file.write(LINES[5][:50])
-            file.flush()
-            file.write(LINES[5][50:] + LINES[7])
-        seen = read_until(descriptor, b"tools/call")
-        assert len(re.findall(rb'tools/list #2|"method":"tools/list","status"', seen)) == 1
-        process.send_signal(signal.SIGINT)
-        rest, said = process.communicate(timeout=SECONDS)
-    finally:
-        process.kill()
-        process.wait(SECONDS)
-    assert (process.returncode, said) == (130, b"")
-    assert (b"3 records: 3 ok" in rest) is (form == "table")
+            file.write(part)
 
-
-def test_on_a_terminal_rows_come_as_they_are_written(tmp_path: Path) -> None:
-    path = tmp_path / "live.jsonl"
-    path.write_bytes(LINES[9])
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "assay", "journal", "show", "--follow", str(path)],
-        stdout=theirs,
-        stderr=theirs,
-        env={**{name: value for name, value in os.environ.items() if name != "NO_COLOR"}, "TERM": "xterm"},
-    )
-    os.close(theirs)
-    try:
-        assert b"\x1b[31mblocked" in read_until(ours, b"contract/input")
-    finally:
-        process.kill()
-        process.wait(SECONDS)
-        os.close(ours)
+    monkeypatch.setattr("assay.cli.journal_show._pause", pause)
+    done = assay("journal", "show", "--follow", "--format", form, str(path))
+    assert (done.returncode, done.stderr) == (130, b"")
+    assert len(re.findall(rb'tools/list #2|"method":"tools/list","status"', done.stdout)) == 1
+    assert b"tools/call" in done.stdout
+    assert (b"3 records: 3 ok" in done.stdout) is (form == "table")
 
 
 # ── diff ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -398,7 +359,7 @@ def test_two_runs_are_the_same_whatever_their_times_and_ids(tmp_path: Path) -> N
     assert differing(tmp_path, b"".join(LINES), again) == (0, ["no differences in 56 records"])
 
 
-def test_a_field_that_differs_is_told_with_both_values(tmp_path: Path) -> None:
+def test_a_field_that_differs_is_shown_with_both_values(tmp_path: Path) -> None:
     def other(record: dict[str, Any]) -> None:
         record["status"] = "ok"
         record["error"]["violations"][0]["at"] = "/elsewhere"
@@ -455,7 +416,7 @@ def test_long_journals_are_compared_line_by_line(tmp_path: Path) -> None:
     assert (status, lines[-1]) == (1, "5,000 differences in 5,000 records")
 
 
-@pytest.mark.parametrize("content", [b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
+@rows("content", [b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
 def test_what_is_no_journal_cannot_be_compared(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x").write_bytes(content)
     for pair in ((str(tmp_path / "x"), str(GOLDEN)), (str(GOLDEN), str(tmp_path / "x"))):
@@ -472,7 +433,7 @@ def test_a_journal_replayed_gives_the_same_verdicts() -> None:
     assert shown("replay", "-", stdin=GOLDEN.read_bytes()) == ["56 records: 54 the same; not replayable: 2 redacted"]
 
 
-def test_a_verdict_that_is_another_now_is_told(tmp_path: Path) -> None:
+def test_a_verdict_that_is_another_now_is_shown(tmp_path: Path) -> None:
     def before(record: dict[str, Any]) -> None:
         record["status"], record["error"] = "ok", None
 
@@ -497,7 +458,7 @@ def test_without_payloads_there_is_nothing_to_replay(tmp_path: Path) -> None:
     assert done.stderr == b"assay replay: -: nothing to replay; not replayable: 56 without payloads; " + PAYLOADS
 
 
-@pytest.mark.parametrize("content", [b"", b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
+@rows("content", [b"", b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
 def test_what_is_no_journal_cannot_be_replayed(content: bytes) -> None:
     assert assay("replay", "-", stdin=content).returncode == 2
 
@@ -586,8 +547,3 @@ def test_an_option_wins_over_the_variable_and_that_over_the_settings(monkeypatch
     monkeypatch.setenv("ASSAY_JOURNAL", "OFF")
     assert place(None, settings) is None
     assert place("here", settings) == "here"
-
-
-def test_the_commands_are_registered(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", str(GOLDEN)]) == 0
-    assert "54 the same" in capsys.readouterr().out

@@ -13,15 +13,17 @@ from assay.cli.terminal.verdicts import title
 from assay.rules import RULES
 from assay.spec.methods import method_meant, methods
 from assay.spec.revisions import LATEST, REVISIONS
+from kit.command import assay_text
 from kit.rows import rows
 from kit.talk import Talk, error, notification, request, result
 
 Captured = pytest.CaptureFixture[str]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "remedy"),
     [
+        (["gaurd"], "unknown command 'gaurd'; did you mean guard?"),
         (["--versoin"], "unknown option --versoin; did you mean --version?"),
         (["--hepl"], "unknown option --hepl; did you mean --help?"),
         (["-V"], "unknown option -V; did you mean --version?"),
@@ -42,7 +44,7 @@ def test_a_slip_is_answered_with_what_was_likely_meant(given: list[str], remedy:
     assert done.out == ""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "message"),
     [
         ("wrap --client cluade-desktop", "--client: invalid choice 'cluade-desktop'; did you mean claude-desktop?"),
@@ -69,6 +71,22 @@ def test_a_mistyped_choice_gets_a_suggestion_and_one_line_of_usage(given: str, m
     assert line.endswith(f": error: argument {message}" if message.startswith("--") else f": error: {message}")
 
 
+@rows(
+    ("given", "message"),
+    [
+        ("guard --moed enforce -- true", "assay guard: error: unknown option --moed; did you mean --mode?"),
+        ("guard npx -y x", "unknown option -y; what belongs to the server's command goes after --:"),
+        ("lock uvx --from x y", "after --: assay lock -- uvx"),
+        ("serve --htpp=x", "unknown option --htpp; did you mean --http"),
+        ("explain a b", "assay explain: error: unrecognized arguments: b"),
+    ],
+)
+def test_a_mistyped_option_gets_a_suggestion(given: str, message: str) -> None:
+    done = assay_text(*given.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
 def test_an_error_shows_the_usage_that_a_command_words_itself(capsys: Captured) -> None:
     with pytest.raises(SystemExit):
         main(["call", "--format", "jsn", "http://127.0.0.1:1/mcp"])
@@ -78,7 +96,7 @@ def test_an_error_shows_the_usage_that_a_command_words_itself(capsys: Captured) 
     assert line == "assay call: error: argument --format: invalid choice 'jsn'; did you mean json?"
 
 
-@pytest.mark.parametrize("suffix", ["", "/", "/*"])
+@rows("suffix", ["", "/", "/*"])
 def test_a_rung_is_explained_by_its_rules(suffix: str, capsys: Captured) -> None:
     assert main(["explain", f"contract{suffix}"]) == 0
     explained = capsys.readouterr().out
@@ -94,9 +112,7 @@ def test_the_rungs_are_those_of_the_rules() -> None:
 # ── revisions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "command", [["list", "{}"], ["show", "{}", "Tool"], ["diff", "2025-11-25", "{}"], ["diff", "{}", "2025-11-25"]]
-)
+@rows("command", [["list", "{}"], ["show", "{}", "Tool"], ["diff", "2025-11-25", "{}"], ["diff", "{}", "2025-11-25"]])
 def test_latest_names_the_last_revision(command: list[str], capsys: Captured) -> None:
     shown = []
     for name in ("latest", LATEST):
@@ -158,7 +174,7 @@ def test_a_party_may_be_named_by_text() -> None:
         talk.hear("host", json.dumps(request(2, "tools/list", {})))
 
 
-def test_an_object_in_place_of_a_frame_is_told_how_to_write_it() -> None:
+def test_an_object_in_place_of_a_frame_is_refused_with_how_to_write_it() -> None:
     message: Any = request(1, "ping")
     for hear in (
         lambda: Conversation().hear(Party.CLIENT, message),
@@ -175,7 +191,7 @@ def test_a_validator_names_the_definition_that_the_fault_is_in() -> None:
     assert hints == {"`assay schemas show 2025-11-25 Tool` shows the expected shape."}
 
 
-def test_a_reference_that_leads_nowhere_is_told_what_to_define() -> None:
+def test_a_reference_that_leads_nowhere_is_shown_with_what_to_define() -> None:
     talk = Talk().opened()
     talk.client(request(1, "tools/list"))
     schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/Size"}, "y": {"type": "strng"}}}

@@ -11,6 +11,7 @@ from assay.cli.schemas import add_parser
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
 from kit.places import ROOT
+from kit.rows import rows
 
 DOCS = ROOT / "docs"
 
@@ -36,7 +37,7 @@ def samples() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("command", "output"), samples())
+@rows(("command", "output"), samples())
 def test_the_samples_of_the_page_are_what_the_command_prints(
     command: str, output: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,13 +54,13 @@ def test_the_page_documents_every_command_and_option() -> None:
         assert name in page
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 def test_list_prints_the_definitions_of_a_revision(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(f"schemas list {revision}") == 0
     assert capsys.readouterr().out.splitlines() == list(protocol_schema(revision).definitions)
 
 
-def test_show_prints_the_corrected_definition_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_the_corrected_definition_unless_another_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
     for option in ("", "--literal"):
         assert run(f"schemas show 2026-07-28 JSONValue {option}") == 0
@@ -72,7 +73,7 @@ def test_show_prints_a_document_that_stands_alone(capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out) == protocol_schema("2025-11-25").closure("Tool")
 
 
-@pytest.mark.parametrize("option", ["", "--literal"])
+@rows("option", ["", "--literal"])
 def test_export_writes_the_same_files_every_time(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +119,7 @@ def test_diff_of_a_revision_with_itself_finds_nothing(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == "0 changes from 2025-11-25 to 2025-11-25, 0 of them breaking\n"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "message"),
     [
         ("schemas list 2025-11-26", "there is no revision '2025-11-26'; there are 2024-11-05,"),
@@ -140,7 +141,7 @@ def test_an_unknown_name_exits_with_2_and_a_hint(
     assert printed.err.startswith(f"assay schemas: {message}")
 
 
-@pytest.mark.parametrize("command", ["list", "show", "export", "diff"])
+@rows("command", ["list", "show", "export", "diff"])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run(f"schemas {command} --help")

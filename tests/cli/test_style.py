@@ -11,6 +11,7 @@ from typing import TextIO
 import pytest
 
 from assay.cli.terminal.style import Style
+from kit.rows import rows
 
 LONG = "expected ping, until notifications/initialized, found tools/call " * 3
 
@@ -56,6 +57,6 @@ def test_a_terminal_without_an_ellipsis_gets_dots(terminal: TextIO) -> None:
         assert Style(narrow, {}).cut(LONG, 20) == LONG[:17] + "..."
 
 
-@pytest.mark.parametrize("columns", ["", "0", "-5", "many", "²"])
+@rows("columns", ["", "0", "-5", "many", "²"])
 def test_an_odd_columns_variable_is_ignored(terminal: TextIO, columns: str) -> None:
     assert Style(terminal, {"COLUMNS": columns}).width == 80

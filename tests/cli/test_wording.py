@@ -3,8 +3,6 @@
 import io
 from typing import Any
 
-import pytest
-
 from assay.base.verdict import Party, Verdict
 from assay.cli.reports.check_findings import MessageCounts
 from assay.cli.terminal.style import Style
@@ -21,7 +19,7 @@ TYPES = "one of array, boolean, integer, null, number, object, string, or an arr
 ANSWER = {"jsonrpc": "2.0", "result": {}}
 
 
-def told(verdict: Verdict) -> tuple[str, str]:
+def first(verdict: Verdict) -> tuple[str, str]:
     """The first violation, and what to do about it."""
     wrong = verdict.violations[0]
     return str(wrong), wrong.hint
@@ -43,7 +41,7 @@ def taking(schema: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_revision_that_needs_a_handshake_is_named_as_such() -> None:
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "2025-11-25"}
-    assert told(Talk().client(request(1, "server/discover", {"_meta": meta}))) == (
+    assert first(Talk().client(request(1, "server/discover", {"_meta": meta}))) == (
         f'{REVISION_AT}: expected 2026-07-28, which needs no handshake, found "2025-11-25" [{UNSUPPORTED}]',
         "2025-11-25 needs initialize; name 2026-07-28 here.",
     )
@@ -51,7 +49,7 @@ def test_a_revision_that_needs_a_handshake_is_named_as_such() -> None:
 
 def test_the_same_is_said_of_a_request_that_opens_the_conversation() -> None:
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "2025-11-25"}
-    assert told(Talk().client(request(1, "tools/list", {"_meta": meta}))) == (
+    assert first(Talk().client(request(1, "tools/list", {"_meta": meta}))) == (
         "/method: expected initialize, found tools/list [protocol/before-initialize]",
         "2025-11-25 needs initialize; name 2026-07-28 here.",
     )
@@ -61,7 +59,7 @@ def test_progress_that_does_not_rise_is_to_rise() -> None:
     talk = Talk().opened()
     talk.client(request(1, "tools/list", {"_meta": {"progressToken": "p"}}))
     talk.server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))
-    assert told(talk.server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))) == (
+    assert first(talk.server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))) == (
         "/params/progress: expected more than 2, found 2 [protocol/progress]",
         "Increase progress with each notification, even if the total is unknown.",
     )
@@ -78,13 +76,13 @@ def test_a_page_of_the_specification_is_named_where_the_revision_has_it() -> Non
 
 def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
-    assert told(Talk().client(request(1, "server/discover", {"_meta": meta}))) == (
+    assert first(Talk().client(request(1, "server/discover", {"_meta": meta}))) == (
         f'{REVISION_AT}: expected one of {", ".join(REVISIONS)}, found "2030-01-01" [{UNSUPPORTED}]',
         "Use one of the revisions listed in the error's data.",
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("ident", "text"),
     [
         (5, "/method: expected notifications/initialized as a notification, found a request [protocol/method]"),
@@ -92,19 +90,19 @@ def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
     ],
 )
 def test_a_notification_with_an_id_is_to_leave_it_out(ident: Any, text: str) -> None:
-    found, hint = told(Talk().opened().client(request(ident, "notifications/initialized")))
+    found, hint = first(Talk().opened().client(request(ident, "notifications/initialized")))
     assert found == text
     assert hint.startswith("Remove the id: ")
 
 
 def test_a_request_with_a_bad_id_is_to_be_numbered() -> None:
-    assert told(Talk().opened().client(request(None, "ping"))) == (
+    assert first(Talk().opened().client(request(None, "ping"))) == (
         "/id: expected a string or an integer, found null [envelope/id]",
         "Use a counter or a UUID string as the id.",
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "text"),
     [
         (result(None, {}), "/id: expected a string or an integer, found null [envelope/id]"),
@@ -118,26 +116,26 @@ def test_a_request_with_a_bad_id_is_to_be_numbered() -> None:
 def test_an_answer_with_a_bad_id_is_to_echo_that_of_the_request(answer: dict[str, Any], text: str) -> None:
     talk = Talk().opened()
     good(talk.client(request(1, "ping")))
-    assert told(talk.server(answer)) == (text, "Echo the id of the request unchanged.")
+    assert first(talk.server(answer)) == (text, "Echo the id of the request unchanged.")
 
 
 @rows("message", [result(None, {}), {"jsonrpc": "2.0", "result": {}}], ids=["null", "missing"])
 @rows("mode", ["enforce", "audit"])
 def test_the_answer_to_a_notification_is_named_as_such(message: dict[str, Any], mode: str) -> None:
     hint = "Echo the id of the request unchanged. Do not answer notifications (messages without an id)."
-    assert told(Talk(mode=mode).opened().server(message))[1] == hint
+    assert first(Talk(mode=mode).opened().server(message))[1] == hint
 
 
 def test_an_error_in_answer_to_a_notification_is_named_as_such() -> None:
     note = " Do not answer notifications (messages without an id)."
     for revision in ("2025-06-18", "2025-11-25"):
         talk = Talk().opened(revision)
-        assert told(talk.server(error(None, -32601)))[1].endswith(note)
+        assert first(talk.server(error(None, -32601)))[1].endswith(note)
         good(talk.client(request(1, "ping")))
-        assert not told(talk.server(error(None, -32601)))[1].endswith(note)
+        assert not first(talk.server(error(None, -32601)))[1].endswith(note)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("client", "hint"),
     [
         (True, 'The server must declare "tools" in the capabilities of its initialize result.'),
@@ -148,22 +146,22 @@ def test_an_error_in_answer_to_a_notification_is_named_as_such() -> None:
 def test_a_missing_capability_is_to_be_declared_by_its_owner(client: bool, hint: str) -> None:
     talk = Talk().opened(client={}, server={})
     heard = talk.client(request(1, "tools/list")) if client else talk.server(request(1, "roots/list"))
-    assert told(heard)[1] == hint
+    assert first(heard)[1] == hint
 
 
 def test_a_mode_that_the_client_did_not_declare_is_to_be_declared_by_the_client() -> None:
     params = {"mode": "url", "message": "a", "url": "https://example.com", "elicitationId": "1"}
     heard = Talk().opened(client={"elicitation": {"form": {}}}).server(request(1, "elicitation/create", params))
-    assert told(heard)[1] == 'The client must declare "elicitation.url" in the capabilities of its initialize request.'
+    assert first(heard)[1] == 'The client must declare "elicitation.url" in the capabilities of its initialize request.'
 
 
-def test_a_missing_capability_without_a_handshake_is_declared_elsewhere() -> None:
+def test_a_missing_capability_without_a_handshake_is_declared_in_another_place() -> None:
     talk = Talk()
     good(talk.client(request(1, "server/discover", {"_meta": META})))
     hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     good(talk.server(result(1, {"supportedVersions": ["2026-07-28"], "capabilities": {}, **hints})))
     heard = talk.client(request(2, "tools/call", {"name": "a", "_meta": META}))
-    assert told(heard)[1] == 'The server must declare "tools" in the capabilities of its server/discover result.'
+    assert first(heard)[1] == 'The server must declare "tools" in the capabilities of its server/discover result.'
     wanted = {"method": "roots/list", "params": {}}
     answer = {"resultType": "input_required", "inputRequests": {"a": wanted}}
     [wrong] = talk.server(result(2, answer)).violations
@@ -171,7 +169,7 @@ def test_a_missing_capability_without_a_handshake_is_declared_elsewhere() -> Non
     assert wrong.hint == f'The client must declare "roots" in {where}.'
 
 
-@pytest.mark.parametrize(
+@rows(
     ("asked", "answered", "hint"),
     [
         (7, "7", 'Echo the id of the request unchanged: 7, not "7".'),
@@ -179,10 +177,10 @@ def test_a_missing_capability_without_a_handshake_is_declared_elsewhere() -> Non
         (7, 8, 'Echo the id of the request unchanged, with its type: 1 and "1" are two ids.'),
     ],
 )
-def test_an_answer_with_another_id_is_told_which_one_it_may_have_meant(asked: Any, answered: Any, hint: str) -> None:
+def test_an_answer_with_another_id_is_shown_with_the_one_it_may_mean(asked: Any, answered: Any, hint: str) -> None:
     talk = Talk().opened()
     talk.client(request(asked, "ping"))
-    assert told(talk.server(result(answered, {})))[1] == hint
+    assert first(talk.server(result(answered, {})))[1] == hint
 
 
 # ── what a server prints ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,8 +221,8 @@ def test_a_line_that_is_no_message_is_shown(line: bytes, found: str) -> None:
         ({"properties": {"required": {"type": 5}}}, "found 5 [contract/schema]"),
     ],
 )
-def test_a_schema_that_is_none_is_told_what_the_keyword_may_hold(schema: dict[str, Any], text: str) -> None:
-    assert told(listing(Talk().opened(), taking(schema)))[0].endswith(text)
+def test_a_schema_that_is_none_is_shown_with_what_the_keyword_may_hold(schema: dict[str, Any], text: str) -> None:
+    assert first(listing(Talk().opened(), taking(schema)))[0].endswith(text)
 
 
 @rows("pattern", ["(", "a)", "[a", "*a", "a{3,1}", "a\\", "(?:a"])
@@ -268,14 +266,14 @@ MEND = "Correct the named argument; tools/list has the schema."
 )
 def test_a_hint_uses_the_value_that_was_sent_or_says_nothing(schema: str, value: Any, hint: str) -> None:
     talk = Talk().opened().listed(taking({"type": schema}))
-    assert told(talk.client(call(1, "odd", {"value": value})))[1] == hint
+    assert first(talk.client(call(1, "odd", {"value": value})))[1] == hint
 
 
 def test_a_hint_for_a_result_speaks_of_properties() -> None:
     talk = Talk().opened().listed(SEARCH)
     talk.client(call(1, "search", {"words": "a"}))
     verdict = talk.server(result(1, {"content": [], "structuredContent": {"hits": None}}))
-    assert told(verdict)[1] == "Leave an optional property out instead of sending null."
+    assert first(verdict)[1] == "Leave an optional property out instead of sending null."
 
 
 @rows(
@@ -290,16 +288,16 @@ def test_a_hint_for_a_result_speaks_of_properties() -> None:
 def test_a_hint_names_the_definition_that_the_fault_is_in(method: str, answer: Any, definition: str) -> None:
     talk = Talk().opened()
     talk.client(request(1, method))
-    hint = told(talk.server(result(1, answer)))[1]
+    hint = first(talk.server(result(1, answer)))[1]
     assert hint == f"`assay schemas show 2025-11-25 {definition}` shows the expected shape."
 
 
-def test_what_is_cancelled_or_told_of_in_vain_is_shown() -> None:
+def test_what_is_cancelled_or_announced_in_vain_is_shown() -> None:
     talk = Talk().opened()
-    assert told(talk.client(notification("notifications/cancelled", {"requestId": 77})))[0] == (
+    assert first(talk.client(notification("notifications/cancelled", {"requestId": 77})))[0] == (
         "/params/requestId: expected the id of an open request of its own, found 77 [protocol/cancel]"
     )
-    assert told(talk.server(notification("notifications/progress", {"progressToken": "t", "progress": 1})))[0] == (
+    assert first(talk.server(notification("notifications/progress", {"progressToken": "t", "progress": 1})))[0] == (
         '/params/progressToken: expected the token of an open request, found "t" [protocol/progress]'
     )
 
@@ -343,7 +341,7 @@ def test_an_answer_that_never_comes_names_the_tool() -> None:
         (["find_books"], "a listed tool, such as find_books"),
     ],
 )
-def test_a_call_of_an_unknown_tool_is_told_which_there_are(tools: list[str], text: str) -> None:
+def test_a_call_of_an_unknown_tool_is_shown_with_those_there_are(tools: list[str], text: str) -> None:
     talk = Talk().opened().listed(*({"name": each, "inputSchema": {"type": "object"}} for each in tools))
     assert talk.client(call(1, "find_book", {})).violations[0].expected == text
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, BinaryIO
 
 import assay as package
 from assay.cli.main import main
@@ -20,16 +20,30 @@ SECONDS = 60
 Done = subprocess.CompletedProcess[bytes]
 
 
+class Screen(BytesIO):
+    """An output that says of itself that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def assay(
     *arguments: str,
     said: bytes | str = b"",
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    typed: bytes | None = None,
+    on_terminal: bool = False,
     **variables: str,
 ) -> Done:
-    """Run `assay ARGUMENTS…` here, with *said* on standard input. *variables* come on top of *env*, or of our own."""
-    out, err = BytesIO(), BytesIO()
-    with surroundings(cwd, {**(os.environ if env is None else env), **variables}), streams(_bytes(said), out, err):
+    """
+    Run `assay ARGUMENTS…` here, with *said* on standard input. *variables* come on top of *env*, or of our own.
+
+    With *typed*, standard input is a terminal on which somebody types that; *on_terminal*, the outputs are one.
+    """
+    out, err = (Screen(), Screen()) if on_terminal else (BytesIO(), BytesIO())
+    given = {**(os.environ if env is None else env), **variables}
+    with surroundings(cwd, given), streams(_bytes(said), out, err, typed=typed):
         try:
             status: Any = main(arguments)
         except SystemExit as end:
@@ -100,14 +114,11 @@ def _replace_environment(env: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def streams(said: bytes, out: BytesIO, err: BytesIO) -> Iterator[None]:
+def streams(said: bytes, out: BinaryIO, err: BinaryIO, *, typed: bytes | None = None) -> Iterator[None]:
     """Have these standard streams for a while. Commands read the descriptor of standard input itself."""
     before = sys.stdin, sys.stdout, sys.stderr
     descriptor = os.dup(0)
-    with TemporaryFile() as file:
-        file.write(said)
-        file.seek(0)
-        os.dup2(file.fileno(), 0)
+    keyboard = _terminal_as_input(typed) if typed is not None else _file_as_input(said)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - closed below
     sys.stdout, sys.stderr = wrappers = _text(out), _text(err, "backslashreplace")
     try:
@@ -116,13 +127,32 @@ def streams(said: bytes, out: BytesIO, err: BytesIO) -> Iterator[None]:
         sys.stdin.close()
         os.dup2(descriptor, 0)
         os.close(descriptor)
+        os.close(keyboard)
         sys.stdin, sys.stdout, sys.stderr = before
         for each in wrappers:
             # What is in it is wanted after it is closed.
             each.detach()
 
 
-def _text(stream: BytesIO, errors: str = "strict") -> TextIOWrapper:
+def _file_as_input(said: bytes) -> int:
+    """Have *said* on standard input; return a descriptor to close."""
+    with TemporaryFile() as file:
+        file.write(said)
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+        return os.dup(file.fileno())
+
+
+def _terminal_as_input(typed: bytes) -> int:
+    """Have a terminal as standard input; return its other side, which is to be closed."""
+    ours, theirs = os.openpty()
+    os.write(ours, typed)
+    os.dup2(theirs, 0)
+    os.close(theirs)
+    return ours
+
+
+def _text(stream: BinaryIO, errors: str = "strict") -> TextIOWrapper:
     return TextIOWrapper(stream, encoding="utf-8", errors=errors, write_through=True)
 
 

@@ -10,13 +10,13 @@ A server that offers what a file says, each time it is asked.
     revisions           that it speaks; the first is its own
     tools, prompts, resourceTemplates
     page                entries of one page
-    tags                a tag, or an array of one for each page, by method
-    tagged              the member that has the tag, if not "tag"
-    record              a file for all that the server is told
+    record              a file for all that the server hears
     next                another such object, which holds from the second listing of tools on, after a list_changed
     capable             another such object, whose members hold for a client that declares capabilities
     on                  what is done in place of an answer, by method: an array of texts, each written to stdout as a
                         line; or "exit", "silence", "forever", "spawn"
+    last                texts that are written, each as a line, when there is no more input
+    status              the exit status at the end
 """
 
 import json
@@ -24,6 +24,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 MEMBERS = {"tools/list": "tools", "prompts/list": "prompts", "resources/templates/list": "resourceTemplates"}
@@ -33,11 +34,16 @@ LIFETIME = 60
 
 
 class Server:
-    """One run."""
+    """One run, which writes its lines with *write*."""
 
-    def __init__(self, offer: dict[str, Any]) -> None:
+    def __init__(self, offer: dict[str, Any], write: Callable[[str], None]) -> None:
         self.offer = offer
         self.listings = 0
+        self.write = write
+
+    def say(self, message: Any) -> None:
+        """A message, as a line."""
+        self.write(json.dumps(message))
 
     def take(self, message: dict[str, Any]) -> None:
         """One message."""
@@ -52,9 +58,9 @@ class Server:
             return
         result, error = self.answer(method, message.get("params", {}))
         body = {"error": error} if result is None else {"result": result}
-        say({"jsonrpc": "2.0", "id": message["id"], **body})
+        self.say({"jsonrpc": "2.0", "id": message["id"], **body})
         if self.listings == 1 and method == "tools/list" and "next" in self.offer:
-            say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            self.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
     def misbehave(self, how: Any, ident: Any) -> None:
         """What a good server does not do."""
@@ -62,14 +68,9 @@ class Server:
             print("cannot go on", file=sys.stderr, flush=True)
             os._exit(3)
         if how == "forever":
+            params = {"level": "info", "data": "still here"}
             while True:
-                say(
-                    {
-                        "jsonrpc": "2.0",
-                        "method": "notifications/message",
-                        "params": {"level": "info", "data": "still here"},
-                    }
-                )
+                self.say({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
         if how == "spawn":
             pid = os.fork()
             if not pid:
@@ -78,10 +79,10 @@ class Server:
                 os._exit(0)
             with open("spawned", "w", encoding="ascii") as file:
                 file.write(str(pid))
+            self.write("spawned")
         if isinstance(how, list):
             for line in how:
-                sys.stdout.write(line.replace("$id", json.dumps(ident)) + "\n")
-            sys.stdout.flush()
+                self.write(line.replace("$id", json.dumps(ident)))
 
     def answer(self, method: str, params: dict[str, Any]) -> tuple[Any, Any]:
         """The result, or the error."""
@@ -100,8 +101,7 @@ class Server:
         if method == "server/discover" and STATELESS in revisions:
             meta = {"_meta": {SERVER_KEY: itself}}
             cached = {"ttlMs": 0, "cacheScope": "public", "resultType": "complete"}
-            itself = {"supportedVersions": revisions, "capabilities": capabilities, **said, **cached, **meta}
-            return itself | self.tag(method, 0), None
+            return {"supportedVersions": revisions, "capabilities": capabilities, **said, **cached, **meta}, None
         if method in MEMBERS and MEMBERS[method] in offer:
             return self.page(method, params, stateless), None
         return None, {"code": -32601, "message": "Method not found"}
@@ -117,14 +117,7 @@ class Server:
         result: dict[str, Any] = {MEMBERS[method]: entries[start : start + size]}
         if start + size < len(entries):
             result["nextCursor"] = str(start + size)
-        result |= self.tag(method, start // size)
         return result | ({"resultType": "complete", "ttlMs": 0, "cacheScope": "public"} if stateless else {})
-
-    def tag(self, method: str, page: int) -> dict[str, Any]:
-        """The member with the tag of a page, if it has one."""
-        tag = self.offer.get("tags", {}).get(method)
-        tag = tag[page] if isinstance(tag, list) else tag
-        return {} if tag is None else {self.offer.get("tagged", "tag"): tag}
 
 
 def declares_capabilities(params: dict[str, Any]) -> bool:
@@ -133,18 +126,15 @@ def declares_capabilities(params: dict[str, Any]) -> bool:
     return bool(params.get("capabilities") or meta)
 
 
-def say(message: Any) -> None:
-    """A message, as a line."""
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
     signal.alarm(LIFETIME)
     with open(sys.argv[1], "rb") as given:
-        server = Server(json.loads(given.read()))
+        server = Server(json.loads(given.read()), lambda line: print(line, flush=True))
     for text in sys.stdin:
         if "record" in server.offer:
             with open(server.offer["record"], "a", encoding="utf-8") as seen:
                 seen.write(text)
         server.take(json.loads(text))
+    for line in server.offer.get("last", ()):
+        print(line, flush=True)
+    sys.exit(server.offer.get("status", 0))

@@ -1,7 +1,6 @@
 """A client that only lists: the capabilities it declares, and its answers to the server's own requests."""
 
 import json
-import threading
 import time
 from collections import deque
 from typing import Any
@@ -11,10 +10,9 @@ import pytest
 from assay.base.limits import DEFAULT
 from assay.base.meta import CAPABILITIES_KEY
 from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
-from assay.edges.probe.http_line import HttpLine
-from assay.edges.probe.server_probe import CLIENT, Inquiry, inquire
+from assay.edges.probe.server_probe import CLIENT, Inquiry
 from assay.lock.changes import KINDS
-from kit.locking import FIND, SECONDS, Strange, answering
+from kit.locking import FIND, SECONDS
 from kit.rows import rows
 
 SELF = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
@@ -100,64 +98,6 @@ def test_a_client_without_capabilities_does_not_know_these_methods(method: str) 
     answered, logged = asked_by_server(method, params, NO_CAPABILITIES)
     assert answered["error"]["code"] == -32601
     assert "protocol/capability" in logged[0]
-
-
-class Waiting(Strange):
-    """A server over HTTP that lists its tools only after the client has answered a request within the same stream."""
-
-    declared: Any = None
-    answered: Any = None
-    settled: threading.Event
-
-    def do_POST(self) -> None:  # noqa: N802 - http.server calls it by this name
-        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        kind = type(self)
-        method = message.get("method")
-        if method is None:
-            kind.answered = message
-            kind.settled.set()
-        if method == "initialize":
-            kind.declared = message["params"]["capabilities"]
-        if method == "tools/list":
-            self._list(message["id"])
-        elif method == "initialize":
-            self._end(200, "application/json", {"jsonrpc": "2.0", "id": message["id"], "result": SELF})
-        elif method == "server/discover":
-            error = {"code": -32601, "message": "Method not found"}
-            self._end(404, "application/json", {"jsonrpc": "2.0", "id": message["id"], "error": error})
-        else:
-            self._end(202, "text/plain", None)
-
-    def _list(self, ident: Any) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.end_headers()
-        self._event({"jsonrpc": "2.0", "id": "s", "method": "roots/list"})
-        assert type(self).settled.wait(SECONDS)
-        self._event({"jsonrpc": "2.0", "id": ident, "result": {"tools": [FIND]}})
-
-    def _event(self, message: Any) -> None:
-        self.wfile.write(f"data: {json.dumps(message)}\r\n\r\n".encode())
-        self.wfile.flush()
-
-    def _end(self, status: int, kind: str, message: Any) -> None:
-        body = b"" if message is None else json.dumps(message).encode()
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-def test_a_request_within_a_stream_is_answered_before_the_stream_goes_on() -> None:
-    handler: Any = type("Handler", (Waiting,), {"settled": threading.Event()})
-    with answering(handler) as url:
-        found = inquire(
-            lambda: HttpLine(url, DEFAULT.frame_bytes), lambda _: None, DEFAULT, SECONDS, capabilities=ALL_CAPABILITIES
-        )
-    assert list(found.listed["tools"]) == ["find_books"]
-    assert handler.answered == {"jsonrpc": "2.0", "id": "s", "result": {"roots": []}}
-    assert handler.declared == ALL_CAPABILITIES
 
 
 class StatelessServer(AskingServer):

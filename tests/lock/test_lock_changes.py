@@ -338,7 +338,7 @@ def test_an_order_that_says_something_is_kept() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("member", "value", "was", "now", "weight"),
     [
         pytest.param("title", "Find", "2026-07-28", "2025-03-26", None, id="not-missed-where-there-is-none"),
@@ -352,7 +352,7 @@ def test_a_member_that_a_revision_does_not_have_is_not_missed(
     assert worst(TOOL, tool(**{member: value}), tool(), was=was, now=now) == weight
 
 
-@pytest.mark.parametrize(
+@rows(
     ("member", "value", "weight"),
     [("title", "Find", "wording"), ("outputSchema", WORDS, "compatible"), ("icons", [], None)],
 )
@@ -421,7 +421,7 @@ def test_a_schema_that_is_hard_to_compare_is_never_harmless(old: Any, new: Any) 
     assert worst(TOOL, tool(inputSchema=old), tool(inputSchema=new)) in {"breaking", "undecided"}
 
 
-def test_no_more_changes_are_told_than_anybody_reads() -> None:
+def test_no_more_changes_are_shown_than_anybody_reads() -> None:
     properties = {f"p{n}": S for n in range(3 * MOST)}
     found = changes(TOOL, tool(inputSchema=WORDS), tool(inputSchema=having(WORDS, **properties)))
     assert len(found) == MOST + 1

@@ -12,6 +12,7 @@ from assay.lock.changes import KINDS
 from assay.lock.lock_file import FILE, LockError, read, write, written
 from assay.lock.locked import Locked
 from kit.locking import ALL, FIND
+from kit.rows import rows
 
 
 def locked(*command: str, **members: Any) -> Locked:
@@ -116,7 +117,7 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize(("content", "reason"), [row[1:] for row in DAMAGED], ids=[row[0] for row in DAMAGED])
+@rows(("content", "reason"), [row[1:] for row in DAMAGED], ids=[row[0] for row in DAMAGED])
 def test_a_damaged_file_is_an_error_that_says_where(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(LockError, match=reason) as caught:

@@ -1,6 +1,5 @@
 """Which entry of a lock a server is held to, and which commands start the same server."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from assay.base.server_names import same_server
 from assay.lock.lock_file import FILE, LockError, write
 from assay.lock.locked import Locked, differences
 from assay.lock.matching import chosen, notices
-from kit.locking import ALL, FIND, assay, lock, offer
+from kit.locking import FIND, assay_here
 from kit.rows import rows
 
 TOOLS = {"tools": {"find_books": FIND}}
@@ -91,7 +90,7 @@ UV = {"w": locked("uv", "run", "--directory", "/a", "s.py")}
 SECRET = {"s": locked("serve", "--token", "[redacted]", "--port", "1")}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("lock", "wish", "reached", "name"),
     [
         pytest.param(ONE, "auto", {"command": ("run", "a")}, "a", id="the-same-command"),
@@ -146,7 +145,7 @@ def test_a_lock_is_that_of_the_server(
     assert (None if found is None else found.name) == name
 
 
-@pytest.mark.parametrize(
+@rows(
     ("lock", "wish", "reached", "reason"),
     [
         pytest.param(
@@ -239,67 +238,25 @@ def test_another_program_counts_unless_the_operator_chose_the_entry() -> None:
 
 # ── the guard ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-OPENING: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
-}
-SAID = b"".join(
-    json.dumps(each).encode() + b"\n"
-    for each in (
-        OPENING,
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
-    )
-)
 
-
-def test_a_guard_uses_the_entry_of_its_name(tmp_path: Path) -> None:
-    lock(tmp_path, "--name", "books", tools=[FIND])
-    (tmp_path / "mine.json").write_text(json.dumps(ALL))
-    command = [*offer(tmp_path)[:2], "-u", *offer(tmp_path)[2:-1], "mine.json"]
-    done = assay(tmp_path, "guard", "--mode", "enforce", "--name", "books", "--", *command, said=SAID)
-    assert [one["name"] for one in json.loads(done.stdout.splitlines()[-1])["result"]["tools"]] == ["find_books"]
-    assert "lend_book" in done.stderr
-    assert "the lock is not applied" not in done.stderr
-
-
-def test_a_guard_with_other_arguments_uses_the_entry_of_its_program(tmp_path: Path) -> None:
-    lock(tmp_path, tools=[FIND])
-    (tmp_path / "mine.json").write_text(json.dumps(ALL))
-    done = assay(tmp_path, "guard", "--mode", "enforce", "--", *offer(tmp_path)[:-1], "mine.json", said=SAID)
-    assert "lock entry library applies; it was locked with other arguments" in done.stderr
-    assert "[lock/added]" in done.stderr
-
-
-def test_a_guard_without_an_entry_says_what_to_do(tmp_path: Path) -> None:
-    lock(tmp_path, "--name", "books")
-    done = assay(tmp_path, "guard", "--", "cat")
-    assert "assay: assay.lock has no entry for this command; the lock is not applied; add one with" in done.stderr
-    assert "--name (books)" in done.stderr
-    named = assay(tmp_path, "guard", "--lock", "assay.lock", "--name", "other", "--", "cat")
-    assert (named.returncode, named.stdout) == (2, "")
-    assert "no entry for other" in named.stderr
-
-
-def test_a_guard_with_two_loose_entries_does_not_start(tmp_path: Path) -> None:
-    lock(tmp_path, "--name", "books", tools=[FIND])
-    lock(tmp_path, "--name", "more", tools=[{"name": "burn_book", "inputSchema": {"type": "object"}}])
-    command = [*offer(tmp_path)[:-1], "mine.json"]
-    done = assay(tmp_path, "guard", "--mode", "enforce", "--", *command, said=SAID)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "books and more are both entries for this server; choose one with --name NAME" in done.stderr
-
-
-def test_a_quiet_guard_says_under_enforce_that_the_lock_is_not_applied(tmp_path: Path) -> None:
-    lock(tmp_path, "--name", "books")
-    done = assay(tmp_path, "guard", "--mode", "enforce", "--quiet", "--", "cat")
-    assert "assay.lock has no entry for this command; the lock is not applied" in done.stderr
-
-
-def test_a_lock_that_is_a_link_to_nothing_stops_the_guard(tmp_path: Path) -> None:
-    (tmp_path / "assay.lock").symlink_to(tmp_path / "gone")
-    done = assay(tmp_path, "guard", "--", "cat")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "assay.lock: it is a link to a file that does not exist" in done.stderr
+def test_a_lock_that_cannot_be_used_stops_the_guard(tmp_path: Path) -> None:
+    (tmp_path / "bad.lock").write_text("{")
+    (tmp_path / "new.lock").write_text('{"format": 99}')
+    (tmp_path / "link.lock").symlink_to(tmp_path / "gone")
+    write(tmp_path / "two.lock", {"x": locked("files", "/a"), "y": locked("files", "/b", listed=OTHER)})
+    for options, reason in (
+        (["--lock", "nowhere.lock"], "nowhere.lock: no such file; create one with assay lock"),
+        (["--set", "guard.lock=nowhere.lock"], "nowhere.lock: no such file"),
+        (["--lock", "bad.lock"], "bad.lock: not a lock"),
+        (["--lock", "new.lock"], "new.lock: made by a newer Assay"),
+        (["--lock", "two.lock"], "x and y are both entries for this server; choose one with --name NAME"),
+    ):
+        done = assay_here(tmp_path, "guard", *options, "--", "files", "/c")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert reason in done.stderr
+    for name, reason in (("link.lock", "it is a link to a file that does not exist"), ("bad.lock", "not a lock")):
+        (tmp_path / name).rename(tmp_path / "assay.lock")
+        done = assay_here(tmp_path, "guard", "--", "cat")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"assay.lock: {reason}" in done.stderr
+        assert "--lock off" in done.stderr

@@ -13,9 +13,11 @@ from assay.lock.changes import KINDS
 from assay.lock.inspection import Inspection
 from assay.lock.lock_file import parsed, read, write, written
 from assay.lock.locked import BARE, CAPABLE, Locked, differences
-from kit.locking import ALL, FIND, LEND, offer
+from kit.locking import FIND, LEND, lock_here, offering
 from kit.rows import rows
 from kit.talk import Talk, good, request, result, rules
+
+__all__ = ["offering"]
 
 ASK: dict[str, Any] = {"name": "ask_user", "inputSchema": {"type": "object"}}
 TYPE: dict[str, Any] = {"name": "type_answer", "inputSchema": {"type": "object"}}
@@ -26,14 +28,13 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offering: None) -> Run:
     """`assay lock` with options, on a server that offers *what*: its status, output and messages."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_COLOR", "1")
 
     def lock(*options: str, **what: Any) -> tuple[int, str, str]:
-        status = main(["lock", *options, "--", *offer(tmp_path, **what)])
-        return status, *capsys.readouterr()
+        done = lock_here(tmp_path, *options, **what)
+        return done.returncode, done.stdout, done.stderr
 
     return lock
 
@@ -41,8 +42,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@rows("revision", ["2025-11-25", "2026-07-28"])
 def test_tools_for_clients_with_capabilities_are_locked_too(run: Run, revision: str) -> None:
+    Path("assay.lock").unlink(missing_ok=True)
     capable = {"tools": [FIND, ASK]}
     status, out, log = run(tools=[FIND, TYPE], revisions=[revision], capable=capable)
     assert (status, log) == (0, "")
@@ -76,8 +78,9 @@ def test_both_definitions_of_a_tool_are_locked(run: Run) -> None:
     assert run("--check", **{**what, "capable": {"tools": [third], "instructions": "Ask."}})[0] == 1
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@rows("revision", ["2025-11-25", "2026-07-28"])
 def test_a_server_that_fails_for_one_kind_of_client_is_locked_for_the_other(run: Run, revision: str) -> None:
+    Path("assay.lock").unlink(missing_ok=True)
     fails: dict[str, Any] = {"tools": [FIND], "revisions": [revision], "capable": {"on": {"tools/list": "exit"}}}
     status, out, log = run(**fails)
     assert status == 0
@@ -136,7 +139,7 @@ def test_a_list_that_has_changed_meanwhile_is_asked_for_again(run: Run) -> None:
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def offering(*tools: Any, **members: Any) -> Locked:
+def locked_server(*tools: Any, **members: Any) -> Locked:
     """A server that offers *tools*."""
     given = {"command": ("run",), "revision": "2025-11-25", "server": {"name": "a"}, **members}
     return Locked(
@@ -144,7 +147,7 @@ def offering(*tools: Any, **members: Any) -> Locked:
     )
 
 
-UNION = united(offering(FIND, TYPE), offering(RICH, ASK, instructions="Ask."))
+UNION = united(locked_server(FIND, TYPE), locked_server(RICH, ASK, instructions="Ask."))
 
 
 def test_a_union_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -152,20 +155,20 @@ def test_a_union_reads_as_it_was_written(tmp_path: Path) -> None:
     assert read(tmp_path / "assay.lock") == {"a": UNION}
     assert UNION.offered == {"tools": {"ask_user": CAPABLE, "type_answer": BARE}}
     assert UNION.other_instructions == ("Ask.",)
-    alone = offering(FIND, unasked=CAPABLE)
+    alone = locked_server(FIND, unasked=CAPABLE)
     assert parsed(written({"a": alone})) == {"a": alone}
 
 
 def test_a_file_without_capabilities_is_read_as_before() -> None:
     """A file that an earlier version wrote has none of the new members."""
-    content = written({"a": offering(FIND)})
+    content = written({"a": locked_server(FIND)})
     assert b"offeredTo" not in content
     assert b"variant" not in content
     assert b"notAsked" not in content
     assert json.loads(content)["format"] == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     ("member", "value", "reason"),
     [
         ("offeredTo", "me", 'expected "clients without capabilities" or "clients with capabilities"'),
@@ -190,19 +193,19 @@ def test_a_damaged_union_is_an_error(tmp_path: Path, member: str, value: Any, re
     [
         pytest.param(UNION, None, "", id="the-same"),
         pytest.param(
-            united(offering(FIND, TYPE, ASK), offering(RICH, ASK, instructions="Ask.")),
+            united(locked_server(FIND, TYPE, ASK), locked_server(RICH, ASK, instructions="Ask.")),
             False,
             "now offered to every client",
             id="offered-to-more",
         ),
         pytest.param(
-            united(offering(TYPE), offering(RICH, ASK, instructions="Ask.")),
+            united(locked_server(TYPE), locked_server(RICH, ASK, instructions="Ask.")),
             True,
             "now offered only to clients with capabilities",
             id="offered-to-fewer",
         ),
         pytest.param(
-            united(offering(FIND, TYPE), offering(FIND, ASK, instructions="Ask.")),
+            united(locked_server(FIND, TYPE), locked_server(FIND, ASK, instructions="Ask.")),
             False,
             "all clients get the same definition now",
             id="one-form-is-gone",
@@ -219,16 +222,18 @@ def test_a_change_for_one_kind_of_client_is_reported(now: Locked, counts: bool |
         assert difference.changes[0].words == words
 
 
-def test_a_change_is_told_by_the_form_that_is_nearest() -> None:
+def test_a_change_is_shown_by_the_form_that_is_nearest() -> None:
     changed = {**RICH, "description": "Finds books."}
-    [difference] = differences(UNION, united(offering(FIND, TYPE), offering(changed, ASK, instructions="Ask.")))
+    [difference] = differences(
+        UNION, united(locked_server(FIND, TYPE), locked_server(changed, ASK, instructions="Ask."))
+    )
     assert [change.at for change in difference.changes] == ["/description"]
 
 
 # ── under a lock ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("tools", [[FIND, TYPE], [RICH, ASK], [FIND, ASK, TYPE]], ids=["bare", "capable", "between"])
+@rows("tools", [[FIND, TYPE], [RICH, ASK], [FIND, ASK, TYPE]], ids=["bare", "capable", "between"])
 def test_no_kind_of_client_loses_a_tool_or_hears_of_others(tools: list[Any]) -> None:
     under = Talk(mode="enforce", lock=Inspection(UNION)).opened()
     good(under.client(request(1, "tools/list")))
@@ -243,12 +248,8 @@ def test_what_neither_kind_was_offered_is_quarantined() -> None:
 
 
 def test_what_every_client_gets_is_still_missed() -> None:
-    under = Talk(mode="enforce", lock=Inspection(united(offering(FIND, LEND), offering(FIND, LEND, ASK)))).opened()
+    under = Talk(
+        mode="enforce", lock=Inspection(united(locked_server(FIND, LEND), locked_server(FIND, LEND, ASK)))
+    ).opened()
     good(under.client(request(1, "tools/list")))
     assert rules(under.server(result(1, {"tools": [FIND]}))) == ["lock/removed"]
-
-
-def test_everything_is_locked_as_before_where_both_kinds_get_the_same(run: Run) -> None:
-    status, out, log = run(**ALL)
-    assert (status, log) == (0, "")
-    assert out == "assay.lock: library: 2 tools, 1 resource template, 1 prompt, in MCP 2025-11-25\n"

@@ -22,8 +22,6 @@ BUNDLED = {
 SECONDS = 60
 """What a command may take; each takes a fraction of a second."""
 
-OURS = ("mcp-assay", "assay-mcp-compat")
-
 
 def environment(name: str) -> Path:
     """One of the environments that `make test` makes."""
@@ -62,14 +60,30 @@ def run(*command: str | Path, cwd: Path, stdin: str = "", **variables: str) -> s
 # ── the module of specs/001 ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_module_has_the_version_of_the_specification(specs: Path, tmp_path: Path) -> None:
+def test_the_module_has_the_version_that_was_specified_and_explains_its_arguments(specs: Path, tmp_path: Path) -> None:
     """specs/001 §11, to the letter."""
-    done = run(specs / "bin" / "python", "-c", "import mcp; print(mcp.__version__)", cwd=tmp_path)
+    python = specs / "bin" / "python"
+    done = run(python, "-c", "import mcp; print(mcp.__version__)", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.2.3\n", "")
+    for argument, status, said in (
+        ("--version", 0, "mcp 0.2.3"),
+        ("--help", 0, "usage: python -m mcp"),
+        ("--validate", 2, "usage: python -m mcp"),
+        ("--nope", 2, "usage: python -m mcp"),
+    ):
+        done = run(python, "-m", "mcp", argument, cwd=tmp_path)
+        assert done.returncode == status
+        assert (done.stderr if status else done.stdout).startswith(said)
+    # requirements.txt may be all that somebody installs. `-S`: nothing that is installed is on the path.
+    for arguments in ((), ("--validate", "asset.json")):
+        command = (sys.executable, "-S", "-m", "mcp", *arguments)
+        done = run(*command, cwd=tmp_path, PYTHONPATH=str(ROOT / "compat" / "src"))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "mcp: Assay is not installed here: run `pip install -e .` in its checkout\n"
 
 
-def test_the_module_serves_until_its_input_ends(specs: Path, tmp_path: Path) -> None:
-    """specs/001 §3 and §10."""
+def test_the_module_serves_until_its_input_ends_and_validates_files(specs: Path, tmp_path: Path) -> None:
+    """specs/001 §3 and §10: 0 success, 1 validation failed, 2 IO or parse error; the result is JSON in every case."""
     line = '{"jsonrpc":"2.0","id":1,"method":"list_schemas","params":{}}\n'
     ready = tmp_path / "ready"
     done = run(specs / "bin" / "python", "-m", "mcp", cwd=tmp_path, stdin=line, MCP_READY_FILE=str(ready))
@@ -78,49 +92,21 @@ def test_the_module_serves_until_its_input_ends(specs: Path, tmp_path: Path) -> 
     assert done.stdout.count("\n") == 1
     assert not ready.exists()
 
-
-@pytest.mark.parametrize(
-    ("content", "status", "ok"),
-    [
-        pytest.param((CATALOGUE / "examples" / "tone.hum.json").read_text(), 0, True, id="valid"),
-        pytest.param('{"frequency":"110 Hz"}', 1, False, id="invalid"),
-        pytest.param("{", 2, False, id="no-json"),
-        pytest.param(None, 2, False, id="no-file"),
-    ],
-)
-def test_the_module_validates_a_file(specs: Path, tmp_path: Path, content: str | None, status: int, ok: bool) -> None:
-    """specs/001 §10: 0 success, 1 validation failed, 2 IO or parse error; the result is JSON in every case."""
     path = tmp_path / "tone.json"
-    if content is not None:
-        path.write_text(content)
-    done = run(specs / "bin" / "python", "-m", "mcp", "--validate", path, cwd=tmp_path)
-    assert done.returncode == status, done.stderr
-    assert json.loads(done.stdout)["ok"] is ok
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("argument", "status", "said"),
-    [
-        ("--version", 0, "mcp 0.2.3"),
-        ("--help", 0, "usage: python -m mcp"),
-        ("--validate", 2, "usage: python -m mcp"),
-        ("--nope", 2, "usage: python -m mcp"),
-    ],
-)
-def test_other_arguments_are_explained(specs: Path, tmp_path: Path, argument: str, status: int, said: str) -> None:
-    done = run(specs / "bin" / "python", "-m", "mcp", argument, cwd=tmp_path)
-    assert done.returncode == status
-    assert (done.stderr if status else done.stdout).startswith(said)
-
-
-@pytest.mark.parametrize("arguments", [(), ("--validate", "asset.json")])
-def test_without_assay_the_module_says_what_is_missing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """requirements.txt may be all that somebody installs. `-S`: nothing that is installed is on the path."""
-    command = (sys.executable, "-S", "-m", "mcp", *arguments)
-    done = run(*command, cwd=tmp_path, PYTHONPATH=str(ROOT / "compat" / "src"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "mcp: Assay is not installed here: run `pip install -e .` in its checkout\n"
+    for content, status in (
+        ((CATALOGUE / "examples" / "tone.hum.json").read_text(), 0),
+        ('{"frequency":"110 Hz"}', 1),
+        ("{", 2),
+        (None, 2),
+    ):
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content)
+        done = run(specs / "bin" / "python", "-m", "mcp", "--validate", path, cwd=tmp_path)
+        assert done.returncode == status, done.stderr
+        assert json.loads(done.stdout)["ok"] is (status == 0)
+        assert "Traceback" not in done.stderr
 
 
 # ── beside the official SDK ──────────────────────────────────────────────────────────────────────────────────────────
@@ -133,7 +119,7 @@ def files(venv: Path, name: str) -> list[PackagePath]:
     return found.files or []
 
 
-def test_the_official_sdk_is_as_it_was_installed(sdk: Path) -> None:
+def test_where_the_official_sdk_is_it_is_as_it_was_installed_and_assay_works(sdk: Path, tmp_path: Path) -> None:
     """It has the module name `mcp`, too, and was there before us."""
     recorded = [file for file in files(sdk, "mcp") if file.hash is not None]
     assert sum(file.parts[0] == "mcp" for file in recorded) > 50
@@ -141,17 +127,11 @@ def test_the_official_sdk_is_as_it_was_installed(sdk: Path) -> None:
         assert file.hash is not None
         digest = hashlib.new(file.hash.mode, Path(str(file.locate())).read_bytes()).digest()
         assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value, file
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_nothing_of_ours_is_installed_where_the_sdk_is(sdk: Path, name: str) -> None:
-    ours = files(sdk, name)
-    assert ours
-    assert not [file for file in ours if file.parts[0] == "mcp"]
-    assert not {str(file) for file in ours} & {str(file) for file in files(sdk, "mcp")}
-
-
-def test_where_both_are_the_name_is_the_sdks_and_assay_works(sdk: Path, tmp_path: Path) -> None:
+    for name in ("mcp-assay", "assay-mcp-compat"):
+        ours = files(sdk, name)
+        assert ours
+        assert not [file for file in ours if file.parts[0] == "mcp"]
+        assert not {str(file) for file in ours} & {str(file) for file in files(sdk, "mcp")}
     [place] = sdk.glob("lib/python*/site-packages")
     asked = "import assay, mcp; mcp.ClientSession; print(mcp.__file__)"
     done = run(sdk / "bin" / "python", "-c", asked, cwd=tmp_path)

@@ -11,6 +11,7 @@ from assay.settings import SettingsError, load
 from assay.settings.guard_section import GuardSettings, RuleException
 from assay.settings.policy_settings import policy, warnings
 from kit.places import ROOT
+from kit.rows import rows
 
 EXCEPTION = '[[guard.exceptions]]\nrule = "contract/output"\ntool = "search"\nreason = "bug 123"\nuntil = 2026-12-31\n'
 
@@ -54,12 +55,12 @@ def test_exceptions_are_tables_of_an_array(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("day", ['"2026-12-31"', "2026-12-31"])
+@rows("day", ['"2026-12-31"', "2026-12-31"])
 def test_the_day_is_a_date_of_toml_or_text(tmp_path: Path, day: str) -> None:
     assert written(tmp_path, EXCEPTION.replace("2026-12-31", day)).exceptions[0].until == "2026-12-31"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("toml", "said"),
     [
         pytest.param(
@@ -173,7 +174,7 @@ def test_nothing_that_was_set_is_no_policy_but_repair() -> None:
 PROTOCOL = {"contract/input", *(rule for rule in REPAIRABLE if rule.startswith("protocol/"))} - {"protocol/result"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("toml", "repaired"),
     [
         ("", {"contract/input", "protocol/params"}),
@@ -198,7 +199,7 @@ def test_slips_are_mended_unless_that_is_turned_off(tmp_path: Path, toml: str, r
     assert (set() if made is None else made.repairs) == repaired
 
 
-@pytest.mark.parametrize(
+@rows(
     ("today", "holds", "said"),
     [
         ("2026-12-16", True, []),

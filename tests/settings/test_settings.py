@@ -1,18 +1,11 @@
 """The configuration: where it comes from, what wins, what is said about a slip, and what the server makes of it."""
 
 import os
-import subprocess
-import sys
-import threading
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
-import orjson
 import pytest
 
 from assay.base.limits import REQUESTS, Limits
@@ -20,7 +13,9 @@ from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSetti
 from assay.settings.field_rules import moment, secret, table, word
 from assay.settings.locations import RESERVED
 from assay.settings.schema import ANY, EACH, known, variable
+from kit.command import assay, variables_but
 from kit.places import ROOT
+from kit.rows import rows
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 SECONDS = 60
@@ -72,9 +67,7 @@ def test_a_file_of_our_own_wins_over_the_project_file_and_says_so(tmp_path: Path
     ]
 
 
-@pytest.mark.parametrize(
-    "content", ["", "[project]\nname = 'mcp-assay'\n", "[tool.other]\nx = 1\n", "no toml", "tool = 3"]
-)
+@rows("content", ["", "[project]\nname = 'mcp-assay'\n", "[tool.other]\nx = 1\n", "no toml", "tool = 3"])
 def test_a_project_file_of_somebody_else_is_none_of_our_business(tmp_path: Path, content: str) -> None:
     (tmp_path / "pyproject.toml").write_text(content)
     assert loaded(tmp_path) == Settings()
@@ -98,7 +91,7 @@ def test_another_file_can_be_named_by_option_or_variable(tmp_path: Path) -> None
     assert load({}, tmp_path, file=os.devnull).limits == Limits()
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED - {"ASSAY_CONFIG"}))
+@rows("name", sorted(RESERVED - {"ASSAY_CONFIG"}))
 def test_reserved_variables_are_no_settings(tmp_path: Path, name: str) -> None:
     said: list[str] = []
     assert load({name: "x"}, tmp_path, log=said.append) == Settings()
@@ -127,7 +120,7 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
 # ── slips ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@rows(
     ("toml", "line"),
     [
         ("[limits]\nframe_byte = 1", "limits.frame_byte: unknown key; did you mean frame_bytes?"),
@@ -154,11 +147,11 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
         (b"\xff", "expected UTF-8"),
     ],
 )
-def test_a_slip_in_the_file_is_told_in_one_line_with_its_place(tmp_path: Path, toml: str | bytes, line: str) -> None:
+def test_a_slip_in_the_file_is_shown_in_one_line_with_its_place(tmp_path: Path, toml: str | bytes, line: str) -> None:
     assert objection(tmp_path, toml) == f"assay.toml: {line}"
 
 
-def test_a_number_of_thousands_of_digits_is_told_like_any_slip(tmp_path: Path) -> None:
+def test_a_number_of_thousands_of_digits_is_shown_like_any_slip(tmp_path: Path) -> None:
     assert objection(tmp_path, f"[limits]\ndepth = {'9' * 5000}").startswith("assay.toml: not valid TOML: ")
 
 
@@ -169,7 +162,7 @@ def test_a_slip_in_the_project_file_names_the_whole_key(tmp_path: Path) -> None:
     assert objection(tmp_path) == "pyproject.toml: tool.assay: expected a table, found 1"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "text", "line"),
     [
         ("ASSAY_LIMITS_DEPHT", "1", "ASSAY_LIMITS_DEPHT: unknown setting; did you mean ASSAY_LIMITS_DEPTH"),
@@ -179,11 +172,11 @@ def test_a_slip_in_the_project_file_names_the_whole_key(tmp_path: Path) -> None:
         ("ASSAY_CONFIG", "nowhere.toml", "ASSAY_CONFIG nowhere.toml: No such file or directory"),
     ],
 )
-def test_a_slip_in_a_variable_is_told_with_its_name(tmp_path: Path, name: str, text: str, line: str) -> None:
+def test_a_slip_in_a_variable_is_shown_with_its_name(tmp_path: Path, name: str, text: str, line: str) -> None:
     assert objection(tmp_path, **{name: text}).startswith(line)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("flag", "line"),
     [
         ("limits.depth", "--set limits.depth: expected SECTION.KEY=VALUE"),
@@ -194,7 +187,7 @@ def test_a_slip_in_a_variable_is_told_with_its_name(tmp_path: Path, name: str, t
         ("=1", f"--set : unknown key; known keys: {SECTIONS}"),
     ],
 )
-def test_a_slip_in_an_option_is_told_with_its_key(tmp_path: Path, flag: str, line: str) -> None:
+def test_a_slip_in_an_option_is_shown_with_its_key(tmp_path: Path, flag: str, line: str) -> None:
     assert objection(tmp_path, "", flag) == line
 
 
@@ -242,7 +235,7 @@ def test_a_new_section_is_a_dataclass_and_nothing_else(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("toml", "expected"),
     [
         ("open = 1", "door.open: expected true or false, found 1"),
@@ -258,14 +251,14 @@ def test_every_kind_of_value_is_checked(tmp_path: Path, toml: str, expected: str
     assert str(caught.value) == f"assay.toml: {expected}"
 
 
-def test_what_a_section_objects_to_as_a_whole_is_told_with_its_name(tmp_path: Path) -> None:
+def test_what_a_section_objects_to_as_a_whole_is_shown_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"^assay.toml: door.open: an open door needs origins$"):
         housed(tmp_path, "[door]\nopen = true\n")
     with pytest.raises(SettingsError, match=r"^\[door\]: an open door is waited for$"):
         housed(tmp_path, '[door]\nopen = true\norigins = ["a"]\nwait = 0\n')
 
 
-@pytest.mark.parametrize("text", ["yes", "2"])
+@rows("text", ["yes", "2"])
 def test_a_switch_in_a_variable_is_true_or_false(tmp_path: Path, text: str) -> None:
     with pytest.raises(SettingsError, match="ASSAY_DOOR_OPEN: expected true or false"):
         housed(tmp_path, ASSAY_DOOR_OPEN=text)
@@ -325,7 +318,7 @@ def refused(directory: Path, toml: str = "", /, *flags: str, **environ: str) -> 
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("toml", "hall"),
     [
         ("", None),
@@ -353,14 +346,14 @@ def test_tables_by_name_can_be_completed_by_options(tmp_path: Path) -> None:
     assert found == Hall(guests={"ann": Guest("x", "cellar"), "bob": Guest("y")})
 
 
-@pytest.mark.parametrize("written", ['"2027-01-02"', "2027-01-02", "2027-01-02T00:00:00"])
+@rows("written", ['"2027-01-02"', "2027-01-02", "2027-01-02T00:00:00"])
 def test_a_date_may_be_quoted_or_not(tmp_path: Path, written: str) -> None:
     found = hosted(tmp_path, f'[hall.guests.ann]\nsecret = "x"\nuntil = {written}')
     assert found is not None
     assert found.guests["ann"].until == "2027-01-02T00:00:00"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("toml", "line"),
     [
         ("[hall.guests.ann]", "hall.guests.ann: a guest needs a secret"),
@@ -385,13 +378,13 @@ def test_a_date_may_be_quoted_or_not(tmp_path: Path, written: str) -> None:
         ('hall = "x"', "hall: expected a table, found a string"),
     ],
 )
-def test_a_slip_in_a_table_of_a_table_is_told_with_its_place(tmp_path: Path, toml: str, line: str) -> None:
+def test_a_slip_in_a_table_of_a_table_is_shown_with_its_place(tmp_path: Path, toml: str, line: str) -> None:
     said = refused(tmp_path, toml)
     assert said.startswith("assay.toml: hall")
     assert line in said
 
 
-@pytest.mark.parametrize(
+@rows(
     ("toml", "flags", "environ"),
     [
         ("[hall.guests.ann]\nsecret = 5555", (), {}),
@@ -407,6 +400,7 @@ def test_a_slip_in_a_table_of_a_table_is_told_with_its_place(tmp_path: Path, tom
 def test_a_secret_in_the_wrong_place_is_not_repeated(
     tmp_path: Path, toml: str, flags: tuple[str, ...], environ: dict[str, str]
 ) -> None:
+    (tmp_path / "assay.toml").unlink(missing_ok=True)
     assert "5555" not in refused(tmp_path, toml, *flags, **environ)
 
 
@@ -421,7 +415,7 @@ def test_names_of_an_operator_have_no_variables(tmp_path: Path) -> None:
 HASH = f"sha256:{'0a' * 32}"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("toml", "line"),
     [
         (
@@ -472,7 +466,7 @@ def test_two_holders_cannot_have_one_key(tmp_path: Path) -> None:
     assert objection(tmp_path, toml.replace("shA", "sha")) == "[auth]: the keys a and b have the same hash"
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "LOCALHOST"])
+@rows("host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "LOCALHOST"])
 def test_keys_may_come_over_http_from_this_machine(tmp_path: Path, host: str) -> None:
     toml = f'[auth.jwt]\njwks = "http://{host}:8080/keys"\naudience = ["x"]'
     assert loaded(tmp_path, toml).auth == Auth(jwt=Jwt(jwks=f"http://{host}:8080/keys", audience=("x",)))
@@ -510,112 +504,10 @@ def test_every_sample_on_the_page_is_read(tmp_path: Path) -> None:
         assert load({}, tmp_path, file=name) != Settings()
 
 
-# ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what commands make of it ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-OPENING = (
-    {
-        "jsonrpc": "2.0",
-        "id": 0,
-        "method": "initialize",
-        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
-    },
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
-)
-
-
-def served(directory: Path, *messages: Any, options: tuple[str, ...] = (), **environ: str) -> list[Any]:
-    """What `assay serve` answers in *directory*, which ends well."""
-    done = served_raw(directory, *messages, options=options, **environ)
-    assert done.returncode == 0, done.stderr
-    return [orjson.loads(line) for line in done.stdout.splitlines()]
-
-
-def served_raw(
-    directory: Path, *messages: Any, options: tuple[str, ...] = (), **environ: str
-) -> subprocess.CompletedProcess[bytes]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "SYN_"))}
-    return subprocess.run(
-        [sys.executable, "-m", "assay", "serve", *options],
-        input=b"".join(orjson.dumps(each) + b"\n" for each in messages),
-        capture_output=True,
-        check=False,
-        timeout=SECONDS,
-        cwd=directory,
-        env={**kept, "MCP_READY_FILE": str(directory / "ready"), **environ},
-    )
-
-
-def call(tool: str, arguments: Any, **meta: Any) -> Any:
-    params = {"name": tool, "arguments": arguments} | ({"_meta": meta} if meta else {})
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-
-
-@contextmanager
-def backend() -> Iterator[str]:
-    """The address of a service that stores one asset."""
-
-    class Stores(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(201)
-            self.end_headers()
-            self.wfile.write(b'{"id":"stored"}')
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Stores) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join(SECONDS)
-
-
-POPULATE = call("populate_backend", {"asset": {}, "validate_first": False})
-TIERS = '[tiers]\ntier = "{}"\n[tiers.features]\npopulate_backend = "pro"\n'
-
-
-def test_a_feature_of_a_higher_tier_is_refused_with_a_hint(tmp_path: Path) -> None:
-    """specs/004, Upgrade Hints."""
-    (tmp_path / "assay.toml").write_text(TIERS.format("community"))
-    with backend() as url:
-        [_, answer] = served(tmp_path, *OPENING, POPULATE, SYN_BACKEND_URL=url)
-    envelope = answer["result"]["structuredContent"]
-    assert answer["result"]["isError"] is True
-    assert envelope["tier"] == "community"
-    assert envelope["error"]["error_code"] == "upgrade_required"
-    assert [(hint["feature"], hint["tier"]) for hint in envelope["upgrade_hints"]] == [("populate_backend", "pro")]
-    assert envelope["data"] is None
-
-
-@pytest.mark.parametrize("tier", ["pro", "enterprise"])
-def test_a_tier_that_has_the_feature_uses_it_and_is_timed(tmp_path: Path, tier: str) -> None:
-    """specs/004, Envelope Schema: `duration_ms` is required here."""
-    (tmp_path / "assay.toml").write_text(TIERS.format("community"))
-    with backend() as url:
-        [_, answer] = served(tmp_path, *OPENING, POPULATE, SYN_BACKEND_URL=url, ASSAY_TIERS_TIER=tier)
-    envelope = answer["result"]["structuredContent"]
-    assert envelope["tier"] == tier
-    assert envelope["error"] is None
-    assert envelope["upgrade_hints"] == []
-    assert envelope["data"]["asset_id"] == "stored"
-    assert envelope["duration_ms"] >= 0
-
-
-def test_the_request_id_of_the_caller_comes_back(tmp_path: Path) -> None:
-    """specs/004, Envelope Schema: `request_id` is the caller's, or the server's own where the caller gives none."""
-    messages = [call("list_schemas", {}, request_id="mine"), call("list_schemas", {}, requestId="mine"), POPULATE]
-    answers = served(tmp_path, *OPENING, *messages)[1:]
-    ids = [answer["result"]["structuredContent"]["request_id"] for answer in answers]
-    assert ids[:2] == ["mine", "mine"]
-    assert len(ids[2]) >= 16
-
-
-@pytest.mark.parametrize(
+@rows(
     ("flags", "longest"),
     [
         ((), 16 << 20),
@@ -629,7 +521,7 @@ def test_the_limit_of_a_guard_wins_over_that_of_all(tmp_path: Path, flags: tuple
     assert loaded(tmp_path, "", *flags).guard_limits.frame_bytes == longest
 
 
-@pytest.mark.parametrize(
+@rows(
     ("flags", "limits"),
     [
         ((), Limits(frame_bytes=1 << 20)),
@@ -644,30 +536,7 @@ def test_a_command_may_have_limits_of_its_own_where_nothing_is_set(
     assert load({}, tmp_path, flags=flags, limits=REQUESTS).limits == limits
 
 
-def test_limits_reach_the_server(tmp_path: Path) -> None:
-    long = {"jsonrpc": "2.0", "id": 1, "method": "get_schema", "params": {"name": "x" * 300}}
-    [refused] = served(tmp_path, long, options=("--set", "limits.frame_bytes=200"))
-    assert refused["result"]["errors"] == [{"path": "", "msg": "payload_too_large"}]
-    [answered] = served(tmp_path, long)
-    assert answered["result"] == {"ok": False, "reason": "not_found"}
-
-
-def test_options_for_sources_win_over_the_variables(tmp_path: Path) -> None:
-    options = tuple(
-        word
-        for name, folder in (("--schemas", "jsonschema"), ("--examples", "examples"))
-        for word in (name, str(ROOT / "examples" / "catalogue" / folder))
-    )
-    messages = [{"jsonrpc": "2.0", "id": 1, "method": method} for method in ("list_schemas", "list_examples")]
-    empty = str(tmp_path)
-    schemas, examples = served(tmp_path, *messages, options=options, SYN_SCHEMAS_DIR=empty, SYN_EXAMPLES_DIR=empty)
-    assert len(schemas["result"]["schemas"]) == 8
-    assert len(examples["result"]["examples"]) == 9
-    schemas, examples = served(tmp_path, *messages, SYN_SCHEMAS_DIR=empty, SYN_EXAMPLES_DIR=empty)
-    assert schemas["result"]["schemas"] == examples["result"]["examples"] == []
-
-
-@pytest.mark.parametrize(
+@rows(
     ("toml", "options", "line"),
     [
         ("[limits]\ndept = 1", (), b"assay: assay.toml: limits.dept: unknown key; did you mean depth?\n"),
@@ -679,7 +548,7 @@ def test_a_slip_stops_the_server_before_it_starts(
     tmp_path: Path, toml: str, options: tuple[str, ...], line: bytes
 ) -> None:
     (tmp_path / "assay.toml").write_text(toml)
-    done = served_raw(tmp_path, options=options)
+    done = assay("serve", *options, cwd=tmp_path, env=variables_but("ASSAY_", "SYN_"))
     assert done.returncode == 2
     assert done.stdout == b""
     assert done.stderr.startswith(line)
@@ -687,6 +556,6 @@ def test_a_slip_stops_the_server_before_it_starts(
 
 
 def test_a_directory_that_is_not_there_is_a_slip_where_an_option_names_it(tmp_path: Path) -> None:
-    done = served_raw(tmp_path, options=("--examples", "nowhere"))
+    done = assay("serve", "--examples", "nowhere", cwd=tmp_path)
     assert done.returncode == 2
     assert b"argument --examples: nowhere: no such directory" in done.stderr

@@ -13,6 +13,7 @@ from assay.spec.revisions import (
     nearest_handshake,
     position,
 )
+from kit.rows import rows
 
 
 def test_the_revisions_are_in_the_order_of_their_dates() -> None:
@@ -63,13 +64,11 @@ def test_without_a_known_revision_the_features_are_those_of_the_oldest() -> None
     assert features_of(None) == features_of("1999-01-01") == FEATURES[REVISIONS[0]]
 
 
-@pytest.mark.parametrize(
-    ("named", "nearest"), [("2025-05-05", "2025-03-26"), ("1999-01-01", "2024-11-05"), ("later", "2025-11-25")]
-)
+@rows(("named", "nearest"), [("2025-05-05", "2025-03-26"), ("1999-01-01", "2024-11-05"), ("later", "2025-11-25")])
 def test_an_unknown_revision_counts_as_the_nearest_older_one_with_a_handshake(named: str, nearest: str) -> None:
     assert nearest_handshake(named) == nearest
 
 
-@pytest.mark.parametrize(("named", "opens"), [("2025-05-05", True), ("2099-01-01", False)])
+@rows(("named", "opens"), [("2025-05-05", True), ("2099-01-01", False)])
 def test_an_unknown_revision_has_a_handshake_by_its_date(named: str, opens: bool) -> None:
     assert handshake(named) is opens

@@ -1,9 +1,6 @@
 """`assay wrap` for the clients of one machine: their files, what it writes into them, and what it refuses to write."""
 
 import json
-import re
-import shlex
-import subprocess
 import sys
 import tomllib
 from itertools import pairwise
@@ -17,7 +14,6 @@ from assay.cli.clients.jsonc import ConfigError
 from assay.cli.clients.plan import unwrap
 from assay.cli.main import main
 from kit.client_files import CODEX, JSON_SAMPLES, KNOWN, PROGRAM, Sample, behind, home_of_clients, put
-from kit.places import ROOT
 from kit.rows import rows
 
 FIXED = ("--program", PROGRAM)
@@ -44,7 +40,7 @@ def test_there_is_a_sample_of_every_client() -> None:
     assert {sample.name for sample in KNOWN} == set(CLIENTS)
 
 
-@pytest.mark.parametrize("sample", KNOWN, ids=lambda sample: sample.name)
+@rows("sample", KNOWN, ids=lambda sample: sample.name)
 def test_every_client_is_known_by_name(home: Path, capsys: pytest.CaptureFixture[str], sample: Sample) -> None:
     path = home / sample.path
     path.chmod(0o640)
@@ -189,25 +185,6 @@ def test_it_ends_with_where_the_findings_are(home: Path, capsys: pytest.CaptureF
     assert "to see" not in lines("--yes", "--journal", "off")[-1]
 
 
-def test_the_commands_of_the_page_on_claude_desktop_work(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "claude-desktop.md").read_text(encoding="utf-8")
-    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
-    server = {"command": sys.executable, "args": ["-c", "pass"]}
-    path = put(home / ".config/Claude/claude_desktop_config.json", json.dumps({"mcpServers": {"filesystem": server}}))
-    before = path.read_bytes()
-    assert len(lines) == 5
-    for line in lines:
-        _, *arguments = shlex.split(line, comments=True)
-        assert main([*arguments, *(["--yes"] if arguments[0] == "wrap" else [])]) == 0, line
-        if not list(home.rglob("*.jsonl")):
-            entry = json.loads(path.read_text())["mcpServers"]["filesystem"]
-            subprocess.run(
-                [entry["command"], *entry["args"]], input=b"{}\n", capture_output=True, check=False, timeout=60
-            )
-    assert "filesystem" in capsys.readouterr().out
-    assert path.read_bytes() == before
-
-
 # ── throw-away programs ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -221,7 +198,7 @@ CACHED = [
 ]
 
 
-@pytest.mark.parametrize(("place", "cache", "install"), CACHED)
+@rows(("place", "cache", "install"), CACHED)
 def test_a_path_in_a_cache_is_not_written(
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -234,6 +211,7 @@ def test_a_path_in_a_cache_is_not_written(
     program = put(home / place, "#!/bin/sh\n")
     program.chmod(0o755)
     link = home / "assay"
+    link.unlink(missing_ok=True)
     link.symlink_to(program)
     before = contents(home)
     for argv, options in ((str(program), ()), (str(link), ()), ("pytest", ("--program", str(program)))):
@@ -249,9 +227,10 @@ def test_a_path_in_a_cache_is_not_written(
     monkeypatch.setattr(sys, "argv", [str(program)])
     assert main(["wrap", "--client", "cursor", "--yes", "--program", "assay"]) == 0
     assert main(["unwrap", "--client", "cursor"]) == 0
+    capsys.readouterr()
 
 
-@pytest.mark.parametrize(
+@rows(
     "place",
     [
         ".local/share/uv/tools/mcp-assay/bin/assay",
@@ -267,6 +246,7 @@ def test_a_path_that_lasts_is_written(home: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "argv", [str(program)])
     assert main(["wrap", "--client", "claude-desktop", "--yes"]) == 0
     assert json.dumps(str(program)) in (home / ".config/Claude/claude_desktop_config.json").read_text()
+    assert main(["unwrap", "--client", "claude-desktop"]) == 0
 
 
 # ── the TOML of Codex ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -345,7 +325,7 @@ def test_tables_of_every_shape_go_behind_the_guard_and_come_back(entry: str, wra
     assert rebuilt == {**({"args": []} if "command" in rebuilt else {}), **tomllib.loads(entry)["mcp_servers"]["x"]}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "why"),
     [
         (b"", "no servers: it has no [mcp_servers.NAME]"),
@@ -371,7 +351,7 @@ def test_bad_toml_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("sample", JSON_SAMPLES, ids=lambda sample: sample.name)
+@rows("sample", JSON_SAMPLES, ids=lambda sample: sample.name)
 def test_a_directory_in_place_of_a_file_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], sample: Sample
 ) -> None:

@@ -2,47 +2,29 @@
 
 import json
 import os
-import pty
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.cli.main import parser
 from kit.client_files import CLAUDE_DESKTOP, CODEX, VS_CODE, Sample
+from kit.command import assay_text, variables_but
+from kit.rows import rows
 
-SECONDS = 60
 OURS = str(Path(sys.executable).with_name("assay"))
 FIXED = ("--program", "/opt/assay/bin/assay")
 
 Done = subprocess.CompletedProcess[str]
 
 
-LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()),) * 2)"
-"""The last argument is how many bytes a file may have: what a full disk looks like to one process."""
-
-CONTROLLED = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
-"""Only a terminal that controls the session makes ^C a signal."""
-
-
-def command(before: str) -> list[str]:
-    """Our command, in a process that does something *before*."""
-    return [sys.executable, "-B", "-c", f"import sys; {before}; from assay.cli.main import main; sys.exit(main())"]
-
-
-def assay(*arguments: str, cwd: Path | None = None, before: str = "", **environment: str) -> Done:
-    clean = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
-    return subprocess.run(
-        [*(command(before) if before else [sys.executable, "-m", "assay"]), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=SECONDS,
-        cwd=cwd,
-        env={**clean, **environment},
-    )
+def assay(*arguments: str, **options: Any) -> Done:
+    return assay_text(*arguments, env=variables_but("NO_COLOR", "FORCE_COLOR"), **options)
 
 
 @pytest.fixture
@@ -59,7 +41,7 @@ def backup(path: Path) -> Path:
     return path.with_name(path.name + ".assay-backup")
 
 
-@pytest.mark.parametrize("sample", [VS_CODE, CODEX], ids=lambda sample: sample.name)
+@rows("sample", [VS_CODE, CODEX], ids=lambda sample: sample.name)
 def test_there_and_back(tmp_path: Path, sample: Sample) -> None:
     path = tmp_path / sample.path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,19 +75,6 @@ def test_the_client_is_given_the_whole_path_of_this_program(config: Path) -> Non
     assert os.access(OURS, os.X_OK)
 
 
-def test_by_its_own_command_too(config: Path) -> None:
-    done = subprocess.run(
-        ["assay", "wrap", str(config), "--yes"],
-        env={**os.environ, "PATH": f"{Path(OURS).parent}:{os.environ['PATH']}"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=SECONDS,
-    )
-    assert done.returncode == 0
-    assert json.loads(config.read_text())["mcpServers"]["weather"]["command"] == OURS
-
-
 def entry_of(path: Path, **entry: object) -> Path:
     return written(path / "mcp.json", json.dumps({"mcpServers": {"x": {"args": ["guard", "--", "server"], **entry}}}))
 
@@ -131,7 +100,7 @@ def test_another_program_of_that_name_is_no_guard(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["mcpServers"]["x"]["command"] == OURS
 
 
-@pytest.mark.parametrize(
+@rows(
     "entry",
     [
         pytest.param({"command": "./assay"}, id="relative"),
@@ -140,7 +109,7 @@ def test_another_program_of_that_name_is_no_guard(tmp_path: Path) -> None:
         pytest.param({"command": "/nowhere/assay"}, id="missing"),
     ],
 )
-def test_a_program_that_cannot_be_told_is_no_guard(tmp_path: Path, entry: dict[str, object]) -> None:
+def test_a_program_that_cannot_be_found_out_is_no_guard(tmp_path: Path, entry: dict[str, object]) -> None:
     lookalike(tmp_path)
     path = entry_of(tmp_path, **entry)
     found = f"{Path(OURS).parent}:{os.environ['PATH']}"
@@ -164,7 +133,7 @@ def test_a_guard_that_another_program_starts_is_left_alone(tmp_path: Path) -> No
     assert "through another program, which assay cannot check" in done.stderr
 
 
-def test_variables_that_the_guard_would_obey_are_told(tmp_path: Path) -> None:
+def test_variables_that_the_guard_would_obey_are_shown(tmp_path: Path) -> None:
     env = {"ASSAY_GUARD_FAIL_OPEN": "1", "PYTHONPATH": "evil", "TOKEN": "hunter2"}
     path = entry_of(tmp_path, command="server", args=[], env=env)
     done = assay("wrap", str(path), "--yes", *FIXED)
@@ -209,46 +178,14 @@ def test_colours_are_for_those_who_want_them(config: Path) -> None:
     assert "\x1b[" not in assay("wrap", str(config), "--dry-run", FORCE_COLOR="1", NO_COLOR="1").stdout
 
 
-@pytest.mark.parametrize(
-    ("typed", "status"),
-    [("y\n", 0), ("Yes\n", 0), ("n\n", 1), ("\n", 1), ("what?\n", 1), ("\x04", 1), ("\x03", 130)],
-)
-def test_on_a_terminal_it_asks(config: Path, typed: str, status: int) -> None:
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*command(CONTROLLED), "wrap", str(config)],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        start_new_session=True,
-    ) as process:
-        os.close(theirs)
-        assert process.stderr is not None
-        asked = ""
-        while not asked.endswith("[y/N] "):
-            letter = process.stderr.read(1)
-            assert letter, asked
-            asked += letter
-        os.write(ours, typed.encode())
-        shown, _ = process.communicate(timeout=SECONDS)
-        os.close(ours)
-    assert process.returncode == status
-    assert shown.startswith("--- ")
+@rows("typed, status", [(b"n\n", 1), (b"\n", 1), (b"what?\n", 1), (b"\x04", 1), (b"Yes\n", 0)])
+def test_on_a_terminal_it_asks(config: Path, typed: bytes, status: int) -> None:
+    done = assay("wrap", str(config), typed=typed)
+    assert done.returncode == status
+    assert done.stdout.startswith("--- ")
+    assert done.stderr.endswith("[y/N] ") or "[y/N] " in done.stderr
     assert (config.read_text() != CLAUDE_DESKTOP.before) is (status == 0)
     assert backup(config).exists() is (status == 0)
-
-
-def test_a_reader_that_has_had_enough_stops_nothing(config: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "assay", "wrap", str(config), "--yes", *FIXED],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.wait(timeout=SECONDS) == 0
-    assert config.read_text() == CLAUDE_DESKTOP.after
 
 
 def test_a_link_leads_to_the_file(tmp_path: Path) -> None:
@@ -264,19 +201,23 @@ def test_a_link_leads_to_the_file(tmp_path: Path) -> None:
     assert real.read_text() == CLAUDE_DESKTOP.before
 
 
-def test_a_full_disk_costs_nothing(config: Path) -> None:
-    done = assay("wrap", str(config), "--yes", "100", before=LIMITED)
-    assert done.returncode == 2
-    assert "cannot write mcp.json.assay-backup: File too large" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert list(config.parent.iterdir()) == [config]
-    assert config.read_text() == CLAUDE_DESKTOP.before
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Have no file of more than *size* bytes: what a full disk looks like to one process."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_is_full_after_the_backup_costs_nothing(config: Path) -> None:
-    done = assay("wrap", str(config), "--yes", str(len(CLAUDE_DESKTOP.before)), before=LIMITED)
+@rows("size, name", [(100, "mcp.json.assay-backup"), (len(CLAUDE_DESKTOP.before), "mcp.json")])
+def test_a_full_disk_costs_nothing(config: Path, size: int, name: str) -> None:
+    with files_of_at_most(size):
+        done = assay("wrap", str(config), "--yes")
     assert done.returncode == 2
-    assert "cannot write mcp.json: File too large" in done.stderr
+    assert f"cannot write {name}: File too large" in done.stderr
     assert list(config.parent.iterdir()) == [config]
     assert config.read_text() == CLAUDE_DESKTOP.before
 
@@ -332,7 +273,7 @@ def test_without_the_backup_servers_come_back_by_their_args(config: Path) -> Non
     assert found == expected
 
 
-def test_what_is_left_alone_is_told(tmp_path: Path) -> None:
+def test_what_is_left_alone_is_shown(tmp_path: Path) -> None:
     entries = {
         "events": {"type": "sse", "url": "http://localhost/sse"},
         "off": {"command": "a", "disabled": True},
@@ -375,8 +316,8 @@ def test_a_server_at_a_url_keeps_its_headers_and_they_are_not_shown(tmp_path: Pa
     assert path.read_text() == text
 
 
-@pytest.mark.parametrize(
-    ("content", "arguments", "why"),
+@rows(
+    "content, arguments, why",
     [
         (None, (), "mcp.json: No such file or directory"),
         (b"", (), "mcp.json: not valid JSON: line 1, column 1: expected a value, found the end of the file"),
@@ -404,14 +345,14 @@ def test_bad_input_is_one_line(tmp_path: Path, content: bytes | None, arguments:
 
 def test_the_client_may_be_named_in_place_of_the_file(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "settings")}
-    none = assay("wrap", "--client", "cursor", cwd=tmp_path, before="", **home)
+    none = assay("wrap", "--client", "cursor", cwd=tmp_path, **home)
     assert none.returncode == 2
     assert "no configuration of cursor at .cursor/mcp.json or " in none.stderr
     (tmp_path / ".cursor").mkdir()
     path = written(tmp_path / ".cursor" / "mcp.json", CLAUDE_DESKTOP.before)
-    assert assay("wrap", "--client", "cursor", "--yes", *FIXED, cwd=tmp_path, before="", **home).returncode == 0
+    assert assay("wrap", "--client", "cursor", "--yes", *FIXED, cwd=tmp_path, **home).returncode == 0
     assert path.read_text() == CLAUDE_DESKTOP.after
-    assert assay("unwrap", "--client", "cursor", "--yes", cwd=tmp_path, before="", **home).returncode == 0
+    assert assay("unwrap", "--client", "cursor", "--yes", cwd=tmp_path, **home).returncode == 0
     assert path.read_text() == CLAUDE_DESKTOP.before
     for arguments in ((), (str(path), "--client", "cursor")):
         done = assay("wrap", *arguments)
@@ -425,8 +366,8 @@ def test_a_program_of_another_name_is_refused(config: Path) -> None:
     assert "expected a path that ends in assay" in done.stderr
 
 
-@pytest.mark.parametrize("mode", [(), ("--mode", "enforce")])
-def test_the_guard_is_told_the_very_command_of_the_server(tmp_path: Path, mode: tuple[str, ...]) -> None:
+@rows("mode", [(), ("--mode", "enforce")])
+def test_the_guard_is_given_the_very_command_of_the_server(tmp_path: Path, mode: tuple[str, ...]) -> None:
     """Whatever dashes it has in it."""
     own = ["python", "-c", "pass", "--", "--mode", "audit", "--", "-x", ""]
     path = written(tmp_path / "mcp.json", json.dumps({"mcpServers": {"x": {"command": own[0], "args": own[1:]}}}))

@@ -71,7 +71,7 @@ def test_secrets_of_an_entry_are_hidden(before: str, shown: str) -> None:
         ('"x"', '"x"'),
     ],
 )
-def test_secrets_elsewhere_are_hidden(before: str, shown: str) -> None:
+def test_secrets_in_other_places_are_hidden(before: str, shown: str) -> None:
     assert masked(before) == shown.replace("***", MASK)
 
 

@@ -1,22 +1,17 @@
 """What `assay wrap` and `assay unwrap` print: for one file, for all files of a machine, and on a terminal."""
 
-import fcntl
 import json
 import os
-import pty
-import select
-import struct
-import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
 
 from assay.cli.main import main
 from kit.client_files import KNOWN, PROGRAM, home_of_clients, put
+from kit.command import Screen, streams, surroundings
+from kit.rows import rows
 
-SECONDS = 60
 FIXED = ("--program", PROGRAM)
 CLAUDE_CODE = "Close Claude Code first: it may overwrite ~/.claude.json while it runs."
 DESKTOP = "claude_desktop_config.json"
@@ -38,6 +33,15 @@ def only(home: Path, **files: str) -> None:
         (home / sample.path).unlink()
         if text := files.get(sample.name.replace("-", "_")):
             put(home / sample.path, text)
+
+
+def shown(*arguments: str, typed: bytes | None = None, **environment: str) -> str:
+    """Return what a terminal shows of both outputs, where somebody types that."""
+    screen = Screen()
+    with surroundings(None, {**os.environ, "NO_COLOR": "1", **environment}), streams(b"", screen, screen, typed=typed):
+        main(arguments)
+        sys.stdout.flush()
+    return screen.getvalue().decode()
 
 
 # ── all files ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,7 +80,7 @@ def test_a_second_run_counts_the_servers_that_are_behind_the_guard(
     assert home.exists()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "total"),
     [
         ("wrap", "8 files, 23 servers would change, 9 left alone. Nothing was written.\n"),
@@ -118,16 +122,9 @@ def test_the_undo_of_one_server_names_it(home: Path, capsys: pytest.CaptureFixtu
 
 def test_notes_of_one_file_come_after_its_changes(tmp_path: Path) -> None:
     path = put(tmp_path / "mcp.json", servers(a={"command": "a"}, old={"type": "sse", "url": "http://a"}))
-    both = subprocess.run(
-        [sys.executable, "-m", "assay", "wrap", str(path), "--dry-run", *FIXED],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-        timeout=SECONDS,
-        encoding="utf-8",
-    ).stdout
+    both = shown("wrap", str(path), "--dry-run", *FIXED)
     assert both.startswith("--- ")
-    assert both.splitlines()[-2].startswith("assay wrap: old: left alone: ")
+    assert both.index("\n+") < both.index("old: left alone: ")
 
 
 def test_the_same_advice_is_given_once_for_each_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,7 +225,7 @@ def test_nothing_was_wrapped_if_all_servers_are_left_alone(tmp_path: Path, capsy
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "meant"),
     [
         ("claude-desktop", "; did you mean --client claude-desktop?"),
@@ -257,74 +254,18 @@ def test_a_file_may_be_called_like_a_client(capsys: pytest.CaptureFixture[str]) 
 # ── a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-CONTROLLED = (
-    "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "from assay.cli.main import main; sys.exit(main())"
-)
-"""Only a terminal that controls the session makes ^C a signal."""
-
-
-def on_terminal(arguments: list[str], environment: dict[str, str], *answers: str) -> str:
-    """Return what a terminal of 80 columns shows; each question is answered with the next of *answers*."""
-    typed = iter(answers)
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    with subprocess.Popen(
-        [sys.executable, "-c", CONTROLLED, *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment,
-        start_new_session=True,
-    ) as process:
-        os.close(theirs)
-        shown = b""
-        while more := _read(ours, process):
-            shown += more
-            if shown.endswith(b"[y/N] "):
-                os.write(ours, next(typed, "\x03").encode())
-        process.wait(timeout=SECONDS)
-    os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
-
-
-def _read(terminal: int, process: subprocess.Popen[bytes]) -> bytes:
-    if not select.select([terminal], [], [], SECONDS)[0]:
-        process.kill()
-    try:
-        return os.read(terminal, 4096)
-    except OSError:
-        # Linux says so once the last process has closed the other side.
-        return b""
-
-
 def test_on_a_terminal_notes_fit_and_headings_replace_those_of_the_changes(home: Path) -> None:
     code = servers(a={"command": "a"}, notion={"url": "https://mcp.notion.com/mcp"})
     only(home, claude_code=code, cursor=servers(b={"command": "b"}))
-    environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1"}
-    environment.pop("COLUMNS", None)
-    shown = on_terminal(["wrap", "--all", *FIXED], environment, "n\n", "n\n")
-    assert shown.startswith("Claude Code  ~/.claude.json\n@@ ")
-    assert f"\n  {CLAUDE_CODE}\nWrite this to ~/.claude.json? [y/N] n\n  nothing was written\n\nCursor  " in shown
-    assert "\n\n  notion: left alone: its client may sign in to its url (OAuth), which does not\n      work" in shown
-    assert shown.endswith("\nassay wrap: 2 files, 0 servers behind the guard, 1 left alone, 2 not changed\n")
+    text = shown("wrap", "--all", *FIXED, typed=b"n\nn\n", HOME=str(home), COLUMNS="80")
+    assert text.startswith("Claude Code  ~/.claude.json\n@@ ")
+    assert f"\n  {CLAUDE_CODE}\nWrite this to ~/.claude.json? [y/N]   nothing was written\n\nCursor  " in text
+    assert "\n\n  notion: left alone: its client may sign in to its url (OAuth), which does not\n      work" in text
+    assert text.endswith("\nassay wrap: 2 files, 0 servers behind the guard, 1 left alone, 2 not changed\n")
 
 
 def test_a_server_that_was_to_change_is_behind_the_guard_after_a_no(home: Path) -> None:
     only(home, cursor=servers(a={"command": "a"}))
     assert main(["wrap", "--all", "--yes", *FIXED]) == 0
-    environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "120"}
-    shown = on_terminal(["wrap", "--all", "--mode", "enforce", *FIXED], environment, "n\n")
-    assert shown.endswith("1 file, 1 server behind the guard, 1 not changed. Undo: assay unwrap --all\n")
-
-
-def test_an_interrupted_run_says_what_was_written(home: Path) -> None:
-    only(home, claude_code=servers(a={"command": "a"}), cursor=servers(b={"command": "b"}))
-    environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
-    shown = on_terminal(["wrap", "--all", *FIXED], environment, "y\n", "\x03")
-    assert f"\nassay wrap: {BACKUP}; assay unwrap uses" in shown
-    assert "assay wrap: 1 file, 1 server behind the guard. Undo: assay unwrap --all\n" in shown
-    assert PROGRAM in (home / ".claude.json").read_text()
-    assert PROGRAM not in (home / ".cursor/mcp.json").read_text()
-    one = on_terminal(["wrap", "--client", "cursor", *FIXED], environment, "\x03")
-    assert one.endswith("\n"), "the shell goes on where the question was"
+    text = shown("wrap", "--all", "--mode", "enforce", *FIXED, typed=b"n\n", HOME=str(home), COLUMNS="120")
+    assert text.endswith("1 file, 1 server behind the guard, 1 not changed. Undo: assay unwrap --all\n")

@@ -1,8 +1,8 @@
 """
 Installs a wheel in a new environment, and runs what a new user would run; then what the Dockerfile runs.
 
-`python tests/platforms/try_wheel.py WHEEL`. Needs the network, so that `make dist` runs it and not the suite. Imports
-nothing that is not part of Python: there is no Assay in the environment that starts it.
+`python tests/real/platforms/try_wheel.py WHEEL`. Needs the network, so that `make dist` runs it and not the suite. It
+needs no Assay in the environment that starts it.
 """
 
 import os
@@ -13,8 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 
-from dockerfile import copied, rests_of, words_of
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from kit.dockerfile import copied, rests_of, words_of
 from kit.places import ROOT
 
 SECONDS = 300

@@ -1,4 +1,4 @@
-"""A short run of everything that `make fuzz` and `make soak` run for long, the same each time; and every kept seed."""
+"""A short run of everything that `make fuzz` runs for long, the same each time; and every kept seed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +9,15 @@ import pytest
 import soak as soaking
 from fuzzing import at_random, seeds_of
 from mutations import frame, seeds
-from soak import TARGETS, soak
 from targets import targets
 
-INPUTS = {"syntax": 3000, "events": 3000, "headers": 1000, "answers": 500, "conversation": 500, "importers": 300}
-"""How many for each target: about a second."""
+from kit.rows import rows
+
+INPUTS = {"syntax": 3000, "events": 2000, "headers": 1000, "answers": 300, "conversation": 300, "importers": 200}
+"""How many for each target."""
 
 
-@pytest.mark.parametrize("name", targets())
+@rows("name", targets())
 def test_every_kept_seed_holds(name: str) -> None:
     kept = seeds_of(name)
     assert kept
@@ -24,7 +25,7 @@ def test_every_kept_seed_holds(name: str) -> None:
         targets()[name](data)
 
 
-@pytest.mark.parametrize("name", targets())
+@rows("name", targets())
 def test_nothing_is_found_at_random(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("fuzzing.KEPT", tmp_path)
     assert at_random(name, 60.0, Random(f"{name} 1"), INPUTS[name]) == (INPUTS[name], 0)
@@ -35,12 +36,7 @@ def test_the_same_seed_gives_the_same_frames() -> None:
     assert made[0] == made[1]
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_no_changed_message_ends_a_process_or_stays_without_an_answer(name: str) -> None:
-    soak(name, 1000 if name.startswith(("serve-stdio", "sc")) else 200, 1, seeds())
-
-
-@pytest.mark.parametrize(
+@rows(
     ("run", "arguments", "told"),
     [
         (soaking.run, ["abc"], "soak: FRAMES is a whole number of 1 or more, found 'abc'\n"),
@@ -58,17 +54,3 @@ def test_a_slip_on_the_command_line_is_one_line(
     found = capsys.readouterr()
     assert found.err.startswith(told)
     assert (found.err.count("\n"), found.out) == (1, "")
-
-
-def test_a_soak_says_what_is_spoken_to_and_whether_anything_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert soaking.run(["20", "sc-enforce"]) == 0
-    first, *_, last = capsys.readouterr().out.splitlines()
-    told = "sc-enforce: assay guard --mode enforce, a client over STDIO, a server in a child process"
-    assert (first, last) == (told, "no failures")
-
-
-def test_failures_of_a_soak_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    # Nothing answers in no time.
-    monkeypatch.setattr(soaking, "SECONDS", 0)
-    assert soaking.run(["2", "serve-stdio", "sc-audit"]) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "2 of 2 targets failed"

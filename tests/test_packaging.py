@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import subprocess
 import tomllib
 from email.message import Message
 from email.parser import Parser
@@ -10,18 +9,15 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
-from dockerfile import copied, rests_of, words_of
 
 from assay.cli.main import parser
+from kit.dockerfile import copied, rests_of, words_of
 from kit.places import ROOT
 
 CONFIGURATION: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = CONFIGURATION["project"]
 BESIDE: dict[str, str] = CONFIGURATION["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
 """What the wheel has from elsewhere in the checkout, and where."""
-
-NOT_PUBLISHED = {".ci", ".gitignore"}
-"""What is for those who work on a checkout only."""
 
 
 @pytest.fixture(scope="module")
@@ -78,21 +74,6 @@ def test_the_page_of_platforms_names_the_versions_of_the_classifiers() -> None:
 def versions() -> list[str]:
     found = (re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", each) for each in PROJECT["classifiers"])
     return [each[1] for each in found if each is not None]
-
-
-# ── the source distribution ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_source_distribution_has_every_file_of_the_checkout() -> None:
-    from hatchling.builders.sdist import SdistBuilder
-
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if listed.returncode != 0:
-        pytest.skip("this is no checkout")
-    # The last is always added, in a form of its own.
-    packed = {each.relative_path for each in SdistBuilder(str(ROOT)).recurse_included_files()} | {"pyproject.toml"}
-    tracked = {name for name in listed.stdout.splitlines() if name.partition("/")[0] not in NOT_PUBLISHED}
-    assert {name for name in tracked if (ROOT / name).exists()} - packed == set()
 
 
 # ── the image ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,6 @@
 """What is said where an optional dependency is missing: a command that works."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 
 import assay
 from assay.base.extras import how_to_install, missing
+from kit.rows import rows
 
 METADATA = """\
 Metadata-Version: 2.4
@@ -50,10 +49,10 @@ def test_what_a_package_index_had_is_installed_by_its_name(there: Path) -> None:
     assert how_to_install("http") == "pip install 'mcp-assay[http]'"
 
 
-@pytest.mark.parametrize(("editable", "option"), [(False, ""), (True, "-e ")])
+@rows(("editable", "option"), [(False, ""), (True, "-e ")])
 def test_a_checkout_is_installed_by_its_path(there: Path, tmp_path: Path, editable: bool, option: str) -> None:
     checkout = tmp_path / "a checkout"
-    checkout.mkdir()
+    checkout.mkdir(exist_ok=True)
     come_from(there, url=checkout.as_uri(), dir_info={"editable": editable})
     assert how_to_install("http") == f"pip install {option}'{checkout}[http]'"
 
@@ -72,7 +71,7 @@ def test_where_the_wheel_is_gone_the_packages_are_named(there: Path, tmp_path: P
     assert how_to_install("auth") == "pip install 'pyjwt[crypto]>=2.8'"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("origin", "url"),
     [
         ({"url": "https://host.example/assay.whl", "archive_info": {}}, "https://host.example/assay.whl"),
@@ -96,13 +95,14 @@ def test_what_came_from_a_url_is_installed_from_it(there: Path, origin: dict[str
     assert how_to_install("http") == f"pip install 'mcp-assay[http] @ {url}'"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "command"),
     [("uv-receipt.toml", "uv tool install --force"), ("pipx_metadata.json", "pipx install --force")],
 )
 def test_a_tool_that_keeps_an_environment_for_each_program_is_named(there: Path, name: str, command: str) -> None:
     (there / name).touch()
     assert how_to_install("http") == f"{command} 'mcp-assay[http]'"
+    (there / name).unlink()
 
 
 def test_uv_is_named_where_it_installed_us(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_uv_is_named_where_it_installed_us(there: Path, monkeypatch: pytest.Monk
     assert how_to_install("http") == "uvx --from 'mcp-assay[http]' assay"
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]"])
+@rows("content", ["", "{", "[]"])
 def test_an_origin_that_cannot_be_read_counts_as_none(there: Path, content: str) -> None:
     (there / "mcp_assay-0.1.0.dist-info" / "direct_url.json").write_text(content, encoding="utf-8")
     assert how_to_install("http") == "pip install 'mcp-assay[http]'"
@@ -126,19 +126,19 @@ def test_a_module_of_the_extra_is_named_with_the_command(there: Path) -> None:
     assert missing(error, "http") == "aiohttp: pip install 'mcp-assay[http]'"
 
 
-@pytest.mark.parametrize("name", ["fcntl", "_ssl"])
+@rows("name", ["fcntl", "_ssl"])
 def test_a_module_of_python_itself_cannot_be_installed(name: str) -> None:
     assert missing(ModuleNotFoundError(name=name), "http") == f"{name}, which this Python does not have"
 
 
-def test_a_module_that_is_there_and_does_not_load_is_told_with_the_reason() -> None:
+def test_a_module_that_is_there_and_does_not_load_is_shown_with_the_reason() -> None:
     error = ImportError("libz.so.1: cannot open shared object file", name="httptools.parser")
     assert missing(error, "http") == (
         "httptools.parser, which cannot be imported: libz.so.1: cannot open shared object file"
     )
 
 
-@pytest.mark.parametrize("error", [ModuleNotFoundError(name="assay.gone"), ImportError("no name")])
+@rows("error", [ModuleNotFoundError(name="assay.gone"), ImportError("no name")])
 def test_a_mistake_of_ours_is_not_taken_for_a_missing_extra(error: ImportError) -> None:
     with pytest.raises(ImportError) as caught:
         missing(error, "http")
@@ -148,47 +148,3 @@ def test_a_mistake_of_ours_is_not_taken_for_a_missing_extra(error: ImportError) 
 def test_no_other_module_writes_a_hint_of_its_own() -> None:
     sources = Path(assay.__file__).parent.rglob("*.py")
     assert [each.name for each in sources if "pip install" in each.read_text(encoding="utf-8")] == ["extras.py"]
-
-
-BLOCKED = "import sys; sys.modules[{!r}] = None; from assay.cli.main import main; sys.exit(main())"
-
-
-def blocked(folder: Path, lacking: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run our command where the module *lacking* cannot be imported."""
-    return subprocess.run(
-        [sys.executable, "-c", BLOCKED.format(lacking), *arguments],
-        cwd=folder,
-        env={**os.environ, "XDG_STATE_HOME": str(folder)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("lacking", ["uvicorn", "httptools"])
-def test_the_console_names_the_extra_that_has_all_it_needs(tmp_path: Path, lacking: str) -> None:
-    done = blocked(tmp_path, lacking, "console", "--no-browser")
-    assert done.returncode == 2
-    assert f"assay console needs {lacking}: {how_to_install('http')}\n" in done.stderr
-
-
-@pytest.mark.parametrize("lacking", ["aiohttp", "ssl"])
-@pytest.mark.parametrize(
-    ("arguments", "feature"),
-    [
-        (("guard", "--target", "http://127.0.0.1:1/mcp"), "assay: --target needs "),
-        (("guard", "--listen", "127.0.0.1:0", "--", "true"), "assay: guarding over HTTP needs "),
-        (("lock", "--target", "http://127.0.0.1:1/mcp"), "a server at a URL needs "),
-        (("call", "http://127.0.0.1:1/mcp"), "a server at a URL needs "),
-    ],
-    ids=["target", "listen", "lock", "call"],
-)
-def test_commands_say_what_can_be_installed(
-    tmp_path: Path, arguments: tuple[str, ...], feature: str, lacking: str
-) -> None:
-    done = blocked(tmp_path, lacking, *arguments)
-    assert done.returncode == 2
-    remedy = "ssl, which this Python does not have" if lacking == "ssl" else f"aiohttp: {how_to_install('http')}"
-    assert f"{feature}{remedy}\n" in done.stderr

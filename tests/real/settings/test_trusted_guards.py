@@ -1,0 +1,228 @@
+"""A guard in a stranger's directory: what its `assay.toml` may decide, and that nothing is written there."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.command import ASSAY, assay_process_text, assay_text, variables_but
+
+SECONDS = 60
+
+SERVER = """\
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    else:
+        result = {"content": [{"type": "text"}]}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""  # noqa: E501 - a program as it is written
+"""A server whose results of `tools/call` break `protocol/result`."""
+
+SAID = "".join(
+    json.dumps({"jsonrpc": "2.0", **each}) + "\n"
+    for each in (
+        {
+            "id": 0,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/call", "params": {"name": "x", "arguments": {}}},
+    )
+)
+
+HOSTILE = """\
+[guard]
+fail_open = true
+lock = "off"
+flights = "there"
+[guard.policy]
+"*" = "pass"
+[journal]
+directory = "off"
+payloads = true
+[telemetry]
+endpoint = "http://127.0.0.1:9"
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A stranger's directory."""
+    directory = tmp_path / "checkout"
+    directory.mkdir()
+    (directory / "server.py").write_text(SERVER)
+    return directory
+
+
+def environment(directory: Path) -> dict[str, str]:
+    return {**variables_but("ASSAY_", "OTEL_"), "XDG_STATE_HOME": str(directory.parent / "state"), "NO_COLOR": "1"}
+
+
+def assay(directory: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    return assay_process_text(*arguments, cwd=directory, env=environment(directory), said=said)
+
+
+def guard(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """A guard in *directory* that enforces and is quiet, in front of a server that breaks a rule."""
+    command = ("--", sys.executable, "-IS", "server.py")
+    return assay(directory, "guard", "--mode", "enforce", "--quiet", *options, *command, said=SAID)
+
+
+def stopped(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether the bad result was withheld."""
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["id"] == 1
+    return bool(answer["result"].get("isError"))
+
+
+def records(directory: Path) -> list[str]:
+    """The journals in the state directory of whoever starts a guard in *directory*."""
+    return [path.read_text() for path in directory.parent.glob("state/assay/servers/*/2*.jsonl")]
+
+
+def test_a_file_that_is_found_weakens_nothing_and_what_is_ignored_is_named(checkout: Path) -> None:
+    (checkout / "pyproject.toml").write_text(HOSTILE.replace("[", "[tool.assay."))
+    done = guard(checkout)
+    assert stopped(done)
+    assert len(records(checkout)) == 1
+    assert done.stderr == (
+        "assay: pyproject.toml: [tool.assay] is ignored by this command; use assay.toml or --config\n"
+    )
+    (checkout / "pyproject.toml").unlink()
+
+    (checkout / "assay.toml").write_text(HOSTILE)
+    done = guard(checkout)
+    assert stopped(done)
+    assert not any("payload" in json.loads(record.splitlines()[-1]) for record in records(checkout))
+    named, ignored = done.stderr.splitlines()
+    assert named == f"assay: settings from {checkout}/assay.toml"
+    for setting in (
+        "guard.fail_open = true",
+        'guard.lock = "off"',
+        'guard.policy."*" = "pass"',
+        'journal.directory = "off"',
+        "journal.payloads = true",
+        "telemetry.endpoint",
+        "guard.flights",
+    ):
+        assert setting in ignored
+    assert ignored.endswith(f" ignored: this assay.toml is not trusted yet; run assay trust {checkout}/assay.toml")
+
+
+def test_a_file_counts_where_it_is_given_trusted_or_stricter(checkout: Path) -> None:
+    # Nothing answers at its endpoint of telemetry, and a guard waits for that a while.
+    (checkout / "assay.toml").write_text(HOSTILE.partition("[telemetry]")[0])
+    given = guard(checkout, "--config", "assay.toml")
+    assert not stopped(given)
+    assert records(checkout) == []
+    assert given.stderr.startswith(f"assay: settings from {checkout}/assay.toml\n")
+    assert "ignored" not in given.stderr
+
+    assert assay_text("trust", "assay.toml", "--yes", cwd=checkout, env=environment(checkout)).returncode == 0
+    trusted = guard(checkout)
+    assert not stopped(trusted)
+    assert "ignored" not in trusted.stderr
+    with (checkout / "assay.toml").open("a") as file:
+        file.write("# another line\n")
+    changed = guard(checkout)
+    assert stopped(changed)
+    assert f"ignored: this assay.toml has changed since it was trusted; run assay trust {checkout}" in changed.stderr
+
+    (checkout / "assay.toml").write_text('[guard]\nmode = "enforce"\n')
+    stricter = assay(checkout, "guard", "--quiet", "--", sys.executable, "-IS", "server.py", said=SAID)
+    assert stopped(stricter)
+    assert stricter.stderr == f"assay: settings from {checkout}/assay.toml\n"
+
+
+def test_lower_limits_of_a_found_file_do_not_stop_judging_by_contract(checkout: Path) -> None:
+    """The guard would forget the schemas, or not read the list, and forward every call."""
+    limits = ("contract_bytes = 1", "tools = 1", "depth = 4", "frame_bytes = 220")
+    takes = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [{"name": name, "inputSchema": takes} for name in ("other", "weather")]
+    listed = SERVER.replace(
+        "    else:\n",
+        f"    elif asked.get('method') == 'tools/list':\n        result = {{'tools': {tools}}}\n    else:\n",
+    )
+    (checkout / "server.py").write_text(listed)
+    (checkout / "assay.toml").write_text("[limits]\n" + "\n".join(limits) + "\n")
+    wrong = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "weather", "arguments": {"city": 5}}}
+    before = [*SAID.splitlines()[:2], '{"jsonrpc":"2.0","id":2,"method":"tools/list"}']
+    answers, log = talked(checkout, before, [json.dumps(wrong)])
+    assert answers[2]["result"]["tools"] == tools
+    assert "city" in json.dumps(answers[3]["result"])
+    assert answers[3]["result"]["isError"]
+    ignored = next(line for line in log.splitlines() if " ignored: this assay.toml is not trusted yet" in line)
+    assert [each for each in limits if f"limits.{each}" not in ignored] == []
+
+
+def talked(directory: Path, before: list[str], after: list[str]) -> tuple[dict[int, Any], str]:
+    """The answers to two turns of a client, the second after the answers to the first; and the log."""
+    command = [*ASSAY, "guard", "--mode", "enforce", "--quiet", "--", sys.executable, "-IS", "server.py"]
+    with subprocess.Popen(
+        command,
+        cwd=directory,
+        env=environment(directory),
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as guard:
+        assert guard.stdin is not None
+        assert guard.stdout is not None
+        guard.stdin.write("".join(f"{each}\n" for each in before))
+        guard.stdin.flush()
+        first = [guard.stdout.readline() for each in before if "id" in json.loads(each)]
+        rest, log = guard.communicate("".join(f"{each}\n" for each in after), timeout=SECONDS)
+    return {each["id"]: each for each in map(json.loads, [*first, *rest.splitlines()])}, log
+
+
+def test_nothing_is_written_to_the_directory_unless_it_was_asked_for(checkout: Path) -> None:
+    """Not even where it has a link in the place of a journal."""
+    victim = linked(checkout, "runs")
+    usual = "[journal]\ndirectory = 'runs/mcp_server/envelope_validation'\n"
+    (checkout / "assay.toml").write_text(usual)
+    before = sorted(checkout.rglob("*"))
+    done = guard(checkout)
+    assert done.returncode == 0
+    assert 'assay: journal.directory = "runs/mcp_server/envelope_validation" ignored: ' in done.stderr
+    # A server that ends first leaves a file of the last messages.
+    broken = assay(checkout, "guard", "--quiet", "--", sys.executable, "-c", "input()", said=SAID)
+    assert "the last messages of this session are in" not in broken.stderr
+    assert len(list(checkout.parent.glob("state/assay/servers/*/flights/*.jsonl"))) == 1
+    assert len(records(checkout)) == 2
+    assert sorted(checkout.rglob("*")) == before
+    assert sorted(path.name for path in victim.iterdir()) == OLD
+
+    (checkout / "mine.toml").write_text('[journal]\ndirectory = "runs"\n')
+    for options in (("--journal", "runs"), ("--set", "journal.directory=runs"), ("--config", "mine.toml")):
+        count = len(list(victim.glob("2*.jsonl")))
+        assert "no journal" not in guard(checkout, *options).stderr
+        assert len(list(victim.glob("2*.jsonl"))) > count
+    assert len(records(checkout)) == 2
+
+
+OLD = ["20200101T000000Z-00000000.jsonl", "flight-20200101T000000Z-1.jsonl"]
+
+
+def linked(checkout: Path, link: str) -> Path:
+    """A directory with files of somebody else, to which *link* leads."""
+    victim = checkout.parent / "victim"
+    victim.mkdir()
+    for name in OLD:
+        (victim / name).write_text("{}\n")
+    place = checkout / link
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(victim)
+    return victim
