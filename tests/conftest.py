@@ -67,6 +67,9 @@ def browser() -> "Iterator[Browser]":
 # ── the first lane starts and reaches nothing ────────────────────────────────────────────────────────────────────────
 
 REAL = TESTS / "real"
+STRESS = TESTS / "stress"
+"""Run by `make soak` alone."""
+
 STARTS_OR_REACHES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.bind", "socket.connect"}
 
 
@@ -88,7 +91,7 @@ sys.addaudithook(refuse)
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Remember the lane of each test."""
-    Lane.is_real = item.path.is_relative_to(REAL)
+    Lane.is_real = item.path.is_relative_to(REAL) or item.path.is_relative_to(STRESS)
     try:
         return (yield)
     finally:

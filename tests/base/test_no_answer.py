@@ -1,11 +1,8 @@
 """The message of the error in place of an answer: it names the cause, since clients show nothing else of it."""
 
-from pathlib import Path
-
 from assay.base import no_answer
 from assay.base.no_answer import reason_in, within
 from assay.base.verdict import Party
-from kit.guard_process import enforcing, initialize, request
 from kit.rows import rows
 
 
@@ -57,19 +54,3 @@ RUST = ["thread 'main' panicked at src/main.rs:2:5: database is gone", "note: ru
 )
 def test_reason_is_the_last_line_outside_of_a_stack(lines: list[str], reason: str) -> None:
     assert reason_in(lines) == reason
-
-
-def test_secrets_in_stderr_reach_neither_the_message_nor_the_data(tmp_path: Path) -> None:
-    on = {"ping": [["log", "password=hunter2hunter2 was refused by db7\n"], ["exit", 1]]}
-    with enforcing(tmp_path, "--set", "journal.redact=^db\\d$", on=on) as one:
-        one.open()
-        error = one.ask(request(1, "ping"))["error"]
-    assert error["message"].startswith("No answer came: the server exited with status 1: password=")
-    assert "hunter2" not in str(error)
-
-
-def test_a_late_answer_is_reported_with_the_time_that_was_given(tmp_path: Path) -> None:
-    with enforcing(tmp_path, "--timeout", "1", on={"initialize": []}) as one:
-        error = one.ask(initialize())["error"]
-    assert (error["code"], error["message"]) == (-31012, "No answer came within 1 s")
-    assert error["data"]["violations"][0]["found"] == "none within 1 s"

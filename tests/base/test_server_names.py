@@ -115,7 +115,7 @@ def test_a_name_becomes_a_folder_that_stays_where_it_belongs(name: str, folder: 
 
 
 def test_no_two_names_share_a_folder() -> None:
-    """Also on a disk that does not tell capitals from small letters."""
+    """Also on a disk that takes capitals for small letters."""
     names = ["a/b", "a b", "a-b", "..", "日本", "server", "", "Files", "files", "FILES", "x" * 64, "x" * 65, "x" * 66]
     assert len({folder_of(name).lower() for name in names}) == len(names)
     assert all(len(folder_of(name)) <= 64 for name in names)

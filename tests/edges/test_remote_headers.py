@@ -141,7 +141,7 @@ def test_a_header_is_given_as_it_stands_or_from_the_environment(option: str, hea
     assert given_headers([option], VARIABLES) == [header]
 
 
-@pytest.mark.parametrize("option", ["Mcp-Session-Id: s3cret", "CONTENT-TYPE: text/plain", "accept: application/json"])
+@rows("option", ["Mcp-Session-Id: s3cret", "CONTENT-TYPE: text/plain", "accept: application/json"])
 def test_what_follows_from_each_message_is_left_out(option: str) -> None:
     """Ours: clients have such headers in their configurations, and `assay wrap` makes options of them."""
     assert given_headers([option, "X: y"], VARIABLES) == [("X", "y")]

@@ -1,4 +1,4 @@
-"""A fault of our own while a message is judged: nobody is left waiting, nothing passes that should not."""
+"""A fault of our own while a message is judged: all are answered, nothing passes that should not."""
 
 import json
 import logging
@@ -14,8 +14,9 @@ from assay.core.policy import Policy
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.routing import Move
 from assay.guard.session import GuardedSession, Timing
-from assay.guard.sinks import Sinks
+from assay.guard.sinks import Sink, Sinks
 from assay.ladder import framing
+from kit.rows import rows
 from kit.talk import error, frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
@@ -74,15 +75,15 @@ def heard(session: GuardedSession, party: Party, message: Any) -> tuple[Verdict,
 def code_and_id(frame: bytes | None) -> tuple[int, Any]:
     assert frame is not None
     assert b"secret" not in frame
-    told = json.loads(frame)
-    assert told["error"]["data"]["violations"][0]["rule"] == "guard/failure"
-    return told["error"]["code"], told["id"]
+    made = json.loads(frame)
+    assert made["error"]["data"]["violations"][0]["rule"] == "guard/failure"
+    return made["error"]["code"], made["id"]
 
 
 FAULT = {"_meta": {"fault": 1}}
 
 
-@pytest.mark.parametrize("late", [False, True])
+@rows("late", [False, True])
 def test_a_request_of_either_side_that_cannot_be_judged_is_answered_here(late: bool) -> None:
     guard = guarded(late=late)
     for party in Party:
@@ -113,7 +114,7 @@ def test_an_answer_that_is_lost_half_way_fails_its_request_once() -> None:
     assert move.to_client is None
 
 
-@pytest.mark.parametrize("answer", [result(7, FAULT), error(7, -1, "fault")], ids=["result", "error"])
+@rows("answer", [result(7, FAULT), error(7, -1, "fault")], ids=["result", "error"])
 def test_an_answer_that_cannot_be_judged_fails_its_request(answer: Any) -> None:
     guard = guarded()
     heard(guard, CLIENT, request(7, "ping"))
@@ -142,7 +143,7 @@ def test_each_request_of_a_batch_that_cannot_be_judged_is_answered() -> None:
     assert move.to_server is None
 
 
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@rows("mode", ["audit", "enforce"])
 def test_where_it_is_to_fail_open_or_under_audit_it_passes_and_so_does_its_answer(
     mode: Literal["audit", "enforce"],
 ) -> None:
@@ -163,7 +164,7 @@ def test_where_it_is_to_fail_open_or_under_audit_it_passes_and_so_does_its_answe
             assert (move.to_server if party is CLIENT else move.to_client) is spoken
 
 
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@rows("mode", ["audit", "enforce"])
 def test_even_if_nothing_helps_the_guard_goes_on(mode: Literal["audit", "enforce"]) -> None:
     guard = guarded(mode, hopeless=True)
     verdict, move = heard(guard, CLIENT, request(7, "ping", FAULT))
@@ -188,3 +189,29 @@ def test_a_fault_is_logged_once_with_its_traceback(caplog: pytest.LogCaptureFixt
     [record] = [each for each in caplog.records if each.name == "assay.guard"]
     assert record.exc_info is not None
     assert record.exc_info[0] is LookupError
+
+
+class Failing(Sink):
+    """A sink that cannot record anything."""
+
+    def passed(self, *_: Any) -> None:
+        """Fail."""
+        raise OSError("no space")
+
+    def found(self, *_: Any) -> None:
+        """Fail."""
+        raise OSError("no space")
+
+    def commit(self) -> None:
+        """Fail."""
+        raise OSError("no space")
+
+
+def test_a_sink_that_fails_is_counted_and_affects_no_message() -> None:
+    sinks = Sinks((Failing(),))
+    session = GuardedSession(Conversation(revision="2025-11-25"), sinks, ClientTraits("stdio"), ServerTraits("child"))
+    asked = frame_of(request(1, "ping"))
+    assert [each.frame for each in session.from_client(asked).to_server] == [asked]
+    assert session.from_client(b"{").refusal == "PARSE_ERROR"
+    sinks.commit()
+    assert session.records.failures == 3

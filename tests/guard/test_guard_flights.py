@@ -33,16 +33,16 @@ def held(watch: GuardSummary, conversations: int) -> int:
         tracemalloc.stop()
 
 
-def nobody(_: str) -> None:
+def unseen(_: str) -> None:
     pass
 
 
 def test_all_conversations_together_keep_only_so_much() -> None:
-    assert held(GuardSummary(nobody, nobody, enforcing=True), 60) < TOTAL_BYTES + (8 << 20)
+    assert held(GuardSummary(unseen, unseen, enforcing=True), 60) < TOTAL_BYTES + (8 << 20)
 
 
 def test_nothing_is_kept_where_it_would_not_be_written(tmp_path: Path) -> None:
-    watch = GuardSummary(nobody, nobody, enforcing=True, keeping=False)
+    watch = GuardSummary(unseen, unseen, enforcing=True, keeping=False)
     assert held(watch, 5) < 1 << 20
     assert watch.flight(str(tmp_path / "flights")) is None
     assert not (tmp_path / "flights").exists()
@@ -50,7 +50,7 @@ def test_nothing_is_kept_where_it_would_not_be_written(tmp_path: Path) -> None:
 
 def test_the_conversation_that_was_silent_longest_is_forgotten_first(tmp_path: Path) -> None:
     said: list[str] = []
-    first = GuardSummary(said.append, nobody, enforcing=False)
+    first = GuardSummary(said.append, unseen, enforcing=False)
     going_on = [first, *(first.another() for _ in range(30))]
     for number, each in enumerate(going_on):
         spoken(each, number)
@@ -65,23 +65,23 @@ def test_the_conversation_that_was_silent_longest_is_forgotten_first(tmp_path: P
 
 def test_long_names_of_tools_are_not_kept() -> None:
     """A frame is cut, and what is known of its request has the name of the tool, whole."""
-    watch = GuardSummary(nobody, nobody, enforcing=False)
+    watch = GuardSummary(unseen, unseen, enforcing=False)
     tracemalloc.start()
     try:
         conversation = Conversation()
         watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), 0.0)
         for ident in range(2 * KEPT):
-            verdict = conversation.hear(Party.CLIENT, frame_of(call(ident, "x" * (4 << 20))))
+            verdict = conversation.hear(Party.CLIENT, frame_of(call(ident, "x" * (1 << 20))))
             watch.heard(verdict, 1.0)
             conversation.give_up(Party.CLIENT, ident)
-        assert tracemalloc.get_traced_memory()[0] < 32 << 20
+        assert tracemalloc.get_traced_memory()[0] < 16 << 20
     finally:
         tracemalloc.stop()
 
 
 def test_a_file_of_last_messages_has_a_bounded_size_and_short_ones_stay_whole(tmp_path: Path) -> None:
     """To look for secrets in all that is kept would take so long that other clients notice."""
-    watch = GuardSummary(nobody, nobody, enforcing=False)
+    watch = GuardSummary(unseen, unseen, enforcing=False)
     conversation = Conversation()
     watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), 0.0)
     for ident in range(KEPT - 1):

@@ -123,7 +123,7 @@ def progress(token: Any, step: float) -> dict[str, Any]:
     return notification("notifications/progress", {"progressToken": token, "progress": step})
 
 
-@pytest.mark.parametrize("token", ["t", 7])
+@rows("token", ["t", 7])
 def test_progress_gives_a_request_its_time_anew(token: Any) -> None:
     """That of its own token only, and only if there is some."""
     talk = Talk().opened()
@@ -175,7 +175,7 @@ def test_a_subscription_lasts_as_long_as_it_likes() -> None:
 
 @rows("revision", REVISIONS)
 @rows("spelt", [b"1", b"-0", b"1e2", b'"\\u0061"'])
-def test_the_server_is_told_in_a_way_that_its_revision_knows(revision: str, spelt: bytes) -> None:
+def test_a_cancellation_is_one_that_the_revision_of_the_server_knows(revision: str, spelt: bytes) -> None:
     """By the id as the client has spelt it."""
     talk = Talk().opened(revision)
     asked = {} if handshake(revision) else {"_meta": META}
@@ -183,16 +183,16 @@ def test_the_server_is_told_in_a_way_that_its_revision_knows(revision: str, spel
     talk.client(frame)
     talk.clock.now += 10
     outcome = talk.session.tick()
-    [settled], [told] = outcome.failed, [each.frame for each in outcome.to_server]
+    [settled], [cancelled] = outcome.failed, [each.frame for each in outcome.to_server]
     if spelt != b'"\\u0061"':
         assert b'"id":' + spelt in settled.answer
-        assert b'"requestId":' + spelt in told
+        assert b'"requestId":' + spelt in cancelled
     judge = Conversation(revision=revision)
     judge.hear(CLIENT, frame)
-    assert judge.hear(CLIENT, told).violations == ()
+    assert judge.hear(CLIENT, cancelled).violations == ()
 
 
-@pytest.mark.parametrize(("mode", "timeout"), [("audit", 10.0), ("enforce", 0.0)])
+@rows(("mode", "timeout"), [("audit", 10.0), ("enforce", 0.0)])
 def test_nothing_is_ever_overdue_under_audit_or_without_a_limit(mode: Mode, timeout: float) -> None:
     talk = Talk(mode, timeout).opened()
     talk.client(call(1))
@@ -235,7 +235,7 @@ def test_an_unreadable_request_with_the_id_of_another_gets_no_answer_by_that_id(
 
 
 def test_under_audit_what_cannot_be_read_passes_and_counts_as_an_answer() -> None:
-    """Otherwise it would be told at the end that none came."""
+    """Otherwise the end would show that none came."""
     talk = Talk("audit").opened()
     for ident in (1, 2, 3):
         talk.client(call(ident))
@@ -247,14 +247,14 @@ def test_under_audit_what_cannot_be_read_passes_and_counts_as_an_answer() -> Non
 
 
 def test_under_audit_an_answer_in_a_batch_passes_and_counts_as_one() -> None:
-    """The client has it, for better or worse, and nobody waits for another."""
+    """The client has it, for better or worse, and waits for no other."""
     talk = Talk("audit").opened()
     talk.client(request(7, "ping"))
     assert talk.server([result(7, {})]) == Move(to_client=frame_of([result(7, {})]))
     assert not talk.session.owed
 
 
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@rows("mode", ["audit", "enforce"])
 def test_the_end_of_a_message_that_is_too_long_tells_which_request_it_answers(mode: Mode) -> None:
     talk = Talk(mode, frame_bytes=300).opened()
     talk.client(call(1))
@@ -280,8 +280,8 @@ def test_every_request_fails_once_when_the_server_ends() -> None:
     assert talk.after(100) == []
 
 
-@pytest.mark.parametrize(("open_requests", "lines"), [(1000, ["first", "last"]), (1001, ["last"])])
-def test_a_crowd_is_told_the_last_line_only(open_requests: int, lines: list[str]) -> None:
+@rows(("open_requests", "lines"), [(1000, ["first", "last"]), (1001, ["last"])])
+def test_a_crowd_gets_the_last_line_only(open_requests: int, lines: list[str]) -> None:
     """Ten thousand may wait, and the last words of a server are some kilobytes."""
     talk = Talk().opened()
     for ident in range(open_requests):

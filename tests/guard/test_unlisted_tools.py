@@ -2,8 +2,6 @@
 
 from typing import Any, Literal
 
-import pytest
-
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
@@ -155,7 +153,7 @@ def test_a_quarantined_tool_stays_closed() -> None:
     assert ("tools/list", "contract/schema") in talk.rules.found_rules
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
     [
         {"error": {"code": -32603, "message": "not now"}},
@@ -377,7 +375,7 @@ def test_calls_of_several_sessions_all_wait_while_one_of_them_lists() -> None:
         assert talk.rules.found_rules == [("tools/call", "contract/input")]
 
 
-@pytest.mark.parametrize("spelt", [rb"tools\/call", rb"tools\u002fcall", rb"\u0074ools/call"])
+@rows("spelt", [rb"tools\/call", rb"tools\u002fcall", rb"\u0074ools/call"])
 def test_a_method_with_escapes_is_a_call_too(spelt: bytes) -> None:
     talk = Talk()
     [asked] = read(talk.session.from_client(frame_of(call(1, words=5)).replace(b"tools/call", spelt)).to_server)

@@ -1,4 +1,4 @@
-"""The guard as a process, in front of the lying server: started, spoken to, ended. Every wait is bounded."""
+"""The guard as a process, in front of a scripted server: started, spoken to, ended. Every wait is bounded."""
 
 import json
 import os
@@ -19,8 +19,8 @@ SECONDS = 60
 GUARD = [sys.executable, "-m", "assay", "guard"]
 
 
-def liar(**script: Any) -> list[str]:
-    """The command of a lying server."""
+def scripted(**script: Any) -> list[str]:
+    """The command of a server that does what its *script* says."""
     return [sys.executable, "-IS", str(SERVER), json.dumps(script)]
 
 
@@ -110,7 +110,7 @@ class Guarded:
 
     process: subprocess.Popen[bytes]
     received: Lines
-    """What the server receives, if it was asked to tell."""
+    """What the server receives, if it writes that down."""
 
     def __post_init__(self) -> None:
         self.sink = self.process.stdin.fileno() if self.process.stdin else -1
@@ -128,7 +128,7 @@ class Guarded:
         sources = [self.out.descriptor] if self.out.descriptor >= 0 else []
         while rest:
             readable, writable, _ = select.select(sources, [self.sink], [], SECONDS)
-            assert readable or writable, "nobody reads"
+            assert readable or writable, "what is sent is not read"
             if writable:
                 with suppress(BlockingIOError):
                     rest = rest[os.write(self.sink, rest) :]
@@ -165,9 +165,9 @@ def guarded(
     directory: Path, *options: str, command: Sequence[str] | None = None, streams: Any = None, **script: Any
 ) -> Iterator[Guarded]:
     """
-    A guard with *options* in front of *command*, or of a lying server with that *script*.
+    A guard with *options* in front of *command*, or of a scripted server with that *script*.
 
-    `received=True` in the script has the server tell what it receives. *streams* are options of Popen.
+    `received=True` in the script has the server write down what it receives. *streams* are options of Popen.
     """
     received = -1
     if script.get("received") is True:
@@ -175,7 +175,7 @@ def guarded(
         os.mkfifo(script["received"])
         received = os.open(script["received"], os.O_RDONLY | os.O_NONBLOCK)
     with subprocess.Popen(
-        [*GUARD, *options, "--", *(command or liar(**script))],
+        [*GUARD, *options, "--", *(command or scripted(**script))],
         cwd=directory,
         bufsize=0,
         **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **(streams or {})},

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from kit.guard_process import Lines, Watched, liar, result
+from kit.guard_process import Lines, Watched, result, scripted
 from kit.http_client import (
     BOTH,
     SECONDS,
@@ -73,7 +73,7 @@ def guarding(directory: Path, *settings: str, command: list[str] | None = None, 
     # Open at both ends: before the first child and after the last one it must not seem to have ended.
     descriptor = os.open(path, os.O_RDWR)
     options = [each for setting in settings for each in ("--set", setting)]
-    server = command or liar(**{"quiet": True, "received": str(path), **script})
+    server = command or scripted(**{"quiet": True, "received": str(path), **script})
     try:
         with listening(directory, "--mode", "enforce", *options, "--", *server) as service:
             guard = Guard(service.process, service.ready, service.log, service.address, service.wires)

@@ -1,4 +1,4 @@
-"""The guard where somebody ends or keeps others waiting, over pipes: nobody hangs, and nothing is left behind."""
+"""The guard where the server, the client or the guard itself ends: all requests are answered, nothing stays."""
 
 import json
 import os
@@ -6,208 +6,143 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
+from kit.guard_process import INITIALIZED, Watched, call, enforcing, guarded, request, result, scripted, tool
+from kit.rows import rows
 
-from kit.guard_process import INITIALIZED, Watched, call, enforcing, initialize, notification, request, result, tool
+LAST_WORDS = ["log", "password=hunter2hunter2\nValueError: it is gone\n"]
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 # ── servers that end ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-LAST_WORDS = ["log", "Traceback (most recent call last):\nValueError: no\n"]
-ENDS: dict[str, tuple[list[Any], str]] = {
-    "exits": ([["exit", 7]], "it exited with status 7"),
-    "exits-well": ([["exit", 0]], "it exited with status 0"),
-    "killed": ([["die"]], "it was ended by SIGKILL"),
-    "closes-its-output": ([["close", "stdout"]], "it closed its output"),
-    "leaves-a-child": ([["spawn"], ["exit", 1]], "it exited with status 1"),
-    "in-the-middle": ([["raw", '{"jsonrpc":"2.0","id":1,'], ["exit", 1]], "it exited with status 1"),
-}
 
-
-@pytest.mark.parametrize("how", ENDS)
-def test_every_open_request_gets_one_error_when_the_server_ends(tmp_path: Path, how: str) -> None:
-    """With its last words, and exit status 3."""
-    actions, reason = ENDS[how]
+@rows(
+    ("actions", "reason"),
+    [
+        ([LAST_WORDS, ["raw", '{"jsonrpc":"2.0","id":1,'], ["exit", 7]], "it exited with status 7"),
+        ([LAST_WORDS, ["die"]], "it was ended by SIGKILL"),
+        ([["close", "stdout"], LAST_WORDS], "it closed its output"),
+    ],
+    ids=["exits", "is killed", "closes its output"],
+)
+def test_every_open_request_gets_one_error_when_the_server_ends(
+    tmp_path: Path, actions: list[Any], reason: str
+) -> None:
+    """With its last words, which have no secrets, and exit status 3."""
     on: dict[str, Any] = {f"#{number}": [] for number in (4, 5, 6)}
-    with enforcing(tmp_path, received=str(tmp_path / "told"), on={**on, "#7": [LAST_WORDS, *actions]}) as one:
+    with enforcing(tmp_path, on={**on, "#7": actions}) as one:
         one.open()
         one.say(call(1), request("two", "ping"), call(3), INITIALIZED)
-        errors = [one.answer() for _ in range(3)]
-        assert one.out.rest() == []
+        errors = [json.loads(line) for line in one.out.rest()]
         assert one.ended() == 3
         log = one.log.rest()
     assert [each["id"] for each in errors] == [1, "two", 3]
     for each in errors:
         assert each["error"]["code"] == -31011
-        assert each["error"]["data"]["stderr"] == ["Traceback (most recent call last):", "ValueError: no"]
+        assert each["error"]["data"]["stderr"][1:] == ["ValueError: it is gone"]
         [violation] = each["error"]["data"]["violations"]
-        assert violation["rule"] == "protocol/unanswered"
-        assert violation["found"] == f"none: {reason}"
-        told = reason.replace("it ", "the server ", 1)
-        assert each["error"]["message"] == f"No answer came: {told}: ValueError: no"
+        assert (violation["rule"], violation["found"]) == ("protocol/unanswered", f"none: {reason}")
+        shown = reason.replace("it ", "the server ", 1)
+        assert each["error"]["message"].startswith(f"No answer came: {shown}: ValueError: it is gone")
+        assert "hunter2" not in str(each)
     assert f"assay: the server ended first: {reason}".encode() in log
 
 
-def test_last_words_count_until_the_last(tmp_path: Path) -> None:
-    """Also those that come when its output is closed."""
-    on = {"ping": [["close", "stdout"], LAST_WORDS, ["exit", 1]]}
+@rows(("last", "passes"), [('{"jsonrpc":"2.0","method":"notif', False), ('{"jsonrpc":"2.0","id":2,"result":{}}', True)])
+def test_what_a_server_says_until_its_end_arrives(tmp_path: Path, last: str, passes: bool) -> None:
+    """A last line without a newline is one; half a message is none, and does not run into what the guard says."""
+    on = {"tools/call": [["good"], ["notes", 500, 200], ["raw", last], ["exit", 0]]}
     with enforcing(tmp_path, on=on) as one:
         one.open()
-        failed = one.ask(request(1, "ping"))
-        assert failed["error"]["data"]["stderr"] == ["Traceback (most recent call last):", "ValueError: no"]
-
-
-def test_a_server_that_reads_no_more_counts_as_ended(tmp_path: Path) -> None:
-    """As soon as there is something that it does not read."""
-    deaf = [["close", "stdin"], ["tell", "deaf"], ["stay"]]
-    with enforcing(tmp_path, received=True, on={"#4": deaf}) as one:
-        one.open()
-        one.say(call(1))
-        while one.received.next() != b"deaf":
-            pass
-        one.say(request(2, "ping"))
-        errors = [one.answer(), one.answer()]
-        assert one.out.rest() == []
+        one.say(call(1), request(2, "ping"))
+        answered, *notes, second = [json.loads(line) for line in one.out.rest()]
         assert one.ended() == 3
-    assert [each["id"] for each in errors] == [1, 2]
-    assert {each["error"]["data"]["violations"][0]["found"] for each in errors} == {"none: it closed its input"}
+    assert answered["id"] == 1
+    assert [each["params"]["data"].split()[0] for each in notes] == [str(number) for number in range(500)]
+    assert second == result(2, {}) if passes else second["error"]["code"] == -31011
 
 
-def test_a_server_that_does_not_start_properly_fails_what_was_asked_by_then(tmp_path: Path) -> None:
-    start = [["await", str(tmp_path / "go")], ["log", "no such module\n"], ["exit", 1]]
+def test_what_the_guard_has_not_even_read_when_the_server_dies_fails_too(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
-    with enforcing(tmp_path, start=start) as one:
-        one.say(initialize(), INITIALIZED, request(2, "ping"))
+    on = {"ping": [["await", str(tmp_path / "go")], ["exit", 1]]}
+    with enforcing(tmp_path, "--quiet", on=on) as one:
+        one.open()
+        one.say(request("ping", "ping"), *(call(number, words="x" * 1000) for number in range(800)))
         (tmp_path / "go").write_bytes(b"")
-        first, second = one.answer(), one.answer()
-        assert one.out.rest() == []
+        failed = [json.loads(line) for line in one.out.rest()]
         assert one.ended() == 3
-    assert (first["id"], second["id"]) == ("open", 2)
-    assert first["error"]["data"]["stderr"] == ["no such module"]
-    # Before the handshake it was no request that a server could have answered.
-    assert second["error"]["data"]["violations"][0]["rule"] in {"protocol/before-initialized", "protocol/unanswered"}
-
-
-def test_what_is_said_between_the_last_answer_and_the_end_still_arrives(tmp_path: Path) -> None:
-    """Half a line of a server that is gone does not, and does not run into what we say for it."""
-    on = {"tools/call": [["good"], ["notes", 500, 200], ["raw", '{"jsonrpc":"2.0","method":"notif'], ["exit", 0]]}
-    with enforcing(tmp_path, on=on) as one:
-        one.open()
-        one.say(call(1), call(2))
-        assert one.answer()["id"] == 1
-        notes = [one.answer()["params"]["data"].partition(" ")[0] for _ in range(500)]
-        assert notes == [str(number) for number in range(500)]
-        assert one.answer()["error"]["code"] == -31011
-        assert one.out.rest() == []
-        assert one.ended() == 3
-
-
-def test_a_last_answer_without_a_newline_is_one(tmp_path: Path) -> None:
-    last = '{"jsonrpc":"2.0","id":$id,"result":{}}'
-    with enforcing(tmp_path, on={"ping": [["raw", last], ["exit", 0]]}) as one:
-        one.open()
-        one.say(request(1, "ping"), request(2, "ping"))
-        assert one.answer() == result(1, {})
-        assert one.answer()["error"]["code"] == -31011
-        assert one.out.rest() == []
+    assert [each["id"] for each in failed] == ["ping", *range(800)]
+    assert {each["error"]["code"] for each in failed} == {-31011}
 
 
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_request_that_waits_too_long_fails_once_and_the_server_is_told(tmp_path: Path) -> None:
+def test_a_request_that_waits_too_long_fails_once_and_is_cancelled(tmp_path: Path) -> None:
     """The answer that comes after that is not delivered."""
-    late = {"tools/call": [], "notifications/cancelled": [["say", result(1, {"content": []})], ["log", "late\n"]]}
-    with enforcing(tmp_path, "--timeout", "6", received=True, on=late) as one:
-        one.open()
-        for _ in range(3):
-            one.received.next()
-        failed = one.ask(call(1))
-        assert failed["id"] == 1
-        assert failed["error"]["code"] == -31012
+    late = result(1, {"resultType": "complete", "resources": [], "ttlMs": 0, "cacheScope": "private"})
+    on = {"resources/list": [], "notifications/cancelled": [["say", late], ["log", "late\n"]]}
+    with enforcing(tmp_path, "--timeout", "0.1", received=True, on=on) as one:
+        failed = one.ask(request(1, "resources/list", {"_meta": META}))
+        assert (failed["id"], failed["error"]["code"]) == (1, -31012)
+        assert failed["error"]["message"] == "No answer came within 0.1 s"
+        assert failed["error"]["data"]["violations"][0]["found"] == "none within 0.1 s"
         assert json.loads(one.received.next())["id"] == 1
-        told = json.loads(one.received.next())
-        assert told["method"] == "notifications/cancelled"
-        assert told["params"]["requestId"] == 1
+        cancelled = json.loads(one.received.next())
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", 1)
         while one.log.next() != b"late":
             pass
-        assert one.ask(request(2, "ping")) == result(2, {})
         one.close()
         assert one.out.rest() == []
         assert one.ended() == 0
         assert any(b"protocol/answered-twice" in line for line in one.log.rest())
 
 
-def test_of_initialize_no_cancellation_is_sent(tmp_path: Path) -> None:
-    """2025-11-25, basic/utilities/cancellation: a client must not."""
-    with enforcing(tmp_path, "--timeout", "0.2", received=True, on={"initialize": []}) as one:
-        assert one.ask(initialize())["error"]["code"] == -31012
-        one.say(notification("notifications/cancelled", {"requestId": "mark"}))
-        assert json.loads(one.received.next())["id"] == "open"
-        assert json.loads(one.received.next())["params"]["requestId"] == "mark"
+# ── the end of the client, and of the guard ──────────────────────────────────────────────────────────────────────────
 
 
-# ── the end of the client ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_when_the_client_says_no_more_the_server_is_told_and_what_it_owes_still_comes(tmp_path: Path) -> None:
-    """However long it takes: it was asked, and somebody may still read."""
-    on: dict[str, Any] = {"tools/call": []}
-    end = [["await", str(tmp_path / "go")], ["say", result(1, {"content": []})], ["say", result(2, {"content": []})]]
+def test_when_the_client_sends_no_more_what_the_server_owes_still_comes(tmp_path: Path) -> None:
+    """However long it takes, and whatever the server does then. A last request without a newline is one."""
     os.mkfifo(tmp_path / "go")
-    with enforcing(tmp_path, tools=[tool("slow")], on=on, end=end) as one:
+    end = [["await", str(tmp_path / "go")], *(["say", result(each, {"content": []})] for each in (1, 2)), ["exit", 1]]
+    with enforcing(tmp_path, tools=[tool("slow")], on={"tools/call": []}, end=end) as one:
         one.open()
         one.say(call(1, "slow"), call(2, "slow"))
+        one.write(b'{"jsonrpc":"2.0","id":3,"method":"ping"}')
         one.close()
+        assert one.answer() == result(3, {})
         (tmp_path / "go").write_bytes(b"")
         assert [one.answer()["id"], one.answer()["id"]] == [1, 2]
         assert one.out.rest() == []
         assert one.ended() == 0
 
 
-def test_a_last_request_without_a_newline_is_one(tmp_path: Path) -> None:
-    with enforcing(tmp_path) as one:
-        one.open()
-        one.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
-        one.close()
-        assert one.answer() == result(1, {})
-        assert one.ended() == 0
-
-
-def test_a_server_that_fails_once_the_client_has_left_is_no_failure(tmp_path: Path) -> None:
-    with enforcing(tmp_path, end=[["exit", 1]]) as one:
-        one.open()
-        one.close()
-        assert one.out.rest() == []
-        assert one.ended() == 0
-
-
-STUBBORN = [["stubborn"], ["pid"], ["spawn"]]
-
-
-@pytest.mark.parametrize("how", ["closes", "vanishes", "signal"])
-def test_nothing_of_a_stubborn_server_stays_when_the_client_goes(tmp_path: Path, how: str) -> None:
-    """It ignores the end of its input and SIGTERM, and has started a process that does, too."""
-    with enforcing(tmp_path, received=True, start=STUBBORN, end=[["stay"]]) as one:
-        processes = [Watched(int(one.received.next())) for _ in range(2)]
-        one.open()
-        assert all(each.is_alive() for each in processes)
-        if how == "signal":
-            one.process.send_signal(signal.SIGTERM)
-        else:
-            one.close()
-        if how == "vanishes" and one.process.stdout is not None:
-            one.process.stdout.close()
-        assert one.ended() == 0
-        assert all(each.ends() for each in processes)
-
-
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_guard_and_server_and_what_is_open_gets_an_answer(tmp_path: Path, sign: signal.Signals) -> None:
-    with enforcing(tmp_path, received=True, start=[["pid"]], on={"tools/call": []}) as one:
+def test_a_client_that_is_gone_ends_guard_and_server(tmp_path: Path) -> None:
+    """That is noticed although nothing is being said."""
+    with enforcing(tmp_path, received=True, start=[["pid"]]) as one:
         server = Watched(int(one.received.next()))
         one.open()
+        assert one.process.stdout is not None
+        one.process.stdout.close()
+        assert one.ended() == 0
+        assert server.ends()
+
+
+WRAPPED = ["sh", "-c", 'python="$0"; "$python" "$@"; true']
+
+
+@rows(("sign", "wrapper"), [(signal.SIGTERM, []), (signal.SIGINT, WRAPPED)])
+def test_a_signal_ends_guard_and_server_and_what_is_open_gets_an_answer(
+    tmp_path: Path, sign: signal.Signals, wrapper: list[str]
+) -> None:
+    """A shell may wait for the real server: a signal for the one is one for both."""
+    received = tmp_path / sign.name
+    os.mkfifo(received)
+    command = [*wrapper, *scripted(received=str(received), start=[["pid"]], on={"tools/call": [["tell", "called"]]})]
+    with guarded(tmp_path, "--mode", "enforce", command=command) as one, received.open("rb") as lines:
+        server = Watched(int(lines.readline()))
+        one.open()
         one.say(call(1))
-        while b"tools/call" not in one.received.next():
+        while lines.readline() != b"called\n":
             pass
         one.process.send_signal(sign)
         failed = one.answer()
@@ -220,12 +155,13 @@ def test_a_signal_ends_guard_and_server_and_what_is_open_gets_an_answer(tmp_path
         assert server.ends()
 
 
-def test_a_client_that_reads_no_more_has_left(tmp_path: Path) -> None:
-    """That is noticed although nothing is being said."""
-    with enforcing(tmp_path, received=True, start=[["pid"]]) as one:
-        server = Watched(int(one.received.next()))
+def test_nothing_of_a_server_that_ignores_sigterm_stays(tmp_path: Path) -> None:
+    """It ignores the end of its input, too, and has started a process that does the same."""
+    start = [["stubborn"], ["pid"], ["spawn"]]
+    with enforcing(tmp_path, received=True, start=start, end=[["stay"]]) as one:
+        processes = [Watched(int(one.received.next())) for _ in range(2)]
         one.open()
-        assert one.process.stdout is not None
-        one.process.stdout.close()
+        assert all(each.is_alive() for each in processes)
+        one.process.terminate()
         assert one.ended() == 0
-        assert server.ends()
+        assert all(each.ends() for each in processes)

@@ -2,107 +2,115 @@
 
 import json
 import signal
-import subprocess
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any
 
-import pytest
-from stdio_to_url import GUARD, INITIALIZE, INITIALIZED, META, call, enforcing, modern, notification, remotely, request
-from url_server import OPENED, SECONDS, Line, Said, elsewhere, result
+from guarded_url import INITIALIZE, META, enforcing, guarded_url, modern
+from scripted_url import OPENED, SECONDS, Line, Said, Script, result, scripted_url
 
-Script = Callable[[Line, Said], None]
+from kit.guard_process import INITIALIZED, call, notification, request
+from kit.journals import records
+from kit.rows import rows
 
-LOG = notification("notifications/message", level="info", data="so far, so good")
+LOG = notification("notifications/message", {"level": "info", "data": "so far, so good"})
 ASKED = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "elicitation/create",
     "params": {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}},
 }
+TOKEN = "tok-4711-secret"  # noqa: S105 - made up
+
+# ── headers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_everything_in_a_session_has_its_id_and_its_revision(tmp_path: Path) -> None:
-    """2025-11-25, basic/transports: both headers on all subsequent requests, and a DELETE at the end."""
-    with elsewhere() as server:
-        with enforcing(tmp_path, server.url) as guard:
-            guard.open()
-            assert guard.ask(request(1, "tools/list"))["result"]["tools"]
+def test_everything_in_a_session_has_its_headers_and_secrets_reach_the_server_alone(tmp_path: Path) -> None:
+    """
+    2025-11-25, basic/transports: both headers on all subsequent requests, and a DELETE at the end.
+
+    Ours: neither people nor the journal see a secret, whatever fails.
+    """
+    options: tuple[str, ...] = ("--header", "X-Key: Bearer env:BOOKS_TOKEN", "--header", "X-Tenant: süd")
+    options += ("--journal", "records", "--set", "journal.payloads=true")
+    with scripted_url({"prompts/list": lambda line, _: line.reply(401, b"who?")}) as server:
+        url = server.url.replace("//", f"//me:{TOKEN}@") + f"?key={TOKEN}"
+        with enforcing(tmp_path, url, *options, BOOKS_TOKEN=TOKEN) as guard:
+            # What was said before the end is sent, and answered, with and without a newline.
+            guard.say(INITIALIZE, INITIALIZED, request(1, "prompts/list"))
+            guard.write(b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}')
+            answers = [guard.answer(), guard.answer()]
             server.heard("GET")
-            assert guard.rest() == []
+            answers += guard.rest()
             assert guard.ended() == 0
-        first, *others = server.heard(count=5)
+        assert sorted(each["id"] for each in answers[1:]) == [1, 2]
+        first, *others = server.heard(count=6)
         assert first.what == "initialize"
         assert not {"mcp-session-id", "mcp-protocol-version"} & first.headers.keys()
-        assert {each.what for each in others} == {"notifications/initialized", "tools/list", "GET", "DELETE"}
+        posted = {"notifications/initialized", "prompts/list", "tools/list"}
+        assert {each.what for each in others} == {*posted, "GET", "DELETE"}
+        assert server.order()[-1] == "DELETE"
         for each in others:
             assert each.headers["mcp-session-id"] == "a-session"
             assert each.headers["mcp-protocol-version"] == "2025-11-25"
         for each in server.heard():
+            assert each.headers["x-key"] == f"Bearer {TOKEN}"
+            assert each.headers["x-tenant"] == "süd"
             if each.verb == "POST":
                 assert each.headers["accept"] == "application/json, text/event-stream"
                 assert each.headers["content-type"] == "application/json"
         assert server.heard("GET")[0].headers["accept"] == "text/event-stream"
+    assert f"assay: guarding {server.url.split('/')[2]} (enforce), journal {tmp_path}/records\n" in guard.shown
+    assert "it answered 401" in guard.shown
+    written = records(tmp_path / "records")
+    assert [each["requestId"] for each in written if each["metadata"]["id"] == 2] == 2 * [written[-1]["requestId"]]
+    journal = (tmp_path / "records" / ".latest").read_text(encoding="utf-8")
+    assert not any(TOKEN in text for text in (json.dumps(answers), guard.shown, journal))
 
 
-def test_without_a_session_nothing_is_ended_and_nothing_listened_to(tmp_path: Path) -> None:
-    """2026-07-28, basic/transports."""
-    with elsewhere() as server:
-        with enforcing(tmp_path, server.url) as guard:
-            assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
-            assert guard.rest() == []
-        (only,) = server.heard()
-        assert only.headers["mcp-protocol-version"] == "2026-07-28"
-        assert only.headers["mcp-method"] == "tools/list"
-        assert "mcp-session-id" not in only.headers
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "limit": {"type": "integer", "x-mcp-header": "Limit"},
+    },
+}
 
 
-def marking(tool: str) -> dict[str, Script]:
-    """A server with *tool*, whose arguments are repeated in headers."""
-    schema = {
-        "type": "object",
-        "properties": {
-            "region": {"type": "string", "x-mcp-header": "Region"},
-            "limit": {"type": "integer", "x-mcp-header": "Limit"},
-        },
-    }
-    return {
-        "tools/list": lambda line, said: line.result(said, {"tools": [{"name": tool, "inputSchema": schema}]}),
+def test_without_a_session_headers_repeat_the_message_and_nothing_is_ended(tmp_path: Path) -> None:
+    """2026-07-28, basic/transports: Mcp-Name and Mcp-Param-…, of the arguments as they are sent after a repair."""
+    scripts: dict[str, Script] = {
+        "tools/list": lambda line, said: line.result(said, {"tools": [{"name": "find", "inputSchema": SCHEMA}]}),
         "tools/call": lambda line, said: line.result(said, {"content": []}),
     }
-
-
-def test_the_name_and_marked_arguments_stand_in_headers(tmp_path: Path) -> None:
-    """2026-07-28, basic/transports: Mcp-Name and Mcp-Param-…, in Base64 where no header could carry the value."""
-    with elsewhere(marking("suche")) as server, enforcing(tmp_path, server.url) as guard:
-        assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
-        assert "result" in guard.ask(modern(2, "tools/call", name="suche", arguments={"region": "süd", "limit": 7}))
-        (called,) = server.heard("tools/call")
-        assert called.headers["mcp-name"] == "suche"
+    with scripted_url(scripts) as server:
+        with enforcing(tmp_path, server.url) as guard:
+            assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
+            given: list[Any] = [{"region": "süd", "limit": 7}, '{"limit": "7"}', {"limit": "7", "region": None}]
+            for ident, arguments in enumerate(given, 2):
+                assert "result" in guard.ask(modern(ident, "tools/call", name="find", arguments=arguments))
+            assert guard.rest() == []
+        listed, called, *repaired = server.heard()
+        assert {each.what for each in repaired} == {"tools/call"}, "neither GET nor DELETE"
+        assert listed.headers["mcp-protocol-version"] == "2026-07-28"
+        assert listed.headers["mcp-method"] == "tools/list"
+        assert "mcp-session-id" not in listed.headers
+        assert called.headers["mcp-name"] == "find"
         assert called.headers["mcp-param-region"] == "=?base64?c8O8ZA==?="
         assert called.headers["mcp-param-limit"] == "7"
-
-
-def test_headers_repeat_the_arguments_as_they_are_sent_after_a_repair(tmp_path: Path) -> None:
-    with elsewhere(marking("find")) as server, enforcing(tmp_path, server.url) as guard:
-        assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
-        slips: list[Any] = ['{"limit": "7"}', {"limit": "7", "region": None}]
-        for ident, arguments in enumerate(slips, 2):
-            assert "result" in guard.ask(modern(ident, "tools/call", name="find", arguments=arguments))
-        for called in server.heard("tools/call"):
-            assert called.json["params"]["arguments"] == {"limit": 7}
-            assert called.headers["mcp-param-limit"] == "7"
-            assert "mcp-param-region" not in called.headers
+        for each in repaired:
+            assert each.json["params"]["arguments"] == {"limit": 7}
+            assert each.headers["mcp-param-limit"] == "7"
+            assert "mcp-param-region" not in each.headers
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_the_server_says_before_its_answer_comes_before_it(tmp_path: Path) -> None:
-    """2025-11-25, basic/transports: a POST may be answered by a stream, with requests of the server in it."""
-    answered = threading.Event()
+def test_what_the_server_says_before_its_answer_and_unasked_reaches_the_client(tmp_path: Path) -> None:
+    """2025-11-25, basic/transports: in the stream of a POST, and in that of the session, which is opened again."""
+    answered, listened = threading.Event(), threading.Event()
+    opened: list[Said] = []
 
     def streamed(line: Line, said: Said) -> None:
         line.begin()
@@ -116,20 +124,8 @@ def test_what_the_server_says_before_its_answer_comes_before_it(tmp_path: Path) 
         line.reply(202)
         answered.set()
 
-    with elsewhere({"tools/call": streamed, "answer": taken}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
-        assert guard.ask(call(5)) == LOG
-        assert guard.answer() == ASKED
-        guard.say({"jsonrpc": "2.0", "id": 1, "result": {"action": "decline"}})
-        assert guard.answer()["id"] == 5
-        assert server.heard("answer")[0].json["result"] == {"action": "decline"}
-
-
-def test_what_the_server_says_unasked_comes_by_the_stream_of_the_session(tmp_path: Path) -> None:
-    """2025-11-25, basic/transports, listening: after a break with Last-Event-ID, and after `retry`."""
-    opened: list[Said] = []
-
     def stream(line: Line, said: Said) -> None:
+        assert listened.wait(SECONDS)
         opened.append(said)
         line.begin()
         line.send(b"retry: 10\n\n")
@@ -138,102 +134,93 @@ def test_what_the_server_says_unasked_comes_by_the_stream_of_the_session(tmp_pat
             line.hold()
         line.close()
 
-    with elsewhere({"GET": stream}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
+    scripts: dict[str, Script] = {"tools/call": streamed, "answer": taken, "GET": stream}
+    with scripted_url(scripts) as server, enforcing(tmp_path, server.url) as guard:
+        guard.begin()
+        assert guard.ask(call(5)) == LOG
+        assert guard.answer() == ASKED
+        guard.say({"jsonrpc": "2.0", "id": 1, "result": {"action": "decline"}})
+        assert guard.answer()["id"] == 5
+        assert server.heard("answer")[0].json["result"] == {"action": "decline"}
+        listened.set()
         assert [guard.answer()["params"]["data"] for _ in range(3)] == [1, 2, 3]
         assert [each.headers.get("last-event-id") for each in server.heard("GET", 3)] == [None, "event-1", "event-2"]
 
 
-@pytest.mark.parametrize("broken", ["ends", "is-reset"])
-def test_a_stream_with_the_answer_that_breaks_off_is_resumed(tmp_path: Path, broken: str) -> None:
+def test_a_stream_with_the_answer_that_breaks_off_is_resumed_or_fails_the_request(tmp_path: Path) -> None:
     """2025-11-25, basic/transports, resumability."""
-    waiting: list[Said] = []
-    arrived = Event()
+    waiting: dict[str, Said] = {}
+    arrived = threading.Event()
 
     def begun(line: Line, said: Said) -> None:
-        waiting.append(said)
+        how = said.json["id"]
+        waiting[f"{how}-1"] = said
         line.begin()
-        line.send(b"id: 1\nretry: 10\ndata:\n\n")
-        line.event(LOG, ident="2")
-        # A reset takes away what has not been read yet.
-        assert arrived.wait(SECONDS)
-        (line.close if broken == "ends" else line.reset)()
+        line.send(f"id: {how}-1\nretry: 10\ndata:\n\n".encode())
+        if how == "reset":
+            line.event(LOG)
+            # A reset takes away what has not been read yet.
+            assert arrived.wait(SECONDS)
+            line.reset()
+        else:
+            line.close()
 
     def rest(line: Line, said: Said) -> None:
-        if "last-event-id" not in said.headers:
+        last = said.headers.get("last-event-id")
+        if last in (None, "gone-1"):
             line.reply(405)
             return
+        assert said.headers["mcp-session-id"] == "a-session"
         line.begin()
-        line.event(result(waiting[0], {"content": []}), ident="3")
+        line.event(result(waiting[str(last)], {"content": []}))
         line.close()
 
-    with elsewhere({"tools/call": begun, "GET": rest}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
-        guard.say(call(5))
-        assert guard.answer() == LOG
+    with scripted_url({"tools/call": begun, "GET": rest}) as server, enforcing(tmp_path, server.url) as guard:
+        guard.begin()
+        assert guard.ask(call("ends"))["result"] == {"content": []}
+        assert guard.ask(call("reset")) == LOG
         arrived.set()
         assert guard.answer()["result"] == {"content": []}
-        resumed = [each for each in server.heard("GET") if "last-event-id" in each.headers]
-        assert resumed[0].headers["last-event-id"] in ("1", "2")
-        assert resumed[0].headers["mcp-session-id"] == "a-session"
-
-
-def test_a_stream_that_cannot_be_resumed_fails_the_request(tmp_path: Path) -> None:
-    """Ours."""
-
-    def begun(line: Line, said: Said) -> None:
-        line.begin()
-        line.send(b"id: 1\nretry: 10\ndata:\n\n")
-        line.close()
-
-    with elsewhere({"tools/call": begun}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
-        error = guard.ask(call(5))["error"]
+        error = guard.ask(call("gone"))["error"]
         assert error["code"] == -31011
         assert "its stream ended without the answer, and could not be resumed: it answered 405" in str(error["data"])
 
 
-def test_a_subscription_stays_open_and_is_ended_by_closing_it(tmp_path: Path) -> None:
-    """2026-07-28, basic/utilities/cancellation: over HTTP, closing the stream is what cancels a request."""
-    closed = threading.Event()
+def test_a_request_is_cancelled_by_closing_its_response_or_in_a_session_by_the_notification(tmp_path: Path) -> None:
+    """basic/utilities/cancellation: 2026-07-28 closes; 2025-11-25 says so, and the answer may cross that."""
+    closed, cancelled = threading.Event(), threading.Event()
 
     def subscribed(line: Line, said: Said) -> None:
         line.begin()
         meta = {"io.modelcontextprotocol/subscriptionId": said.json["id"]}
-        line.event(notification("notifications/subscriptions/acknowledged", notifications={}, _meta=meta))
+        line.event(notification("notifications/subscriptions/acknowledged", {"notifications": {}, "_meta": meta}))
         line.hold()
         closed.set()
-
-    with elsewhere({"subscriptions/listen": subscribed}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.say(modern("sub", "subscriptions/listen", notifications={"toolsListChanged": True}))
-        assert guard.answer()["method"] == "notifications/subscriptions/acknowledged"
-        assert guard.ask(modern(2, "tools/list"))["result"]["tools"]
-        assert not closed.is_set()
-        guard.say(notification("notifications/cancelled", requestId="sub"))
-        assert closed.wait(SECONDS)
-        assert guard.rest() == []
-        assert guard.ended() == 0
-        assert server.order() == ["subscriptions/listen", "tools/list"]
-
-
-def test_in_a_session_a_cancellation_is_passed_on_and_its_answer_may_cross_it(tmp_path: Path) -> None:
-    """2025-11-25, basic/utilities/cancellation: a disconnect is no cancellation; the notification is."""
-    cancelled = threading.Event()
 
     def crossing(line: Line, said: Said) -> None:
         assert cancelled.wait(SECONDS)
         line.result(said, {"content": []})
 
-    def told(line: Line, said: Said) -> None:
+    def taken(line: Line, said: Said) -> None:
         line.reply(202)
         cancelled.set()
 
-    scripts = {"tools/call": crossing, "notifications/cancelled": told}
-    with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
+    with scripted_url({"subscriptions/listen": subscribed}) as server, enforcing(tmp_path, server.url) as guard:
+        guard.say(modern("sub", "subscriptions/listen", notifications={"toolsListChanged": True}))
+        assert guard.answer()["method"] == "notifications/subscriptions/acknowledged"
+        assert guard.ask(modern(2, "tools/list"))["result"]["tools"]
+        assert not closed.is_set()
+        guard.say(notification("notifications/cancelled", {"requestId": "sub"}))
+        assert closed.wait(SECONDS)
+        assert guard.rest() == []
+        assert guard.ended() == 0
+        assert server.order() == ["subscriptions/listen", "tools/list"]
+    scripts: dict[str, Script] = {"tools/call": crossing, "notifications/cancelled": taken}
+    with scripted_url(scripts) as server, enforcing(tmp_path, server.url) as guard:
+        guard.begin()
         guard.say(call(5))
         server.heard("tools/call")
-        guard.say(notification("notifications/cancelled", requestId=5))
+        guard.say(notification("notifications/cancelled", {"requestId": 5}))
         assert guard.answer()["id"] == 5
         assert server.heard("notifications/cancelled")[0].json["params"] == {"requestId": 5}
 
@@ -241,233 +228,160 @@ def test_in_a_session_a_cancellation_is_passed_on_and_its_answer_may_cross_it(tm
 # ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_notification_is_taken_before_the_next_message_goes(tmp_path: Path) -> None:
-    """Ours: over HTTP nothing else keeps messages in their order."""
-    overtaken: list[bool] = []
-    with elsewhere() as server:
+def test_messages_go_in_their_order_and_requests_do_not_wait_for_each_others_answers(tmp_path: Path) -> None:
+    """
+    Ours: over HTTP nothing else keeps messages in their order. A notification is taken before the next one goes.
 
-        def slowly(line: Line, said: Said) -> None:
-            overtaken.append(server.comes("tools/list", 0.3))
+    2025-11-25, basic/lifecycle: nothing is sent before initialize is answered, and the session is known.
+    """
+    count = 20
+    changed = [notification("notifications/roots/list_changed", {"_meta": {"n": each}}) for each in range(count)]
+    said = [INITIALIZE, INITIALIZED, *(each for ident in range(count) for each in (changed[ident], call(ident)))]
+    together = threading.Barrier(count)
+    overtaking: list[Any] = []
+
+    def in_order(line: Line, received: Said) -> None:
+        """Nothing that was said later has come by now. An earlier request may be on its way."""
+        later = said[said.index(received.json) + 1 :]
+        overtaking.extend(each.json for each in server.heard() if each.verb == "POST" and each.json in later)
+        if received.what == "initialize":
+            line.result(received, OPENED, Mcp_Session_Id="late")
+        else:
             line.reply(202)
 
-        server.on("notifications/initialized", slowly)
-        with enforcing(tmp_path, server.url) as guard:
-            guard.say(INITIALIZE, INITIALIZED, request(1, "tools/list"))
-            assert [each["id"] for each in guard.rest()] == ["open", 1]
-        assert overtaken == [False]
+    def answered(line: Line, received: Said) -> None:
+        together.wait(SECONDS)
+        line.result(received, {"content": []})
 
-
-def test_nothing_is_sent_before_initialize_is_answered(tmp_path: Path) -> None:
-    """2025-11-25, basic/lifecycle: and before that, nobody knows the session."""
-    overtaken: list[bool] = []
-    with elsewhere() as server:
-
-        def slowly(line: Line, said: Said) -> None:
-            overtaken.append(server.comes("notifications/initialized", 0.3))
-            line.result(said, OPENED, Mcp_Session_Id="late")
-
-        server.on("initialize", slowly)
-        with enforcing(tmp_path, server.url) as guard:
-            guard.say(INITIALIZE, INITIALIZED, request(1, "tools/list"))
-            assert [each["id"] for each in guard.rest()] == ["open", 1]
-        assert overtaken == [False]
-        assert server.heard("tools/list")[0].headers["mcp-session-id"] == "late"
-
-
-def test_requests_go_in_their_order_and_do_not_wait_for_each_others_answers(tmp_path: Path) -> None:
-    """Ours."""
-    count = 20
-    arrived = threading.Barrier(count)
-
-    def together(line: Line, said: Said) -> None:
-        arrived.wait(SECONDS)
-        line.result(said, {"content": []})
-
-    with elsewhere({"tools/call": together}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
-        guard.say(*(call(ident) for ident in range(count)))
-        assert sorted(guard.answer()["id"] for _ in range(count)) == list(range(count))
-        assert server.heard("tools/call", count)
+    waits = ("initialize", "notifications/initialized", "notifications/roots/list_changed")
+    scripts: dict[str, Script] = {**dict.fromkeys(waits, in_order), "tools/call": answered}
+    with scripted_url(scripts) as server, guarded_url(tmp_path, server.url) as guard:
+        guard.say(*said)
+        assert sorted(each["id"] for each in guard.rest() if each["id"] != "open") == list(range(count))
+        heard = [each for each in server.heard() if each.verb == "POST"]
+        assert len(heard) == len(said)
+        assert {each.headers.get("mcp-session-id") for each in heard[1:]} == {"late"}
+        assert overtaking == []
 
 
 # ── bytes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-
-@pytest.mark.parametrize("form", ["json", "events"])
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
-def test_a_frame_passes_as_the_very_bytes_that_came(tmp_path: Path, form: str, mode: str) -> None:
-    """The law of the guard: either way, and in either form that HTTP has."""
-    spelt = '{ "id":1.0 , "jsonrpc":"2.0","result":{"tools":[], "x":-0, "y":1234567890123456789012,"z":"\\u00e9é"} }'
-
-    def answered(line: Line, said: Said) -> None:
-        if form == "json":
-            line.json(spelt.encode())
-            return
-        line.begin()
-        line.event(spelt.encode())
-        line.close()
-
-    asked = '{ "method":"tools/list", "id" :1, "jsonrpc":"2.0", "params": {"x": 1e2, "é":"\\u00e9"} }'
-    with elsewhere({"tools/list": answered}) as server, remotely(tmp_path, server.url, "--mode", mode) as guard:
-        guard.open()
-        guard.say(asked.encode() + b"\n")
-        assert guard.next() == spelt.encode()
-        assert server.heard("tools/list")[0].body == asked.encode()
+SPELT = '{ "id":%s , "jsonrpc":"2.0","result":{"tools":[], "x":-0, "y":1234567890123456789012,"z":"\\u00e9é"} }'
+LINES = '{\n "jsonrpc": "2.0",\n "id": %s,\n "result": {\n  "tools": [],\n  "n": 12345678901234567890123\n }\n}'
 
 
-@pytest.mark.parametrize("form", ["json", "events"])
-def test_a_frame_of_several_lines_is_spelt_on_one(tmp_path: Path, form: str) -> None:
-    """2025-11-25, basic/transports, stdio: messages must not contain embedded newlines."""
+@rows("mode", ["audit", "enforce"])
+def test_a_frame_passes_as_the_very_bytes_that_came(tmp_path: Path, mode: str) -> None:
+    """In either form that HTTP has. Only a frame of several lines is spelt on one: STDIO has no other way."""
 
     def answered(line: Line, said: Said) -> None:
-        text = json.dumps(result(said, {"tools": [], "n": 12345678901234567890123}), indent=1).encode()
+        form, spelling = said.json["params"]["form"], said.json["params"]["spelling"]
+        text = (SPELT if spelling == "odd" else LINES) % f"{said.json['id']}.0"
         if form == "json":
-            line.json(text)
+            line.json(text.encode())
             return
         line.begin()
-        line.send(b"".join(b"data: %b\n" % each for each in text.splitlines()) + b"\n")
+        line.send("".join(f"data: {each}\n" for each in text.splitlines()).encode() + b"\n")
         line.close()
 
-    with elsewhere({"tools/list": answered}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
-        guard.say(request(1, "tools/list"))
-        line = guard.next()
-        assert b"\r" not in line
-        assert json.loads(line)["result"] == {"tools": [], "n": 12345678901234567890123}
+    with scripted_url({"tools/list": answered}) as server, guarded_url(tmp_path, server.url, "--mode", mode) as guard:
+        guard.begin()
+        for ident, form in ((1, "json"), (2, "events")):
+            asked = f'{{ "method":"tools/list", "id" :{ident}, "jsonrpc":"2.0", "params": {{"x": 1e2, "é":"\\u00e9",'
+            asked += f'"form":"{form}","spelling":"odd"}} }}'
+            guard.write(asked.encode() + b"\n")
+            assert guard.out.next() == (SPELT % f"{ident}.0").encode()
+            assert server.heard("tools/list", 2 * ident - 1)[-1].body == asked.encode()
+            guard.say(request(ident, "tools/list", {"form": form, "spelling": "lines"}))
+            line = guard.out.next()
+            assert b"\r" not in line
+            assert json.loads(line)["result"] == {"tools": [], "n": 12345678901234567890123}
+
+
+def test_under_audit_everything_passes_but_what_is_too_long_to_be_sent(tmp_path: Path) -> None:
+    """Ours: a body is sent whole or not at all. An id that is open already, or an answer that is none, passes."""
+    neither, both = {"jsonrpc": "2.0", "id": 3}, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "result": {}}
+
+    def later(line: Line, said: Said) -> None:
+        if said.json["id"] == 1:
+            server.heard("tools/call", 2)
+            line.result(said, {"content": []})
+        else:
+            line.json(neither if said.json["id"] == 3 else both)
+
+    with scripted_url({"tools/call": later}) as server:
+        with guarded_url(tmp_path, server.url, "--set", "guard.frame_bytes=4096") as guard:
+            guard.begin()
+            guard.say(call(1), call(1))
+            assert [guard.answer()["id"], guard.answer()["id"]] == [1, 1]
+            refused = guard.ask(request(2, "prompts/list", {"x": "y" * 9000, "_meta": META}))
+            assert (refused["id"], refused["error"]["code"]) == (2, -32600)
+            assert [guard.ask(call(3)), guard.ask(call(4))] == [neither, both]
+            assert guard.ask(request(5, "tools/list"))["id"] == 5
+            assert guard.rest() == []
+        assert "prompts/list" not in server.order()
 
 
 def test_what_breaks_the_contract_stops_in_both_directions(tmp_path: Path) -> None:
-    """The guard's own work, over HTTP as over pipes."""
-    scripts: dict[str, Script] = {"tools/call": lambda line, said: line.result(said, {"content": [{"type": "text"}]})}
-    with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
+    """The guard's own work, over HTTP as over pipes; and what is no message is shown as such."""
+    neither, both = {"jsonrpc": "2.0", "id": 3}, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "result": {}}
+
+    def answered(line: Line, said: Said) -> None:
+        ident = said.json["id"]
+        if ident == 1:
+            line.result(said, {"content": [{"type": "text"}]})
+        elif ident in (3, 4):
+            line.json(neither if ident == 3 else both)
+        else:
+            line.begin()
+            line.event({"jsonrpc": "2.0", "id": "mine", "method": "nonsense/ask"})
+            line.send(b"data: \x1b]0;gotcha\x07\xc2\x9b2Jassay: all is well\n\n")
+            line.send(b"data: assay: forged\ndata: assay: forged too " + b"x" * 10_000 + b"\n\n")
+            line.event(result(said, {"content": []}))
+            line.close()
+
+    with scripted_url({"tools/call": answered}) as server, enforcing(tmp_path, server.url) as guard:
+        guard.begin()
         assert guard.ask(call(1))["result"]["isError"] is True
         assert guard.ask(request(2, "tools/list", {"cursor": 7}))["error"]["code"] == -32602
-        guard.say(b"no JSON\n")
-        assert guard.answer()["error"]["code"] == -32700
-        assert guard.rest() == []
-        assert server.order().count("tools/list") == 0
-        assert "[protocol/result]" in guard.log
-
-
-def test_a_refused_request_of_the_server_is_answered_to_the_server(tmp_path: Path) -> None:
-    """The guard's own work, over HTTP."""
-
-    def asking(line: Line, said: Said) -> None:
-        line.begin()
-        line.event({"jsonrpc": "2.0", "id": "mine", "method": "nonsense/ask"})
-        line.event(result(said, {"content": []}))
-        line.close()
-
-    with elsewhere({"tools/call": asking}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
-        assert guard.ask(call(1))["id"] == 1
+        assert guard.ask(b"no JSON")["error"]["code"] == -32700
+        for ident in (3, 4):
+            failed = guard.ask(call(ident))
+            assert (failed["id"], failed["error"]["code"]) == (ident, -31010)
+        assert guard.ask(call(5))["result"] == {"content": []}
         refusal = server.heard("answer")[0].json
         assert (refusal["id"], refusal["error"]["code"]) == ("mine", -32601)
-
-
-def test_a_message_that_is_too_long_is_refused_under_audit_too(tmp_path: Path) -> None:
-    """Ours: a body is sent whole or not at all."""
-    with elsewhere() as server, remotely(tmp_path, server.url, "--set", "guard.frame_bytes=4096") as guard:
-        answer = guard.ask(
-            {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": "y" * 9000, "_meta": META}}
-        )
-        assert (answer["id"], answer["error"]["code"]) == (1, -32600)
-        assert guard.ask(modern(2, "tools/list"))["result"]["tools"]
-        assert server.order() == ["tools/list"]
-
-
-def test_an_id_that_is_open_already_passes_under_audit(tmp_path: Path) -> None:
-    """The law of audit: everything passes."""
-    with elsewhere() as server:
-
-        def later(line: Line, said: Said) -> None:
-            server.heard("tools/call", 2)
-            line.result(said, {"content": []})
-
-        server.on("tools/call", later)
-        with remotely(tmp_path, server.url) as guard:
-            guard.open()
-            guard.say(call(1), call(1))
-            assert [guard.answer()["id"], guard.answer()["id"]] == [1, 1]
-            assert guard.rest() == []
+        assert guard.rest() == []
+        assert "tools/list" not in server.order()
+        log = guard.shown
+    assert "[protocol/result]" in log
+    assert not {"\x1b", "\x07", "\x9b"} & set(log)
+    assert all(line.startswith("assay: ") for line in log.splitlines())
+    assert not any(line.startswith(("assay: all", "assay: forged")) for line in log.splitlines())
+    assert max(map(len, log.splitlines())) < 1100
+    assert "assay: the server sent: ·]0;gotcha··2Jassay: all is well" in log
 
 
 # ── the client ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_client_that_does_not_read_holds_up_the_server_and_loses_nothing(tmp_path: Path) -> None:
-    """Ours: what waits is bounded, and comes in its order once the client reads."""
-    count, data = 200, "x" * 100_000
-    written: list[int] = []
-
-    def flood(line: Line, said: Said) -> None:
-        line.begin()
-        for number in range(count):
-            line.event(notification("notifications/message", level="info", data=[number, data]))
-            written.append(number)
-        line.event(result(said, {"content": []}))
-        line.close()
-
-    with elsewhere({"tools/call": flood}) as server, enforcing(tmp_path, server.url) as guard:
-        guard.open()
-        guard.say(call(1))
-        server.heard("tools/call")
-        before = -1
-        while not written or len(written) != before:
-            # Until nobody takes any more: the pipe, the guard and the connection are full.
-            before = len(written)
-            threading.Event().wait(0.5)
-        assert 0 < before < count
-        assert [guard.answer()["params"]["data"][0] for _ in range(count)] == list(range(count))
-        assert guard.answer()["id"] == 1
-        peak = int(Path(f"/proc/{guard.process.pid}/status").read_text().partition("VmHWM:")[2].split()[0])
-        assert peak < 150_000, "kilobytes, of which most is the program"
-
-
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_answers_what_is_open_and_ends_the_session(tmp_path: Path, sign: signal.Signals) -> None:
-    """Ours."""
-    with elsewhere({"tools/call": lambda line, _: line.hold()}) as server:
+@rows("how", [signal.SIGTERM, signal.SIGINT, "gone"])
+def test_a_signal_or_a_client_that_is_gone_ends_the_guard_and_the_session(
+    tmp_path: Path, how: signal.Signals | str
+) -> None:
+    """Ours: what is open is answered; answers that cannot be read are not waited for."""
+    with scripted_url({"tools/call": lambda line, _: line.hold()}) as server:
         with enforcing(tmp_path, server.url) as guard:
-            guard.open()
+            guard.begin()
             guard.say(call(1))
             server.heard("tools/call")
-            guard.process.send_signal(sign)
-            answer = guard.answer()
-            assert (answer["id"], answer["error"]["code"]) == (1, -31011)
+            if isinstance(how, signal.Signals):
+                guard.process.send_signal(how)
+                answer = guard.answer()
+                assert (answer["id"], answer["error"]["code"]) == (1, -31011)
+            else:
+                assert guard.process.stdout is not None
+                guard.process.stdout.close()
             assert guard.ended() == 0
+            assert "] 3 messages from the client, " in guard.shown
         assert server.heard("DELETE")[0].headers["mcp-session-id"] == "a-session"
-
-
-def test_a_client_that_reads_no_more_ends_the_guard(tmp_path: Path) -> None:
-    """Ours: answers that nobody reads are not waited for."""
-    with elsewhere({"tools/call": lambda line, _: line.hold()}) as server:
-        with enforcing(tmp_path, server.url) as guard:
-            guard.open()
-            guard.say(call(1))
-            server.heard("tools/call")
-            assert guard.process.stdout is not None
-            guard.process.stdout.close()
-            assert guard.ended() == 0
-        assert server.heard("DELETE")
-
-
-def test_files_will_do_for_standard_streams(tmp_path: Path) -> None:
-    """Ours: a script has a file of requests, and wants one of answers."""
-    asked, answers = tmp_path / "asked", tmp_path / "answers"
-    asked.write_bytes(
-        b"".join(json.dumps(each).encode() + b"\n" for each in (modern(1, "tools/list"), modern(2, "x/y")))
-    )
-    with elsewhere() as server, asked.open("rb") as source, answers.open("wb") as sink:
-        done = subprocess.run(
-            [*GUARD, "--target", server.url, "--quiet"],
-            stdin=source,
-            stdout=sink,
-            cwd=tmp_path,
-            timeout=SECONDS,
-            check=True,
-        )
-        assert done.returncode == 0
-    got: list[Any] = [json.loads(each) for each in answers.read_bytes().splitlines()]
-    assert {each["id"] for each in got} == {1, 2}

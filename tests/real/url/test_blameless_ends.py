@@ -10,7 +10,7 @@ from assay.spec.revisions import LATEST
 from kit import journals
 from kit.command import assay
 from kit.guard_process import call, frame_of, guarded, request
-from kit.guard_process import liar as scripted_command
+from kit.guard_process import scripted as scripted_command
 from kit.http_client import SECONDS, meta, modern, until
 from kit.rows import rows
 from kit.scripted_http import REVISION, Received, WirePeer, answering, guarding, listening, scripted

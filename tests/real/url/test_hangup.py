@@ -18,7 +18,7 @@ import pytest
 from assay.spec.revisions import LATEST
 from kit import journals
 from kit.guard_process import Guarded, Lines, guarded, request
-from kit.guard_process import liar as scripted_command
+from kit.guard_process import scripted as scripted_command
 from kit.http_client import READY, SECONDS, Service, Wire, call, command, environment, modern, started, until
 from kit.rows import rows
 from kit.scripted_http import GUARD, guarding, listening, scripted

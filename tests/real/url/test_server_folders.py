@@ -13,7 +13,7 @@ from assay.base.server_names import folder_of
 from kit import journals
 from kit.command import assay_text
 from kit.guard_process import GUARD, SECONDS, call, frame_of, guarded, request
-from kit.guard_process import liar as scripted_command
+from kit.guard_process import scripted as scripted_command
 from kit.http_client import BOTH, initialize
 from kit.rows import rows
 from kit.scripted_http import REVISION, guarding, listening, scripted

@@ -14,7 +14,7 @@ from assay.lock.locked import Locked
 from assay.spec.revisions import LATEST
 from kit import journals
 from kit.command import assay_text
-from kit.guard_process import liar as scripted_command
+from kit.guard_process import scripted as scripted_command
 from kit.http_client import BOTH, INITIALIZED, Service, call, frame_of, initialize, modern, request, until
 from kit.scripted_http import REVISION, Peer, Received, WirePeer, good, listening, result, scripted
 

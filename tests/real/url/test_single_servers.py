@@ -14,7 +14,7 @@ import trustme
 
 from assay.edges.upstream_client import UpstreamClient, url_of
 from assay.spec.revisions import LATEST, handshake
-from kit.guard_process import liar as scripted_command
+from kit.guard_process import scripted as scripted_command
 from kit.http_client import (
     BOTH,
     INITIALIZED,

@@ -1,4 +1,4 @@
-"""A server at a URL that says what a test wants: raw sockets, every request on record, every wait bounded."""
+"""A server at a URL that does what its script says: raw sockets, every request is kept, every wait is bounded."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ TOOLS: list[dict[str, Any]] = [{"name": "search", "inputSchema": {"type": "objec
 OPENED: dict[str, Any] = {
     "protocolVersion": REVISION,
     "capabilities": {"tools": {}},
-    "serverInfo": {"name": "elsewhere", "version": "1"},
+    "serverInfo": {"name": "scripted", "version": "1"},
 }
 
 
@@ -56,6 +56,10 @@ class Line:
         """The next request; None at the end."""
         while b"\r\n\r\n" not in self._rest:
             if not self._more():
+                return None
+            if self._rest.startswith(b"\x16"):
+                # What servers without TLS say to those who want it.
+                self.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
                 return None
         head, _, self._rest = self._rest.partition(b"\r\n\r\n")
         first, *lines = head.decode().split("\r\n")
@@ -143,13 +147,11 @@ FRIENDLY: dict[str, Script] = {
     "GET": lambda line, _: line.reply(405),
     "DELETE": lambda line, _: line.reply(200),
     "answer": lambda line, _: line.reply(202),
-    "notifications/initialized": lambda line, _: line.reply(202),
-    "notifications/cancelled": lambda line, _: line.reply(202),
 }
-"""What is said in answer to what, where a test does not want anything else; all else gets a result."""
+"""What is said in answer to what, unless a test wants something else; notifications are taken, requests answered."""
 
 
-class Elsewhere:
+class ScriptedUrl:
     """The server."""
 
     def __init__(self, scripts: Mapping[str, Script], tls: ssl.SSLContext | None = None) -> None:
@@ -175,11 +177,6 @@ class Elsewhere:
 
             assert self._news.wait_for(enough, SECONDS), f"{what} was not said: {self._heard}"
             return found
-
-    def comes(self, what: str, seconds: float) -> bool:
-        """Whether *what* is said within so many *seconds*: for what is not to happen."""
-        with self._news:
-            return self._news.wait_for(lambda: any(each.what == what for each in self._heard), seconds)
 
     def on(self, what: str, script: Script) -> None:
         """From now on *script* answers *what*."""
@@ -221,10 +218,12 @@ class Elsewhere:
                     self._heard.append(said)
                     self._news.notify_all()
                 script = self._scripts.get(said.what)
-                if script is None:
-                    line.result(said)
-                else:
+                if script is not None:
                     script(line, said)
+                elif said.what.startswith("notifications/"):
+                    line.reply(202)
+                else:
+                    line.result(said)
                 if said.what == "GET":
                     break
         except (OSError, ValueError):
@@ -237,19 +236,13 @@ class Elsewhere:
 
 
 @contextmanager
-def elsewhere(scripts: Mapping[str, Script] | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Elsewhere]:
+def scripted_url(
+    scripts: Mapping[str, Script] | None = None, tls: ssl.SSLContext | None = None
+) -> Iterator[ScriptedUrl]:
     """A server that answers by *scripts*, over *tls* if that is given."""
-    server = Elsewhere(scripts or {}, tls)
+    server = ScriptedUrl(scripts or {}, tls)
     try:
         yield server
     finally:
         server.close()
     assert not server.failures, server.failures
-
-
-@contextmanager
-def closed_port() -> Iterator[int]:
-    """A port of this machine that nobody listens on, nor can: it is bound, or another process could get it."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield bound.getsockname()[1]
