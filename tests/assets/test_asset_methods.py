@@ -8,9 +8,6 @@ import pytest
 
 from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import PAGE, MethodError, Methods
-from assay.assets.response import ResponseEnvelope, Tiers
-from assay.contracts.store import compiled
-from assay.engine.compiled import Compiled
 from assay.spec.methods import methods as methods_of
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
@@ -22,7 +19,7 @@ BUNDLED = {
     "SYN_EXAMPLES_DIR": str(ROOT / "examples" / "catalogue" / "examples"),
 }
 
-every_revision = pytest.mark.parametrize("revision", REVISIONS)
+every_revision = rows("revision", REVISIONS)
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +48,7 @@ def opening(revision: str) -> tuple[str, dict[str, Any]]:
     return "initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
 
 
-@every_revision
-def test_the_server_introduces_itself(server: Methods, revision: str) -> None:
-    result = answered(server, *opening(revision), revision)
-    assert "tools" in result["capabilities"]
-    if handshake(revision):
-        assert result["protocolVersion"] == revision
-
-
-@pytest.mark.parametrize("asked", ["1.0", "2026-07-28", "2030-01-01"])
+@rows("asked", ["1.0", "2026-07-28", "2030-01-01"])
 def test_a_revision_without_a_handshake_we_know_gets_the_newest_that_has_one(server: Methods, asked: str) -> None:
     params = {**opening("2025-11-25")[1], "protocolVersion": asked}
     assert answered(server, "initialize", params, "2025-11-25")["protocolVersion"] == "2025-11-25"
@@ -82,49 +71,6 @@ def test_a_tool_has_the_members_that_the_revision_knows(server: Methods, revisio
 
 
 @every_revision
-@pytest.mark.parametrize(
-    ("tool", "arguments", "ok"),
-    [
-        ("list_schemas", {}, True),
-        ("get_schema", {"name": "tone"}, True),
-        ("get_schema", {"name": "nope"}, False),
-        ("list_examples", {"component": "all"}, True),
-        ("validate_asset", {"asset": {}, "schema": "nope"}, False),
-        ("diff_assets", {"base": {"a": 1}, "new": {"a": 2}}, True),
-        ("populate_backend", {"asset": {}}, False),
-    ],
-)
-def test_a_call_is_answered_in_the_envelope_and_keeps_the_tools_promise(
-    server: Methods, revision: str, tool: str, arguments: dict[str, Any], ok: bool
-) -> None:
-    result = answered(server, "tools/call", {"name": tool, "arguments": arguments}, revision)
-    envelope = orjson.loads(result["content"][0]["text"])
-    assert envelope["data"]["ok"] is ok
-    assert result["isError"] is not ok
-    assert ResponseEnvelope.from_dict(envelope).tool_id == tool
-    if revision >= "2025-06-18":
-        assert result["structuredContent"] == envelope
-        listed = {each["name"]: each for each in server.tools(revision)}
-        promise = compiled(listed[tool]["outputSchema"])
-        assert isinstance(promise, Compiled)
-        assert promise.faults(envelope).listed == ()
-
-
-def test_the_callers_request_id_is_kept(server: Methods) -> None:
-    params = {"name": "list_schemas", "arguments": {}, "_meta": {"request_id": "abc"}}
-    result = answered(server, "tools/call", params, "2025-11-25")
-    assert result["structuredContent"]["request_id"] == "abc"
-
-
-def test_a_tier_that_is_too_low_gets_a_hint(catalogue: Catalogue) -> None:
-    server = Methods(catalogue, tiers=Tiers({"diff_assets": "pro"}))
-    params = {"name": "diff_assets", "arguments": {"base": {}, "new": {}}}
-    envelope = answered(server, "tools/call", params, "2025-11-25")["structuredContent"]
-    assert envelope["error"]["error_code"] == "upgrade_required"
-    assert envelope["upgrade_hints"][0]["tier"] == "pro"
-
-
-@every_revision
 def test_every_resource_that_is_listed_can_be_read(server: Methods, catalogue: Catalogue, revision: str) -> None:
     listed = answered(server, "resources/list", {}, revision)["resources"]
     assert len(listed) == len(catalogue.schemas) + len(catalogue.examples)
@@ -135,7 +81,7 @@ def test_every_resource_that_is_listed_can_be_read(server: Methods, catalogue: C
 
 
 @every_revision
-@pytest.mark.parametrize(
+@rows(
     "uri",
     [
         "resource://schemas/nope",
@@ -178,12 +124,6 @@ def test_what_cannot_be_answered_is_invalid_params(server: Methods, method: str,
     with pytest.raises(MethodError) as caught:
         server.answer(method, params, "2025-11-25")
     assert caught.value.error()["code"] == -32602
-
-
-def test_a_method_that_is_not_there_is_said_to_be_so(server: Methods) -> None:
-    with pytest.raises(MethodError) as caught:
-        server.answer("logging/setLevel", {}, "2025-11-25")
-    assert caught.value.error()["code"] == -32601
 
 
 def test_long_lists_come_in_pages(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_patches_are_sorted_and_independent_of_the_order_of_members(base: Any, n
     assert order == sorted(order)
     assert made == patch_of(turned(base), new)
     assert (made == []) is same(base, new)
-    # No operation lies inside what another one touches, so none can spoil another.
+    # No operation is inside what another one touches, so none can spoil another.
     paths = [one["path"] for one in made]
     assert not any(other.startswith(f"{path}/") for path in paths for other in paths)
 

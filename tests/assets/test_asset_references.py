@@ -1,4 +1,4 @@
-"""References between schema files: resolved from the files, wherever they lie; never fetched."""
+"""References between schema files: resolved from the files, wherever they are; never fetched."""
 
 import json
 import shutil
@@ -180,35 +180,35 @@ def in_draft(draft: str, schema: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "words"),
     [
         pytest.param({"$ref": "#/definitions/x"}, "something that is there, found #/definitions/x at", id="dangling"),
         pytest.param({"$ref": "x.json"}, "a reference inside the schema, found x.json at", id="missing"),
-        pytest.param({"$ref": "good.json#/none"}, "something that is there, found good.json#/none at", id="elsewhere"),
+        pytest.param({"$ref": "good.json#/none"}, "something that is there, found good.json#/none at", id="in-another"),
         pytest.param({"$ref": "#"}, "found a circle through `$ref` at", id="circle"),
         pytest.param(
             {"$ref": "#/definitions/x", "definitions": {"x": {"pattern": "("}}}, "a regular expression", id="pattern"
         ),
     ],
 )
-def test_a_root_that_refers_to_nothing_is_told_of_as_it_was_written(schema: Any, told: str, tmp_path: Path) -> None:
+def test_a_root_that_refers_to_nothing_is_named_as_it_was_written(schema: Any, words: str, tmp_path: Path) -> None:
     catalogue = of_schemas(tmp_path, {"bad.json": in_draft("07", schema), "good.json": in_draft("07", STRING)})
     [error] = answer(catalogue, "validate_asset", asset={}, schema="bad")["errors"]
-    assert told in error["msg"]
+    assert words in error["msg"]
     assert " at jsonschema/bad.json#" in error["msg"]
     assert "/definitions/file" not in error["msg"]
     assert "catalogue.invalid" not in error["msg"]
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "words"),
     [
         pytest.param(pointing("https://schemas.example.org/else.json"), "a reference inside the schema", id="http"),
         pytest.param(pointing("file:///etc/passwd"), "a reference inside the schema", id="file"),
         pytest.param(pointing("missing.json"), "found missing.json at jsonschema/bad.schema.json#/prop", id="missing"),
         pytest.param(pointing("#/$defs/none"), "something that is there", id="dangling"),
         pytest.param(
-            pointing("good.schema.json#/$defs/no"), "found good.schema.json#/$defs/no at", id="dangling-elsewhere"
+            pointing("good.schema.json#/$defs/no"), "found good.schema.json#/$defs/no at", id="dangling-in-another"
         ),
         pytest.param(pointing("http://[broken"), "a reference inside the schema", id="no-uri"),
         pytest.param({"type": "strnig"}, "expected one of array, boolean", id="no-schema"),
@@ -217,12 +217,12 @@ def test_a_root_that_refers_to_nothing_is_told_of_as_it_was_written(schema: Any,
         pytest.param({"pattern": "("}, "a regular expression", id="pattern"),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_said_to_be_so(schema: Any, told: str, tmp_path: Path) -> None:
+def test_a_schema_that_cannot_be_used_is_said_to_be_so(schema: Any, words: str, tmp_path: Path) -> None:
     catalogue = of_schemas(tmp_path, {"bad.schema.json": schema, "good.schema.json": STRING})
     errors = answer(catalogue, "validate_asset", asset={}, schema="bad")["errors"]
     assert [error["path"] for error in errors] == [""]
     assert errors[0]["msg"].startswith("schema `bad` cannot be used: ")
-    assert told in errors[0]["msg"]
+    assert words in errors[0]["msg"]
     assert answer(catalogue, "validate_asset", asset="text", schema="good")["ok"] is True
 
 
@@ -242,7 +242,7 @@ def test_look_around_in_a_pattern_is_allowed_to_the_operator(tmp_path: Path) -> 
     assert answer(catalogue, "validate_asset", asset="x", schema="a")["ok"] is False
 
 
-def test_two_files_with_one_identifier_are_told_of(tmp_path: Path) -> None:
+def test_two_files_with_one_identifier_are_logged(tmp_path: Path) -> None:
     same = {"$id": "https://s.example/same"}
     files = {"a.json": {**same, **STRING}, "b.json": {**same, "type": "null"}, "c.json": pointing(same["$id"])}
     of_schemas(tmp_path, files)
@@ -289,8 +289,8 @@ def test_every_reference_example_validates_from_any_directory(reference: Path, f
     for row in rows:
         found = answer(catalogue, "get_example", path=row["path"])
         assert found["validated"], row
-        told = found["example"]["$schemaRef"]
-        assert told == f"jsonschema/{found['schema']}.schema.json"
+        named = found["example"]["$schemaRef"]
+        assert named == f"jsonschema/{found['schema']}.schema.json"
         if found["schema"] == "synesthetic-asset":
             nested = answer(catalogue, "validate_asset", asset=found["example"], schema="nested-synesthetic-asset")
             assert nested == {"ok": True, "errors": []}

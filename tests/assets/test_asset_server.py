@@ -33,7 +33,7 @@ from kit.talk import found
 TOO_LARGE = {"ok": False, "reason": "validation_failed", "errors": [{"path": "", "msg": "payload_too_large"}]}
 MEBIBYTE = 1 << 20
 
-every_revision = pytest.mark.parametrize("revision", REVISIONS)
+every_revision = rows("revision", REVISIONS)
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +54,6 @@ def test_a_bare_method_is_answered_with_its_bare_result_and_its_id(server: Asset
     [answer] = server.respond(b'{"jsonrpc":"2.0","id":' + ident + b',"method":"list_schemas","params":{}}')
     assert answer.startswith(b'{"jsonrpc":"2.0","id":' + ident + b',"result":{"ok":true,"schemas":[')
     assert b"\n" not in answer
-
-
-def test_the_same_request_gets_the_same_bytes(methods: Methods) -> None:
-    frame = b'{"jsonrpc":"2.0","id":1,"method":"list_examples"}'
-    assert list(AssetServer(methods).respond(frame)) == list(AssetServer(methods).respond(frame))
 
 
 @rows(
@@ -121,19 +116,6 @@ def test_garbage_over_http_is_always_answered(methods: Methods) -> None:
 # ── opening an MCP conversation ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@rows("revision", [each for each in REVISIONS if handshake(each)])
-def test_a_client_of_the_handshake_era_is_served(methods: Methods, revision: str) -> None:
-    server = opened(methods, revision)
-    assert len(answer(server, request(1, "tools/list"))["result"]["tools"]) == 7
-    assert answer(server, call(2, "list_schemas", {}))["result"]["isError"] is False
-    assert answer(server, request(3, "list_schemas"))["error"]["code"] == -32601
-
-
-def test_a_client_of_the_stateless_era_is_served(server: AssetServer) -> None:
-    assert LATEST in answer(server, request(1, "server/discover", revision=LATEST))["result"]["supportedVersions"]
-    assert answer(server, call(2, "list_schemas", {}, LATEST))["result"]["resultType"] == "complete"
-
-
 @pytest.mark.parametrize(
     ("method", "revision", "code"),
     [
@@ -153,7 +135,7 @@ def test_a_client_of_the_stateless_era_is_served(server: AssetServer) -> None:
 def test_a_first_request_that_names_a_revision_is_mcps(
     server: AssetServer, method: str, revision: str, code: int
 ) -> None:
-    """2026-07-28, basic/versioning: -32022 tells which revisions there are. A refused client can still fall back."""
+    """2026-07-28, basic/versioning: -32022 says which revisions there are. A refused client can still fall back."""
     error = answer(server, request(1, method, {"_meta": meta(revision)}))["error"]
     assert error["code"] == code
     if code == -32022:
@@ -214,21 +196,7 @@ def test_other_revisions_have_no_batches(methods: Methods, revision: str) -> Non
     assert found["error"]["code"] == -32600
 
 
-# ── subscriptions (2026-07-28) ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_there_is_nothing_to_subscribe_to(server: AssetServer) -> None:
-    """Nothing changes while the server runs, and it declares no change."""
-    wanted = {"notifications": {"toolsListChanged": True}}
-    assert answer(server, request(1, "subscriptions/listen", wanted, LATEST))["error"]["code"] == -32601
-
-
 # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_an_unknown_tool_is_invalid_params(methods: Methods) -> None:
-    found = answer(opened(methods, "2025-11-25"), call(1, "nope", {}))
-    assert found["error"]["code"] == -32602
 
 
 SENT = "hunter2-hunter2"
@@ -287,7 +255,7 @@ def test_before_2025_11_25_arguments_that_break_the_contract_are_invalid_params(
     assert broken["expected"].startswith(expected)
 
 
-@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", LATEST])
+@rows("revision", ["2025-06-18", "2025-11-25", LATEST])
 def test_a_tool_above_the_callers_tier_is_refused_with_a_hint(revision: str) -> None:
     methods = bundled_methods(tiers=Tiers({"populate_backend": "pro"}))
     message = call(1, "populate_backend", {"asset": {}}, revision)
@@ -354,7 +322,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Methods:
 
 
 @every_revision
-@pytest.mark.parametrize(
+@rows(
     ("method", "params"),
     [
         pytest.param("resources/read", {"uri": "resource://schemas/long"}, id="resource"),
@@ -373,17 +341,6 @@ def test_an_answer_may_be_longer_than_a_request(long: Methods, method: str, para
         assert b"x" * 600_000 in frame
         assert len(frame) > MEBIBYTE or (method == "tools/call" and revision < "2025-06-18")
         assert result.get("isError", False) is False
-
-
-@pytest.mark.parametrize(
-    ("method", "params"), [("get_schema", {"name": "long"}), ("diff_assets", {"base": "", "new": "x" * 1_000_000})]
-)
-def test_a_bare_answer_may_be_longer_than_a_request(long: Methods, method: str, params: Any) -> None:
-    server = AssetServer(long)
-    for _ in range(2):
-        [frame] = server.respond(frame_of(request(1, method, params)))
-        assert len(frame) >= 1_000_000
-        assert json.loads(frame)["result"]["ok"] is True
 
 
 # ── long numbers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -415,7 +372,7 @@ def test_a_patch_has_integers_to_the_last_digit(exact: Methods, number: int) -> 
             assert result["structuredContent"]["data"]["patch"] == patch
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tool", "arguments", "uri", "member", "value"),
     [
         ("get_schema", {"name": "n"}, "resource://schemas/n", "schema", {"enum": NUMBERS}),
@@ -452,7 +409,7 @@ def test_the_bare_door_is_closed_as_soon_as_the_opening_is_answered(
         assert "id" not in found
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
+@rows("revision", ["2025-11-25", LATEST])
 def test_the_name_of_an_unknown_argument_is_not_repeated_either(methods: Methods, revision: str) -> None:
     arguments = {"name": "tone", "import os; os.system('true')": 1}
     [frame] = opened(methods, revision).respond(frame_of(call(1, "get_schema", arguments, revision)))

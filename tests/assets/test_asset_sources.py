@@ -77,11 +77,11 @@ def test_files_are_read_at_start_only(tmp_path: Path) -> None:
 # ── paths and names ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_paths_are_relative_below_the_working_directory_and_as_given_elsewhere(tmp_path: Path) -> None:
+def test_paths_are_relative_below_the_working_directory_and_as_given_outside(tmp_path: Path) -> None:
     written(tmp_path / "in" / "jsonschema", {"a.json": OBJECT})
     written(tmp_path / "in" / "examples", {"deep/a.one.json": {}})
     inside = Catalogue.read(variables(tmp_path / "in"), tmp_path)
-    outside = Catalogue.read(variables(tmp_path / "in"), tmp_path / "elsewhere")
+    outside = Catalogue.read(variables(tmp_path / "in"), tmp_path / "other")
     beside = Catalogue.read({"SYN_EXAMPLES_DIR": "../in/examples"}, written(tmp_path / "out", {"x": {}}))
     assert paths(inside) == ["in/examples/deep/a.one.json"]
     assert paths(outside) == [f"{tmp_path.as_posix()}/in/examples/deep/a.one.json"]
@@ -157,8 +157,8 @@ def test_what_cannot_be_used_is_left_out_with_a_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "jsonschema" / "pipe.json")
     lines: list[str] = []
     assert names(Catalogue.read(variables(tmp_path), tmp_path, lines.append)) == ["good"]
-    told = {line.partition(":")[0].rpartition("/")[2] for line in lines}
-    assert told == {
+    named = {line.partition(":")[0].rpartition("/")[2] for line in lines}
+    assert named == {
         "examples", "broken.json", "bytes.json", "twice.json", "deep.json", "list.json", "boolean.schema.json",
         "_old", ".git", "pipe.json",
     }  # fmt: skip

@@ -1,13 +1,16 @@
-"""A collector to test with: takes OTLP over HTTP on loopback, decodes it with the official classes, and keeps it."""
+"""A collector to test with, over HTTP or in process: decodes OTLP with the official classes, and keeps it."""
 
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import requests
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
@@ -122,6 +125,44 @@ def collecting() -> Iterator[Collector]:
             collector.over.set()
             server.shutdown()
             thread.join(SECONDS)
+
+
+class CollectorInProcess(Collector):
+    """A collector that the exporters of the SDK reach without a socket: it stands in the place of HTTP itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.url = "http://collector.example"
+        self.status = 200
+        self.free: threading.Event | None = None
+        """Answers are given when it is set."""
+
+    def send(self, request: requests.PreparedRequest, **_: Any) -> requests.Response:
+        """In the place of `HTTPAdapter.send`."""
+        assert isinstance(request.body, bytes)
+        headers = {name.lower(): str(value) for name, value in request.headers.items()}
+        self.keep(urlsplit(request.url or "").path, headers, request.body)
+        if self.free is not None:
+            assert self.free.wait(SECONDS)
+        response = requests.Response()
+        response.status_code, response.request, response.url = self.status, request, request.url or ""
+        response.reason, response.raw = {503: "Service Unavailable"}.get(self.status, ""), BytesIO()
+        with self._changed:
+            self.answered += 1
+            self._changed.notify_all()
+        return response
+
+
+@contextmanager
+def collecting_in_process() -> Iterator[CollectorInProcess]:
+    """A collector for all that is exported meanwhile. What the machine says of collectors is not for us."""
+    collector = CollectorInProcess()
+    with pytest.MonkeyPatch.context() as patch:
+        nothing_said(patch)
+        # Sessions that are made meanwhile keep it: a retry that comes later must not leave the process, either.
+        adapter = type("Adapter", (requests.adapters.HTTPAdapter,), {"send": staticmethod(collector.send)})
+        patch.setattr(requests.sessions, "HTTPAdapter", adapter)
+        yield collector
 
 
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ ENVELOPER = Enveloper("t", "1.0.0", parameters=["limit", "code"])
 
 
 def shown(text: str, arguments: Any) -> bool:
-    """Whether the caller is told *text*, raised in a call with *arguments*."""
+    """Whether the caller gets *text*, raised in a call with *arguments*."""
 
     def call() -> None:
         raise ValueError(text)
@@ -41,7 +41,7 @@ def shown(text: str, arguments: Any) -> bool:
         pytest.param("limit must be at least 1", b'{"limit":0}', id="arguments-as-json"),
         pytest.param("no such thing", {"limit": "xyz", "code": ""}, id="an-empty-string-is-in-everything"),
         pytest.param("no such thing", {"code": "a - b"}, id="three-letters-in-common-are-chance"),
-        pytest.param("no, such thing", {"code": ","}, id="a-sign-is-nobodys"),
+        pytest.param("no, such thing", {"code": ","}, id="a-sign-alone"),
         pytest.param("boom", {"code": "x = 1"}, id="one-word"),
     ],
 )
@@ -142,7 +142,7 @@ def is_json(value: Any) -> bool:
         pytest.param("bad value crimson", {"a": Colour.RED}, id="enum"),
         pytest.param("bad value crimson", {"a": Colour.RED, "b": {1}}, id="enum-by-hand"),
         pytest.param("bad value hunter2", {"a": Word.GIVEN, "b": {1}}, id="string-enum"),
-        pytest.param("bad value hunter2", {"a": Loud("hunter2"), "b": {1}}, id="string-that-lies"),
+        pytest.param("bad value hunter2", {"a": Loud("hunter2"), "b": {1}}, id="string-that-shows-another"),
         pytest.param("nothing to see", {"a": object()}, id="cannot-be-looked-into"),
         pytest.param("nothing to see", {"a": Decimal(1)}, id="made-in-another-language"),
         pytest.param("nothing to see", {"a": OwnDate(2024, 1, 1)}, id="partly-made-in-another-language"),
@@ -181,7 +181,7 @@ def test_what_a_tool_takes_out_of_its_arguments_is_remembered() -> None:
 # ── exceptions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> ToolError:
+def error_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> ToolError:
     wrapper = envelop_tool_function(fn, tool_id="t", tool_version="1.0.0", tier_getter=lambda: "pro")
     error = asyncio.run(wrapper(*args, **kwargs)).error
     assert error is not None
@@ -197,15 +197,15 @@ def test_notes_causes_and_members_of_a_group_are_not_looked_at() -> None:
     def fails_together(code: str) -> None:
         raise ExceptionGroup(code, [ValueError(code)])
 
-    assert told(fails, CODE) == ToolError("it went wrong", "invalid_argument")
-    assert told(fails_together, CODE) == ToolError(ERROR_CODES["internal_error"], "internal_error")
+    assert error_of(fails, CODE) == ToolError("it went wrong", "invalid_argument")
+    assert error_of(fails_together, CODE) == ToolError(ERROR_CODES["internal_error"], "internal_error")
 
 
 def test_the_text_of_an_unforeseen_exception_is_for_the_operator() -> None:
     def fails() -> None:
         raise RuntimeError("cannot connect as admin with password hunter2")
 
-    assert told(fails).error == ERROR_CODES["internal_error"]
+    assert error_of(fails).error == ERROR_CODES["internal_error"]
 
 
 def test_a_path_of_the_servers_own_is_not_shown() -> None:
@@ -213,29 +213,29 @@ def test_a_path_of_the_servers_own_is_not_shown() -> None:
         with open("/nowhere/at/all"):
             pass
 
-    assert told(fails) == ToolError("No such file or directory", "not_found")
+    assert error_of(fails) == ToolError("No such file or directory", "not_found")
 
 
 def test_positional_arguments_beyond_the_named_ones_are_the_callers_too() -> None:
     def fails(first: str, *rest: str, **more: str) -> None:
         raise ValueError(f"bad value {rest[-1] if rest else more['*']}")
 
-    assert told(fails, "a", "b", "hunter2") == UNSAID
-    assert told(fails, "a", **{"*": "hunter2"}) == UNSAID
+    assert error_of(fails, "a", "b", "hunter2") == UNSAID
+    assert error_of(fails, "a", **{"*": "hunter2"}) == UNSAID
 
 
 def test_names_of_parameters_are_the_tools_own() -> None:
     def fails(amount: int, **more: str) -> None:
         raise ValueError("amount must be positive, colour must not be there")
 
-    assert told(fails, amount=-3).error == "amount must be positive, colour must not be there"
-    assert told(fails, amount=-3, colour="-").error == ERROR_CODES["invalid_argument"]
+    assert error_of(fails, amount=-3).error == "amount must be positive, colour must not be there"
+    assert error_of(fails, amount=-3, colour="-").error == ERROR_CODES["invalid_argument"]
 
 
 def test_a_context_that_is_an_object_is_the_servers_own() -> None:
     def fails(ctx: Any) -> None:
         raise ValueError("it went wrong")
 
-    assert told(fails, ctx=object()).error == "it went wrong"
+    assert error_of(fails, ctx=object()).error == "it went wrong"
     for sent in ({"header": "wrong"}, "wrong", ["wrong"], b"wrong"):
-        assert told(fails, ctx=sent) == UNSAID
+        assert error_of(fails, ctx=sent) == UNSAID

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -21,7 +21,6 @@ from assay.assets.response import (
     ToolError,
     UpgradeHint,
     envelop_tool_function,
-    enveloped,
 )
 from kit.rows import rows
 
@@ -108,12 +107,6 @@ def test_plain_and_async_functions_give_an_envelope(fn: Callable[..., Any]) -> N
     assert envelope.error is None
     assert envelope.upgrade_hints == ()
     assert envelope.data == {"name": "a"}
-
-
-def test_calling_the_wrapper_gives_an_awaitable() -> None:
-    made = wrapped(tool)("a")
-    assert isinstance(made, Coroutine)
-    asyncio.run(made)
 
 
 def test_a_call_that_does_not_fit_the_signature_is_an_invalid_argument() -> None:
@@ -224,18 +217,13 @@ def test_clock_and_ids_can_be_given() -> None:
     assert (again.request_id, again.duration_ms) == ("id-2", 0.0)
 
 
-def test_no_id_is_made_if_one_is_given() -> None:
-    enveloper = Enveloper("t", "1.0.0", new_id=lambda: pytest.fail("was made"))
-    assert enveloper.run(lambda: 1, tier="pro", request_id="r").request_id == "r"
-
-
-@pytest.mark.parametrize("end", [0.5, float("nan")])
+@rows("end", [0.5, float("nan")])
 def test_a_clock_that_is_wrong_does_not_break_the_contract(end: float) -> None:
     envelope = Enveloper("t", "1.0.0", clock=ticking(1.0, end)).run(lambda: 1, tier="pro")
     assert ResponseEnvelope.from_dict(envelope.to_dict()).duration_ms == 0.0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wrong", "name"),
     [({"tier": "gold"}, "tier"), ({"request_id": ""}, "request_id"), ({"request_id": 1}, "request_id")],
 )
@@ -243,18 +231,6 @@ def test_what_no_envelope_could_carry_is_refused_before_anything_is_run(wrong: d
     given: dict[str, Any] = {"tier": "pro", "request_id": "r", **wrong}
     with pytest.raises((TypeError, ValueError), match=name):
         Enveloper("t", "1.0.0").run(lambda: pytest.fail("was run"), **given)
-
-
-@rows("wrong", [("", "1.0.0"), ("t", "one"), ("t", "1.0.0", "abc"), ("t", "1.0.0", [1])])
-def test_a_wrong_tool_is_refused_at_once(wrong: tuple[Any, ...]) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        Enveloper(*wrong)
-
-
-def test_the_synchronous_core_gives_what_the_wrapper_gives() -> None:
-    one = enveloped(lambda: {"name": "a"}, tool_id="a_tool", tool_version="1.0.0", tier="pro", request_id="r")
-    other = answer(waiting_tool, "a", {"request_id": "r"})
-    assert replace(one, duration_ms=0) == replace(other, duration_ms=0)
 
 
 # ── what a tool gives ────────────────────────────────────────────────────────────────────────────────────────────────

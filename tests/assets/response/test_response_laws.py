@@ -110,7 +110,7 @@ quotes: Final[list[Quote]] = [
 ]  # fmt: skip
 
 GENERIC: Final = {*ERROR_CODES.values(), "The tool returned a result that is not JSON."}
-"""Constant sentences: they can have words in common with an argument, and tell nothing of it."""
+"""Constant sentences: they can have words in common with an argument, and reveal nothing of it."""
 
 
 def strings_in(value: Any) -> Iterator[str]:

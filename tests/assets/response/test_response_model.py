@@ -21,7 +21,7 @@ NAN, INFINITY = float("nan"), float("inf")
 
 JUDGE: Final = compile_schema(ResponseEnvelope.json_schema())
 
-examples = pytest.mark.parametrize("example", [SUCCESS, FAILURE], ids=["success", "failure"])
+examples = rows("example", [SUCCESS, FAILURE], ids=["success", "failure"])
 
 
 # ── the examples of the specification ────────────────────────────────────────────────────────────────────────────────
@@ -58,7 +58,7 @@ ANY_JSON: Final[dict[str, Any]] = {
     "good",
     [
         pytest.param(but(SUCCESS, tier="enterprise"), id="enterprise"),
-        pytest.param(without(FAILURE, "duration_ms"), id="community-need-not-tell-the-time"),
+        pytest.param(without(FAILURE, "duration_ms"), id="community-without-a-duration"),
         pytest.param(but(SUCCESS, duration_ms=0), id="no-time-at-all"),
         pytest.param(but(SUCCESS, duration_ms=0.25), id="fraction"),
         pytest.param(but(SUCCESS, capabilities=[]), id="no-capabilities"),

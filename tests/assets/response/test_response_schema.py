@@ -49,7 +49,7 @@ def test_the_schema_of_data_applies(schema: dict[str, Any], good: Any, bad: Any)
     assert not judged(schema, bad)
 
 
-@pytest.mark.parametrize("data", [None, {"success": False}, 7])
+@rows("data", [None, {"success": False}, 7])
 def test_the_data_of_a_failure_is_the_tools_own_affair(data: Any) -> None:
     assert judged(NODE, data, failed=True)
 
@@ -72,7 +72,7 @@ def test_the_schema_is_fresh_and_leaves_what_it_was_given_alone() -> None:
     assert len(ResponseEnvelope.json_schema()["properties"]) == 9
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "kind"),
     [
         pytest.param({"$schema": "http://json-schema.org/draft-07/schema#"}, ValueError, id="another-draft"),

@@ -5,9 +5,10 @@ import pickle
 import pytest
 
 from assay.assets.response import TIERS, Tiers, UpgradeHint, UpgradeRequiredError, enveloped
+from kit.rows import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("needed", "allowed"),
     [
         ("community", ["community", "pro", "enterprise"]),
@@ -28,8 +29,8 @@ def test_a_tier_has_what_the_lower_ones_have(needed: str, allowed: list[str]) ->
             assert caught.value.required_tier == needed
 
 
-@pytest.mark.parametrize("tier", TIERS)
-def test_everything_is_in_community_unless_told_otherwise(tier: str) -> None:
+@rows("tier", TIERS)
+def test_everything_is_in_community_unless_it_is_configured(tier: str) -> None:
     Tiers().check("diff_assets", "anything", tier)
     Tiers({"other": "enterprise"}).check("diff_assets", "anything", tier)
 

@@ -33,6 +33,7 @@ from kit.issuers import (
     signer,
     with_file,
 )
+from kit.rows import rows
 
 SECRET = "s3cret-7f1c"  # noqa: S105 - it is none
 """Stands where a secret would, and must be nowhere else."""
@@ -53,8 +54,8 @@ def with_entries(directory: Path, *entries: Any) -> Setup:
 # ── signatures ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "Ed448"])
-@pytest.mark.parametrize("named", [True, False])
+@rows("algorithm", [*ALGORITHMS, "Ed448"])
+@rows("named", [True, False])
 def test_a_token_of_every_algorithm_lets_its_holder_in(tmp_path: Path, algorithm: str, named: bool) -> None:
     """With the algorithm in the key, and without."""
     key = signer(algorithm)
@@ -118,7 +119,7 @@ def confusions() -> list[Any]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("token", "reason"), confusions())
+@rows(("token", "reason"), confusions())
 def test_a_token_cannot_choose_how_it_is_checked(tmp_path: Path, token: bytes, reason: str) -> None:
     """RFC 8725 §3.1, §3.10."""
     found = with_file(tmp_path, signer("RS256"), algorithms=("RS256", "PS256", "ES256"))
@@ -133,7 +134,7 @@ def test_the_curve_is_part_of_the_algorithm(tmp_path: Path) -> None:
         assert with_entries(tmp_path, entry).reason(bearer(forged({"alg": "ES256", "kid": "one"}))) == unknown
 
 
-@pytest.mark.parametrize("header", [{"crit": ["exp"]}, {"crit": []}, {"b64": True}, {"crit": ["b64"], "b64": False}])
+@rows("header", [{"crit": ["exp"]}, {"crit": []}, {"b64": True}, {"crit": ["b64"], "b64": False}])
 def test_a_token_that_needs_an_extension_is_refused(one: Setup, header: dict[str, Any]) -> None:
     """RFC 7515 §4.1.11."""
     token = forged({"alg": "ES256", "kid": "one", **header})
@@ -151,7 +152,7 @@ def test_a_token_with_another_letter_is_no_good(one: Setup, part: int, place: in
     assert isinstance(one.admit(bearer(b".".join(parts))), Denied)
 
 
-@pytest.mark.parametrize(
+@rows(
     "token",
     [
         b"..",
@@ -194,7 +195,7 @@ MALFORMED = "the claims of the token are malformed"
 NAMELESS = "the token has no usable principal"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("claims", "reason"),
     [
         pytest.param({"exp": NOW - 31}, EXPIRED, id="expired"),
@@ -234,7 +235,7 @@ def test_claims_are_judged(one: Setup, claims: dict[str, Any], reason: str) -> N
     assert (found.reason if isinstance(found, Denied) else "") == reason
 
 
-@pytest.mark.parametrize("payload", [b"[]", b"", b"null", b'{"exp":1,"exp":2}', b"\xff", b'{"sub":7}'])
+@rows("payload", [b"[]", b"", b"null", b'{"exp":1,"exp":2}', b"\xff", b'{"sub":7}'])
 def test_claims_that_are_none_are_refused_even_if_signed(one: Setup, payload: bytes) -> None:
     token = PyJWS().encode(payload, signer().private, "ES256", {"kid": "one"}).encode()
     assert one.reason(bearer(token)) in (MALFORMED, "the token has no exp")
@@ -259,14 +260,14 @@ def test_a_token_without_an_end_is_good_where_that_is_configured(tmp_path: Path)
     assert found.reason(bearer(signer().token(exp=NOW - 100))) == EXPIRED
 
 
-def test_without_an_issuer_any_will_do_and_without_an_audience_that_is_told(tmp_path: Path) -> None:
+def test_without_an_issuer_any_will_do_and_without_an_audience_that_is_logged(tmp_path: Path) -> None:
     found = with_file(tmp_path, signer(), issuer=None, audience=())
     assert found.name(bearer(signer().token(iss="x", aud="y"))) == "alice"
     assert found.name(bearer(signer().token(iss=None, aud=None))) == "alice"
     assert found.said[0] == "auth: tokens for any audience are accepted, because auth.jwt.audience is empty"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("claims", "tier"),
     [
         ({}, "community"),
@@ -284,7 +285,7 @@ def test_a_claim_is_looked_up_for_the_tier(tmp_path: Path, claims: dict[str, Any
     assert found.admit(bearer(signer().token(**claims))) == Principal("alice", tier)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("claims", "enough"),
     [
         ({"scope": "mcp:read mcp:use"}, True),
@@ -341,7 +342,7 @@ def small() -> Signer:
     return Signer("one", "RS256", rsa.generate_private_key(65537, 1024))  # noqa: S505 - that is the point
 
 
-@pytest.mark.parametrize(
+@rows(
     "entry",
     [
         pytest.param(signer().jwk(use="enc"), id="for-encryption"),
@@ -487,7 +488,7 @@ def test_nothing_secret_is_said_to_anybody(tmp_path: Path) -> None:
     sent += [stranger.token(), forged({"alg": SECRET}), forged({"alg": "ES256", "kid": SECRET, "crit": [SECRET]})]
     sent += [SECRET.encode() + b"x", b"assay_" + SECRET.encode(), forged({"alg": "ES256", "kid": "one", "x": SECRET})]
     said = [repr(found.admit(bearer(token))) for token in sent] + found.said
-    # Only what was given in full has no answer of denial: a token with a scope that nobody asked for.
+    # Only what was given in full has no answer of denial: a token with a scope that was not asked for.
     assert sum("Denied" in each for each in said) == len(sent) - 1
     text = "\n".join(said)
     assert SECRET not in text

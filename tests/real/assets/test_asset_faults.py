@@ -23,6 +23,7 @@ from kit.faulting import (
     assert_logged_once,
     fault_at,
 )
+from kit.rows import rows
 
 SECONDS = 30
 
@@ -42,59 +43,36 @@ def said(tmp_path: Path, *messages: Any) -> tuple[list[Any], str]:
     return [json.loads(line) for line in ended.stdout.splitlines()], ended.stderr.decode()
 
 
-@pytest.mark.parametrize("name", [["x"], {"x": 1}, None, 5])
-def test_a_request_may_carry_a_name_of_any_type_beside_its_own_params(tmp_path: Path, name: Any) -> None:
-    asked = request(1, "tools/list", {"name": name})
-    answers, log = said(tmp_path, *opening("2025-11-25"), asked, request(2, "ping"))
-    assert [each["id"] for each in answers[-2:]] == [1, 2]
-    assert "tools" in answers[-2]["result"]
-    assert "Traceback" not in log
+PLACES = [HEARD, JUDGED, ASKED, ANSWERED, SETTLED, EXCHANGED]
+CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "fault"}}
 
 
-@pytest.mark.parametrize("place", [HEARD, JUDGED, ASKED, ANSWERED, SETTLED, EXCHANGED])
+@rows("place", PLACES)
 def test_an_internal_error_is_an_answer_and_the_next_request_gets_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """The same id can be used again: what failed has not stayed open."""
+    """The same id can be used again: what failed has not stayed open. A notification has no answer."""
     fault_at(monkeypatch, place)
-    fault = request(7, "resources/list", {"_meta": {"fault": 1}})
-    good = request(7, "resources/list", {"_meta": {"good": 1}})
-    answers, log = said(tmp_path, *opening("2025-11-25"), fault, good, fault, good)
-    told = answers[-4:]
-    assert [each["id"] for each in told] == [7] * 4
-    assert [each.get("error", {}).get("code") for each in told] == [INTERNAL_ERROR, None, INTERNAL_ERROR, None]
+    fault, good = (request(7, "resources/list", {"_meta": {word: 1}}) for word in ("fault", "good"))
+    # A name of any type beside the params of a method is no fault.
+    named = request(8, "resources/list", {"name": ["x"]})
+    alone = request("fault", "tools/list", {}, LATEST)
+    heard = [CANCELLED] if place not in {ANSWERED, SETTLED} else []
+    answers, log = said(tmp_path, *opening("2025-11-25"), fault, good, fault, good, *heard, named)
+    assert [each["id"] for each in answers[1:]] == [7, 7, 7, 7, 8]
+    codes = [each.get("error", {}).get("code") for each in answers[1:]]
+    assert codes == [INTERNAL_ERROR, None, INTERNAL_ERROR, None, None]
     assert "secret" not in json.dumps(answers)
     assert_logged_once(log)
-
-
-@pytest.mark.parametrize("place", [HEARD, JUDGED, ASKED, EXCHANGED])
-def test_a_notification_that_fails_has_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    fault_at(monkeypatch, place)
-    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "fault"}}
-    answers, log = said(tmp_path, *opening("2025-11-25"), cancelled, request(1, "ping"))
-    assert [each["id"] for each in answers][-1] == 1
-    assert len(answers) == 2
-    assert_logged_once(log)
-
-
-def test_each_request_of_a_batch_has_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault_at(monkeypatch, SETTLED)
-    batch = [request(1, "ping"), request("fault", "ping"), request(3, "ping")]
-    answers, log = said(tmp_path, *opening("2025-03-26"), batch, request(1, "ping"))
-    assert sorted(str(each["id"]) for each in answers[-2]) == ["1", "3", "fault"]
-    assert answers[-1] == {"jsonrpc": "2.0", "id": 1, "result": {}}
-    assert_logged_once(log)
-
-
-def test_a_request_without_a_handshake_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault_at(monkeypatch, EXCHANGED)
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": LATEST,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    fault = request("fault", "tools/list", {"_meta": meta})
-    answers, log = said(tmp_path, fault, request(2, "tools/list", {"_meta": meta}))
-    assert answers[0]["error"]["code"] == INTERNAL_ERROR
-    assert answers[0]["id"] == "fault"
-    assert "tools" in answers[1]["result"]
-    assert_logged_once(log)
+    if place == SETTLED:
+        batch = [request(1, "ping"), request("fault", "ping"), request(3, "ping")]
+        answers, log = said(tmp_path, *opening("2025-03-26"), batch, request(1, "ping"))
+        assert sorted(str(each["id"]) for each in answers[-2]) == ["1", "3", "fault"]
+        assert answers[-1] == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert_logged_once(log)
+    if place == EXCHANGED:
+        answers, log = said(tmp_path, alone, {**alone, "id": 2})
+        assert [(each["id"], each.get("error", {}).get("code")) for each in answers] == [
+            *(("fault", INTERNAL_ERROR), (2, None)),
+        ]
+        assert_logged_once(log)

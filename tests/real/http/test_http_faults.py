@@ -1,72 +1,34 @@
 """An internal error in the asset server over HTTP: one answer with the id of the request, and the server goes on."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from assay.spec.revisions import LATEST
-from kit.faulting import ANSWERED, EXCHANGED, HEARD, INTERNAL_ERROR, JUDGED, SETTLED, assert_logged_once, fault_at
-from kit.http_client import BOTH, JSON, modern, notification, of, request, serving
-
-PLACES = [HEARD, JUDGED, ANSWERED, SETTLED, EXCHANGED]
-
-
-def journal(directory: Path) -> dict[str, str]:
-    return {"ASSAY_JOURNAL": str(directory / "journal")}
+from kit.faulting import EXCHANGED, HEARD, INTERNAL_ERROR, SETTLED, assert_logged_once, fault_at
+from kit.http_client import BOTH, modern, notification, of, request, serving
+from kit.rows import rows
 
 
-@pytest.mark.parametrize("name", [["x"], {"x": 1}])
-def test_a_request_may_carry_a_name_of_any_type_beside_its_own_params(tmp_path: Path, name: Any) -> None:
-    with serving(tmp_path) as service:
-        assert "tools" in service.post(request(1, "tools/list", {"name": name}), of("2025-11-25")).json()["result"]
-        asked = request(2, "tools/list", {"name": name}, LATEST)
-        assert "tools" in service.post(asked, modern(asked)).json()["result"]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_in_a_handshake_revision_the_answer_is_read(
+@rows("place", [HEARD, SETTLED, EXCHANGED])
+def test_an_internal_error_is_an_answer_and_the_next_request_gets_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """Its clients read no body whose status is not 200."""
+    """Clients with a handshake read no body whose status is not 200; for the others the status says it, too."""
     fault_at(monkeypatch, place)
-    with serving(tmp_path, env=journal(tmp_path)) as service:
-        for word in ("fault", "good", "fault", "good"):
-            answer = service.post(request(7, "resources/list", {"_meta": {word: 1}}), of("2025-11-25"))
-            assert (answer.status, answer.json()["id"]) == (200, 7)
-            assert answer.json().get("error", {}).get("code") == (INTERNAL_ERROR if word == "fault" else None)
-            assert b"secret" not in answer.body
+    with serving(tmp_path, env={"ASSAY_JOURNAL": str(tmp_path / "journal")}) as service:
+        for word, code in (("fault", INTERNAL_ERROR), ("good", None), ("fault", INTERNAL_ERROR), ("good", None)):
+            old, new = request(word, "resources/list"), request(word, "resources/list", None, LATEST)
+            for said, headers in ((old, of("2025-11-25")), (new, modern(new))):
+                answer = service.post(said, headers)
+                assert answer.status == (500 if code and said is new else 200)
+                assert answer.json()["id"] == word
+                assert answer.json().get("error", {}).get("code") == code
+                assert b"secret" not in answer.body
+        if place == HEARD:
+            failed = service.post(notification("notifications/cancelled", {"requestId": "fault"}), of("2025-11-25"))
+            assert (failed.status, failed.error()["code"]) == (500, INTERNAL_ERROR)
+        # A tool that waits for a backend runs in a thread of its own: what is raised there must come back.
+        waited = service.post(request("fault", "populate_backend", {"asset": {}}), BOTH)
+        assert (waited.json()["id"], waited.error()["code"]) == ("fault", INTERNAL_ERROR)
     assert_logged_once("\n".join(service.log.whole()))
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_without_a_handshake_the_status_tells_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    fault_at(monkeypatch, place)
-    with serving(tmp_path, env=journal(tmp_path)) as service:
-        for word in ("fault", "good", "fault", "good"):
-            asked = request(word, "resources/list", None, LATEST)
-            answer = service.post(asked, modern(asked))
-            assert answer.status == (500 if word == "fault" else 200)
-            assert answer.json()["id"] == word
-            assert answer.json().get("error", {}).get("code") == (INTERNAL_ERROR if word == "fault" else None)
-    assert_logged_once("\n".join(service.log.whole()))
-
-
-def test_a_notification_that_fails_is_told_by_its_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault_at(monkeypatch, HEARD)
-    with serving(tmp_path) as service:
-        cancelled = notification("notifications/cancelled", {"requestId": "fault"})
-        answer = service.post(cancelled, of("2025-11-25"))
-        assert answer.status == 500
-        assert answer.error()["code"] == INTERNAL_ERROR
-        assert service.post(request(1, "ping"), of("2025-11-25")).status == 200
-
-
-def test_a_tool_that_waits_for_a_backend_and_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It runs in a thread of its own: what is raised there must come back."""
-    fault_at(monkeypatch, ANSWERED)
-    with serving(tmp_path) as service:
-        asked = {"jsonrpc": "2.0", "id": "fault", "method": "populate_backend", "params": {"asset": {}}}
-        answer = service.post(asked, {**BOTH, **JSON})
-        assert answer.json()["id"] == "fault"
-        assert answer.error()["code"] in {INTERNAL_ERROR, -32602}

@@ -31,6 +31,7 @@ from kit.http_client import (
     request,
     serving,
 )
+from kit.rows import rows
 
 BARE: Final = "bare"
 """The door of specs/001; the others are called by their revisions."""
@@ -41,7 +42,7 @@ RESULT: Final = "RESULT"
 SILENCE: Final = "SILENCE"
 """Nothing is said over STDIO; over HTTP it is 202, without a body."""
 REFUSED: Final = "REFUSED"
-"""Nothing is said over STDIO, since it cannot be answered; over HTTP the status tells."""
+"""Nothing is said over STDIO, since it cannot be answered; over HTTP the status says it."""
 
 Said = Any
 Kind = str | Callable[[str], str | None]
@@ -241,7 +242,7 @@ DIFFERENT: Final = {
 # ── over STDIO ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rows(door: str) -> list[Row]:
+def rows_of(door: str) -> list[Row]:
     return [row for row in ROWS if kind(row, door) is not None]
 
 
@@ -275,7 +276,7 @@ def over_stdio(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict
     @cache
     def heard(door: str) -> dict[str, list[Any]]:
         said = opening(door)
-        for number, row in enumerate(rows(door)):
+        for number, row in enumerate(rows_of(door)):
             said += [message(row, door), probe(door, number)]
         directory = tmp_path_factory.mktemp("stdio")
         done = subprocess.run(
@@ -284,7 +285,7 @@ def over_stdio(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         lines = [json.loads(line) for line in done.stdout.splitlines()]
-        return dict(_grouped(rows(door), lines[sum("id" in each for each in opening(door)) :]))
+        return dict(_grouped(rows_of(door), lines[sum("id" in each for each in opening(door)) :]))
 
     return heard
 
@@ -322,7 +323,7 @@ class Way(NamedTuple):
 
     def rows(self) -> list[Row]:
         """What can be sent this way: without a header, only what is plainly MCP's is."""
-        every = rows(self.door)
+        every = rows_of(self.door)
         return [row for row in every if _is_known(message(row, self.door))] if self.name == "unnamed" else every
 
 
@@ -343,7 +344,7 @@ WAYS: Final = (
 )
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.door}-{way.name}")
+@rows("way", WAYS, ids=lambda way: f"{way.door}-{way.name}")
 def test_a_message_gets_the_same_answer_over_both_transports(
     way: Way, service: Service, over_stdio: Callable[[str], dict[str, list[Any]]]
 ) -> None:
@@ -404,7 +405,7 @@ def _is_reuse(value: Any) -> bool:
 def comparable(value: Any) -> Any:
     """*value* without what differs from one answer to the next."""
     if isinstance(value, list):
-        # Over one stream all rows are one session, where each use of an id but the first is told.
+        # Over one stream all rows are one session, where each use of an id but the first is reported.
         return [comparable(each) for each in value if not _is_reuse(each)]
     if not isinstance(value, dict):
         return value

@@ -15,17 +15,18 @@ from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import LATEST
 from kit.guard_process import INITIALIZED, SECONDS, frame_of, initialize, request
 from kit.journal_guards import ASSAY, ASSETS, address, events, lines, list_schemas, started
+from kit.rows import rows
 
 KEYS = {"alice": "a" * 43, "bob": "b" * 43}
 
 
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
+def settings(state: Path) -> Path:
     """A state directory of its own, with the settings of a guard that authenticates two principals."""
+    state.mkdir()
     hashes = {name: hashlib.sha256(key.encode()).hexdigest() for name, key in KEYS.items()}
     keys = "".join(f'[auth.keys.{name}]\nhash = "sha256:{each}"\n' for name, each in hashes.items())
-    (tmp_path / "auth.toml").write_text(keys)
-    return tmp_path
+    (state / "auth.toml").write_text(keys)
+    return state
 
 
 OPEN = ExitStack()
@@ -117,8 +118,9 @@ def without_lists(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in found if each["method"] != "tools/list"]
 
 
-@pytest.mark.parametrize("kind", ["child", "url"])
-def test_records_name_the_principal(state: Path, kind: str) -> None:
+@rows("kind", ["child", "url"])
+def test_records_name_the_principal_and_without_keys_none(tmp_path: Path, kind: str) -> None:
+    state = settings(tmp_path / kind)
     with guard(state, kind, "--config", str(state / "auth.toml")) as url:
         alice, bob = Client(url, "alice"), Client(url, "bob")
         alice.open()
@@ -138,22 +140,21 @@ def test_records_name_the_principal(state: Path, kind: str) -> None:
         assert len({session for session, _ in sessions if session}) == 2
         opened = [each for each in events(state, server="lib") if each.get("state") == "opened"]
         assert [each["principal"] for each in opened] == ["alice", "bob"]
-
-
-def test_without_keys_no_principal_is_named(state: Path) -> None:
-    with guard(state, "child") as url:
-        client = Client(url)
-        client.open()
-        assert client.call_alone() == 200
-        found = records(state, 0, 5)
-        assert not [each for each in found if "principal" in each["metadata"] or "http" in each["metadata"]]
+    if kind == "child":
+        with guard(settings(tmp_path / "open"), "child") as url:
+            client = Client(url)
+            client.open()
+            assert client.call_alone() == 200
+            found = records(tmp_path / "open", 0, 5)
+            assert not [each for each in found if "principal" in each["metadata"] or "http" in each["metadata"]]
 
 
 HIDDEN = ("ghp_a1B2", "1234567890", "hidden value", KEYS["alice"])
 
 
-@pytest.mark.parametrize("kind", ["child", "url"])
-def test_with_payloads_records_have_the_http_exchange(state: Path, kind: str) -> None:
+@rows("kind", ["child", "url"])
+def test_with_payloads_records_have_the_http_exchange(tmp_path: Path, kind: str) -> None:
+    state = settings(tmp_path / kind)
     options = ("--config", str(state / "auth.toml"), "--set", "journal.payloads=true", "--mode", "enforce")
     with guard(state, kind, *options) as url:
         client = Client(url, "alice")

@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-from assay.records.journal.events import ServerPlace, item_of
-from assay.records.journal.reading import entries
-from assay.records.journal.run_files import files_of
-from assay.records.journal.writer import Journal
 from kit.guard_process import Guarded, Lines
 from kit.journal_guards import (
     ASSAY,
@@ -27,6 +23,7 @@ from kit.journal_guards import (
     list_schemas,
     started,
 )
+from kit.rows import rows
 
 Ask = Callable[[Any], Any]
 
@@ -107,9 +104,11 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@rows("kind", KINDS)
 def test_a_journal_has_the_server_its_session_and_its_tools(tmp_path: Path, kind: str) -> None:
     make, transport = KINDS[kind]
+    tmp_path = tmp_path / kind
+    tmp_path.mkdir()
     with make(tmp_path) as ask:
         ask(LISTING)
         ask(list_schemas(1))
@@ -129,35 +128,29 @@ def test_a_journal_has_the_server_its_session_and_its_tools(tmp_path: Path, kind
         assert tools["count"] > 3
         assert tools["bytes"] > 500
         assert not [each for each in events(tmp_path) if each.get("state") == "failed"]
+        if kind == "host":
+            # Of two servers, the one that is used has a journal.
+            assert first["address"].endswith("/two/mcp")
+            with pytest.raises(ValueError, match="not enough values"):
+                lines(tmp_path, server="one")
 
 
-@pytest.mark.parametrize("options", [(), ("--http", "127.0.0.1:0")])
+@rows("options", [(), ("--http", "127.0.0.1:0")])
 def test_the_journal_of_the_asset_server_has_it_too(tmp_path: Path, options: tuple[str, ...]) -> None:
-    with started(*ASSETS, *options, "--journal", str(tmp_path / "j"), state=tmp_path) as process:
+    transport = "http" if options else "stdio"
+    with started(*ASSETS, *options, "--journal", str(tmp_path / transport), state=tmp_path) as process:
         if options:
             talk = HttpTalk(address(process))
             talk.open()
             talk.close()
         else:
             Guarded(process, Lines(-1)).open()
-        [path] = (tmp_path / "j").glob("*.jsonl")
+        [path] = (tmp_path / transport).glob("*.jsonl")
         first = json.loads(path.read_bytes().splitlines()[0])
-        assert (first["event"], first["server"], first["transport"]) == (
-            "server",
-            "assets",
-            "http" if options else "stdio",
-        )
+        assert (first["event"], first["server"], first["transport"]) == ("server", "assets", transport)
 
 
-def test_a_host_writes_a_journal_for_each_server_that_is_used(tmp_path: Path) -> None:
-    with host(tmp_path):
-        [first, *_] = events(tmp_path, server="two")
-        assert first["address"].endswith("/two/mcp")
-        with pytest.raises(ValueError, match="not enough values"):
-            lines(tmp_path, server="one")
-
-
-def test_a_child_that_fails_over_http_is_an_event(tmp_path: Path) -> None:
+def test_a_server_that_fails_or_is_restarted_is_an_event(tmp_path: Path) -> None:
     listen = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--", sys.executable, "-c", DYING)
     with started(*listen, state=tmp_path) as process:
         url = address(process)
@@ -171,59 +164,16 @@ def test_a_child_that_fails_over_http_is_an_event(tmp_path: Path) -> None:
     assert "status 3" in states[1]["why"]
     assert "giving up" in states[1]["stderr"]
     assert SECRET not in json.dumps(lines(tmp_path))
-
-
-def test_a_server_that_is_restarted_is_an_event(tmp_path: Path) -> None:
+    (tmp_path / "restarted").mkdir()
     options = ("--mode", "enforce", "--restart", "on-failure", "--", sys.executable, "-c", DYING)
-    with guard(*options, state=tmp_path) as one:
+    with guard(*options, state=tmp_path / "restarted") as one:
         one.open(listing=False)
         assert "error" in one.ask(LISTING)
         # The answer of the next server comes after its handshake.
         assert "error" in one.ask(LISTING)
-    found = [(each["event"], each.get("state")) for each in events(tmp_path) if each["event"] in ("state", "restart")]
+    found = [
+        (each["event"], each.get("state"))
+        for each in events(tmp_path / "restarted")
+        if each["event"] in ("state", "restart")
+    ]
     assert found[:3] == [("restart", None), ("state", "failed"), ("state", "running")]
-
-
-# ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_every_file_of_a_run_begins_with_its_servers(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path, server="one", file_bytes=2_000)
-    assert journal is not None
-    journal.introduce("stdio", "stdio", ServerPlace(("server", f"--token={SECRET}")))
-    line = b'{"filler":"' + b"x" * 500 + b'"}\n'
-    for _ in range(12):
-        journal.write(line)
-    journal.close()
-    files = files_of(str(journal.path))
-    assert len(files) > 3
-    for each in files:
-        content = Path(each).read_bytes()
-        item = item_of(content.split(b"\n")[0])
-        assert item is not None
-        assert (item.event, item.data["server"]) == ("server", "one")
-        assert SECRET.encode() not in content
-        assert len(content) <= 2_000
-    assert sum(Path(each).read_bytes().count(line) for each in files) == 12
-
-
-def test_a_deterministic_journal_has_no_events(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path, server="one", deterministic=True)
-    assert journal is not None
-    journal.introduce("stdio", "stdio", ServerPlace(("server",)))
-    assert journal.event("restart", "stdio", "", {"restarts": 1}) == b""
-    journal.close()
-    assert Path(journal.path).read_bytes() == b""
-
-
-def test_readers_of_records_pass_over_events(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path, server="one")
-    assert journal is not None
-    journal.introduce("stdio", "stdio", ServerPlace(("\udcff", "x" * 5_000)))
-    journal.write(journal.event("state", "stdio", "", {"state": "failed", "why": f"key {SECRET}", "more": ["x" * 999]}))
-    journal.write(b'{"event":"unknown"}\nno JSON\n')
-    journal.close()
-    content = Path(journal.path).read_bytes()
-    assert [each.raw for each in entries(content.splitlines())] == [b'{"event":"unknown"}', b"no JSON"]
-    assert SECRET.encode() not in content
-    assert max(map(len, content.splitlines())) < 1_500

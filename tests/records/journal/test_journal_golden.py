@@ -66,7 +66,7 @@ def test_both_transports_are_there_with_every_status() -> None:
         assert len(of(transport)) == len(SAID) + 1
 
 
-def test_the_same_message_is_told_the_same_over_either_transport_but_for_route_and_ids() -> None:
+def test_the_same_message_is_recorded_the_same_over_either_transport_but_for_route_and_ids() -> None:
     """specs/000: HTTP and STDIO share the same validation pipeline."""
     apart = {"transport", "route", "requestId", "traceId", "spanId"}
     for stdio, http in zip(of("stdio"), of("http"), strict=True):

@@ -16,11 +16,11 @@ from assay.core.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
 from assay.guard.connection_name import ConnectionName
 from assay.records.journal import line_templates, writer
-from assay.records.journal.record_ids import FRESH, Moment, trace_of
+from assay.records.journal.record_ids import trace_of
 from assay.records.journal.writer import Journal
-from kit.journal_traffic import heard
 from kit.laws import law
 from kit.records import record_verdict
+from kit.rows import rows
 from kit.talk import HITS, SEARCH, Talk, call, error, notification, request, result
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -43,7 +43,7 @@ def record(line: bytes) -> dict[str, Any]:
     return found
 
 
-def told(journal: Journal, said: Verdict, **more: Any) -> dict[str, Any]:
+def recorded_as(journal: Journal, said: Verdict, **more: Any) -> dict[str, Any]:
     moment = journal.moment("stdio", "stdio", said.method, said.frame)
     return record(journal.line(said, moment, 0, **more))
 
@@ -59,12 +59,6 @@ def timeless(line: bytes) -> bytes:
     """*line* without what differs from one moment to the next."""
     line = re.sub(rb'"ts":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"', b"", line, count=1)
     return re.sub(rb'"durationMs":\d+\.\d{3}', b"", line, count=1)
-
-
-def test_the_quick_way_writes_what_the_plain_one_does(journal: Journal) -> None:
-    for said, moment in heard(journal, "http"):
-        quick, plain = journal.line(said, moment, 7), journal._thorough(said, moment, 7, False, None)
-        assert timeless(quick) == timeless(plain) != quick
 
 
 def variants() -> Iterator[Verdict]:
@@ -90,11 +84,9 @@ def variants() -> Iterator[Verdict]:
     yield verdict(Party.SERVER, b"{}", "result", {"id": "é", "result": {}}, None, None)
 
 
-@pytest.mark.parametrize(
-    "session", ["", "a session", ConnectionName("a session", "alice"), ConnectionName("", 'ä"%d"')]
-)
-@pytest.mark.parametrize("server", ["", "assets"])
-@pytest.mark.parametrize("mode", ["", "enforce"])
+@rows("session", ["", "a session", ConnectionName("a session", "alice"), ConnectionName("", 'ä"%d"')])
+@rows("server", ["", "assets"])
+@rows("mode", ["", "enforce"])
 def test_good_messages_go_the_quick_way_to_the_same_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: str, server: str, mode: str
 ) -> None:
@@ -104,11 +96,12 @@ def test_good_messages_go_the_quick_way_to_the_same_line(
     moments = [journal.moment("http", "/möp", each.method, each.frame, session=session) for each in said]
     pairs = list(zip(said, moments, strict=True))
     plain = [journal._thorough(each, moment, 9, False, None) for each, moment in pairs]
-    monkeypatch.setattr(writer, "record", None)
-    # Twice: the second time with what was kept of the first.
-    for _ in range(2):
-        quick = [journal.line(each, moment, 9) for each, moment in pairs]
-        assert list(map(timeless, quick)) == list(map(timeless, plain))
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "record", None)
+        # Twice: the second time with what was kept of the first.
+        for _ in range(2):
+            quick = [journal.line(each, moment, 9) for each, moment in pairs]
+            assert list(map(timeless, quick)) == list(map(timeless, plain))
     journal.close()
 
 
@@ -147,10 +140,8 @@ def exchanges() -> Iterator[tuple[Verdict, Verdict]]:
     yield asked, verdict(Party.SERVER, b"{....}", "result", None, None, None)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"deterministic": True}, {"payloads": True}, {"server": "assets"}, {"mode": "audit"}]
-)
-@pytest.mark.parametrize("session", ["", "a session"])
+@rows("options", [{}, {"deterministic": True}, {"payloads": True}, {"server": "assets"}, {"mode": "audit"}])
+@rows("session", ["", "a session"])
 def test_a_request_and_its_answer_have_the_lines_of_their_records(
     tmp_path: Path, session: str, options: dict[str, Any]
 ) -> None:
@@ -174,8 +165,8 @@ def passed(journal: Journal, said: Verdict, began: float = 1.0, session: str = "
     return None if made is None else made.line(said, None, began, session, len(said.frame))
 
 
-@pytest.mark.parametrize("options", [{}, {"server": "assets"}, {"mode": "audit"}])
-@pytest.mark.parametrize("session", ["", "a session"])
+@rows("options", [{}, {"server": "assets"}, {"mode": "audit"}])
+@rows("session", ["", "a session"])
 def test_a_message_that_passes_has_the_line_of_its_record(
     tmp_path: Path, session: str, options: dict[str, Any]
 ) -> None:
@@ -264,7 +255,7 @@ def recorded(directory: Path, *answers: Any, restarts: int = 0) -> list[dict[str
     return [orjson.loads(line) for line in Path(journal.path).read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("name", ["100%", "%b%d%s", "%%", "{0}", '"\\', "möp\n\x7f"])
+@rows("name", ["100%", "%b%d%s", "%%", "{0}", '"\\', "möp\n\x7f"])
 def test_a_tool_may_have_any_name(journal: Journal, name: str) -> None:
     talk = Talk().opened().listed({"name": name, "inputSchema": {"type": "object"}})
     asked = talk.client(call(1, name, {}))
@@ -274,14 +265,6 @@ def test_a_tool_may_have_any_name(journal: Journal, name: str) -> None:
     assert asked.exchange is not None
     plain = journal._thorough(asked, asked.exchange.moment, len(asked.frame), False, None)
     assert timeless(line) == timeless(plain)
-
-
-@pytest.mark.parametrize("options", [{"deterministic": True}, {"payloads": True}])
-def test_what_is_told_in_full_does_not_go_the_quick_way(tmp_path: Path, options: dict[str, Any]) -> None:
-    journal = Journal.open(tmp_path, **options)
-    assert journal is not None
-    assert not any(passed(journal, said) for both in exchanges() for said in both)
-    journal.close()
 
 
 def test_a_trace_and_a_failure_do_not_go_the_quick_way(journal: Journal) -> None:
@@ -357,7 +340,7 @@ def shown(found: dict[str, Any]) -> tuple[Any, ...]:
     return found["status"], wrong["code"], wrong["jsonrpcCode"], [each["rule"] for each in wrong["violations"]]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "expected"),
     [
         (request(1, "ping"), ("ok",)),
@@ -371,11 +354,11 @@ def shown(found: dict[str, Any]) -> tuple[Any, ...]:
         (b" ", ("ok",)),
     ],
 )
-def test_what_a_client_says_is_told_with_its_error(journal: Journal, message: Any, expected: tuple[Any, ...]) -> None:
-    assert shown(told(journal, opened().client(message))) == expected
+def test_a_message_is_recorded_with_its_error(journal: Journal, message: Any, expected: tuple[Any, ...]) -> None:
+    assert shown(recorded_as(journal, opened().client(message))) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "expected"),
     [
         (result(1, HITS), ("ok",)),
@@ -391,29 +374,29 @@ def test_what_a_client_says_is_told_with_its_error(journal: Journal, message: An
         ),
     ],
 )
-def test_what_a_server_answers_is_told_with_its_error(journal: Journal, answer: Any, expected: tuple[Any, ...]) -> None:
+def test_an_answer_is_recorded_with_its_error(journal: Journal, answer: Any, expected: tuple[Any, ...]) -> None:
     talk = opened()
     talk.client(call(1, "search", {"words": "a"}))
-    found = told(journal, talk.server(answer))
+    found = recorded_as(journal, talk.server(answer))
     assert shown(found) == expected
     assert found["metadata"]["tool"] == "search"
     assert found["metadata"]["id"] == 1
 
 
 def test_where_all_passes_what_would_be_refused_is_marked(journal: Journal) -> None:
-    found = told(journal, opened(mode="audit").client(call(1, "search", {})))
+    found = recorded_as(journal, opened(mode="audit").client(call(1, "search", {})))
     assert shown(found) == ("refused", "INVALID_TOOL_INPUT", -32602, ["contract/input"])
     assert found["metadata"]["passed"] is True
-    assert "passed" not in told(journal, opened().client(call(1, "search", {})))["metadata"]
+    assert "passed" not in recorded_as(journal, opened().client(call(1, "search", {})))["metadata"]
 
 
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@rows("mode", ["audit", "enforce"])
 def test_every_record_of_a_guard_has_its_mode(tmp_path: Path, mode: Any) -> None:
     journal = Journal.open(tmp_path, mode=mode)
     assert journal is not None
     talk = opened(mode=mode)
     for said in (talk.client(call(1, "search", {"words": "a"})), talk.client(call(2, "search", {})), talk.client(b"{")):
-        assert told(journal, said)["metadata"]["mode"] == mode
+        assert recorded_as(journal, said)["metadata"]["mode"] == mode
     asked = talk.client(call(3, "search", {"words": "a"}))
     moment = journal.moment("stdio", "stdio", asked.method, asked.frame)
     journal.restarted(2)
@@ -428,10 +411,10 @@ def test_an_answer_that_never_came_has_failed(journal: Journal) -> None:
     talk.client(request("slow", "ping"))
     late = talk.conversation.give_up(Party.CLIENT, "slow")
     assert late is not None
-    found = told(journal, late, code="TIMEOUT")
+    found = recorded_as(journal, late, code="TIMEOUT")
     assert shown(found) == ("failed", "TIMEOUT", -31012, ["protocol/unanswered"])
     assert (found["method"], found["metadata"]["id"], found["metadata"]["kind"]) == ("ping", "slow", "missing")
-    assert shown(told(journal, late))[1] == "UPSTREAM_FAILURE"
+    assert shown(recorded_as(journal, late))[1] == "UPSTREAM_FAILURE"
 
 
 def test_a_result_that_nobody_read_fails_if_the_caller_says_so(journal: Journal) -> None:
@@ -439,16 +422,16 @@ def test_a_result_that_nobody_read_fails_if_the_caller_says_so(journal: Journal)
     asked = talk.client(call(1, "search", {"words": "a"}))
     assert asked.exchange is not None
     answer = talk.conversation.vouch(asked.exchange, b"...")
-    assert shown(told(journal, answer)) == ("ok",)
-    assert shown(told(journal, answer, failed=True)) == ("failed", None, None, [])
-    assert shown(told(journal, answer, code="TOOL_NOT_FOUND")) == ("failed", "TOOL_NOT_FOUND", -32001, [])
+    assert shown(recorded_as(journal, answer)) == ("ok",)
+    assert shown(recorded_as(journal, answer, failed=True)) == ("failed", None, None, [])
+    assert shown(recorded_as(journal, answer, code="TOOL_NOT_FOUND")) == ("failed", "TOOL_NOT_FOUND", -32001, [])
     with pytest.raises(KeyError):
-        told(journal, answer, code="NO_SUCH_CODE")
+        recorded_as(journal, answer, code="NO_SUCH_CODE")
 
 
-@pytest.mark.parametrize("code", CanonicalError.codes())
-def test_every_canonical_error_can_be_told(journal: Journal, code: str) -> None:
-    found = told(journal, opened().client(request(1, "ping")), code=code)
+@rows("code", CanonicalError.codes())
+def test_every_canonical_error_can_be_recorded(journal: Journal, code: str) -> None:
+    found = recorded_as(journal, opened().client(request(1, "ping")), code=code)
     row = CanonicalError.to_jsonrpc_error(code)
     assert found["error"] == {
         "code": code,
@@ -463,23 +446,23 @@ def test_what_is_beyond_the_listed_violations_is_counted(journal: Journal) -> No
     many = [{"type": "text"}] * 200
     talk = opened()
     talk.client(call(1, "search", {"words": "a"}))
-    found = told(journal, talk.server(result(1, {"content": many})))
+    found = recorded_as(journal, talk.server(result(1, {"content": many})))
     assert len(found["error"]["violations"]) == 20
     assert found["error"]["more"] >= 1
 
 
 def test_names_and_ids_of_strangers_are_cut_short(journal: Journal) -> None:
-    found = told(journal, opened().client(request("i" * 900, "m" * 5000)))
+    found = recorded_as(journal, opened().client(request("i" * 900, "m" * 5000)))
     assert len(found["method"]) == 100
     assert len(found["metadata"]["id"]) == 64
     assert found["metadata"]["id"].endswith("…")
-    quick = told(journal, verdict(Party.CLIENT, b"{}", "notification", {"method": "m" * 5000}, None, None))
+    quick = recorded_as(journal, verdict(Party.CLIENT, b"{}", "notification", {"method": "m" * 5000}, None, None))
     assert len(quick["method"]) == 100
 
 
 def test_what_a_stranger_calls_its_methods_fills_no_memory(journal: Journal) -> None:
     for number in range(5000):
-        told(journal, verdict(Party.CLIENT, b"{}", "notification", {"method": f"m{number}"}, None, None))
+        recorded_as(journal, verdict(Party.CLIENT, b"{}", "notification", {"method": f"m{number}"}, None, None))
     made = journal.templates("stdio", "stdio")
     assert made is not None
     assert len(made._kept) <= 1024
@@ -491,12 +474,12 @@ def test_what_a_stranger_calls_its_methods_fills_no_memory(journal: Journal) -> 
 def payload(directory: Path, frame: bytes, **options: Any) -> dict[str, Any]:
     journal = Journal.open(directory, payloads=True, **options)
     assert journal is not None
-    found = told(journal, opened().client(frame))
+    found = recorded_as(journal, opened().client(frame))
     journal.close()
     return {name: value for name, value in found["metadata"].items() if name in {"frame", "frameBase64", "redacted"}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frame", "expected"),
     [
         (b'{ "jsonrpc":"2.0", "id":1,\t"method":"ping"}', {"frame": '{ "jsonrpc":"2.0", "id":1,\t"method":"ping"}'}),
@@ -528,18 +511,18 @@ def test_patterns_of_ones_own_hide_what_they_match(tmp_path: Path) -> None:
 
 
 def test_without_being_asked_no_frame_is_written(journal: Journal) -> None:
-    assert not {"frame", "frameBase64"} & set(told(journal, opened().client(b"{"))["metadata"])
+    assert not {"frame", "frameBase64"} & set(recorded_as(journal, opened().client(b"{"))["metadata"])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "found"),
     [
         ({"words": 5}, "5"),
         ({"words": "a", "limit": "Bearer abcdefghijkl"}, 'the string "Bearer [redacted]"'),
     ],
 )
-def test_what_was_found_is_told_without_secrets(journal: Journal, arguments: Any, found: str) -> None:
-    [wrong] = told(journal, opened().client(call(1, "search", arguments)))["error"]["violations"]
+def test_what_was_found_is_recorded_without_secrets(journal: Journal, arguments: Any, found: str) -> None:
+    [wrong] = recorded_as(journal, opened().client(call(1, "search", arguments)))["error"]["violations"]
     assert wrong["found"] == found
 
 
@@ -551,7 +534,7 @@ def test_a_hint_does_not_repeat_a_secret(journal: Journal) -> None:
     assert b"48391" not in journal.line(said, journal.moment("stdio", "stdio", None, b""), 0)
 
 
-def test_what_was_found_under_a_secret_name_is_not_told(journal: Journal) -> None:
+def test_what_was_found_under_a_secret_name_is_not_recorded(journal: Journal) -> None:
     login = {"name": "login", "inputSchema": {"type": "object", "properties": {"pass_word": {"type": "integer"}}}}
     said = Talk().opened().listed(login).client(call(1, "login", {"pass_word": "hunter2"}))
     line = journal.line(said, journal.moment("stdio", "stdio", None, b""), 0)
@@ -562,7 +545,7 @@ def test_what_was_found_under_a_secret_name_is_not_told(journal: Journal) -> Non
 # ── moments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "trace"),
     [
         (f"00-{TRACE}-b7ad6b7169203331-01", TRACE),
@@ -599,20 +582,6 @@ def test_no_two_messages_have_the_same_ids(journal: Journal) -> None:
     assert all(re.fullmatch(uuid, each.request_id) for each in moments)
 
 
-def test_after_a_fork_ids_are_drawn_anew() -> None:
-    before = Moment("stdio", "stdio", FRESH.more(), 0.0)
-    FRESH.draw()
-    after = Moment("stdio", "stdio", FRESH.more(), 0.0)
-    for name in ("request_id", "trace_id", "span_id"):
-        assert getattr(before, name)[:8] != getattr(after, name)[:8]
-
-
-def test_a_moment_can_begin_before_it_is_known(journal: Journal) -> None:
-    began = journal.clock()
-    moment = journal.moment("http", "/mcp", "ping", b"{}", session="s", began=began)
-    assert moment == Moment("http", "/mcp", moment.ids, began, "s", "ping")
-
-
 def test_an_answer_that_does_not_know_its_method_has_that_of_the_moment(journal: Journal) -> None:
     answer = verdict(Party.SERVER, b"{}", "result", None, None, None)
     moment = journal.moment("stdio", "stdio", "get_schema", b"{}")
@@ -626,12 +595,12 @@ def test_time_goes_on_from_second_to_second(journal: Journal, monkeypatch: pytes
         for module in (line_templates, writer):
             monkeypatch.setattr(module, "time_ns", lambda now=now: now)
             monkeypatch.setattr(module, "perf_counter", lambda now=now: (now - 1_794_782_000_000_000_000) / 1e9)
-        found.append(told(journal, said)["ts"])
-        assert told(journal, said, failed=True)["ts"] == found[-1]
+        found.append(recorded_as(journal, said)["ts"])
+        assert recorded_as(journal, said, failed=True)["ts"] == found[-1]
     assert found == ["2026-11-15T22:39:04.000000Z", "2026-11-15T22:39:04.999998Z", "2026-11-15T22:39:05.000001Z"]
 
 
-def test_a_session_is_told_by_a_digest(journal: Journal) -> None:
+def test_a_session_is_recorded_by_a_digest(journal: Journal) -> None:
     said = opened().client(request(1, "ping"))
     names = []
     for session in ("secret-1", "secret-2", "secret-1"):

@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 import pytest
-from test_journal_commands import Terminal
 
 from assay.base.limits import Limits
 from assay.base.verdict import Party
@@ -20,6 +19,7 @@ from assay.core.conversation import Conversation
 from assay.records.journal.tally import mode_in
 from assay.records.journal.writer import Journal
 from assay.settings.state_directory import server_folder
+from kit.outputs import Terminal
 from kit.rows import rows
 from kit.talk import SEARCH, call, error, frame_of, notification, request, result
 
@@ -106,7 +106,7 @@ def test_the_statuses_of_records_do_not_depend_on_the_mode() -> None:
         ]
 
 
-def test_runs_of_both_modes_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_both_modes_are_shown_apart(capsys: pytest.CaptureFixture[str]) -> None:
     recorded("audit")
     recorded("enforce", SAID[:3])
     lines = shown(capsys, "--server", "demo", "--all")
@@ -158,7 +158,7 @@ def test_findings_are_not_folded_where_a_filter_leaves_few_records(
         assert (" more)" in " ".join(out.getvalue().split())) is is_folded
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "asked", "is_normal"),
     [(-32601, "server/discover", True), (-32602, "server/discover", True), (-32601, "tools/list", False)],
 )

@@ -2,9 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from test_journal_commands import SECONDS, read_until
 
 from assay.base.server_names import folder_of
 from assay.base.verdict import Party
@@ -25,6 +21,7 @@ from assay.records.journal.runs import JournalRun, runs_in
 from assay.records.journal.tally import ReadBudget, Tally, servers_in
 from assay.records.journal.writer import Journal
 from assay.settings.state_directory import server_folder
+from kit.outputs import Terminal
 from kit.places import GOLDEN
 
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
@@ -53,7 +50,7 @@ def begun(server: str, folder: str | None = None) -> Journal:
 
 
 def said(journal: Journal, number: int, answer: bytes | None = None) -> None:
-    """A ping and its answer, or another *answer*, are on record."""
+    """A ping and its answer, or another *answer*, are written."""
     conversation = Conversation(revision="2025-11-25")
     asked = conversation.hear(Party.CLIENT, PING % number)
     verdict = conversation.hear(Party.SERVER, PONG % number if answer is None else answer)
@@ -91,14 +88,14 @@ def test_runs_of_all_servers_are_listed_newest_first(capsys: pytest.CaptureFixtu
     second = run(2, "time server", None)
     run(3, "time server")
     assert main(["journal", "list"]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    assert [line.split()[-4:] for line in told.out.splitlines()[2:4]] == [
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert [line.split()[-4:] for line in printed.out.splitlines()[2:4]] == [
         ["2", "0", "0", second],
         ["6", "1", "1", first],
     ]
-    assert "time server  2026-11-16 18:00" in told.out
-    assert told.out.splitlines()[-1] == "3 runs of 2 servers; times are in local time (UTC+00:00)"
+    assert "time server  2026-11-16 18:00" in printed.out
+    assert printed.out.splitlines()[-1] == "3 runs of 2 servers; times are in local time (UTC+00:00)"
     [row] = listed(capsys, "--server", "files")["runs"]
     assert row | {"bytes": 0, "files": []} == {
         "run": first,
@@ -181,14 +178,14 @@ def test_a_directory_without_journals_is_one_line(
 ) -> None:
     make(tmp_path / "d")
     assert main(["journal", "list", str(tmp_path / "d")]) == status
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert words in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert words in printed.err
 
 
 def test_what_is_not_a_journal_does_not_hide_the_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A binary file with the name of a run is told in a line; a link is not followed."""
+    """A binary file with the name of a run is printed in a line; a link is not followed."""
     good = run(1, "files", None)
     folder = tmp_path / "state/assay/servers/files"
     binary = folder / "20261116T180002Z-00000002.jsonl"
@@ -196,9 +193,9 @@ def test_what_is_not_a_journal_does_not_hide_the_others(capsys: pytest.CaptureFi
     (folder / "20261116T180003Z-00000003.jsonl").symlink_to("/etc/hostname")
     (folder / "notes.txt").write_text("mine")
     assert main(["journal", "list"]) == 0
-    told = capsys.readouterr()
-    assert told.err == f"assay journal: {binary}: not a journal\n"
-    assert [line.split()[-1] for line in told.out.splitlines()[1:-1]] == [good]
+    printed = capsys.readouterr()
+    assert printed.err == f"assay journal: {binary}: not a journal\n"
+    assert [line.split()[-1] for line in printed.out.splitlines()[1:-1]] == [good]
 
 
 @contextmanager
@@ -232,9 +229,9 @@ def test_a_directory_that_cannot_be_read_is_one_line(
         with as_somebody():
             for options, status in (([], 0), ([str(hidden)], 2)):
                 assert main(["journal", "list", *options]) == status
-                told = capsys.readouterr()
-                assert told.out == ""
-                assert f"{hidden}: Permission denied\n" in told.err
+                printed = capsys.readouterr()
+                assert printed.out == ""
+                assert f"{hidden}: Permission denied\n" in printed.err
         hidden.chmod(0o700)
 
 
@@ -287,7 +284,7 @@ def test_many_bytes_are_counted_without_parsing_and_more_are_estimated(tmp_path:
 
 def test_a_payload_cannot_pretend_to_be_a_member(tmp_path: Path) -> None:
     record = json.loads(LINES[7])
-    record["metadata"]["frame"] = '{"status":"refused","server":"liar","more":7,"rule":"x"}'
+    record["metadata"]["frame"] = '{"status":"refused","server":"other","more":7,"rule":"x"}'
     (tmp_path / "20261116T180000Z-00000000.jsonl").write_text(json.dumps(record, separators=(",", ":")) + "\n")
     [found] = runs_in(str(tmp_path))
     assert ReadBudget().tally(found) == Tally(1)
@@ -295,14 +292,8 @@ def test_a_payload_cannot_pretend_to_be_a_member(tmp_path: Path) -> None:
 
 
 def test_a_table_of_runs_fits_the_terminal() -> None:
-    class Terminal:
-        encoding = "utf-8"
-
-        def isatty(self) -> bool:
-            return True
-
     def table(columns: str, *names: str, wide: bool = False, is_written: bool = True) -> list[str]:
-        style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})  # type: ignore[arg-type]  # all it needs
+        style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})
         run = JournalRun("20261116T180000Z-00000000", 0, ("x",), 1)
         rows = [RunRow(run, (name,), Tally(123_456, 7_890, 12), is_written, "enforce") for name in names]
         return list(RunTable(style, wide=wide, utc=True).lines(rows, []))
@@ -327,8 +318,8 @@ def test_a_table_of_runs_fits_the_terminal() -> None:
 
 def shown(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[str, str]:
     assert main(["journal", "show", *options]) == 0
-    told = capsys.readouterr()
-    return told.out, told.err
+    printed = capsys.readouterr()
+    return printed.out, printed.err
 
 
 def test_without_a_file_it_is_the_newest_run_that_is_not_empty(capsys: pytest.CaptureFixture[str]) -> None:
@@ -361,7 +352,7 @@ def test_the_asset_servers_journal_counts_where_it_is_newer(capsys: pytest.Captu
 def test_a_directory_that_is_configured_wins(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    journal = begun("elsewhere", str(tmp_path / "j"))
+    journal = begun("another", str(tmp_path / "j"))
     said(journal, 1)
     said(journal, 2)
     journal.close()
@@ -405,9 +396,9 @@ def test_all_files_of_a_run_are_shown_where_the_first_is_gone(
 def test_replay_takes_the_same_journal(capsys: pytest.CaptureFixture[str]) -> None:
     run(1, "files", None)
     assert main(["replay"]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].startswith("assay replay: replaying /")
-    assert told[1].endswith("2 without payloads; a guard or server writes them with --set journal.payloads=true")
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0].startswith("assay replay: replaying /")
+    assert printed[1].endswith("2 without payloads; a guard or server writes them with --set journal.payloads=true")
 
 
 # ── payloads and quarantined entries ─────────────────────────────────────────────────────────────────────────────────
@@ -448,48 +439,6 @@ def test_lists_with_quarantined_entries_can_be_chosen(capsys: pytest.CaptureFixt
 
 
 # ── follow ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def following(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    command = [sys.executable, "-m", "assay", "journal", "show", "--follow", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert process.stdout is not None
-        try:
-            yield process, process.stdout.fileno()
-        finally:
-            process.kill()
-
-
-def test_a_server_is_followed_over_restarts(tmp_path: Path) -> None:
-    """A new run of it is shown too, with a line that says so; those of others are not."""
-    living = begun("files")
-    said(living, 1)
-    with following("--server", "files") as (process, out):
-        read_until(out, b"result of ping #1")
-        said(living, 2)
-        read_until(out, b"result of ping #2")
-        living.close()
-        other, again = begun("time"), begun("files")
-        said(other, 3)
-        said(again, 4)
-        seen = read_until(out, b"result of ping #4")
-        assert f"new run of files ({Path(again.path).stem[-8:]})".encode() in seen
-        assert b"ping #3" not in seen
-        process.send_signal(signal.SIGINT)
-        assert b"6 records: 6 ok" in read_until(out, b"6 records")
-        assert process.wait(SECONDS) == 130
-
-
-def test_without_a_server_all_are_followed_and_the_first_is_waited_for() -> None:
-    with following() as (_, out):
-        read_until(out, b"no journals yet; waiting for the first")
-        said(begun("one"), 1)
-        assert b"new run of one" in read_until(out, b"result of ping #1")
-        said(begun("other"), 2)
-        seen = read_until(out, b"result of ping #2")
-        assert b"new run of other" in seen
-        assert b"  other             server  result of ping #2" in seen
 
 
 def test_a_run_that_goes_on_in_a_further_file_is_followed(tmp_path: Path) -> None:

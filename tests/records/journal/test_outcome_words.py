@@ -18,6 +18,7 @@ from assay.records.journal.events import RECORD, JournalItem
 from assay.records.journal.writer import Journal
 from assay.records.outcomes import WORDS, outcome_of, recorded_outcome
 from assay.settings.state_directory import server_folder
+from kit.rows import rows
 from kit.talk import HITS, SEARCH, call, error, frame_of, notification, request, result
 
 BAD = {**SEARCH, "name": "bad", "inputSchema": {"type": "object", "properties": {"a": 1}, "required": True}}
@@ -67,7 +68,7 @@ def records_of(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize(("mode", "blocked"), [("audit", "would block"), ("enforce", "blocked")])
+@rows(("mode", "blocked"), [("audit", "would block"), ("enforce", "blocked")])
 def test_every_surface_has_the_same_word(mode: str, blocked: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = recorded(mode)
     words = [word for _, _, word in SAID]
@@ -88,8 +89,8 @@ def test_every_surface_has_the_same_word(mode: str, blocked: str, capsys: pytest
     assert [json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()] == words
 
 
-@pytest.mark.parametrize("mode", ["audit", "enforce"])
-@pytest.mark.parametrize("word", WORDS)
+@rows("mode", ["audit", "enforce"])
+@rows("word", WORDS)
 def test_one_word_chooses_the_same_messages_in_both_modes(
     mode: str, word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,52 @@
+"""Lines of a journal that are no records: what begins each file, and what readers of records pass over."""
+
+from pathlib import Path
+
+from assay.records.journal.events import ServerPlace, item_of
+from assay.records.journal.reading import entries
+from assay.records.journal.run_files import files_of
+from assay.records.journal.writer import Journal
+
+SECRET = "ghp_" + "a1B2" * 9
+
+
+def test_every_file_of_a_run_begins_with_its_servers(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, server="one", file_bytes=2_000)
+    assert journal is not None
+    journal.introduce("stdio", "stdio", ServerPlace(("server", f"--token={SECRET}")))
+    line = b'{"filler":"' + b"x" * 500 + b'"}\n'
+    for _ in range(12):
+        journal.write(line)
+    journal.close()
+    files = files_of(str(journal.path))
+    assert len(files) > 3
+    for each in files:
+        content = Path(each).read_bytes()
+        item = item_of(content.split(b"\n")[0])
+        assert item is not None
+        assert (item.event, item.data["server"]) == ("server", "one")
+        assert SECRET.encode() not in content
+        assert len(content) <= 2_000
+    assert sum(Path(each).read_bytes().count(line) for each in files) == 12
+
+
+def test_a_deterministic_journal_has_no_events(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, server="one", deterministic=True)
+    assert journal is not None
+    journal.introduce("stdio", "stdio", ServerPlace(("server",)))
+    assert journal.event("restart", "stdio", "", {"restarts": 1}) == b""
+    journal.close()
+    assert Path(journal.path).read_bytes() == b""
+
+
+def test_readers_of_records_pass_over_events(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, server="one")
+    assert journal is not None
+    journal.introduce("stdio", "stdio", ServerPlace(("\udcff", "x" * 5_000)))
+    journal.write(journal.event("state", "stdio", "", {"state": "failed", "why": f"key {SECRET}", "more": ["x" * 999]}))
+    journal.write(b'{"event":"unknown"}\nno JSON\n')
+    journal.close()
+    content = Path(journal.path).read_bytes()
+    assert [each.raw for each in entries(content.splitlines())] == [b'{"event":"unknown"}', b"no JSON"]
+    assert SECRET.encode() not in content
+    assert max(map(len, content.splitlines())) < 1_500
