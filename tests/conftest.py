@@ -74,14 +74,16 @@ STARTS_OR_REACHES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spaw
 
 
 class Lane:
-    """Whether the test that runs now may start processes and reach others."""
+    """Whether the test that runs now may start processes and reach others, and what it was refused."""
 
     is_real = True
+    refused: list[str]
 
 
 def refuse(event: str, _: Any) -> None:
-    """Fail a test outside `tests/real` that starts a process, or opens a connection."""
+    """Refuse a test outside `tests/real` to start a process, or to open a connection."""
     if event in STARTS_OR_REACHES and not Lane.is_real:
+        Lane.refused.append(event)
         raise RuntimeError(f"{event}: a test that starts or reaches something belongs into {REAL}")
 
 
@@ -91,6 +93,7 @@ sys.addaudithook(refuse)
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Remember the lane of each test."""
+    Lane.refused = []
     Lane.is_real = item.path.is_relative_to(REAL) or item.path.is_relative_to(STRESS)
     try:
         return (yield)
@@ -130,6 +133,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     except BaseException:
         processes.kill(processes.started[before:])
         raise
+    # The product may have taken the refusal for an error of the network.
+    assert Lane.refused == []
 
 
 def pytest_unconfigure() -> None:
