@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-import pytest
-
 import assay
 from kit.places import ROOT
 from kit.rows import rows
@@ -13,7 +11,7 @@ DOCS = ROOT / "docs"
 TEXTS = {page: (DOCS / page).read_text(encoding="utf-8") for page in ("library.md", "library-reference.md")}
 
 
-@pytest.mark.parametrize("page", TEXTS)
+@rows("page", TEXTS)
 def test_every_sample_runs(page: str) -> None:
     """The samples of a page make one program: a later sample may use what an earlier one has made."""
     blocks = re.findall(r"^```python\n(.*?)^```$", TEXTS[page], re.DOTALL | re.MULTILINE)

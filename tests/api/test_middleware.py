@@ -23,7 +23,7 @@ DONE = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
 class Router:
-    """The handler behind the middleware: remembers what reached it, and gives the answer it was told to give."""
+    """The handler behind the middleware: remembers what reached it, and gives the answer that it was made with."""
 
     def __init__(self, answer: bytes | None = None) -> None:
         self.answer = answer
@@ -56,6 +56,7 @@ def id_of(answer: bytes | None) -> Any:
         pytest.param(GOOD, id="a-result-to-a-request-of-the-servers"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}', id="an-error-to-one"),
         pytest.param(b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"?"}}', id="an-error-without-an-id"),
+        pytest.param(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}', id="an-error-with-null"),
     ],
 )
 def test_a_good_message_reaches_the_handler_as_the_very_bytes_that_came(data: bytes) -> None:
@@ -69,7 +70,7 @@ def test_a_good_answer_comes_back_as_the_very_bytes_that_were_given() -> None:
     assert middleware(Router(spelt), strict_outgoing=True)(CALL) is spelt
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b" \t\r\n"])
+@rows("data", [b"", b"\n", b" \t\r\n"])
 def test_a_blank_line_is_skipped(data: bytes) -> None:
     router = Router()
     assert middleware(router)(data) is None
@@ -77,43 +78,32 @@ def test_a_blank_line_is_skipped(data: bytes) -> None:
 
 
 REFUSED = [
-    pytest.param(b"{", -32700, "syntax/json", id="no-json"),
-    pytest.param(b"\xff{}", -32700, "syntax/utf8", id="not-utf8"),
-    pytest.param(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700, "syntax/duplicate-key", id="key-twice"),
-    pytest.param(b"[" * 129 + b"]" * 129, -32700, "syntax/depth", id="too-deep"),
-    pytest.param(b'"' + b"x" * (16 << 20) + b'"', -32600, "framing/size", id="too-long"),
-    pytest.param(b"42", -32600, "envelope/message", id="number"),
-    pytest.param(b"null", -32600, "envelope/message", id="null"),
-    pytest.param(b'{"jsonrpc":"2.0","id":1}', -32600, "envelope/members", id="neither"),
-    pytest.param(b'{"id":1,"method":"ping"}', -32600, "envelope/jsonrpc", id="no-version"),
-    pytest.param(b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, "envelope/id", id="null-id"),
-    pytest.param(b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, "envelope/id", id="bool-id"),
-    pytest.param(b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, "envelope/id", id="fraction-id"),
-    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":5}', -32600, "envelope/method", id="number-method"),
-    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":""}', -32600, "envelope/method", id="empty-method"),
-    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600, "envelope/params", id="array"),
-    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', -32600, "envelope/members", id="both"),
-    pytest.param(b"[]", -32600, "envelope/batch", id="empty-batch"),
-    pytest.param(b"[" + CALL + b"]", -32600, "envelope/batch", id="batch"),
-    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"tools/run"}', -32601, "protocol/method", id="unknown-method"),
-    pytest.param(
-        b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}', -32601, "protocol/method", id="of-another-revision"
-    ),
-    pytest.param(
-        b'{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}',
-        -32601,
-        "protocol/method",
-        id="notification-with-an-id",
-    ),
-    pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602, "protocol/params", id="no-params"),
-    pytest.param(
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":1}}', -32602, "protocol/params", id="params"
-    ),
+    (b"{", -32700, "syntax/json"),
+    (b"\xff{}", -32700, "syntax/utf8"),
+    (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700, "syntax/duplicate-key"),
+    (b"[" * 129 + b"]" * 129, -32700, "syntax/depth"),
+    (b'"' + b"x" * (16 << 20) + b'"', -32600, "framing/size"),
+    (b"42", -32600, "envelope/message"),
+    (b'{"jsonrpc":"2.0","id":1}', -32600, "envelope/members"),
+    (b'{"id":1,"method":"ping"}', -32600, "envelope/jsonrpc"),
+    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, "envelope/id"),
+    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, "envelope/id"),
+    (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600, "envelope/method"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600, "envelope/params"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', -32600, "envelope/members"),
+    (b"[]", -32600, "envelope/batch"),
+    (b"[" + CALL + b"]", -32600, "envelope/batch"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/run"}', -32601, "protocol/method"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}', -32601, "protocol/method"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602, "protocol/params"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":1}}', -32602, "protocol/params"),
 ]
 
 
 @rows(("data", "code", "rule"), REFUSED)
-def test_a_bad_message_is_answered_at_once_and_never_reaches_the_handler(data: bytes, code: int, rule: str) -> None:
+def test_a_bad_message_is_answered_at_once_or_logged_and_passed_on(
+    data: bytes, code: int, rule: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Source: specs/003, Error Handling; the codes are those a `Conversation` gives."""
     router = Router(GOOD)
     answer = middleware(router)(data)
@@ -122,23 +112,11 @@ def test_a_bad_message_is_answered_at_once_and_never_reaches_the_handler(data: b
     assert answer is not None
     assert json.loads(answer)["error"]["data"]["violations"][0]["rule"] == rule
     assert len(answer) < 2000
-
-
-@rows(("data", "code", "rule"), REFUSED)
-def test_a_conversation_says_the_same_of_the_same_bytes(data: bytes, code: int, rule: str) -> None:
-    """Source: design, the same bytes get the same verdict; up to what only a conversation can know."""
-    # The middleware knows the methods of its own server; a conversation that missed the handshake does not.
-    policy = Policy(strict=True)
-    verdict = Conversation(revision="2025-11-25", policy=policy).hear(Party.CLIENT, data)
-    answer = middleware(Router())(data)
+    # The same bytes get the same verdict, but that a conversation that missed the handshake does not know all methods.
+    verdict = Conversation(revision="2025-11-25", policy=Policy(strict=True)).hear(Party.CLIENT, data)
     assert verdict.violations[0].rule in {rule, "protocol/unheard-extension"}
     assert (code_of(verdict.back), id_of(verdict.back)) == (code, id_of(answer))
-
-
-@pytest.mark.parametrize(("data", "code", "rule"), REFUSED)
-def test_with_strict_off_a_bad_message_is_logged_and_passed_on(
-    data: bytes, code: int, rule: str, caplog: pytest.LogCaptureFixture
-) -> None:
+    caplog.clear()
     router = Router()
     assert middleware(router, strict=False)(data) is None
     assert router.heard == [data]
@@ -146,7 +124,7 @@ def test_with_strict_off_a_bad_message_is_logged_and_passed_on(
     assert "passed on" in caplog.text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("revision", "head"),
     [
         ("2025-06-18", b'{"jsonrpc":"2.0","id":null,"error":'),
@@ -168,7 +146,7 @@ def test_the_id_of_a_refused_request_is_echoed_as_it_was_spelt(ident: bytes) -> 
     assert b'"id":' + ident + b"," in answer
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         pytest.param(b'{"jsonrpc":"2.0","method":"notifications/unknown"}', id="unknown-notification"),
@@ -183,30 +161,31 @@ def test_the_id_of_a_refused_request_is_echoed_as_it_was_spelt(ident: bytes) -> 
 def test_bad_notifications_and_bad_answers_stop_here_and_are_not_answered(
     data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.clear()
     router = Router(GOOD)
     assert middleware(router)(data) is None
     assert router.heard == []
     assert "refused" in caplog.text
 
 
-@pytest.mark.parametrize("data", [DONE, GOOD])
-@pytest.mark.parametrize(("outgoing", "strict_outgoing"), list(itertools.product([True, False], repeat=2)))
+@rows("data", [DONE, GOOD])
+@rows(("outgoing", "strict_outgoing"), itertools.product([True, False], repeat=2))
 def test_what_asks_for_no_answer_gets_none_whatever_the_handler_returns(
     data: bytes, outgoing: bool, strict_outgoing: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.clear()
     router = Router(GOOD)
     assert middleware(router, validate_outgoing=outgoing, strict_outgoing=strict_outgoing)(data) is None
     assert router.heard == [data]
     assert "dropped" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("strict", "validate_outgoing", "strict_outgoing"), list(itertools.product([True, False], repeat=3))
-)
-@pytest.mark.parametrize("bad_call", [False, True])
+@rows(("strict", "validate_outgoing", "strict_outgoing"), itertools.product([True, False], repeat=3))
+@rows("bad_call", [False, True])
 def test_each_mode_does_its_own_part(
     strict: bool, validate_outgoing: bool, strict_outgoing: bool, bad_call: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.clear()
     router = Router(BAD)
     judged = middleware(router, strict=strict, validate_outgoing=validate_outgoing, strict_outgoing=strict_outgoing)
     answer = judged(CALL.replace(b'"t"', b"1") if bad_call else CALL)
@@ -223,7 +202,7 @@ def test_each_mode_does_its_own_part(
     assert ("protocol/result" in caplog.text) is validate_outgoing
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "rule"),
     [
         pytest.param(b"{", "syntax/json", id="no-json"),
@@ -244,6 +223,7 @@ def test_a_bad_answer_is_logged_and_replaced_where_that_is_asked_for(
     answer: bytes, rule: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Source: specs/002, a fallback error response is generated."""
+    caplog.clear()
     assert middleware(Router(answer))(CALL) is answer
     assert f"[{rule}]" in caplog.text
     replaced = middleware(Router(answer), strict_outgoing=True)(CALL)
@@ -263,15 +243,7 @@ def test_a_bad_answer_is_logged_and_replaced_where_that_is_asked_for(
         (
             "2025-11-25",
             {"method": "tools/call", "params": {"name": "t", "task": {}}},
-            {
-                "task": {
-                    "taskId": "1",
-                    "status": "working",
-                    "createdAt": "2026-01-01T00:00:00Z",
-                    "lastUpdatedAt": "2026-01-01T00:00:00Z",
-                    "ttl": None,
-                }
-            },
+            {"task": {"taskId": "1", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}},
             True,
         ),
         ("2025-11-25", {"method": "tools/call", "params": {"name": "t", "task": {}}}, {"content": []}, False),
@@ -342,10 +314,11 @@ class Echo(Router):
         return orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}) if "id" in message else None
 
 
+BEGIN = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 PING = b'{"jsonrpc":"2.0","id":1e0,"method":"ping"}'
 
 
-@pytest.mark.parametrize("strict", [True, False])
+@rows("strict", [True, False])
 def test_in_2025_03_26_each_entry_of_a_batch_is_a_message_of_its_own(strict: bool) -> None:
     bad = b'{"jsonrpc":"2.0","id":"b","method":"tools/run"}'
     router = Echo()
@@ -365,16 +338,14 @@ def test_a_batch_of_notifications_is_not_answered() -> None:
     assert router.heard == [DONE, DONE]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("entry", "rule"),
     [
-        pytest.param(b"[" + PING + b"]", "envelope/batch", id="batch-in-a-batch"),
-        pytest.param(b"1", "envelope/message", id="number"),
-        pytest.param(
-            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",'
-            b'"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}',
+        (b"[" + PING + b"]", "envelope/batch"),
+        (b"1", "envelope/message"),
+        (
+            orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": BEGIN}),
             "protocol/batched-initialize",
-            id="initialize",
         ),
     ],
 )
@@ -389,7 +360,7 @@ def test_some_things_cannot_be_in_a_batch(entry: bytes, rule: str) -> None:
     assert router.heard == [PING]
 
 
-@pytest.mark.parametrize("data", [b"[]", b"[" + b"1," * 20_000 + b"1]"])
+@rows("data", [b"[]", b"[" + b"1," * 20_000 + b"1]"])
 def test_a_batch_of_nothing_or_of_too_many_gets_one_error(data: bytes) -> None:
     answer = middleware(Echo(), "2025-03-26")(data)
     assert code_of(answer) == -32600
@@ -440,7 +411,7 @@ def without(member: str) -> dict[str, Any]:
     return {key: each for key, each in REQUEST.items() if key != member}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "code"),
     [
         pytest.param(REQUEST, None, id="good"),
@@ -455,7 +426,7 @@ def without(member: str) -> dict[str, Any]:
         pytest.param({**REQUEST, "params": {"q": 1, "n": 2}}, None, id="params-with-more"),
     ],
 )
-@pytest.mark.parametrize("name", ["SearchRequest", "JSONRPCRequest"])
+@rows("name", ["SearchRequest", "JSONRPCRequest"])
 def test_structure_is_refused_with_32600_and_params_with_32602(
     tmp_path: Any, name: str, message: dict[str, Any], code: int | None
 ) -> None:
@@ -470,24 +441,6 @@ def test_structure_is_refused_with_32600_and_params_with_32602(
     assert (None if router.heard else code_of(answer)) == code
 
 
-@rows(
-    ("data", "code"),
-    [
-        (b'{"jsonrpc":"2.0","id":1,"method":', -32700),
-        (b"5", -32600),
-        (b'{"jsonrpc":"2.0","id":1}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', -32602),
-        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602),
-    ],
-)
-@rows("revision", REVISIONS)
-def test_the_bundled_schema_gives_the_same_codes(revision: str, data: bytes, code: int) -> None:
-    assert code_of(middleware(Echo(), revision)(data)) == code
-
-
 def test_a_response_that_breaks_the_structure_of_an_override_is_named_so(tmp_path: Any) -> None:
     own = tmp_path / "own.json"
     shape = {"type": "object", "required": ["traceId"], "properties": {"result": {"type": "object"}}}
@@ -496,29 +449,3 @@ def test_a_response_that_breaks_the_structure_of_an_override_is_named_so(tmp_pat
     with pytest.raises(ValidationError) as refused:
         judged.validate("response", b'{"jsonrpc":"2.0","id":1,"result":{}}')
     assert [each.rule for each in refused.value.violations] == ["envelope/schema"]
-
-
-def test_an_override_of_generic_messages_lets_every_method_through_that_fits(tmp_path: Any) -> None:
-    own = tmp_path / "own.json"
-    call = {"type": "object", "properties": {"params": {"required": ["q"]}}}
-    own.write_bytes(orjson.dumps({"$defs": {"JSONRPCRequest": call, "JSONRPCNotification": call}}))
-    router = Echo()
-    judged = ValidationMiddleware(SchemaValidator(schema_override_uri=own), router)
-    search = b'{"jsonrpc":"2.0","id":1,"method":"acme/search","params":{"q":1}}'
-    for method in (b"acme/search", b"tools/call"):
-        asked = search.replace(b"acme/search", method)
-        assert judged(asked) == b'{"jsonrpc":"2.0","id":1,"result":{}}'
-        assert judged(asked.decode()) == b'{"jsonrpc":"2.0","id":1,"result":{}}'
-        assert code_of(judged(asked.replace(b'"q"', b'"p"'))) == -32602
-        router.heard.clear()
-        assert judged(asked.replace(b'"id":1,', b"")) is None
-        assert len(router.heard) == 1
-
-
-@rows("revision", REVISIONS)
-def test_an_error_with_the_id_null_passes(revision: str) -> None:
-    """JSON-RPC 2.0, 5, requires null where the id of the request is unknown."""
-    router = Echo()
-    judged = ValidationMiddleware(SchemaValidator(revision=revision), router)
-    judged(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}')
-    assert len(router.heard) == 1

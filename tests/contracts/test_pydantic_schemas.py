@@ -15,7 +15,6 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Option
 
 import annotated_types
 import pydantic
-import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag, TypeAdapter, networks, types
 from typing_extensions import TypedDict
 
@@ -312,10 +311,7 @@ EARLIER = {
         {
             "anyOf": [
                 {"type": "number"},
-                {
-                    "type": "string",
-                    "pattern": r"^(?!^[-+.]*$)[+-]?0*(?:\d{0,3}|(?=[\d.]{1,6}0*$)\d{0,3}\.\d{0,2}0*$)",
-                },
+                {"type": "string", "pattern": r"^(?!^[-+.]*$)[+-]?0*(?:\d{0,3}|(?=[\d.]{1,6}0*$)\d{0,3}\.\d{0,2}0*$)"},
             ]
         },
         [1.5, "1", "123.45", "0.5", "-12.30", "000123.4"],
@@ -377,13 +373,13 @@ def test_every_type_can_be_judged_by(written: Literal["validation", "serializati
     assert found_in(samples(written), mode) == {}
 
 
-@pytest.mark.parametrize("written", ["validation", "serialization"])
+@rows("written", ["validation", "serialization"])
 def test_every_type_can_be_judged_by_as_an_argument(written: Literal["validation", "serialization"]) -> None:
     """A strict policy lets nothing pass that is not judged."""
     assert found_in(in_models(written), "enforce", policy=Policy(strict=True)) == {}
 
 
-@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@rows("mode", ["enforce", "audit"])
 def test_decimals_of_earlier_versions_can_be_judged_by(mode: Mode) -> None:
     assert found_in(EARLIER, mode) == {}
     assert found_in(EARLIER, mode, policy=Policy(strict=True)) == {}

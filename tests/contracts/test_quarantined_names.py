@@ -1,7 +1,6 @@
 """The name of every quarantined or refused entry of a list: in the verdict, on stderr, in the journal, in `check`."""
 
 import json
-import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
@@ -13,6 +12,7 @@ from assay.cli.terminal.style import Style
 from assay.contracts.tool_lists import MOST_QUARANTINED
 from assay.guard.summary import GuardSummary
 from assay.records.journal.writer import Journal
+from kit.command import assay_text
 from kit.rows import rows
 from kit.talk import Talk, call, replacement, request, result
 
@@ -61,8 +61,8 @@ def test_a_refused_entry_is_named() -> None:
     assert not verdict.accepted
     assert str(verdict.violations[0].entry) == "root home"
     assert verdict.quarantined == ()
-    [told] = replacement(verdict)["error"]["data"]["violations"]
-    assert told["entry"] == {"kind": "root", "name": "home"}
+    [noted] = replacement(verdict)["error"]["data"]["violations"]
+    assert noted["entry"] == {"kind": "root", "name": "home"}
 
 
 def test_all_quarantined_entries_are_named_however_many_violations_are_listed() -> None:
@@ -79,7 +79,7 @@ def test_a_name_is_short_and_printable_whatever_the_server_calls_it() -> None:
     assert entry.name.isprintable()
 
 
-def test_a_violation_elsewhere_in_a_list_names_no_entry() -> None:
+def test_a_violation_of_a_list_as_a_whole_names_no_entry() -> None:
     verdict = listed("tools/list", 5)  # type: ignore[arg-type]  # what a server may send
     assert [each.entry for each in verdict.violations] == [None]
 
@@ -97,7 +97,7 @@ def test_a_tool_that_is_found_unusable_only_when_it_is_called_is_named() -> None
 
 
 def watched(verdict: Verdict, *, enforcing: bool = True) -> list[str]:
-    """What people are told of *verdict*, and at the end."""
+    """What people see of *verdict*, and at the end."""
     lines: list[str] = []
     watch = GuardSummary(lines.append, lines.append, enforcing=enforcing)
     watch.heard(verdict, 0.0)
@@ -121,12 +121,6 @@ def test_stderr_says_which_further_tool_is_only_judged_in_part() -> None:
     assert log[2].startswith("assay:     /result/tools/1/inputSchema/$schema (tool odd): expected a known draft")
 
 
-def test_one_entry_is_named_and_counted() -> None:
-    log = watched(listed("prompts/list", [{"name": "weekly", "arguments": 5}]))
-    assert log[0] == "assay: quarantined 1 prompt in prompts/list #1: weekly"
-    assert "assay: quarantined: weekly (1 prompt)" in log
-
-
 def test_under_audit_stderr_says_what_would_be_quarantined() -> None:
     log = watched(listed("tools/list", [tool("bad")], "audit"), enforcing=False)
     assert log[0].startswith("assay: reported: server result of tools/list #1: /result/tools/0/inputSchema/")
@@ -136,8 +130,8 @@ def test_under_audit_stderr_says_what_would_be_quarantined() -> None:
 
 def test_many_names_on_stderr_are_cut_and_counted() -> None:
     log = watched(listed("tools/list", [tool(f"t{number}") for number in range(100)]))
-    [told] = [line for line in log if line.startswith("assay: quarantined: ")]
-    assert told.endswith("t18, t19 and 80 more (100 tools)")
+    [noted] = [line for line in log if line.startswith("assay: quarantined: ")]
+    assert noted.endswith("t18, t19 and 80 more (100 tools)")
 
 
 def test_a_secret_in_a_name_is_not_shown() -> None:
@@ -154,10 +148,10 @@ def test_the_journal_names_every_quarantined_entry(tmp_path: Path) -> None:
     assert journal is not None
     verdict = listed("tools/list", [tool(f"t{number}") for number in range(30)])
     moment = journal.moment("stdio", "stdio", verdict.method, verdict.frame)
-    told = json.loads(journal.line(verdict, moment, 0))["error"]
+    noted = json.loads(journal.line(verdict, moment, 0))["error"]
     journal.close()
-    assert told["violations"][0]["entry"] == {"kind": "tool", "name": "t0"}
-    assert told["quarantined"] == [{"kind": "tool", "name": f"t{number}"} for number in range(30)]
+    assert noted["violations"][0]["entry"] == {"kind": "tool", "name": "t0"}
+    assert noted["quarantined"] == [{"kind": "tool", "name": f"t{number}"} for number in range(30)]
 
 
 def test_journal_show_names_every_quarantined_entry_before_the_place(tmp_path: Path) -> None:
@@ -174,25 +168,14 @@ def test_journal_show_names_every_quarantined_entry_before_the_place(tmp_path: P
 def test_check_names_every_quarantined_entry_in_text_and_json() -> None:
     answer = result(1, {"tools": [tool("bad"), tool("worse")]})
     rows = [{"dir": "c2s", "msg": request(1, "tools/list")}, {"dir": "s2c", "msg": answer}]
-    text, data = (checked(rows, form) for form in ("text", "ndjson"))
+    said = "\n".join(map(json.dumps, rows))
+    options = ("--revision", "2025-11-25", "-")
+    text, data = (
+        assay_text("check", "--format", form, *options, said=said, COLUMNS="200").stdout for form in ("text", "ndjson")
+    )
     assert "/result/tools/0/inputSchema/properties/a/type (tool bad): expected" in text
     assert text.rstrip().endswith("quarantined: bad, worse (2 tools)")
     assert "1 ok, 1 reported" in text
     record = json.loads(data)
     assert record["quarantined"] == [{"kind": "tool", "name": "bad"}, {"kind": "tool", "name": "worse"}]
     assert record["violations"][0]["entry"] == {"kind": "tool", "name": "bad"}
-
-
-def checked(rows: list[Any], form: str) -> str:
-    """What `assay check` prints of a recording."""
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", "check", "--format", form, "--revision", "2025-11-25", "-"],
-        input="\n".join(map(json.dumps, rows)),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={"COLUMNS": "200", "PYTHONUTF8": "1"},
-    )
-    assert done.stderr == ""
-    return done.stdout

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from assay.core.policy import Policy
+from kit.rows import rows
 from kit.toolbox import Mode, Sample, found_in
 
 
@@ -38,7 +39,7 @@ def said(line: bytes) -> Any:
         return None
 
 
-@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@rows("mode", ["enforce", "audit"])
 def test_the_schemas_of_real_tools_can_be_judged_by(recorded: dict[str, Sample], mode: Mode) -> None:
     """A strict policy lets nothing pass that is not judged."""
     assert len(recorded) > 500

@@ -12,10 +12,7 @@ from assay.core.conversation import Conversation, Facts
 from kit.talk import frame_of, request, result
 
 REVISION = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": REVISION,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
+META = {"io.modelcontextprotocol/protocolVersion": REVISION, "io.modelcontextprotocol/clientCapabilities": {}}
 WHOLE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
@@ -33,10 +30,10 @@ class Client:
     def list(self, *tools: Any, cursor: str | None = None, following: str | None = None) -> list[str]:
         """Request a page, and get these *tools*; return the rules that the result breaks."""
         asked = {"_meta": META, **({} if cursor is None else {"cursor": cursor})}
-        told = {"tools": list(tools), **WHOLE, **({} if following is None else {"nextCursor": following})}
+        noted = {"tools": list(tools), **WHOLE, **({} if following is None else {"nextCursor": following})}
         talk = self._talk()
         talk.hear(Party.CLIENT, frame_of(request(1, "tools/list", asked)), Facts("http", REVISION))
-        return [each.rule for each in talk.hear(Party.SERVER, frame_of(result(1, told))).violations]
+        return [each.rule for each in talk.hear(Party.SERVER, frame_of(result(1, noted))).violations]
 
     def call(self, name: str, **arguments: Any) -> Verdict:
         """Call a tool."""
@@ -220,7 +217,7 @@ def test_a_quarantined_tool_of_an_earlier_page_stays_closed_after_the_last_one()
     assert rules(one.call("evil", n="x")) == ["contract/input"]
 
 
-def test_a_list_that_there_was_no_room_for_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_that_there_was_no_room_for_is_of_no_other_client(monkeypatch: pytest.MonkeyPatch) -> None:
     from assay.contracts import store
 
     gc.collect()
@@ -247,17 +244,6 @@ def test_an_owner_that_has_little_never_waits_for_one_that_has_much() -> None:
     shares.give_back("mallory", 100)
     assert shares.take("alice", 10)
     assert shares.total == 93
-
-
-def test_the_order_in_which_pages_were_requested_makes_no_other_list() -> None:
-    pages = [[tool(f"{page}-{number}") for number in range(5)] for page in "abc"]
-    every = []
-    for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
-        tools = Tools(100)
-        for page in order:
-            Client(tools).list(*pages[page], cursor=f"unknown {page}", following="more")
-        every.append(tools)
-    assert len({id(each.known) for each in every}) == 1
 
 
 def test_a_change_between_two_pages_begins_another_list() -> None:

@@ -1,13 +1,11 @@
-"""Results that ask the client for input (basic/patterns/mrtr)."""
+"""What a server may ask of a client, by requests of its own and in results that ask for input (basic/patterns/mrtr)."""
 
 from typing import Any
-
-import pytest
 
 from assay.base.verdict import Verdict
 from kit.rows import rows
 from kit.stateless_talk import CAPABILITIES_KEY, COMPLETE, HINTS, asks, calls
-from kit.talk import SEARCH, Talk, good, replacement, result, rules
+from kit.talk import SEARCH, Talk, client, good, played, replacement, request, result, server
 
 FORM: dict[str, Any] = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
 URL: dict[str, Any] = {"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": "e"}
@@ -19,6 +17,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "prompts/get": {"name": "a"},
     "resources/read": {"uri": "file:///a"},
 }
+COMPLETED = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": "b"}}
 
 
 def asked_back(declared: dict[str, Any], method: str, params: dict[str, Any]) -> Verdict:
@@ -29,101 +28,85 @@ def asked_back(declared: dict[str, Any], method: str, params: dict[str, Any]) ->
     return talk.server(result(1, {"resultType": "input_required", "inputRequests": wanted}))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@rows("method", METHODS)
 def test_a_result_that_asks_for_nothing_is_refused(method: str) -> None:
     """Servers MUST include at least one of inputRequests or requestState in every InputRequiredResult response."""
-    talk = Talk()
-    good(talk.client(asks(1, method, **METHODS[method])))
-    verdict = talk.server(result(1, ASKS_NOTHING))
-    assert rules(verdict) == ["protocol/input-required"]
-    assert replacement(verdict)["id"] == 1
-
-
-@pytest.mark.parametrize(
-    "more", [{"requestState": ""}, {"requestState": "s", "inputRequests": {}}, {"inputRequests": {}}]
-)
-def test_one_of_the_two_is_enough(more: dict[str, Any]) -> None:
-    talk = Talk()
-    good(talk.client(calls(1)))
-    good(talk.server(result(1, {**ASKS_NOTHING, **more})))
+    asked = client(asks(1, method, **METHODS[method]))
+    assert replacement(played(Talk(), asked, server(result(1, ASKS_NOTHING), "protocol/input-required")))["id"] == 1
+    enough: list[dict[str, Any]] = [{"requestState": ""}, {"inputRequests": {}}]
+    for more in enough:
+        played(Talk(), asked, server(result(1, {**ASKS_NOTHING, **more})))
 
 
 def test_a_method_that_cannot_ask_back_is_blamed_for_that_alone() -> None:
-    talk = Talk()
-    good(talk.client(asks(1, "completion/complete", ref={"type": "ref/prompt", "name": "a"}, argument=_argument())))
-    assert rules(talk.server(result(1, ASKS_NOTHING))) == ["protocol/result-type"]
+    asked = client(asks(1, "completion/complete", **COMPLETED))
+    played(Talk(), asked, server(result(1, ASKS_NOTHING), "protocol/result-type"))
+
+
+ELICIT, MODEL = "elicitation/create", "sampling/createMessage"
 
 
 @rows(
-    ("declared", "method", "params"),
+    ("declared", "method", "params", "wrong"),
     [
-        pytest.param({"elicitation": {}}, "elicitation/create", FORM, id="no modes mean forms"),
-        pytest.param({"elicitation": {}}, "elicitation/create", {**FORM, "mode": "form"}, id="form named"),
-        pytest.param({"elicitation": {"form": {}}}, "elicitation/create", FORM, id="form declared"),
-        pytest.param({"elicitation": {"url": {}}}, "elicitation/create", URL, id="url declared"),
-        pytest.param({"elicitation": {"form": {}, "url": {}}}, "elicitation/create", URL, id="both declared"),
-        pytest.param({"elicitation": {"x": {}}}, "elicitation/create", FORM, id="a mode of an extension"),
-        pytest.param({"sampling": {}}, "sampling/createMessage", SAMPLE, id="sampling"),
-        pytest.param({"sampling": {"tools": {}}}, "sampling/createMessage", {**SAMPLE, "tools": [TOOL]}, id="tools"),
-        pytest.param(
-            {"sampling": {"tools": {}}},
-            "sampling/createMessage",
-            {**SAMPLE, "toolChoice": {"mode": "auto"}},
-            id="choice of tools",
-        ),
-        pytest.param({"roots": {}}, "roots/list", {}, id="roots"),
+        # Without modes, forms are meant.
+        ({"elicitation": {}}, ELICIT, FORM, None),
+        ({"elicitation": {}}, ELICIT, {**FORM, "mode": "form"}, None),
+        ({"elicitation": {"form": {}}}, ELICIT, FORM, None),
+        ({"elicitation": {"url": {}}}, ELICIT, URL, None),
+        ({"elicitation": {"form": {}, "url": {}}}, ELICIT, URL, None),
+        ({"elicitation": {"x": {}}}, ELICIT, FORM, None),
+        ({"sampling": {}}, MODEL, SAMPLE, None),
+        ({"sampling": {"tools": {}}}, MODEL, {**SAMPLE, "tools": [TOOL], "toolChoice": {"mode": "auto"}}, None),
+        ({"roots": {}}, "roots/list", {}, None),
+        ({"sampling": {}}, ELICIT, FORM, ("", "elicitation")),
+        ({"elicitation": {}}, ELICIT, URL, ("/params/mode", "elicitation.url")),
+        ({"elicitation": {"form": {}}}, ELICIT, URL, ("/params/mode", "elicitation.url")),
+        ({"elicitation": {"url": {}}}, ELICIT, FORM, ("/params", "elicitation.form")),
+        ({"elicitation": {"url": {}}}, ELICIT, {**FORM, "mode": "form"}, ("/params/mode", "elicitation.form")),
+        ({"sampling": {}}, MODEL, {**SAMPLE, "tools": [TOOL]}, ("/params/tools", "sampling.tools")),
+        ({"sampling": {"context": {}}}, MODEL, {**SAMPLE, "toolChoice": {}}, ("/params/toolChoice", "sampling.tools")),
+        ({"elicitation": {}}, "roots/list", {}, ("", "roots")),
     ],
 )
-def test_what_the_client_declared_may_be_asked(declared: dict[str, Any], method: str, params: dict[str, Any]) -> None:
-    good(asked_back(declared, method, params))
-
-
-@rows(
-    ("declared", "method", "params", "at", "path"),
-    [
-        ({"sampling": {}}, "elicitation/create", FORM, "", "elicitation"),
-        ({"elicitation": {}}, "elicitation/create", URL, "/params/mode", "elicitation.url"),
-        ({"elicitation": {"form": {}}}, "elicitation/create", URL, "/params/mode", "elicitation.url"),
-        ({"elicitation": {"url": {}}}, "elicitation/create", FORM, "/params", "elicitation.form"),
-        (
-            {"elicitation": {"url": {}}},
-            "elicitation/create",
-            {**FORM, "mode": "form"},
-            "/params/mode",
-            "elicitation.form",
-        ),
-        ({"sampling": {}}, "sampling/createMessage", {**SAMPLE, "tools": [TOOL]}, "/params/tools", "sampling.tools"),
-        (
-            {"sampling": {"context": {}}},
-            "sampling/createMessage",
-            {**SAMPLE, "toolChoice": {}},
-            "/params/toolChoice",
-            "sampling.tools",
-        ),
-        ({"elicitation": {}}, "roots/list", {}, "", "roots"),
-    ],
-)
-def test_what_the_client_did_not_declare_is_reported_where_it_is_asked(
-    declared: dict[str, Any], method: str, params: dict[str, Any], at: str, path: str
+def test_a_server_asks_for_what_the_client_declared(
+    declared: dict[str, Any], method: str, params: dict[str, Any], wrong: tuple[str, str] | None
 ) -> None:
     """Servers MUST NOT send an inputRequests that the client has not declared support for in its capabilities."""
-    verdict = asked_back(declared, method, params)
-    assert verdict.onward is verdict.frame
-    [wrong] = verdict.violations
-    assert (wrong.rule, wrong.at) == ("protocol/capability", f"/result/inputRequests/k{at}")
-    assert wrong.expected == f"the client's capability {path}"
+    direct = Talk().opened(client=declared).server(request("s", method, params))
+    for verdict, prefix in ((direct, ""), (asked_back(declared, method, params), "/result/inputRequests/k")):
+        assert verdict.onward is verdict.frame
+        expected = []
+        if wrong is not None:
+            at, path = wrong
+            place = prefix + at if prefix else at or "/method"
+            expected = [("protocol/capability", place, f"the client's capability {path}")]
+        assert [(each.rule, each.at, each.expected) for each in verdict.violations] == expected
+
+
+@rows(
+    ("declared", "method", "params", "wrong"),
+    [
+        ({"sampling": {}}, MODEL, SAMPLE, True),
+        ({"elicitation": {}, "tasks": {}}, ELICIT, FORM, True),
+        ({"elicitation": {}, "tasks": {"requests": {"elicitation": {"create": {}}}}}, ELICIT, FORM, False),
+    ],
+)
+def test_a_server_asks_for_a_task_where_the_client_declared_that(
+    declared: dict[str, Any], method: str, params: dict[str, Any], wrong: bool
+) -> None:
+    verdict = Talk().opened(client=declared).server(request("s", method, {**params, "task": {}}))
+    expected = [("protocol/capability", "/params/task")] if wrong else []
+    assert [(each.rule, each.at) for each in verdict.violations] == expected
 
 
 def test_a_call_of_a_listed_tool_is_held_to_its_own_declaration() -> None:
     """The quick way through for calls keeps what they declare, too."""
-    talk = Talk()
-    good(talk.client(asks(1, "tools/list")))
-    good(talk.server(result(1, {"tools": [SEARCH], **COMPLETE, **HINTS})))
-    good(talk.client(calls(2, {CAPABILITIES_KEY: {"elicitation": {"url": {}}}})))
     wanted = {"k": {"method": "elicitation/create", "params": FORM}}
-    verdict = talk.server(result(2, {"resultType": "input_required", "inputRequests": wanted}))
-    assert rules(verdict) == ["protocol/capability"]
-
-
-def _argument() -> dict[str, str]:
-    return {"name": "a", "value": "b"}
+    played(
+        Talk(),
+        client(asks(1, "tools/list")),
+        server(result(1, {"tools": [SEARCH], **COMPLETE, **HINTS})),
+        client(calls(2, {CAPABILITIES_KEY: {"elicitation": {"url": {}}}})),
+        server(result(2, {"resultType": "input_required", "inputRequests": wanted}), "protocol/capability"),
+    )

@@ -8,6 +8,7 @@ import pytest
 from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
+from kit.rows import rows
 from kit.talk import HITS, SEARCH, Talk, call, good, rules
 
 CALL = call(1, "search", {"words": "sea"})
@@ -35,7 +36,7 @@ def test_a_call_beyond_the_limit_of_open_requests_is_refused() -> None:
     good(talk.client(call(3, "search", {"words": "sea"})))
 
 
-@pytest.mark.parametrize("ident", [b"true", b"1.5", b'"1"'])
+@rows("ident", [b"true", b"1.5", b'"1"'])
 def test_an_id_that_python_finds_equal_answers_nothing(ident: bytes) -> None:
     """True is 1 in Python, and finds the same entry of a table."""
     talk = called()
@@ -45,20 +46,16 @@ def test_an_id_that_python_finds_equal_answers_nothing(ident: bytes) -> None:
     good(talk.server({"jsonrpc": "2.0", "id": 1, "result": HITS}))
 
 
-def test_a_number_that_only_rounds_to_an_integer_is_no_id() -> None:
-    frame = b'{"jsonrpc":"2.0","id":1.00000000000000000001,"method":"ping"}'
-    verdict = Talk().opened().client(frame)
-    assert rules(verdict) == ["envelope/id"]
+def test_an_argument_whose_name_looks_like_a_defined_one_is_refused() -> None:
+    verdict = called().client(call(2, "search", {"words": "sea", "Words": "lake"}))
+    assert [each for each in rules(verdict) if each.startswith("contract/look")] == ["contract/look-alike-key"]
     assert verdict.onward is None
 
 
 def test_a_call_whose_headers_differ_is_refused() -> None:
     """Over HTTP, in the revision without a handshake, the headers repeat the method and the tool."""
     tools = Talk(revision="2026-07-28")
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
     good(tools.client(listing))
     hints = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
@@ -79,5 +76,5 @@ def test_a_call_whose_headers_differ_is_refused() -> None:
 
 
 def test_a_conversation_needs_a_known_party() -> None:
-    with pytest.raises(ValueError, match="nobody"):
-        Conversation().hear("nobody", b"{}")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="none"):
+        Conversation().hear("none", b"{}")  # type: ignore[arg-type]

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import pytest
-
-from assay.core.policy import Policy
+from assay.base.verdict import Verdict
 from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, asks
-from kit.talk import Talk, good, replacement, request, result, rules
+from kit.talk import Talk, client, good, played, request, result, rules, server
 
 MEMBERS = {
     "tools/list": "tools",
@@ -23,9 +21,7 @@ class Pages:
     """Lists that are asked for page by page."""
 
     def __init__(self, method: str = "tools/list", **options: Any) -> None:
-        self.talk = Talk(**options)
-        self.method = method
-        self.count = 0
+        self.talk, self.method, self.count = Talk(**options), method, 0
 
     def ask(self, cursor: str | None = None) -> int:
         """Ask for a page."""
@@ -34,14 +30,14 @@ class Pages:
         good(self.talk.client(asks(self.count, self.method, **params)))
         return self.count
 
-    def answer(self, ident: int, scope: Any, then: str | None = None) -> Any:
+    def answer(self, ident: int, scope: str | None, then: str | None = None) -> Verdict:
         """The verdict on a page of that *scope*, followed by the one that *then* asks for."""
-        more = {} if then is None else {"nextCursor": then}
-        return self.talk.server(result(ident, {MEMBERS[self.method]: [], **COMPLETE, "ttlMs": 0, **scope, **more}))
+        more = {**({} if scope is None else {"cacheScope": scope}), **({} if then is None else {"nextCursor": then})}
+        return self.talk.server(result(ident, {MEMBERS[self.method]: [], **COMPLETE, "ttlMs": 0, **more}))
 
-    def page(self, cursor: str | None, scope: str, then: str | None = None) -> Any:
+    def page(self, cursor: str | None, scope: str | None, then: str | None = None) -> Verdict:
         """Both."""
-        return self.answer(self.ask(cursor), {"cacheScope": scope}, then)
+        return self.answer(self.ask(cursor), scope, then)
 
 
 @rows("method", MEMBERS)
@@ -57,57 +53,39 @@ def test_a_scope_that_changes_is_reported_on_each_page_that_differs_from_the_fir
     assert rules(pages.page("4", "public")) == CHANGED
 
 
-@pytest.mark.parametrize("scope", ["private", "public"])
-def test_pages_of_one_scope_pass(scope: str) -> None:
-    pages = Pages()
-    good(pages.page(None, scope, ""))
-    good(pages.page("", scope, "3"))
-    good(pages.page("3", scope))
+Page = tuple[str | None, str | None, str | None]
 
 
-def test_another_list_may_have_another_scope() -> None:
-    pages = Pages()
-    good(pages.page(None, "private", "2"))
-    good(pages.page("2", "private"))
-    good(pages.page(None, "public", "2"))
-    good(pages.page("2", "public"))
-    pages.method = "prompts/list"
-    good(pages.page(None, "private", "2"))
-    good(pages.page("2", "private"))
+@rows(
+    ("before", "last", "found"),
+    [
+        # Pages of one scope, also of an empty cursor.
+        ([(None, "public", ""), ("", "public", "3")], ("3", "public", None), []),
+        # Another list may have another scope.
+        ([(None, "private", "2"), ("2", "private", None), (None, "public", "2")], ("2", "public", None), []),
+        # A cursor that two lists gave out shows nothing.
+        ([(None, "private", "2"), (None, "public", "2")], ("2", "private", None), []),
+        # Nor does one that was given out before, but for the pages after it.
+        ([], ("9", "private", "10"), []),
+        ([("9", "private", "10")], ("10", "public", None), CHANGED),
+        # An absent scope is not another one.
+        ([(None, "public", "2")], ("2", None, None), ["protocol/cache-hints"]),
+    ],
+)
+def test_pages_belong_together_by_their_cursors(before: list[Page], last: Page, found: list[str]) -> None:
+    pages = Pages(revision="2026-07-28")
+    for each in before:
+        good(pages.page(*each))
+    assert rules(pages.page(*last)) == found
 
 
-def test_two_lists_at_once_are_told_apart_by_their_cursors() -> None:
+def test_two_lists_at_once_are_kept_apart_by_their_cursors() -> None:
     pages = Pages()
     first, second = pages.ask(), pages.ask()
-    good(pages.answer(first, {"cacheScope": "private"}, "a"))
-    good(pages.answer(second, {"cacheScope": "public"}, "b"))
+    good(pages.answer(first, "private", "a"))
+    good(pages.answer(second, "public", "b"))
     good(pages.page("b", "public"))
     assert rules(pages.page("a", "public")) == CHANGED
-
-
-def test_a_cursor_that_two_lists_gave_out_tells_nothing() -> None:
-    pages = Pages()
-    good(pages.page(None, "private", "2"))
-    good(pages.page(None, "public", "2"))
-    good(pages.page("2", "private"))
-
-
-def test_a_page_whose_predecessor_was_not_heard_is_not_judged() -> None:
-    pages = Pages(revision="2026-07-28")
-    good(pages.page("9", "private", "10"))
-    assert rules(pages.page("10", "public")) == CHANGED
-
-
-def test_an_absent_scope_is_not_another_one() -> None:
-    pages = Pages()
-    good(pages.page(None, "public", "2"))
-    assert rules(pages.answer(pages.ask("2"), {})) == ["protocol/cache-hints"]
-
-
-def test_a_strict_policy_refuses_the_page() -> None:
-    pages = Pages(policy=Policy(strict=True))
-    good(pages.page(None, "public", "2"))
-    assert replacement(pages.page("2", "private"))["error"]["code"] == -31010
 
 
 def test_what_is_kept_of_cursors_is_bounded() -> None:
@@ -124,5 +102,5 @@ def test_what_is_kept_of_cursors_is_bounded() -> None:
 def test_older_revisions_have_no_scopes(revision: str) -> None:
     talk = Talk().opened(revision)
     for ident, (cursor, scope) in enumerate([({}, "private"), ({"cursor": "2"}, "public")]):
-        good(talk.client(request(ident, "tools/list", cursor)))
-        good(talk.server(result(ident, {"tools": [], "nextCursor": "2", "cacheScope": scope})))
+        listed = {"tools": [], "nextCursor": "2", "cacheScope": scope}
+        played(talk, client(request(ident, "tools/list", cursor)), server(result(ident, listed)))

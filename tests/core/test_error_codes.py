@@ -8,10 +8,7 @@ from kit.rows import rows
 from kit.stateless_talk import REVISION, asks, calls
 from kit.talk import Talk, error, good, request, rules
 
-DATA = {
-    -32021: {"requiredCapabilities": {}},
-    -32022: {"supported": [REVISION], "requested": "2030-01-01"},
-}
+DATA = {-32021: {"requiredCapabilities": {}}, -32022: {"supported": [REVISION], "requested": "2030-01-01"}}
 
 
 def failed(code: int) -> dict[str, Any]:
@@ -30,13 +27,6 @@ def test_a_reserved_or_withdrawn_code_is_reported(code: float) -> None:
     assert verdict.onward is verdict.frame
     assert verdict.violations[0].at == "/error/code"
     assert verdict.violations[0].found.startswith(f"{code:.0f}, which is ")
-
-
-@rows("code", [-32001, -32000, -32019, -32020, -32021, -32022, -32100, -32603, -32700, 1, 404, -1])
-def test_other_codes_are_free(code: int) -> None:
-    talk = Talk()
-    good(talk.client(calls(1)))
-    good(talk.server(failed(code)))
 
 
 @rows("name", [each for each in CanonicalError.codes() if each != "RESOURCE_NOT_FOUND"])

@@ -3,7 +3,6 @@
 from typing import Any
 
 import orjson
-import pytest
 
 from assay.base.limits import Limits
 from assay.base.printable import MASK
@@ -11,26 +10,22 @@ from assay.base.verdict import Party
 from assay.contracts.tool_lists import MOST_QUARANTINED, page_of
 from assay.core.conversation import Conversation, Facts
 from assay.core.redaction import Redactor
-from assay.ladder.events import Reader
 from assay.rules import violation
+from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, asks
 from kit.talk import ALL_SERVER, Talk, good, replacement, request, result, rules
 
 
-@pytest.mark.parametrize(
+@rows(
     ("declared", "found"),
-    [
-        ({"subscribe": True}, []),
-        ({"subscribe": False}, ["protocol/capability"]),
-        ({}, ["protocol/capability"]),
-    ],
+    [({"subscribe": True}, []), ({"subscribe": False}, ["protocol/capability"]), ({}, ["protocol/capability"])],
 )
 def test_a_capability_that_is_declared_as_false_is_not_declared(declared: dict[str, Any], found: list[str]) -> None:
     talk = Talk().opened(server={**ALL_SERVER, "resources": declared})
     assert rules(talk.client(request(1, "resources/subscribe", {"uri": "file:///a"}))) == found
 
 
-@pytest.mark.parametrize("wrong", [MOST_QUARANTINED, MOST_QUARANTINED + 1])
+@rows("wrong", [MOST_QUARANTINED, MOST_QUARANTINED + 1])
 def test_a_list_fails_as_a_whole_beyond_the_limit_of_quarantined_entries(wrong: int) -> None:
     talk = Talk().opened()
     good(talk.client(request(1, "prompts/list")))
@@ -42,7 +37,7 @@ def test_a_list_fails_as_a_whole_beyond_the_limit_of_quarantined_entries(wrong: 
         assert sent["result"]["prompts"] == [{"name": "good"}]
 
 
-@pytest.mark.parametrize(("length", "found"), [(8, []), (9, ["envelope/id"])])
+@rows(("length", "found"), [(8, []), (9, ["envelope/id"])])
 def test_an_id_is_as_long_as_its_limit_and_no_longer(length: int, found: list[str]) -> None:
     talk = Talk(limits=Limits(id_bytes=8)).opened()
     assert rules(talk.client(request("i" * length, "ping"))) == found
@@ -57,12 +52,6 @@ def test_a_secret_is_hidden_by_the_name_of_its_member_and_by_that_of_its_place()
     at = "/params/arguments/password"
     assert redactor.found(violation("contract/input", at, expected="a number", found='"hunter2"')) == MASK
     assert redactor.found(violation("contract/input", "/params/arguments/user", expected="x", found='"ada"')) == '"ada"'
-
-
-@pytest.mark.parametrize(("length", "whole"), [(10, True), (11, False)])
-def test_an_event_is_whole_up_to_the_limit_of_its_data(length: int, whole: bool) -> None:
-    [event] = Reader(10).feed(b"data: " + b"x" * length + b"\n\n")
-    assert (event.data, event.whole) == (b"x" * length, whole)
 
 
 def test_a_request_without_a_revision_is_refused_where_the_guard_itself_serves_it() -> None:

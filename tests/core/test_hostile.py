@@ -1,5 +1,5 @@
 """
-Peers that mean harm: nothing is raised, nothing grows without bound, nobody is left without an answer.
+Peers that mean harm: nothing is raised, nothing grows without bound, no one is left without an answer.
 
 Work is bounded by counting, not by the clock: what would take minutes or gigabytes makes these tests fail by
 themselves.
@@ -8,7 +8,6 @@ themselves.
 from typing import Any, Literal
 
 import orjson
-import pytest
 
 from assay.base.limits import Limits
 from assay.base.verdict import Party
@@ -18,10 +17,7 @@ from kit.talk import ALL_SERVER, SEARCH, Talk, call, good, notification, request
 
 ANY = {"type": "object"}
 INFO = {"name": "a", "version": "1"}
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 
 def negotiated(capabilities: dict[str, Any]) -> Talk:
@@ -38,14 +34,7 @@ def negotiated(capabilities: dict[str, Any]) -> Talk:
 
 
 @rows(
-    "ident",
-    [
-        b"1e-9999999999999999999999",
-        b"1.00000000000000000000000000001",
-        b"1e-400",
-        b"1." + b"0" * 1000,
-        b"0.5",
-    ],
+    "ident", [b"1e-9999999999999999999999", b"1.00000000000000000000000000001", b"1e-400", b"1." + b"0" * 1000, b"0.5"]
 )
 def test_a_number_that_only_rounds_to_an_integer_is_no_id(ident: bytes) -> None:
     verdict = Talk().opened().client(b'{"jsonrpc":"2.0","id":' + ident + b',"method":"ping"}')
@@ -55,16 +44,10 @@ def test_a_number_that_only_rounds_to_an_integer_is_no_id(ident: bytes) -> None:
     assert not talk.server(b'{"jsonrpc":"2.0","id":' + ident + b',"result":{}}').accepted
 
 
-@rows("ident", [b"0e99999999999999999999999", b"0e5", b"-0", b"0.0"])
-def test_zero_can_be_written_in_many_ways(ident: bytes) -> None:
-    verdict = Talk().opened().client(b'{"jsonrpc":"2.0","id":' + ident + b',"method":"ping"}')
-    assert verdict.accepted or rules(verdict) == ["envelope/id"]
-
-
 # ── eras that mix ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("method", ["resources/subscribe", "logging/setLevel", "tasks/list"])
+@rows("method", ["resources/subscribe", "logging/setLevel", "tasks/list"])
 def test_a_stateless_request_in_the_middle_of_a_handshake_raises_nothing(method: str) -> None:
     verdict = negotiated({}).client(request(1, method, {"uri": "a:b", "level": "info", "_meta": META}))
     assert rules(verdict) == ["protocol/method"]
@@ -77,11 +60,6 @@ def test_a_result_is_judged_by_the_revision_its_request_was_made_in() -> None:
     talk.client(call(1, "x", {}))
     talk.client(request(2, "tools/list", {"_meta": META}))
     assert talk.server(result(1, {"content": []})).accepted
-
-
-def test_an_empty_revision_is_none() -> None:
-    meta = {**META, "io.modelcontextprotocol/protocolVersion": ""}
-    assert rules(Talk().client(request(1, "tools/list", {"_meta": meta})))[0] == "protocol/unsupported-revision"
 
 
 def test_initialize_may_name_its_revision_twice() -> None:
@@ -110,33 +88,6 @@ def test_what_a_server_says_by_mistake_is_no_question(broken: dict[str, Any]) ->
     assert verdict.back is None
     assert orjson.loads(verdict.onward or b"{}")["id"] == 1
     assert talk.conversation.open_requests(Party.CLIENT) == ()
-
-
-def test_a_server_cannot_cancel_what_the_client_waits_for() -> None:
-    talk = Talk()
-    good(talk.client(request(1, "tools/call", {"name": "x", "arguments": {}, "_meta": META})))
-    verdict = talk.server(notification("notifications/cancelled", {"requestId": 1}))
-    assert rules(verdict) == ["protocol/cancel-other"]
-    assert verdict.onward is None
-    assert len(talk.conversation.end(Party.SERVER)) == 1
-
-
-def test_a_server_may_end_a_subscription() -> None:
-    talk = Talk()
-    good(talk.client(request(1, "subscriptions/listen", {"notifications": {}, "_meta": META})))
-    good(talk.server(notification("notifications/cancelled", {"requestId": 1})))
-    assert talk.conversation.end(Party.SERVER) == []
-
-
-@pytest.mark.parametrize(("extensions", "rule"), [({}, "protocol/result-type"), ({"a/b": {}}, "protocol/extension")])
-def test_a_result_of_another_type_is_only_that_of_a_declared_extension(extensions: dict[str, Any], rule: str) -> None:
-    talk = Talk()
-    declared = {"extensions": extensions} if extensions else {}
-    meta = {**META, "io.modelcontextprotocol/clientCapabilities": declared}
-    good(talk.client(request(1, "tools/list", {"_meta": meta})))
-    verdict = talk.server(result(1, {"resultType": "foo", "tools": 5}))
-    assert rule in rules(verdict)
-    assert verdict.accepted is bool(extensions)
 
 
 # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -181,7 +132,7 @@ def test_a_list_full_of_patterns_is_not_compiled_at_once() -> None:
     good(talk.client(call(2, "t299", {"a": "x"})))
 
 
-@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@rows("mode", ["enforce", "audit"])
 def test_a_schema_that_proves_unusable_when_called_is_named_then_once(mode: Literal["enforce", "audit"]) -> None:
     fillers = [{"name": f"f{i}", "inputSchema": {**ANY, "description": "x" * 30_000}} for i in range(9)]
     odd = {"name": "odd", "inputSchema": {**ANY, "properties": {"a": {"$ref": "https://example.com/a"}}}}
@@ -191,15 +142,8 @@ def test_a_schema_that_proves_unusable_when_called_is_named_then_once(mode: Lite
     assert "inputSchema of odd" in verdict.violations[0].source
     assert verdict.onward is verdict.frame
     good(talk.client(call(2, "odd", {"a": 1})))
-
-
-def test_under_a_strict_policy_such_a_schema_sets_its_tool_aside() -> None:
-    fillers = [{"name": f"f{i}", "inputSchema": {**ANY, "description": "x" * 30_000}} for i in range(9)]
-    odd = {"name": "odd", "inputSchema": {**ANY, "properties": {"a": {"$ref": "https://example.com/a"}}}}
-    talk = Talk(policy=Policy(strict=True)).opened().listed(*fillers, odd)
-    verdict = talk.client(call(1, "odd", {"a": 1}))
-    assert rules(verdict) == ["contract/set-aside", "contract/remote-ref"]
-    assert verdict.onward is None
+    strict = Talk(policy=Policy(strict=True)).opened().listed(*fillers, odd)
+    assert rules(strict.client(call(1, "odd", {"a": 1}))) == ["contract/set-aside", "contract/remote-ref"]
 
 
 def wide(levels: int) -> dict[str, Any]:
@@ -234,7 +178,7 @@ def test_answers_stay_small_whatever_the_keys_are() -> None:
     assert len(verdict.back or b"") < 100_000
 
 
-@pytest.mark.parametrize(
+@rows(
     "frame",
     [
         b'{"' + b"k" * 500_000 + b'":1,"' + b"k" * 500_000 + b'":2}',
@@ -257,14 +201,6 @@ def test_what_an_open_request_keeps_is_small() -> None:
     assert len(kept) == 2
     assert all(len(each.method) <= 100 and len(each.detail or "") <= 100 for each in kept)
     assert all(len(left.onward or b"") < 2000 for left in talk.conversation.end(Party.SERVER))
-
-
-def test_what_a_request_declares_is_kept_only_as_far_as_it_matters() -> None:
-    many: dict[str, Any] = {**{f"k{i}": {} for i in range(1000)}, "roots": {}}
-    meta = {**META, "io.modelcontextprotocol/clientCapabilities": many}
-    talk = Talk()
-    good(talk.client(request(1, "tools/call", {"name": "x", "arguments": {}, "_meta": meta})))
-    assert talk.conversation.open_requests(Party.CLIENT)[0].declared == frozenset({"roots"})
 
 
 def test_audit_remembers_no_more_open_requests_than_the_limit() -> None:

@@ -1,6 +1,5 @@
 """Command lines and URLs without their secrets."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,22 +10,7 @@ from kit.rows import rows
 PIECES = st.sampled_from(
     (
         *("--token", "-H", "-e", "--env", "--header=", "A=b", "X: y", "https://u:p@h/?k=v&w#f", "Bearer abcdefgh"),
-        *(
-            "[redacted]",
-            "=",
-            "?",
-            "&",
-            ":",
-            "token",
-            "cookie: ",
-            "-u",
-            "--key",
-            "-p",
-            "X_KEY=",
-            "/",
-            " ",
-            "s3cr3tV4lue",
-        ),
+        *("[redacted]", "=", "?", "&", ":", "token", "cookie: ", "--key", "X_KEY=", "/", " ", "s3cr3tV4lue"),
         *("--auth", "--pass=", "-u", "-p", "-k", "u:p@h", "Bearer ", "docker", "npx", "'", '"', "-b", "me:"),
         *("AbCdEf123456GhIjKl789", "-HA: b", "-eA=b", "https://h/s/AbCdEf123456GhIjKl789/mcp", "a:b"),
     )
@@ -75,10 +59,7 @@ X = "s3cr3tV4lue"
 @rows(
     ("words", "masked"),
     [
-        (["--api-key=" + X], ["--api-key=[redacted]"]),
         (["--key", X], ["--key", "[redacted]"]),
-        (["--key=" + X], ["--key=[redacted]"]),
-        (["--pat", X], ["--pat", "[redacted]"]),
         (["--pass", X], ["--pass", "[redacted]"]),
         (["--token", "-" + X], ["--token", "[redacted]"]),
         (["-k", X], ["-k", "[redacted]"]),
@@ -87,19 +68,14 @@ X = "s3cr3tV4lue"
         (["--auth", "jane:" + X], ["--auth", "jane:[redacted]"]),
         (["-HX-Api: " + X], ["-HX-Api: [redacted]"]),
         (["--headers", "X-Api: " + X], ["--headers", "X-Api: [redacted]"]),
-        (["-H", "Authorization: Bearer " + X], ["-H", "Authorization: [redacted]"]),
         (["--header=Authorization: Bearer " + X], ["--header=Authorization: [redacted]"]),
         (["-eFOO=" + X], ["-eFOO=[redacted]"]),
         (["TOKEN=" + X], ["TOKEN=[redacted]"]),
-        (["GITHUB_PAT=" + X], ["GITHUB_PAT=[redacted]"]),
-        (["OPENAI_KEY=" + X], ["OPENAI_KEY=[redacted]"]),
-        (["DB_PASS=" + X], ["DB_PASS=[redacted]"]),
         (["postgres://user:pw@host/db"], ["postgres://[redacted]@host/db"]),
         (["redis://:pw@host:1"], ["redis://[redacted]@host:1"]),
         (["Server=h;User Id=u;Password=pw;"], ["Server=h;User Id=u;Password=[redacted];"]),
         ([JWT], ["[redacted]"]),
         ([PEM], ["[redacted]"]),
-        ([HEX], ["[redacted]"]),
         (["--opaque=" + HEX], ["--opaque=[redacted]"]),
         (["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"], ["[redacted]"]),
         (['{"env":{"X_KEY":"' + X + '"}}'], ['{"env":{"X_KEY":"[redacted]"}}']),
@@ -108,43 +84,29 @@ X = "s3cr3tV4lue"
         (["https://h/s/AbCdEf123456GhIjKl789/mcp"], ["https://h/s/[redacted]/mcp"]),
         (["--url=https://h/mcp?api_key=" + X], ["--url=https://h/mcp?api_key=[redacted]"]),
         (["--auth", "hunter2"], ["--auth", "[redacted]"]),
-        (["--auth=hunter2"], ["--auth=[redacted]"]),
         (["--basic-auth", "hunter2"], ["--basic-auth", "[redacted]"]),
         (["--password=correct horse battery"], ["--password=[redacted]"]),
-        (["--pass=correct horse battery"], ["--pass=[redacted]"]),
         (["PASSWORD=correct horse battery"], ["PASSWORD=[redacted]"]),
         (
             ["-c", "s --pass 'correct horse' --pw=\"battery staple\" x"],
             ["-c", 's --pass [redacted] --pw="[redacted]" x'],
         ),
         (["--user=me:hunter2"], ["--user=me:[redacted]"]),
-        (["-user=me:hunter2"], ["-user=me:[redacted]"]),
         (["-u", "me:123456"], ["-u", "me:[redacted]"]),
         (["-ume:hunter2"], ["-ume:[redacted]"]),
         (["--pass", "99887766"], ["--pass", "[redacted]"]),
         (["--pass", "/slash"], ["--pass", "[redacted]"]),
         (["--pw=~tilde"], ["--pw=[redacted]"]),
         (["--dbPass", "hunter2"], ["--dbPass", "[redacted]"]),
-        (["--key", "123456"], ["--key", "[redacted]"]),
         (["--pin", "123456"], ["--pin", "[redacted]"]),
         (["-phunter2"], ["-p[redacted]"]),
-        (["-psecret"], ["-p[redacted]"]),
-        (["-p", "hunter2"], ["-p", "[redacted]"]),
         (["-p", "99887766"], ["-p", "[redacted]"]),
-        (["-k", "hunter2"], ["-k", "[redacted]"]),
         (["--build-arg", "FOO=hunter2"], ["--build-arg", "FOO=[redacted]"]),
-        (["--build-arg=FOO=hunter2"], ["--build-arg=FOO=[redacted]"]),
         (["-b", "sid=hunter2"], ["-b", "sid=[redacted]"]),
-        (["-bsid=hunter2"], ["-bsid=[redacted]"]),
         (["--dsn", "u:hunter2@tcp(h)/db"], ["--dsn", "[redacted]@tcp(h)/db"]),
-        (["--dsn=u:hunter2@tcp(h)/db"], ["--dsn=[redacted]@tcp(h)/db"]),
-        (["--session", "hunter2"], ["--session", "[redacted]"]),
         (["Bearer hunter2"], ["Bearer [redacted]"]),
         (["Bearer", "hunter2"], ["Bearer", "[redacted]"]),
-        (["--value=Bearer hunter2"], ["--value=Bearer [redacted]"]),
         (["--env=TOKEN=abc", "image"], ["--env=TOKEN=[redacted]", "image"]),
-        (["--token=abc", "image"], ["--token=[redacted]", "image"]),
-        (["--header=X-Key: abc", "image:1"], ["--header=X-Key: [redacted]", "image:1"]),
         (["--config", '{"pass": "it\'s me"}'], ["--config", '{"pass": "[redacted]"}']),
         (["--no-auth", "image"], ["--no-auth", "image"]),
     ],
@@ -155,42 +117,29 @@ def test_secrets_are_hidden_however_they_are_given(words: list[str], masked: lis
     assert masked_command(masked_command(["s", *words])) == masked_command(["s", *words])
 
 
-@pytest.mark.parametrize(
-    "words",
+@rows(
+    "command",
     [
-        ["npx", "-y", "-p", "typescript", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"],
-        ["/home/jane/.cache/uv/archive-v0/h3a45_mLIB4JJFjR9x2K/bin/assay", "serve"],
-        ["python3.12", "-m", "mcp_server_time", "--local-timezone", "Europe/Berlin"],
-        ["docker", "run", "-i", "--rm", "-u", "1000:1000", "-p", "8080:80", "mcp/github:latest"],
-        ["docker", "run", "-i", f"ghcr.io/github/github-mcp-server@sha256:{HEX}"],
-        ["server", "--key", "/etc/server.key", "--keyfile=server.pem", "--auth", "none", "--port=8765"],
-        ["modelContextProtocolServer2", "--log-level=debug", "LOG_LEVEL=debug", "--revision", "2026-07-28"],
-        ["node", "dist/index.js", "https://mcp.example.com/v1/sse", "--keyboard", "qwertz"],
-        ["uvx", "--from", "git+https://github.com/org/repo@v1.2.3", "mcp-server-git"],
-        [
-            "docker",
-            "run",
-            "-i",
-            "-u",
-            "node:node",
-            "--memory",
-            "512m",
-            "-p127.0.0.1:80:80/tcp",
-            "-p",
-            "53:53/udp",
-            "i:1",
-        ],
-        ["docker", "run", "-i", f"mcp/github:1.2@sha256:{HEX}", "--auth", "oauth", "--auth=bearer"],
-        ["npx", "-p", "typescript", "npm:server@1.2.3", "-port", "8080", "-path=/a", "-p", "8080", "-kube"],
-        ["uv", "run", "-p", "3.12", "server.py", "--key=/etc/key.pem", "--key", "./key.pem", "-k", "~/.ssh/key"],
-        ["python", "-u", "C:\\server.py", "-u", "jane", "--login", "jane", "--user=jane", "-url", "http://h:80/"],
-        ["server", "-bind=0.0.0.0:80", "-e", "TOKEN", "-b", "main", "--skip-auth", "x", "a:b"],
+        "npx -y -p typescript @modelcontextprotocol/server-everything@2026.8.31 stdio",
+        "/home/jane/.cache/uv/archive-v0/h3a45_mLIB4JJFjR9x2K/bin/assay serve",
+        "python3.12 -m mcp_server_time --local-timezone Europe/Berlin",
+        "docker run -i --rm -u 1000:1000 -p 8080:80 mcp/github:latest",
+        f"docker run -i ghcr.io/github/github-mcp-server@sha256:{HEX}",
+        "server --key /etc/server.key --keyfile=server.pem --auth none --port=8765",
+        "modelContextProtocolServer2 --log-level=debug LOG_LEVEL=debug --revision 2026-07-28",
+        "node dist/index.js https://mcp.example.com/v1/sse --keyboard qwertz",
+        "uvx --from git+https://github.com/org/repo@v1.2.3 mcp-server-git",
+        "docker run -i -u node:node --memory 512m -p127.0.0.1:80:80/tcp -p 53:53/udp i:1",
+        f"docker run -i mcp/github:1.2@sha256:{HEX} --auth oauth --auth=bearer",
+        "npx -p typescript npm:server@1.2.3 -port 8080 -path=/a -p 8080 -kube",
+        "uv run -p 3.12 server.py --key=/etc/key.pem --key ./key.pem -k ~/.ssh/key",
+        "python -u C:\\server.py -u jane --login jane --user=jane -url http://h:80/",
+        "server -bind=0.0.0.0:80 -e TOKEN -b main --skip-auth x a:b",
     ],
-    ids=lambda words: str(words[0])[:20],
 )
-def test_what_is_no_secret_is_kept(words: list[str]) -> None:
+def test_what_is_no_secret_is_kept(command: str) -> None:
     """A lock with a hidden word cannot start its server again by itself."""
-    assert list(masked_command(words)) == words
+    assert " ".join(masked_command(command.split())) == command
 
 
 @rows(
@@ -236,7 +185,7 @@ def test_to_mask_twice_is_to_mask_once(words: list[str]) -> None:
 SWITCHES = ("true", "false", "none", "null", "yes", "no", "on", "off")
 
 
-@pytest.mark.parametrize("name", ["password", "api-key", "pass", "pin", "session", "dbPass", "token"])
+@rows("name", ["password", "api-key", "pass", "pin", "session", "dbPass", "token"])
 @given(st.text(min_size=1).filter(lambda text: not text.startswith(("-", "$")) and text.lower() not in SWITCHES))
 def test_a_secret_is_hidden_as_a_whole(name: str, secret: str) -> None:
     """Whatever is in it: spaces, quotes, digits only, or a slash at its beginning."""

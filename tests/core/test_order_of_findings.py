@@ -2,13 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from assay.base.limits import Limits
 from assay.base.verdict import Verdict
-from assay.cli.main import main
 from assay.guard.summary import GuardSummary
 from assay.records.journal.writer import Journal
 from kit.talk import SEARCH, Talk, answer, call, result, rules
@@ -27,8 +23,8 @@ def stopped() -> Verdict:
 def test_the_rule_that_stops_is_the_first_of_a_verdict_and_of_its_answer() -> None:
     verdict = stopped()
     assert rules(verdict) == ["contract/set-aside", "protocol/capability"]
-    told = answer(verdict)["error"]["data"]["violations"]
-    assert [each["rule"] for each in told] == ["contract/set-aside", "protocol/capability"]
+    noted = answer(verdict)["error"]["data"]["violations"]
+    assert [each["rule"] for each in noted] == ["contract/set-aside", "protocol/capability"]
 
 
 def test_the_rule_that_stops_is_the_one_on_stderr() -> None:
@@ -44,8 +40,8 @@ def test_the_rule_that_stops_is_the_first_in_the_journal(tmp_path: Path) -> None
     verdict = stopped()
     line = journal.line(verdict, journal.moment("stdio", "", verdict.method, verdict.frame), 0)
     journal.close()
-    told = json.loads(line)["error"]["violations"]
-    assert [each["rule"] for each in told] == ["contract/set-aside", "protocol/capability"]
+    noted = json.loads(line)["error"]["violations"]
+    assert [each["rule"] for each in noted] == ["contract/set-aside", "protocol/capability"]
 
 
 def test_a_limit_on_the_violations_never_hides_the_rule_that_stops() -> None:
@@ -54,24 +50,3 @@ def test_a_limit_on_the_violations_never_hides_the_rule_that_stops() -> None:
     talk.server(result(1, {"tools": [SEARCH]}))
     verdict = talk.client(call(2, "search", {"words": 5}))
     assert (rules(verdict), verdict.more, verdict.accepted) == (["contract/input"], 1, False)
-
-
-def test_the_rule_that_stops_is_the_first_line_of_a_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    info = {"name": "a", "version": "1"}
-    opening = {"protocolVersion": "2025-11-25", "capabilities": {}}
-    said: list[tuple[str, dict[str, Any]]] = [
-        ("c2s", {"id": 0, "method": "initialize", "params": {**opening, "clientInfo": info}}),
-        ("s2c", {"id": 0, "result": {**opening, "serverInfo": info}}),
-        ("c2s", {"method": "notifications/initialized"}),
-        ("c2s", {"id": 1, "method": "tools/list"}),
-        ("s2c", {"id": 1, "result": {"tools": [SEARCH]}}),
-        ("c2s", {"id": 2, "method": "tools/call", "params": {"name": "search", "arguments": {}}}),
-        ("s2c", {"id": 2, "result": {"content": [], "structuredContent": {"hits": 1}}}),
-    ]
-    rows = [json.dumps({"dir": way, "msg": json.dumps({"jsonrpc": "2.0", **each})}) for way, each in said]
-    file = tmp_path / "a.jsonl"
-    file.write_text("\n".join(rows) + "\n")
-    assert main(["check", "--all", str(file)]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    place = next(number for number, line in enumerate(lines) if "tools/call search #2" in line)
-    assert "/params/arguments: expected the property `words`" in lines[place + 1]

@@ -1,41 +1,19 @@
 """A client that sends `server/discover` first, and servers that do not know the method."""
 
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from assay.base.verdict import Party
-from assay.cli.main import main
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, asks
-from kit.talk import Talk, error, good, notification, replacement, request, result, rules
+from kit.talk import Talk, error, good, replacement, request, result, rules
 
 HINT = "Answer an unknown method with error -32601; server/discover exists from 2026-07-28 on."
 INFO = {"name": "a", "version": "1"}
 OPENING: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
-DISCOVERED: dict[str, Any] = {
-    **COMPLETE,
-    **HINTS,
-    "supportedVersions": ["2026-07-28"],
-    "capabilities": {},
-}
-PROBED = """
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    information = {"name": "a", "version": "1"}
-    opening = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": information}
-    results = {"initialize": opening, "tools/list": {"tools": []}}
-    if "id" in message:
-        answer = {"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})}
-        print(json.dumps(answer), flush=True)
-"""
+DISCOVERED: dict[str, Any] = {**COMPLETE, **HINTS, "supportedVersions": ["2026-07-28"], "capabilities": {}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "found"),
     [
         ({}, "an empty object"),
@@ -56,7 +34,7 @@ def test_a_server_that_does_not_know_the_probe_gets_one_finding(value: dict[str,
     assert talk.opened("2025-06-18").conversation.revision == "2025-06-18"
 
 
-def test_a_server_that_knows_the_probe_is_told_what_is_missing() -> None:
+def test_a_server_that_knows_the_probe_learns_what_is_missing() -> None:
     talk = Talk()
     good(talk.client(asks(1, "server/discover")))
     verdict = talk.server(result(1, {"supportedVersions": ["2026-07-28"]}))
@@ -70,33 +48,6 @@ def test_a_finding_describes_the_result_as_it_was_sent() -> None:
     good(talk.client(asks(1, "tools/list")))
     found = [each for each in talk.server(result(1, {})).violations if each.rule == "protocol/result"]
     assert [(each.expected, each.found) for each in found] == [("the property `tools`", "an empty object")]
-
-
-def recorded(path: Path, probed: dict[str, Any]) -> str:
-    """A recording of a probe that was answered with *probed*, and of a handshake after it."""
-    said = [
-        (Party.CLIENT, asks(0, "server/discover")),
-        (Party.SERVER, result(0, probed)),
-        (Party.CLIENT, request(1, "initialize", {**OPENING, "clientInfo": INFO})),
-        (Party.SERVER, result(1, {**OPENING, "serverInfo": INFO})),
-        (Party.CLIENT, notification("notifications/initialized")),
-    ]
-    rows = [{"dir": "c2s" if party is Party.CLIENT else "s2c", "msg": json.dumps(each)} for party, each in said]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
-
-
-BOTH_ERAS = {**DISCOVERED, "supportedVersions": ["2026-07-28", "2025-06-18"]}
-
-
-@pytest.mark.parametrize("probed", [{}, BOTH_ERAS], ids=["unknown", "known"])
-def test_a_recording_has_the_revision_of_the_handshake(
-    probed: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", recorded(tmp_path / "a.jsonl", probed)]) == (0 if probed else 1)
-    out = capsys.readouterr().out
-    assert f"\n5 messages of MCP 2025-06-18: {5 if probed else 4} ok" in out
-    assert out.count("→") == out.count(HINT.partition(";")[0]) == (0 if probed else 1)
 
 
 @rows("mode", ["enforce", "audit"])
@@ -140,11 +91,3 @@ def test_a_list_for_one_client_says_nothing_about_the_next() -> None:
     good(talk.server(result(1, DISCOVERED)))
     talk.conversation.forget_settled()
     good(talk.client(request(2, "initialize", {**OPENING, "clientInfo": INFO})))
-
-
-def test_a_call_shows_what_is_wrong_with_the_answer_to_its_probe(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["call", "--", sys.executable, "-c", PROBED])
-    out, err = capsys.readouterr()
-    assert out.startswith("a 1, MCP 2025-06-18, ")
-    assert err.count("→") == 1
-    assert "result of server/discover" in err

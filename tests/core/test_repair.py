@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from assay.base.verdict import Party, Verdict
 from assay.core.policy import Policy
-from assay.records.journal.record import RecordContext, RunIdentity, record
-from assay.records.journal.record_ids import Moment
 from kit.laws import law
 from kit.rows import rows
 from kit.talk import Talk, answer, call, good, request, result, rules
@@ -66,30 +64,26 @@ def onward(verdict: Verdict) -> Any:
 
 
 MENDED = [
-    pytest.param({"days": "5"}, {"days": 5}, ["days"], id="integer"),
-    pytest.param(
-        {"days": "123456789012345678901234567890"}, {"days": 123456789012345678901234567890}, ["days"], id="big"
-    ),
-    pytest.param({"price": "-1.50"}, {"price": -1.5}, ["price"], id="number"),
-    pytest.param({"gift": "true"}, {"gift": True}, ["gift"], id="boolean"),
-    pytest.param({"tags": '["a", "b"]'}, {"tags": ["a", "b"]}, ["tags"], id="array"),
-    pytest.param({"reader": '{"age": 7}'}, {"reader": {"age": 7}}, ["reader"], id="object"),
-    pytest.param({"reader": '{"age": "7"}'}, {"reader": {"age": 7}}, ["reader", "reader/age"], id="text-in-text"),
-    pytest.param({"tags": '\n[\r\n"a"\n]'}, {"tags": ["a"]}, ["tags"], id="line-breaks"),
-    pytest.param({"shelf": "3"}, {"shelf": 3}, ["shelf"], id="optional"),
-    pytest.param({"count": "3"}, {"count": 3}, ["count"], id="optional-with-a-bound"),
-    pytest.param({"rank": "2"}, {"rank": 2}, ["rank"], id="optional-enum"),
-    pytest.param({"level": "2"}, {"level": 2}, ["level"], id="optional-by-anchor"),
-    pytest.param({"kind": "1"}, {"kind": 1}, ["kind"], id="enum"),
-    pytest.param({"either": '{"age": 7}'}, {"either": {"age": 7}}, ["either"], id="one-of-objects"),
-    pytest.param({"days": None}, {}, ["days"], id="null"),
-    pytest.param({"mood": None, "word": None, "kind": None}, {}, ["kind", "mood", "word"], id="null-for-a-choice"),
-    pytest.param({"reader": None}, {}, ["reader"], id="null-by-reference"),
-    pytest.param({"days": None, "gift": None, "tags": None}, {}, ["days", "gift", "tags"], id="nulls"),
-    pytest.param({"reader": {"age": 7, "name": None}}, {"reader": {"age": 7}}, ["reader/name"], id="null-inside"),
-    pytest.param(
-        {"days": "5", "gift": None, "price": "2"}, {"days": 5, "price": 2}, ["days", "gift", "price"], id="many"
-    ),
+    ({"days": "5"}, {"days": 5}, ["days"]),
+    ({"days": "123456789012345678901234567890"}, {"days": 123456789012345678901234567890}, ["days"]),
+    ({"price": "-1.50"}, {"price": -1.5}, ["price"]),
+    ({"gift": "true"}, {"gift": True}, ["gift"]),
+    ({"tags": '["a", "b"]'}, {"tags": ["a", "b"]}, ["tags"]),
+    ({"reader": '{"age": 7}'}, {"reader": {"age": 7}}, ["reader"]),
+    ({"reader": '{"age": "7"}'}, {"reader": {"age": 7}}, ["reader", "reader/age"]),
+    ({"tags": '\n[\r\n"a"\n]'}, {"tags": ["a"]}, ["tags"]),
+    ({"shelf": "3"}, {"shelf": 3}, ["shelf"]),
+    ({"count": "3"}, {"count": 3}, ["count"]),
+    ({"rank": "2"}, {"rank": 2}, ["rank"]),
+    ({"level": "2"}, {"level": 2}, ["level"]),
+    ({"kind": "1"}, {"kind": 1}, ["kind"]),
+    ({"either": '{"age": 7}'}, {"either": {"age": 7}}, ["either"]),
+    ({"days": None}, {}, ["days"]),
+    ({"mood": None, "word": None, "kind": None}, {}, ["kind", "mood", "word"]),
+    ({"reader": None}, {}, ["reader"]),
+    ({"days": None, "gift": None, "tags": None}, {}, ["days", "gift", "tags"]),
+    ({"reader": {"age": 7, "name": None}}, {"reader": {"age": 7}}, ["reader/name"]),
+    ({"days": "5", "gift": None, "price": "2"}, {"days": 5, "price": 2}, ["days", "gift", "price"]),
 ]
 
 
@@ -116,22 +110,16 @@ def test_a_slip_with_one_remedy_is_mended(
     [
         pytest.param({"days": "five"}, id="no-number"),
         pytest.param({"days": "0"}, id="mended-and-still-wrong"),
-        pytest.param({"days": "5.5"}, id="no-integer"),
         pytest.param({"days": " 5"}, id="white-space"),
         pytest.param({"days": "1e3"}, id="exponent"),
-        pytest.param({"days": "05"}, id="leading-zero"),
         pytest.param({"gift": "True"}, id="not-as-json"),
-        pytest.param({"gift": 1}, id="another-type"),
         pytest.param({"title": None}, id="required"),
         pytest.param({"title": 5}, id="the-other-way-round"),
         pytest.param({"tags": [None]}, id="null-item"),
         pytest.param({"notes": {"a": None}}, id="null-entry"),
         pytest.param({"tags": '["a", "a'}, id="no-json"),
         pytest.param({"reader": '{"age": 7, "age": 8}'}, id="two-readings"),
-        pytest.param({"reader": "[1]"}, id="array-for-object"),
         pytest.param({"code": "5"}, id="text-was-possible"),
-        pytest.param({"kind": "3"}, id="not-in-the-enum"),
-        pytest.param({"mood": "sad"}, id="text-enum"),
         pytest.param({"mood": "1"}, id="enum-with-text"),
         pytest.param({"count": "0"}, id="optional-and-too-small"),
         pytest.param({"days": "5", "gift": "maybe"}, id="one-of-two"),
@@ -163,22 +151,10 @@ def test_arguments_that_are_text_as_a_whole_are_mended_by_a_rule_of_their_own() 
     assert rules(talking("contract/input").client(message)) == ["protocol/params"]
 
 
-def test_only_what_is_to_be_mended_is() -> None:
-    assert not Talk(policy=Policy()).opened().listed(LOAN).client(call(1, "lend", {"title": "M", "days": "5"})).accepted
-
-
 def test_nothing_is_mended_under_audit() -> None:
     verdict = talking(mode="audit").client(call(1, "lend", {"title": "M", "days": "5"}))
     assert verdict.onward is verdict.frame
     assert [each.action for each in verdict.violations] == ["refuse"]
-
-
-def test_progress_of_a_wrong_call_is_known_under_audit() -> None:
-    talk = talking(mode="audit")
-    params = {"name": "lend", "arguments": {"title": "M", "days": "five"}, "_meta": {"progressToken": "t"}}
-    assert not talk.client(request(1, "tools/call", params)).accepted
-    progress = {"progressToken": "t", "progress": 1}
-    good(talk.server({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}))
 
 
 def test_a_call_that_is_wrong_for_another_reason_is_not_mended() -> None:
@@ -281,19 +257,3 @@ def test_whatever_comes_is_refused_as_ever_or_is_good_once_it_is_mended(argument
         assert {name: onward(verdict)[name] for name in untouched} == {name: arguments[name] for name in untouched}
     else:
         assert (verdict.violations, verdict.back) == (plain.violations, plain.back)
-
-
-# ── on record ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_record_shows_what_was_mended() -> None:
-    verdict = talking().client(call(1, "lend", {"title": "M", "days": "5", "gift": None}))
-    moment = Moment("stdio", "stdio", b"", 0.0)
-    run = RunIdentity(deterministic=True, payloads=False, server="", patterns=())
-    written = record(verdict, moment, RecordContext("", "0", 0), run)
-    assert (written["status"], written["error"]["code"]) == ("reported", None)
-    assert [(each["rule"], each["at"], each["action"]) for each in written["error"]["violations"]] == [
-        ("contract/input", "/params/arguments/days", "repair"),
-        ("contract/input", "/params/arguments/gift", "repair"),
-    ]
-    assert "passed" not in written["metadata"]

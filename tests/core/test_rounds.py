@@ -8,7 +8,6 @@ import pytest
 from assay.base.verdict import Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Facts
-from assay.core.history.retries import take_subject
 from assay.core.policy import Policy
 from assay.rules import RULES
 from kit.rows import rows
@@ -44,13 +43,13 @@ CONTENTS: list[tuple[dict[str, Any], list[str]]] = [
     (accepted(name="a", age=-1, color="green"), ["/content/age", "/content/color"]),
     (accepted(name="a" * 11), ["/content/name"]),
 ]
-every_content = pytest.mark.parametrize(("answer", "wrong"), CONTENTS)
+every_content = rows(("answer", "wrong"), CONTENTS)
 
 # ── a request of the server ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @every_content
-@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+@rows("revision", ["2025-06-18", "2025-11-25"])
 def test_what_the_user_accepts_fits_the_form(revision: str, answer: dict[str, Any], wrong: list[str]) -> None:
     """client/elicitation: the content matches the requested schema."""
     talk = Talk().opened(revision)
@@ -61,13 +60,7 @@ def test_what_the_user_accepts_fits_the_form(revision: str, answer: dict[str, An
     assert verdict.onward is verdict.frame
 
 
-def test_a_strict_policy_refuses_it() -> None:
-    talk = Talk(policy=Policy(strict=True)).opened()
-    good(talk.server(request("s", "elicitation/create", ELICIT)))
-    assert not talk.client(result("s", accepted())).accepted
-
-
-def test_two_forms_are_told_apart_by_their_requests() -> None:
+def test_two_forms_are_kept_apart_by_their_requests() -> None:
     talk = Talk().opened()
     other = {"message": "?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "integer"}}}}
     good(talk.server(request("s", "elicitation/create", ELICIT)))
@@ -97,22 +90,23 @@ def test_what_is_remembered_of_forms_is_bounded() -> None:
     assert talk.conversation._memory._forms._bytes <= 1 << 20
 
 
-def test_a_form_too_large_to_keep_is_not_judged_by() -> None:
-    talk = Talk().opened()
-    huge = {**FORM, "description": "x" * 70_000}
-    good(talk.server(request("s", "elicitation/create", {"message": "?", "requestedSchema": huge})))
-    assert rules(talk.client(result("s", accepted(age="ten")))) == ["contract/unjudged"]
-
-
-def test_a_form_that_cannot_be_compiled_is_not_judged_by() -> None:
+@rows(
+    ("form", "content"),
+    [
+        ({**FORM, "description": "x" * 70_000}, {"age": "ten"}),
+        ({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}, {"a": "x"}),
+        # They would be compiled anew with each answer: 16 of them in one message took 2.8 s.
+        ({"type": "object", "properties": {str(n): {"pattern": f"^{n}$"} for n in range(50)}}, {"1": "x"}),
+    ],
+)
+def test_a_form_that_is_too_large_or_cannot_be_compiled_is_not_judged_by(form: Any, content: Any) -> None:
     talk = Talk(mode="audit").opened()
-    wrong = {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}
-    talk.server(request("s", "elicitation/create", {"message": "?", "requestedSchema": wrong}))
-    assert rules(talk.client(result("s", accepted(a="x")))) == ["contract/unjudged"]
+    talk.server(request("s", "elicitation/create", {"message": "?", "requestedSchema": form}))
+    assert rules(talk.client(result("s", accepted(**content)))) == ["contract/unjudged"]
 
 
 def test_what_takes_too_long_to_match_is_not_judged() -> None:
-    """It was told to be wrong, and to tell that took 22 s."""
+    """It was found wrong after 22 s."""
     talk = Talk(mode="audit").opened()
     form = {"type": "object", "properties": {"a": {"pattern": r"^(?:(?=(a+))a)+b"}, "b": {"type": "integer"}}}
     talk.server(request("s", "elicitation/create", {"message": "?", "requestedSchema": form}))
@@ -121,17 +115,6 @@ def test_what_takes_too_long_to_match_is_not_judged() -> None:
         ("contract/unjudged", "/result/content"),
         ("contract/elicitation", "/result/content/b"),
     ]
-
-
-def test_forms_with_many_patterns_are_not_judged_by() -> None:
-    """They would be compiled anew with each answer: 16 of them in one message took 2.8 s."""
-    talk = Talk(mode="audit").opened()
-    few = {"type": "object", "properties": {"a": {"pattern": "^a$"}}}
-    many = {"type": "object", "properties": {str(n): {"pattern": f"^{n}$"} for n in range(50)}}
-    for ident, form in (("few", few), ("many", many)):
-        talk.server(request(ident, "elicitation/create", {"message": "?", "requestedSchema": form}))
-    assert rules(talk.client(result("few", accepted(a="x")))) == ["contract/elicitation"]
-    assert rules(talk.client(result("many", accepted(**{"1": "x"})))) == ["contract/unjudged"]
 
 
 # ── a round (2026-07-28) ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,14 +177,7 @@ def test_the_input_fits_the_form_that_was_asked_for(answer: dict[str, Any], wron
     assert [(each.rule, each.at) for each in found(verdict)] == expected
 
 
-def test_input_for_an_unknown_state_is_not_judged_by_this_form() -> None:
-    talk = Talk(revision="2026-07-28")
-    good(talk.client(ask(1)))
-    good(talk.server(wanting(1, form=FILL_IN)))
-    good(talk.client(ask(2, requestState="other", inputResponses={"form": accepted()})))
-
-
-def test_two_rounds_that_cannot_be_told_apart_are_not_judged() -> None:
+def test_two_rounds_that_cannot_be_kept_apart_are_not_judged() -> None:
     talk = Talk(revision="2026-07-28")
     other = {
         "method": "elicitation/create",
@@ -211,6 +187,70 @@ def test_two_rounds_that_cannot_be_told_apart_are_not_judged() -> None:
         good(talk.client(ask(ident)))
         good(talk.server(wanting(ident, None, form=form)))
     good(talk.client(ask(3, inputResponses={"form": accepted()})))
+
+
+USE: dict[str, Any] = {"type": "tool_use", "id": "u", "name": "a", "input": {}}
+SAID: dict[str, Any] = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}}
+URL: dict[str, Any] = {
+    "method": "elicitation/create",
+    "params": {"mode": "url", "message": "?", "url": "https://a.b/", "elicitationId": "e"},
+}
+SAMPLE: dict[str, Any] = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
+WHERE: dict[str, Any] = {"method": "roots/list"}
+
+
+@rows(
+    ("asked", "response", "name", "found_"),
+    [
+        (FILL_IN, {"action": "decline"}, "", ""),
+        (URL, {"action": "accept"}, "", ""),
+        (SAMPLE, SAID, "", ""),
+        (SAMPLE, {**SAID, "content": [USE, USE], "stopReason": "toolUse"}, "", ""),
+        (WHERE, {"roots": [{"uri": "file:///a"}]}, "", ""),
+        # The schema of the params reports a wrong format.
+        (WHERE, {"roots": [{"uri": "file:///a b"}]}, "", ""),
+        (FILL_IN, {"roots": []}, "ElicitResult", "what may be a ListRootsResult"),
+        (FILL_IN, SAID, "ElicitResult", "what may be a CreateMessageResult"),
+        (SAMPLE, accepted(age=3), "CreateMessageResult", "what may be an ElicitResult"),
+        (WHERE, accepted(age=3), "ListRootsResult", "what may be an ElicitResult"),
+    ],
+)
+def test_the_input_is_of_the_kind_that_was_asked_for(asked: Any, response: Any, name: str, found_: str) -> None:
+    talk = Talk(revision="2026-07-28")
+    able: dict[str, Any] = {"elicitation": {"url": {}, "form": {}}, "sampling": {}, "roots": {}}
+    good(talk.client(ask(1, _meta={**META, "io.modelcontextprotocol/clientCapabilities": able})))
+    good(talk.server(wanting(1, "state", **{"a/b": asked})))
+    wrong = [
+        each
+        for each in talk.client(ask(2, requestState="state", inputResponses={"a/b": response})).violations
+        if each.rule == "protocol/input-kind"
+    ]
+    expected = [("/params/inputResponses/a~1b", f"the {name} that {asked['method']} asks for", found_)] if name else []
+    assert [(each.at, each.expected, each.found) for each in wrong] == expected
+
+
+@rows("asked", [None, {}, {"method": "ping"}, {"method": []}])
+def test_what_is_no_request_for_input_is_not_compared(asked: Any) -> None:
+    talk = Talk(revision="2026-07-28", mode="audit")
+    good(talk.client(ask(1)))
+    talk.server(wanting(1, "state", k=asked))
+    verdict = talk.client(ask(2, requestState="state", inputResponses={"k": {"roots": []}}))
+    assert "protocol/input-kind" not in rules(verdict)
+
+
+def test_what_is_kept_of_the_input_that_is_asked_for_is_bounded() -> None:
+    """Of 100 requests 64 are kept, keys of 64 kB in all, and forms of that size: what is not is not judged."""
+    for asked, breaks in (
+        ({f"{number}": WHERE for number in range(100)}, {"0": 1, "63": 1, "64": 0, "99": 0}),
+        ({"x" * 70_000: WHERE, "k": WHERE}, {"k": 0}),
+    ):
+        for key, wrong in breaks.items():
+            talk = Talk(revision="2026-07-28")
+            good(talk.client(ask(1)))
+            good(talk.server(wanting(1, "state", **asked)))
+            given = {each: {"roots": []} for each in asked} | {key: accepted(age=3)}
+            heard = rules(talk.client(ask(2, requestState="state", inputResponses=given)))
+            assert heard.count("protocol/input-kind") == wrong
 
 
 def test_a_root_that_is_no_file_is_reported_there_too() -> None:
@@ -224,7 +264,6 @@ def test_a_root_that_is_no_file_is_reported_there_too() -> None:
 
 # ── what a request made again agrees in ──────────────────────────────────────────────────────────────────────────────
 
-WHERE = {"method": "roots/list"}
 NAME, ROOTS = accepted(name="a"), {"roots": [{"uri": "file:///a"}]}
 LONG = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 """A state that is given once."""
@@ -268,137 +307,62 @@ FLOWS: dict[str, list[Step]] = {
     "requests only": [sent(1), wants(1, None, form=FILL_IN), sent(2, **FORM_ANSWER), done(2)],
     "state only": [sent(1), wants(1), sent(2, requestState="state"), done(2)],
     "several kinds": [
-        sent(1),
-        wants(1, form=FILL_IN, where=WHERE),
-        sent(2, requestState="state", inputResponses={"where": ROOTS, "form": NAME}),
-        done(2),
-    ],
+        sent(1), wants(1, form=FILL_IN, where=WHERE),
+        sent(2, requestState="state", inputResponses={"where": ROOTS, "form": NAME}), done(2)],
     "several rounds, each with a state of its own": [
-        sent(1),
-        wants(1, "a", form=FILL_IN),
-        sent(2, requestState="a", **FORM_ANSWER),
-        wants(2, "b", where=WHERE),
-        sent(3, requestState="b", inputResponses={"where": ROOTS}),
-        wants(3, None, form=FILL_IN),
-        sent(4, **FORM_ANSWER),
-        done(4),
-    ],
+        sent(1), wants(1, "a", form=FILL_IN), sent(2, requestState="a", **FORM_ANSWER), wants(2, "b", where=WHERE),
+        sent(3, requestState="b", inputResponses={"where": ROOTS}), wants(3, None, form=FILL_IN),
+        sent(4, **FORM_ANSWER), done(4)],
     "several rounds with one state": [
-        sent(1),
-        wants(1, form=FILL_IN),
-        sent(2, requestState="state", **FORM_ANSWER),
-        wants(2, where=WHERE),
-        sent(3, requestState="state", inputResponses={"where": ROOTS}),
-        done(3),
-    ],
+        sent(1), wants(1, form=FILL_IN), sent(2, requestState="state", **FORM_ANSWER), wants(2, where=WHERE),
+        sent(3, requestState="state", inputResponses={"where": ROOTS}), done(3)],
     "an id of an earlier round": [
-        sent(1),
-        wants(1, form=FILL_IN),
-        sent(2, requestState="state", **FORM_ANSWER),
-        wants(2, form=FILL_IN),
-        sent(1, requestState="state", **FORM_ANSWER),
-    ],
+        sent(1), wants(1, form=FILL_IN), sent(2, requestState="state", **FORM_ANSWER), wants(2, form=FILL_IN),
+        sent(1, requestState="state", **FORM_ANSWER)],
     "the server asks again for what is missing": [
-        sent(1),
-        wants(1, None, form=FILL_IN),
-        sent(2, **FORM_ANSWER),
-        wants(2, None, form=FILL_IN),
-        sent(3, **FORM_ANSWER),
-    ],
+        sent(1), wants(1, None, form=FILL_IN), sent(2, **FORM_ANSWER), wants(2, None, form=FILL_IN),
+        sent(3, **FORM_ANSWER)],
     "rounds of one tool at once, continued in another order": [
-        sent(1),
-        sent(2),
-        wants(1, "a", form=FILL_IN),
-        wants(2, "b", where=WHERE),
-        sent(3, requestState="b", inputResponses={"where": ROOTS}),
-        sent(4, requestState="a", **FORM_ANSWER),
-        done(4),
-        done(3),
-    ],
+        sent(1), sent(2), wants(1, "a", form=FILL_IN), wants(2, "b", where=WHERE),
+        sent(3, requestState="b", inputResponses={"where": ROOTS}), sent(4, requestState="a", **FORM_ANSWER), done(4),
+        done(3)],
     "rounds of one tool at once, with one state": [
-        sent(1, arguments={"words": "a"}),
-        sent(2, arguments={"words": "b"}),
-        wants(1, form=FILL_IN),
-        wants(2, where=WHERE),
-        sent(3, requestState="state", arguments={"words": "a"}, **FORM_ANSWER),
-        sent(4, requestState="state", arguments={"words": "b"}, inputResponses={"where": ROOTS}),
-    ],
+        sent(1, arguments={"words": "a"}), sent(2, arguments={"words": "b"}), wants(1, form=FILL_IN),
+        wants(2, where=WHERE), sent(3, requestState="state", arguments={"words": "a"}, **FORM_ANSWER),
+        sent(4, requestState="state", arguments={"words": "b"}, inputResponses={"where": ROOTS})],
     "rounds of one tool at once, one with a state": [
-        sent(1),
-        sent(2),
-        wants(1, "a", form=FILL_IN),
-        wants(2, None, form=FILL_IN),
-        sent(3, **FORM_ANSWER),
-        sent(4, requestState="a", **FORM_ANSWER),
-    ],
+        sent(1), sent(2), wants(1, "a", form=FILL_IN), wants(2, None, form=FILL_IN), sent(3, **FORM_ANSWER),
+        sent(4, requestState="a", **FORM_ANSWER)],
     "one state for two methods": [
-        sent(1),
-        sent(2, "prompts/get"),
-        wants(1),
-        wants(2),
-        sent(3, requestState="state"),
-        sent(4, "prompts/get", requestState="state"),
-    ],
+        sent(1), sent(2, "prompts/get"), wants(1), wants(2), sent(3, requestState="state"),
+        sent(4, "prompts/get", requestState="state")],
     "a client that never repeats the request": [sent(1), wants(1, form=FILL_IN), sent(2), done(2)],
     "a request that is cancelled and made again": [
-        sent(1),
-        wants(1, form=FILL_IN),
-        sent(2, requestState="state", **FORM_ANSWER),
-        cancelled(2),
-        sent(3, requestState="state", **FORM_ANSWER),
-        done(3),
-    ],
+        sent(1), wants(1, form=FILL_IN), sent(2, requestState="state", **FORM_ANSWER), cancelled(2),
+        sent(3, requestState="state", **FORM_ANSWER), done(3)],
     "the same without a state": [
-        sent(1),
-        wants(1, None, form=FILL_IN),
-        sent(2, **FORM_ANSWER),
-        cancelled(2),
-        sent(3, **FORM_ANSWER),
-        done(3),
-    ],
+        sent(1), wants(1, None, form=FILL_IN), sent(2, **FORM_ANSWER), cancelled(2), sent(3, **FORM_ANSWER), done(3)],
     "a question that crosses the cancellation": [
-        sent(1),
-        cancelled(1),
-        wants(1, "late", form=FILL_IN),
-        sent(2),
-        wants(2, "new", form=FILL_IN),
-        sent(3, requestState="new", **FORM_ANSWER),
-    ],
+        sent(1), cancelled(1), wants(1, "late", form=FILL_IN), sent(2), wants(2, "new", form=FILL_IN),
+        sent(3, requestState="new", **FORM_ANSWER)],
     "a state of an earlier conversation": [sent(1, requestState="before"), sent(2, requestState="a", **FORM_ANSWER)],
     "a state of an earlier conversation, while another round is open": [
-        sent(1),
-        wants(1, where=WHERE),
-        sent(2, requestState="before", **FORM_ANSWER),
-        sent(3, requestState="state", inputResponses={"where": ROOTS}),
-    ],
+        sent(1), wants(1, where=WHERE), sent(2, requestState="before", **FORM_ANSWER),
+        sent(3, requestState="state", inputResponses={"where": ROOTS})],
     "answers that were never asked for here": [sent(1, **FORM_ANSWER), sent(2, **FORM_ANSWER)],
     "an answer that is declined": [
-        sent(1),
-        wants(1, form=FILL_IN),
-        sent(2, requestState="state", inputResponses={"form": {"action": "decline"}}),
-    ],
+        sent(1), wants(1, form=FILL_IN), sent(2, requestState="state", inputResponses={"form": {"action": "decline"}})],
     "an empty map of requests": [
-        sent(1),
-        (result(1, {"resultType": "input_required", "requestState": "s", "inputRequests": {}}), []),
-        sent(2, requestState="s", inputResponses={}),
-        done(2),
-    ],
+        sent(1), (result(1, {"resultType": "input_required", "requestState": "s", "inputRequests": {}}), []),
+        sent(2, requestState="s", inputResponses={}), done(2)],
     "arguments in another order, absent ones": [
-        sent(1, arguments={"a": 1, "b": 2}),
-        wants(1, "a"),
-        sent(2, arguments={"b": 2, "a": 1}, requestState="a"),
-        done(2),
-        sent(3, "prompts/get"),
-        wants(3, "b"),
-        sent(4, "prompts/get", arguments={}, requestState="b"),
-    ],
+        sent(1, arguments={"a": 1, "b": 2}), wants(1, "a"), sent(2, arguments={"b": 2, "a": 1}, requestState="a"),
+        done(2), sent(3, "prompts/get"), wants(3, "b"), sent(4, "prompts/get", arguments={}, requestState="b")],
     "a resource": [
-        sent(1, "resources/read"),
-        wants(1, form=FILL_IN),
+        sent(1, "resources/read"), wants(1, form=FILL_IN),
         sent(2, "resources/read", requestState="state", **FORM_ANSWER),
-        (result(2, {"resultType": "complete", "contents": [], "ttlMs": 0, "cacheScope": "private"}), []),
-    ],
-}
+        (result(2, {"resultType": "complete", "contents": [], "ttlMs": 0, "cacheScope": "private"}), [])],
+}  # fmt: skip
 
 
 @rows("name", FLOWS)
@@ -576,7 +540,7 @@ def test_what_clients_share_is_bounded_and_outlives_the_server() -> None:
     )
 
 
-def test_the_state_is_not_judged_where_the_conversation_began_elsewhere() -> None:
+def test_the_state_is_not_judged_where_the_conversation_began_before() -> None:
     for _, steps, _ in WRONG[:4]:
         played(Talk(revision="2026-07-28"), [(message, []) for message, _ in steps])
 
@@ -599,16 +563,6 @@ def test_the_arguments_of_a_listed_tool_are_compared_once_it_has_asked() -> None
 
 
 LISTED: dict[str, Any] = {"name": "search", "inputSchema": {"type": "object"}}
-
-
-def test_arguments_that_cannot_be_compared_are_not() -> None:
-    talk = Talk()
-    exchange = talk.client(ask(1)).exchange
-    assert exchange is not None
-    exchange.arguments = None
-    take_subject(exchange, {"arguments": {"a": 1 << 70}})
-    assert exchange.arguments is None
-    played(talk, [wants(1), sent(2, requestState="state", arguments={"a": 2})])
 
 
 def test_arguments_are_compared_after_their_repair() -> None:
@@ -649,7 +603,7 @@ def test_a_task_ends_the_round_before_it() -> None:
     played(talk, [sent(3, "prompts/get", requestState="state")])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("number", "again", "breaks"),
     [(100, True, [STATE]), (100, False, ["contract/unjudged"]), (1_100, True, ["contract/unjudged"])],
 )
@@ -678,7 +632,7 @@ def test_members_of_an_unknown_extension_are_its_own() -> None:
 # ── the result that asks ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("method", NAMED)
+@rows("method", NAMED)
 def test_nothing_more_comes_for_a_request_that_was_answered_by_asking(method: str) -> None:
     """basic/patterns/mrtr: the result ends the request."""
     talk = Talk()
@@ -693,16 +647,6 @@ def test_nothing_more_comes_for_a_request_that_was_answered_by_asking(method: st
     assert rules(talk.server(wanting(1, form=FILL_IN))) == ["protocol/answered-twice"]
 
 
-def test_the_answer_is_no_message_of_its_own() -> None:
-    """basic/patterns: the server sends no requests, and the client no responses."""
-    talk = Talk()
-    played(talk, [sent(1), wants(1, form=FILL_IN)])
-    verdict = talk.client(result("form", NAME))
-    assert rules(verdict) == ["protocol/unsolicited"]
-    assert verdict.onward is None
-    assert rules(talk.server(request("s", "elicitation/create", ELICIT))) == ["protocol/method"]
-
-
 @rows("extensions", [{}, {"extensions": {"com.example/a": {}}}])
 @rows("method", ["tools/list", "prompts/list", "resources/list", "server/discover"])
 def test_only_three_methods_are_answered_by_asking(method: str, extensions: dict[str, Any]) -> None:
@@ -713,28 +657,6 @@ def test_only_three_methods_are_answered_by_asking(method: str, extensions: dict
     verdict = talk.server(wanting(1, form=FILL_IN))
     assert "protocol/result-type" in rules(verdict)
     assert not verdict.accepted
-
-
-def test_over_http_where_ids_of_clients_coincide_rounds_are_not_compared() -> None:
-    """A conversation there serves one request after another, of clients that nobody can tell apart."""
-
-    def client(talk: Talk, message: dict[str, Any]) -> Verdict:
-        return talk.conversation.hear(Party.CLIENT, frame_of(message), Facts("http", "2026-07-28"))
-
-    talk = Talk(revision="2026-07-28")
-    good(client(talk, ask(1)))
-    good(talk.server(wanting(1, form=FILL_IN)))
-    good(client(talk, ask(1, requestState="state", inputResponses={"form": accepted()})))
-
-
-def test_what_is_remembered_of_rounds_is_bounded() -> None:
-    talk = Talk(revision="2026-07-28")
-    for ident in range(100):
-        good(talk.client(ask(ident)))
-        good(talk.server(wanting(ident, f"{ident}", **{f"form {number}": FILL_IN for number in range(20)})))
-    rounds = talk.conversation._memory._rounds._rounds
-    assert len(rounds) == 64
-    assert {len(each.asked) for each in rounds} == {20}
 
 
 # ── what peers may send to harm ──────────────────────────────────────────────────────────────────────────────────────
@@ -754,12 +676,3 @@ def test_very_many_requests_for_undeclared_input_cost_little() -> None:
     inputs: dict[str, Any] = {f"{number}": WHERE for number in range(2000)}
     verdict = talk.server(wanting(1, "state", **inputs))
     assert (len(verdict.violations), verdict.more) == (20, 0)
-
-
-def test_very_many_wrong_roots_cost_little() -> None:
-    talk = Talk(revision="2026-07-28")
-    good(talk.client(ask(1)))
-    good(talk.server(wanting(1)))
-    answers = {f"{number}": {"roots": [{"uri": "https://a.example"}]} for number in range(2000)}
-    verdict = talk.client(ask(2, requestState="state", inputResponses=answers))
-    assert verdict.more < 40

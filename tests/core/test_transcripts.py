@@ -13,6 +13,7 @@ import pytest
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.records.transcript import Judged, judge
+from kit.rows import rows
 
 # Refused or reported messages of servers, by file: rule → how many messages. From the recordings' own README.
 KNOWN: dict[str, dict[str, int]] = {
@@ -24,7 +25,7 @@ KNOWN: dict[str, dict[str, int]] = {
     "duckduckgo-mcp-server": {"protocol/capability": 5},
     "mcp-mermaid": {"protocol/error-code": 1},
     "mcp-server-chart": {"protocol/error-code": 1},
-    # Not in the README: progress 0 is told twice; basic/utilities/progress: the value MUST increase each time.
+    # Not in the README: progress 0 is sent twice; basic/utilities/progress: the value MUST increase each time.
     "azure-mcp": {"protocol/progress": 1},
 }
 
@@ -43,9 +44,14 @@ def replayed(shared: Path) -> dict[str, list[Judged]]:
     return found
 
 
-def test_all_recordings_are_there(replayed: dict[str, list[Judged]]) -> None:
+def test_all_recordings_are_there_each_request_is_answered_and_nothing_is_changed_under_audit(
+    replayed: dict[str, list[Judged]],
+) -> None:
     assert len(replayed) == 75
-    assert sum(len(judged) for judged in replayed.values()) > 2500
+    verdicts = [verdict for judged in replayed.values() for _, verdict, *_ in judged]
+    assert len(verdicts) > 2500
+    assert not [each for each in verdicts if each.kind == "missing"]
+    assert all(each.onward is each.frame and each.back is None for each in verdicts)
 
 
 def test_exactly_the_known_violations_of_servers_are_found(replayed: dict[str, list[Judged]]) -> None:
@@ -93,18 +99,7 @@ def test_a_call_that_breaks_its_contract_was_refused_by_the_server_too(replayed:
     assert lenient == 13
 
 
-def test_every_request_of_a_recording_was_answered(replayed: dict[str, list[Judged]]) -> None:
-    assert not [name for name, judged in replayed.items() if any(each.verdict.kind == "missing" for each in judged)]
-
-
-def test_under_audit_nothing_is_changed(replayed: dict[str, list[Judged]]) -> None:
-    for judged in replayed.values():
-        for _, verdict, *_ in judged:
-            assert verdict.onward is verdict.frame
-            assert verdict.back is None
-
-
-@pytest.mark.parametrize("errata", [True, False])
+@rows("errata", [True, False])
 def test_the_errata_are_what_lets_good_elicitation_pass(shared: Path, errata: bool) -> None:
     """3.14 and 95.5 in elicited forms: refused by the letter of schema.json in five recordings."""
     refused = 0

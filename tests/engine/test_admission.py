@@ -5,17 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from engine_schemas import (
-    DRAFT_4,
-    DRAFT_7,
-    DRAFT_2019,
-    FILTER,
-    JSON_VALUE,
-    METASCHEMA,
-    STRINGS,
-    doubling,
-    nested,
-)
+from engine_schemas import DRAFT_4, DRAFT_7, DRAFT_2019, FILTER, JSON_VALUE, METASCHEMA, STRINGS, doubling, nested
 
 from assay.engine import admission
 from assay.engine.admission import SchemaLimits, SchemaRefusal, admit, compile_untrusted
@@ -34,114 +24,70 @@ def recursive(*below: dict[str, Any]) -> dict[str, Any]:
 BACK = {"properties": {"a": {"$ref": "#"}}}
 
 BOMBS = [
-    pytest.param(doubling(lambda ref: {"allOf": [ref, ref]}), "contract/schema-cost", id="doubling-allOf"),
-    pytest.param(doubling(lambda ref: {"anyOf": [ref, ref]}), "contract/schema-cost", id="doubling-anyOf"),
-    pytest.param(doubling(lambda ref: {"oneOf": [ref, ref]}), "contract/schema-cost", id="doubling-oneOf"),
-    pytest.param(doubling(lambda ref: {"if": ref, "then": ref}), "contract/schema-cost", id="doubling-if"),
-    pytest.param(doubling(lambda ref: {"not": {"anyOf": [ref, ref]}}), "contract/schema-cost", id="doubling-not"),
-    pytest.param(
-        doubling(lambda ref: {"dependentSchemas": {"a": ref, "b": ref}}),
-        "contract/schema-cost",
-        id="doubling-dependent",
-    ),
-    pytest.param(
-        doubling(lambda ref: {"allOf": [{"properties": {"a": ref}}, {"properties": {"a": ref}}]}),
-        "contract/schema-cost",
-        id="doubling-through-properties",
-    ),
-    pytest.param(
-        doubling(lambda ref: {"properties": {"a": ref}, "patternProperties": {"a": ref}}),
-        "contract/schema-cost",
-        id="doubling-through-patterns",
-    ),
-    pytest.param(
-        doubling(lambda ref: {"items": ref, "contains": ref}), "contract/schema-cost", id="doubling-through-items"
-    ),
-    pytest.param(
-        doubling(lambda ref: {**UNEVALUATED, "allOf": [ref]}, 16), "contract/schema-cost", id="unevaluated-on-top"
-    ),
-    pytest.param(
-        doubling(lambda ref: {**UNEVALUATED, "anyOf": [{"properties": {"a": ref}}]}),
-        "contract/schema-cost",
-        id="unevaluated-through-properties",
-    ),
-    pytest.param(
+    (doubling(lambda ref: {"allOf": [ref, ref]}), "contract/schema-cost"),
+    (doubling(lambda ref: {"anyOf": [ref, ref]}), "contract/schema-cost"),
+    (doubling(lambda ref: {"oneOf": [ref, ref]}), "contract/schema-cost"),
+    (doubling(lambda ref: {"if": ref, "then": ref}), "contract/schema-cost"),
+    (doubling(lambda ref: {"not": {"anyOf": [ref, ref]}}), "contract/schema-cost"),
+    (doubling(lambda ref: {"dependentSchemas": {"a": ref, "b": ref}}), "contract/schema-cost"),
+    (doubling(lambda ref: {"allOf": [{"properties": {"a": ref}}, {"properties": {"a": ref}}]}), "contract/schema-cost"),
+    (doubling(lambda ref: {"properties": {"a": ref}, "patternProperties": {"a": ref}}), "contract/schema-cost"),
+    (doubling(lambda ref: {"items": ref, "contains": ref}), "contract/schema-cost"),
+    (doubling(lambda ref: {**UNEVALUATED, "allOf": [ref]}, 16), "contract/schema-cost"),
+    (doubling(lambda ref: {**UNEVALUATED, "anyOf": [{"properties": {"a": ref}}]}), "contract/schema-cost"),
+    (
         doubling(lambda ref: {**UNEVALUATED, "allOf": [{**UNEVALUATED, "properties": {"a": ref}}]}),
         "contract/schema-cost",
-        id="unevaluated-twice",
     ),
-    pytest.param(
+    (
         doubling(lambda ref: {**UNEVALUATED, "allOf": [{"dependentSchemas": {"a": {"additionalProperties": ref}}}]}),
         "contract/schema-cost",
-        id="unevaluated-dependent",
     ),
-    pytest.param(
+    (
         doubling(lambda ref: {"unevaluatedProperties": ref, "anyOf": [{"properties": {"b": True}}]}),
         "contract/schema-cost",
-        id="unevaluated-beside-a-choice",
     ),
-    pytest.param(doubling(lambda ref: {"unevaluatedItems": ref}), "contract/schema-cost", id="unevaluated-items"),
-    pytest.param(
-        doubling(lambda ref: {"unevaluatedItems": False, "contains": ref}),
-        "contract/schema-cost",
-        id="unevaluated-items-contained",
-    ),
-    pytest.param(
-        doubling(lambda ref: {"unevaluatedItems": False, "allOf": [{"prefixItems": [ref]}]}),
-        "contract/schema-cost",
-        id="unevaluated-items-of-a-part",
-    ),
-    pytest.param(recursive(BACK, BACK), "contract/schema-cost", id="doubling-recursion"),
-    pytest.param(
-        recursive({"additionalProperties": {"$ref": "#"}}, BACK), "contract/schema-cost", id="doubling-recursion-wild"
-    ),
-    pytest.param(
+    (doubling(lambda ref: {"unevaluatedItems": ref}), "contract/schema-cost"),
+    (doubling(lambda ref: {"unevaluatedItems": False, "contains": ref}), "contract/schema-cost"),
+    (doubling(lambda ref: {"unevaluatedItems": False, "allOf": [{"prefixItems": [ref]}]}), "contract/schema-cost"),
+    (recursive(BACK, BACK), "contract/schema-cost"),
+    (recursive({"additionalProperties": {"$ref": "#"}}, BACK), "contract/schema-cost"),
+    (
         {"$dynamicAnchor": "x", "items": {"allOf": [{"$dynamicRef": "#x"}, {"$dynamicRef": "#x"}]}},
         "contract/schema-cost",
-        id="doubling-dynamic",
     ),
-    pytest.param(
+    (
         {
             "$schema": DRAFT_2019,
             "$recursiveAnchor": True,
             "items": {"allOf": [{"$recursiveRef": "#"}, {"$recursiveRef": "#"}]},
         },
         "contract/schema-cost",
-        id="doubling-recursive-ref",
     ),
-    pytest.param(doubling(lambda ref: {"allOf": [ref]}, 40), "contract/schema-cost", id="long-chain"),
-    pytest.param({"$ref": "#"}, "contract/schema-cycle", id="refers-to-itself"),
-    pytest.param({"allOf": [{"$ref": "#"}]}, "contract/schema-cycle", id="cycle-allOf"),
-    pytest.param({"not": {"if": {"$ref": "#"}}}, "contract/schema-cycle", id="cycle-not-if"),
-    pytest.param(
-        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "contract/schema-cycle", id="cycle-of-two"
-    ),
-    pytest.param({"$dynamicAnchor": "x", "$dynamicRef": "#x"}, "contract/schema-cycle", id="cycle-dynamic"),
+    (doubling(lambda ref: {"allOf": [ref]}, 40), "contract/schema-cost"),
+    ({"$ref": "#"}, "contract/schema-cycle"),
+    ({"allOf": [{"$ref": "#"}]}, "contract/schema-cycle"),
+    ({"not": {"if": {"$ref": "#"}}}, "contract/schema-cycle"),
+    ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "contract/schema-cycle"),
+    ({"$dynamicAnchor": "x", "$dynamicRef": "#x"}, "contract/schema-cycle"),
 ]
 
 REFERENCES = [
-    pytest.param({"$ref": "http://example.com/x"}, "contract/remote-ref", "/$ref", id="http"),
-    pytest.param({"items": {"$ref": "https://example.com/x#/y"}}, "contract/remote-ref", "/items/$ref", id="https"),
-    pytest.param({"$ref": "file:///etc/passwd"}, "contract/remote-ref", "/$ref", id="file"),
-    pytest.param({"$ref": "other.json"}, "contract/remote-ref", "/$ref", id="relative"),
-    pytest.param({"$ref": "//host/x"}, "contract/remote-ref", "/$ref", id="no-scheme"),
-    pytest.param({"$ref": DRAFT_7}, "contract/remote-ref", "/$ref", id="metaschema"),
-    pytest.param({"$ref": "#/$defs/nothing"}, "contract/schema", "/$ref", id="dangling"),
-    pytest.param({"$ref": "#nothing"}, "contract/schema", "/$ref", id="dangling-anchor"),
-    pytest.param({"$ref": "#/%zz"}, "contract/schema", "/$ref", id="broken-percent"),
-    pytest.param({"$ref": "#/x", "x": 5}, "contract/schema", "/x", id="to-no-schema"),
-    pytest.param(
-        {"$ref": "#/x/y", "x": {"$id": "http://example.com/z", "y": True}},
-        "contract/schema",
-        "/$ref",
-        id="through-a-name-where-none-is-expected",
-    ),
-    pytest.param(
-        {"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}}, "contract/schema", "/$defs/b", id="anchor-twice"
-    ),
-    pytest.param({"$defs": {"a": {"$id": "x"}, "b": {"$id": "X"}}}, "contract/schema", "/$defs/b", id="id-twice"),
-    pytest.param({"$defs": {"a": {"$id": "b/../c"}}}, "contract/schema", "/$defs/a", id="id-with-dots"),
-    pytest.param({"$defs": {"a": {"$id": "%61"}}}, "contract/schema", "/$defs/a", id="id-with-percent"),
+    ({"$ref": "http://example.com/x"}, "contract/remote-ref", "/$ref"),
+    ({"items": {"$ref": "https://example.com/x#/y"}}, "contract/remote-ref", "/items/$ref"),
+    ({"$ref": "file:///etc/passwd"}, "contract/remote-ref", "/$ref"),
+    ({"$ref": "other.json"}, "contract/remote-ref", "/$ref"),
+    ({"$ref": "//host/x"}, "contract/remote-ref", "/$ref"),
+    ({"$ref": DRAFT_7}, "contract/remote-ref", "/$ref"),
+    ({"$ref": "#/$defs/nothing"}, "contract/schema", "/$ref"),
+    ({"$ref": "#nothing"}, "contract/schema", "/$ref"),
+    ({"$ref": "#/%zz"}, "contract/schema", "/$ref"),
+    ({"$ref": "#/x", "x": 5}, "contract/schema", "/x"),
+    ({"$ref": "#/x/y", "x": {"$id": "http://example.com/z", "y": True}}, "contract/schema", "/$ref"),
+    ({"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}}, "contract/schema", "/$defs/b"),
+    ({"$defs": {"a": {"$id": "x"}, "b": {"$id": "X"}}}, "contract/schema", "/$defs/b"),
+    ({"$defs": {"a": {"$id": "b/../c"}}}, "contract/schema", "/$defs/a"),
+    ({"$defs": {"a": {"$id": "%61"}}}, "contract/schema", "/$defs/a"),
 ]
 
 DIALECTS = [
@@ -165,45 +111,31 @@ SIZES = [
 ]
 
 BENIGN = [
-    pytest.param(FILTER, id="filter"),
-    pytest.param(JSON_VALUE, id="json-value"),
-    pytest.param(METASCHEMA, id="metaschema"),
-    pytest.param(True, id="true"),
-    pytest.param({}, id="empty"),
-    pytest.param(nested(lambda below: {"items": below}, 62), id="deep-enough"),
-    pytest.param({"$defs": {f"d{number}": {} for number in range(4_999)}}, id="many-enough"),
-    pytest.param({"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}}, id="tree"),
-    pytest.param({"prefixItems": [{"const": "+"}, {"$ref": "#"}, {"$ref": "#"}]}, id="expression-tree"),
-    pytest.param(
-        {"type": "object", "$ref": "#/components/schemas/X", "components": {"schemas": {"X": STRINGS}}}, id="openapi"
-    ),
-    pytest.param({"$defs": {"a": {"$anchor": "x", **STRINGS}}, "$ref": "#x"}, id="anchor"),
-    pytest.param({"$defs": {"a": {"$dynamicAnchor": "x", **STRINGS}}, "$dynamicRef": "#x"}, id="dynamic-anchor"),
-    pytest.param({"$id": "http://example.com/a", "$ref": "b", "$defs": {"b": {"$id": "b", **STRINGS}}}, id="embedded"),
-    pytest.param({"$ref": "urn:b", "$defs": {"b": {"$id": "urn:b", **STRINGS}}}, id="embedded-urn"),
-    pytest.param(
-        {"$id": "http://example.com/a", "items": {"$ref": "http://example.com/a#/$defs/b"}, "$defs": {"b": {}}},
-        id="own-name",
-    ),
-    pytest.param(
-        {"$schema": DRAFT_7, "$ref": "#x", "definitions": {"a": {"$id": "#x", **STRINGS}}}, id="draft-7-anchor"
-    ),
-    pytest.param(
-        {"$schema": DRAFT_4, "$ref": "#x", "definitions": {"a": {"id": "#x", **STRINGS}}}, id="draft-4-anchor"
-    ),
-    pytest.param(
-        {"$schema": DRAFT_7, "$ref": "#/definitions/a", "allOf": [{"$ref": "#"}], "definitions": {"a": STRINGS}},
-        id="ignored-beside-a-reference",
-    ),
-    pytest.param(
-        {"const": {"$ref": "http://example.com/"}, "enum": [{"$ref": "#"}]}, id="data-that-looks-like-a-schema"
-    ),
-    pytest.param({"default": {"$schema": "urn:x"}, "examples": [{"$id": "::"}]}, id="examples-that-look-like-a-schema"),
-    pytest.param({"properties": {"$ref": STRINGS, "$id": {"type": "string"}}}, id="properties-named-like-keywords"),
-    pytest.param({"$ref": "#/$defs/a%20b~1c", "$defs": {"a b/c": STRINGS}}, id="escaped-reference"),
-    pytest.param({"$schema": DRAFT_7, "dependencies": {"a": ["b"], "b": STRINGS}}, id="dependencies"),
-    pytest.param({**UNEVALUATED, "allOf": [{"properties": {"a": {"$ref": "#"}}}]}, id="strict-recursion"),
-    pytest.param({"maximum": 10**40}, id="integer-beyond-64-bits"),
+    FILTER,
+    JSON_VALUE,
+    METASCHEMA,
+    True,
+    {},
+    nested(lambda below: {"items": below}, 62),
+    {"$defs": {f"d{number}": {} for number in range(4_999)}},
+    {"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}},
+    {"prefixItems": [{"const": "+"}, {"$ref": "#"}, {"$ref": "#"}]},
+    {"type": "object", "$ref": "#/components/schemas/X", "components": {"schemas": {"X": STRINGS}}},
+    {"$defs": {"a": {"$anchor": "x", **STRINGS}}, "$ref": "#x"},
+    {"$defs": {"a": {"$dynamicAnchor": "x", **STRINGS}}, "$dynamicRef": "#x"},
+    {"$id": "http://example.com/a", "$ref": "b", "$defs": {"b": {"$id": "b", **STRINGS}}},
+    {"$ref": "urn:b", "$defs": {"b": {"$id": "urn:b", **STRINGS}}},
+    {"$id": "http://example.com/a", "items": {"$ref": "http://example.com/a#/$defs/b"}, "$defs": {"b": {}}},
+    {"$schema": DRAFT_7, "$ref": "#x", "definitions": {"a": {"$id": "#x", **STRINGS}}},
+    {"$schema": DRAFT_4, "$ref": "#x", "definitions": {"a": {"id": "#x", **STRINGS}}},
+    {"$schema": DRAFT_7, "$ref": "#/definitions/a", "allOf": [{"$ref": "#"}], "definitions": {"a": STRINGS}},
+    {"const": {"$ref": "http://example.com/"}, "enum": [{"$ref": "#"}]},
+    {"default": {"$schema": "urn:x"}, "examples": [{"$id": "::"}]},
+    {"properties": {"$ref": STRINGS, "$id": {"type": "string"}}},
+    {"$ref": "#/$defs/a%20b~1c", "$defs": {"a b/c": STRINGS}},
+    {"$schema": DRAFT_7, "dependencies": {"a": ["b"], "b": STRINGS}},
+    {**UNEVALUATED, "allOf": [{"properties": {"a": {"$ref": "#"}}}]},
+    {"maximum": 10**40},
 ]
 
 
@@ -215,7 +147,6 @@ def test_a_schema_that_could_stall_the_engine_is_refused(schema: dict[str, Any],
     the values we tried; they are refused for what they count up to, not for what we saw. A cycle it takes for valid.
     """
     refusal = admit(schema)
-
     assert refusal is not None
     assert refusal.rule == rule
 
@@ -223,16 +154,14 @@ def test_a_schema_that_could_stall_the_engine_is_refused(schema: dict[str, Any],
 @rows(("schema", "rule", "at"), REFERENCES)
 def test_a_reference_we_cannot_follow_is_refused_where_it_stands(schema: dict[str, Any], rule: str, at: str) -> None:
     refusal = admit(schema)
-
     assert refusal is not None
     assert (refusal.rule, refusal.at) == (rule, at)
 
 
 @rows(("schema", "at"), DIALECTS)
 def test_a_dialect_we_do_not_know_is_refused(schema: dict[str, Any], at: str) -> None:
-    """The engine takes an empty one and nested ones for 2020-12: it would judge by something nobody asked for."""
+    """The engine takes an empty one and nested ones for 2020-12: it would judge by something no one asked for."""
     refusal = admit(schema)
-
     assert refusal is not None
     assert (refusal.rule, refusal.at) == ("contract/unknown-dialect", at)
 
@@ -240,7 +169,6 @@ def test_a_dialect_we_do_not_know_is_refused(schema: dict[str, Any], at: str) ->
 @rows("schema", SIZES)
 def test_a_schema_too_large_to_look_at_is_refused(schema: dict[str, Any]) -> None:
     refusal = admit(schema)
-
     assert refusal is not None
     assert refusal.rule == "contract/schema-size"
 
@@ -248,7 +176,6 @@ def test_a_schema_too_large_to_look_at_is_refused(schema: dict[str, Any]) -> Non
 @rows("schema", [5, None, "x", [], [{}], 1.5])
 def test_what_is_no_schema_at_all_is_refused(schema: Any) -> None:
     refusal = admit(schema)
-
     assert refusal is not None
     assert (refusal.rule, refusal.at) == ("contract/schema", "")
 
@@ -262,9 +189,7 @@ def test_an_ordinary_schema_is_admitted_and_compiles(schema: Any) -> None:
 def test_a_bomb_of_a_thousand_links_is_measured_without_being_expanded() -> None:
     """Ours. Each link doubles: expanding it would take 2^1000 steps, summing takes a thousand."""
     links = doubling(lambda ref: {"properties": {"a": {"allOf": [ref, ref]}}}, 1_000)
-
     refusal = admit(links)
-
     assert refusal is not None
     assert refusal.rule == "contract/schema-cost"
 
@@ -273,9 +198,7 @@ def test_tables_that_outgrow_their_limit_are_refused_rather_than_built() -> None
     """A thousand places that each combine the same two large objects: a product no honest schema needs."""
     wide = {name: {"properties": {f"{name}{number}": True for number in range(1_000)}} for name in ("x", "y")}
     both = {"allOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/y"}]}
-
     refusal = admit({"$defs": {**wide, **{f"d{number}": both for number in range(900)}}})
-
     assert refusal is not None
     assert refusal.rule == "contract/schema-cost"
 
@@ -289,23 +212,20 @@ def test_limits_can_be_set_by_the_operator() -> None:
 
 
 NOT_COMPILED = [
-    pytest.param({"type": "strnig"}, "contract/schema", "/type", id="no-such-type"),
-    pytest.param({"properties": {"a": {"minLength": -1}}}, "contract/schema", "/properties/a/minLength", id="bound"),
-    pytest.param({"$ref": "#/x", "x": {"type": "strnig"}}, "contract/schema", "/x/type", id="outside-the-keywords"),
-    pytest.param({"pattern": "("}, "contract/pattern", "/pattern", id="broken-pattern"),
-    pytest.param({"pattern": "(?:a{1000}){1000}"}, "contract/pattern", "/pattern", id="huge-pattern"),
-    pytest.param(
-        {"items": {"patternProperties": {"(": True}}}, "contract/pattern", "/items/patternProperties/(", id="property"
-    ),
-    pytest.param({"const": "\ud800"}, "contract/schema-size", "", id="lone-surrogate"),
-    pytest.param({"const": {1}}, "contract/schema-size", "", id="not-json"),
+    ({"type": "strnig"}, "contract/schema", "/type"),
+    ({"properties": {"a": {"minLength": -1}}}, "contract/schema", "/properties/a/minLength"),
+    ({"$ref": "#/x", "x": {"type": "strnig"}}, "contract/schema", "/x/type"),
+    ({"pattern": "("}, "contract/pattern", "/pattern"),
+    ({"pattern": "(?:a{1000}){1000}"}, "contract/pattern", "/pattern"),
+    ({"items": {"patternProperties": {"(": True}}}, "contract/pattern", "/items/patternProperties/("),
+    ({"const": "\ud800"}, "contract/schema-size", ""),
+    ({"const": {1}}, "contract/schema-size", ""),
 ]
 
 
 @rows(("schema", "rule", "at"), NOT_COMPILED)
 def test_whatever_the_engine_raises_becomes_a_refusal(schema: Any, rule: str, at: str) -> None:
     refusal = compile_untrusted(schema)
-
     assert isinstance(refusal, SchemaRefusal)
     assert (refusal.rule, refusal.at) == (rule, at)
 
@@ -313,9 +233,7 @@ def test_whatever_the_engine_raises_becomes_a_refusal(schema: Any, rule: str, at
 def test_a_refusal_quotes_little_of_the_schema() -> None:
     secret = "s" * 5_000
     schemas: list[Any] = [{"type": secret}, {"pattern": "(" + secret}, {"$ref": "#" + secret}, {"$schema": secret}]
-
     refusals = [compile_untrusted(schema) for schema in schemas]
-
     assert all(isinstance(one, SchemaRefusal) and len(one.expected + one.found) < 250 for one in refusals)
 
 
@@ -323,7 +241,6 @@ def test_patterns_share_one_allowance() -> None:
     """500 of these took the engine 645 MB and 4.5 s; one is fine."""
     pattern = "^.{0,900}"
     many = {"properties": {f"p{number}": {"pattern": f"{pattern}{number}"} for number in range(500)}}
-
     assert isinstance(compile_untrusted({"pattern": pattern}), Compiled)
     refusal = compile_untrusted(many)
     assert isinstance(refusal, SchemaRefusal)
@@ -343,7 +260,6 @@ def test_few_patterns_that_look_around_are_compiled(pattern: str, monkeypatch: p
     monkeypatch.setattr(admission, "Backtracking", Counted)
     schema = {"patternProperties": {pattern % number: {"type": "null"} for number in range(500)}, "required": ["a"]}
     compiled = compile_untrusted(schema, partly=True)
-
     assert isinstance(compiled, Compiled)
     assert len(compiled.left_out) >= 468
     assert 1 < len(tried) <= 12
@@ -351,18 +267,8 @@ def test_few_patterns_that_look_around_are_compiled(pattern: str, monkeypatch: p
     assert not compiled.is_valid({"b": 1}), "and everything to the rest"
 
 
-def test_of_patterns_that_look_around_the_first_are_judged_by() -> None:
-    properties = {str(number): {"pattern": f"^(?!x){number}"} for number in range(100)}
-    compiled = compile_untrusted({"properties": properties}, partly=True)
-
-    assert isinstance(compiled, Compiled)
-    assert not compiled.is_valid({"0": "x0"})
-    assert [each.at for each in compiled.left_out][-1] == "/properties/99/pattern"
-
-
 def test_a_very_long_pattern_that_looks_around_is_left_out() -> None:
     compiled = compile_untrusted({"pattern": "(?=a)" * 1_000, "maxLength": 3}, partly=True)
-
     assert isinstance(compiled, Compiled)
     assert len(compiled.left_out) == 1
     assert not compiled.is_valid("aaaa")
@@ -380,19 +286,10 @@ def test_many_patterns_that_cannot_be_compiled_are_not_all_tried(pattern: str, m
     monkeypatch.setattr(admission._Patterns, "_compiles", counted)
     schema = {"patternProperties": {pattern % number: True for number in range(2_000)}, "maxProperties": 1}
     compiled = compile_untrusted(schema, partly=True)
-
     assert isinstance(compiled, Compiled)
     assert len(compiled.left_out) >= 1_700
     assert len(tried) <= 1_000
     assert not compiled.is_valid({"a": 1, "b": 2})
-
-
-def test_a_pattern_may_look_around() -> None:
-    compiled = compile_untrusted({"pattern": "^(?=a)ab$"})
-
-    assert isinstance(compiled, Compiled)
-    assert compiled.is_valid("ab")
-    assert not compiled.is_valid("cb")
 
 
 def test_an_interrupt_while_compiling_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,5 +315,4 @@ def test_a_panic_of_the_engine_becomes_a_refusal(monkeypatch: pytest.MonkeyPatch
 @rows("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
 def test_the_official_schemas_would_be_admitted(shared: Path, revision: str) -> None:
     schema = orjson.loads((shared / "mcp-schema" / revision / "schema.json").read_bytes())
-
     assert admit(schema) is None

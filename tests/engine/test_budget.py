@@ -42,21 +42,15 @@ def into_recursion(definitions: int, members: int) -> dict[str, Any]:
 
 
 COSTLY = [
-    pytest.param(doubled(10, {"maximum": 5}), [1] * 50_000, id="doubled-references"),
-    pytest.param({"anyOf": [{"items": {"maximum": 5}}] * 200}, [1] * 500_000, id="many-branches"),
-    pytest.param(
-        {"patternProperties": {f"^a{n}": True for n in range(4_000)}},
-        {f"k{n}": 1 for n in range(80_000)},
-        id="many-patterns",
-    ),
-    pytest.param({"pattern": "[ab]*a[ab]{3000}c"}, "ab" * 250_000, id="pattern-without-automaton"),
-    pytest.param({"items": {"enum": [{"a": n} for n in range(2_000)]}}, [{"a": 1}] * 5_000, id="enum-of-objects"),
-    pytest.param({"items": {"multipleOf": 1e-300}}, [3e300] * 50_000, id="fractions"),
-    pytest.param({"items": {"maximum": 3.5}}, [3e-300] * 100_000, id="tiny-numbers"),
-    pytest.param(
-        {"items": {"dependentRequired": {f"p{n}": ["x"] for n in range(4_000)}}}, [{}] * 50_000, id="many-dependents"
-    ),
-    pytest.param({"allOf": [{"uniqueItems": True}] * 200}, list(range(100_000)), id="many-times-unique"),
+    (doubled(10, {"maximum": 5}), [1] * 50_000),
+    ({"anyOf": [{"items": {"maximum": 5}}] * 200}, [1] * 500_000),
+    ({"patternProperties": {f"^a{n}": True for n in range(4_000)}}, {f"k{n}": 1 for n in range(80_000)}),
+    ({"pattern": "[ab]*a[ab]{3000}c"}, "ab" * 250_000),
+    ({"items": {"enum": [{"a": n} for n in range(2_000)]}}, [{"a": 1}] * 5_000),
+    ({"items": {"multipleOf": 1e-300}}, [3e300] * 50_000),
+    ({"items": {"maximum": 3.5}}, [3e-300] * 100_000),
+    ({"items": {"dependentRequired": {f"p{n}": ["x"] for n in range(4_000)}}}, [{}] * 50_000),
+    ({"allOf": [{"uniqueItems": True}] * 200}, list(range(100_000))),
 ]
 
 
@@ -64,7 +58,6 @@ COSTLY = [
 def test_what_would_hold_the_engine_for_seconds_is_not_judged(schema: Any, instance: Any) -> None:
     """Ours. Measured with jsonschema-rs 0.60.3: 1.4 to 63 s for a frame of 1 MiB."""
     compiled = made(schema)
-
     assert not compiled.always_affordable
     assert not affordable(compiled, instance)
     assert affordable(compiled, [1])
@@ -73,9 +66,7 @@ def test_what_would_hold_the_engine_for_seconds_is_not_judged(schema: Any, insta
 def test_faults_of_what_is_not_affordable_are_one_and_the_engine_is_not_asked() -> None:
     compiled = made(doubled(10, {"maximum": 5}))
     compiled.is_valid = lambda _: pytest.fail("asked")
-
     faults = compiled.faults([9] * 50_000, at="/params")
-
     assert [(fault.at, fault.keyword, fault.expected) for fault in faults.listed] == [
         ("/params", "cost", "a value that can be judged in bounded time")
     ]
@@ -95,14 +86,12 @@ def test_faults_of_what_is_not_affordable_are_one_and_the_engine_is_not_asked() 
 def test_an_ordinary_schema_is_always_affordable(schema: Any) -> None:
     """Recursion without branching has the width of one round, not of 128."""
     compiled = made(schema)
-
     assert compiled.always_affordable
     assert is_narrow(compiled.width)
 
 
 def test_a_schema_we_trust_is_always_affordable() -> None:
     compiled = compile_schema(doubled(10, {"maximum": 5}))
-
     assert (compiled.width, compiled.always_affordable, compiled.effort) == (1, True, 0)
 
 
@@ -112,7 +101,6 @@ def test_the_size_of_the_text_can_spare_the_count() -> None:
             pytest.fail("counted")
 
     compiled = made(doubled(10, {"maximum": 5}))
-
     assert Budget(b"[1]", 20).affords(compiled, Uncounted([1]))
 
 
@@ -132,35 +120,31 @@ def test_values_are_counted_with_their_keys_and_length(instance: Any, values: in
 
 
 @rows(
-    ("pattern", "most"),
-    [("^.{1,1000}$", 3), ("^[a-z][a-z0-9_]{0,62}$", 4), ("[0-9a-f]{8}-[0-9]{4}", 13), (r"\p{L}{3}[\]{9}]", 4)],
+    ("pattern", "least", "most"),
+    [
+        *(("^.{1,1000}$", 1, 3), ("^[a-z][a-z0-9_]{0,62}$", 1, 4), ("[0-9a-f]{8}-[0-9]{4}", 1, 13)),
+        *((r"\p{L}{3}[\]{9}]", 1, 4), ("[ab]*a[ab]{3000}c", 3_000, 9_999), ("(a{30}){30}", 900, 9_999)),
+        *(("^(?:x+y){50}$", 100, 9_999), ("a{2,", 1, 9_999)),
+    ],
 )
-def test_an_ordinary_pattern_has_few_states_alive(pattern: str, most: int) -> None:
-    assert states(pattern) <= most
-
-
-@rows(("pattern", "least"), [("[ab]*a[ab]{3000}c", 3_000), ("(a{30}){30}", 900), ("^(?:x+y){50}$", 100), ("a{2,", 1)])
-def test_counted_repetition_multiplies_states(pattern: str, least: int) -> None:
-    assert states(pattern) >= least
+def test_counted_repetition_multiplies_the_states_of_a_pattern(pattern: str, least: int, most: int) -> None:
+    assert least <= states(pattern) <= most
 
 
 def test_what_leads_into_a_recursion_is_settled_once() -> None:
     """Ours: level by level this took 0.24 s for 6.4 kB, and 36 s for a list of such tools."""
     compiled = made(into_recursion(40, 4))
-
     assert compiled.effort < 16_000
 
 
-@pytest.mark.parametrize("count", [40, 100, 300])
+@rows("count", [40, 100, 300])
 def test_a_recursion_that_takes_long_to_measure_is_refused_within_its_allowance(count: int) -> None:
     definitions: dict[str, Any] = {
         f"c{n}": {"properties": {"n": {"$ref": f"#/$defs/c{(n + 1) % count}"}}} for n in range(count)
     }
     definitions["c0"]["properties"]["n"] = {"allOf": [{"$ref": "#/$defs/c1"}] * 2}
     schema = {"$defs": definitions, "$ref": "#/$defs/c0"}
-
     outcome = compile_untrusted(schema)
-
     # One level more may be begun than there is room for.
     assert outcome.effort < (WORK + WORK_PER_BYTE * len(str(schema))) * 1.2
     assert isinstance(outcome, Compiled) or outcome.rule == "contract/schema-cost"
@@ -168,7 +152,6 @@ def test_a_recursion_that_takes_long_to_measure_is_refused_within_its_allowance(
 
 def test_a_refusal_for_cost_says_what_it_took_and_compares_without_it() -> None:
     refusal = compile_untrusted({"allOf": [{"properties": {"a": {"$ref": "#"}}}] * 2})
-
     assert isinstance(refusal, SchemaRefusal)
     assert refusal.effort > 0
     assert refusal == SchemaRefusal(refusal.rule, refusal.at, refusal.expected, refusal.found)
@@ -182,9 +165,7 @@ def test_a_branch_that_is_called_in_a_thousand_times_is_looked_at_once() -> None
     schema = {"$defs": definitions, "anyOf": [{"$ref": "#/$defs/d0"}, other]}
     judges = Judges(schema, "", {})
     assert judges.outline is not None
-
     traits = Branches(judges).traits(judges.outline.places["/anyOf/0"])
-
     assert traits.looked <= 512
     assert [fault.keyword for fault in made(schema).faults({"p1": 2}).listed] == ["anyOf"]
 
@@ -193,9 +174,7 @@ def test_members_are_not_blamed_where_the_budget_did_not_suffice_to_see_what_cov
     patterns = {f"^a{n}": True for n in range(300)} | {"^k": True}
     schema = {"properties": {"o": {"unevaluatedProperties": False, "allOf": [{"patternProperties": patterns}]}}}
     value = {"o": {f"k{n}": 1 for n in range(900)} | {"z": 1}}
-
     faults = made(schema).faults(value).listed
-
     assert [fault.at for fault in faults] in (["/o"], ["/o/z"])
 
 
@@ -248,7 +227,6 @@ def speaking_of(schema: Any, step: str | int) -> list[Any]:
 @given(DEFINITIONS, st.lists(st.sampled_from(["x", "y", "z", 0]), max_size=7))
 def test_no_value_is_judged_by_more_subschemas_than_the_bound(definitions: Any, path: list[str | int]) -> None:
     compiled = compile_untrusted({"$ref": "#/$defs/a", "$defs": definitions})
-
     if isinstance(compiled, Compiled):
         assert evaluated({"$ref": "#/$defs/a"}, definitions, path) <= compiled.width
 

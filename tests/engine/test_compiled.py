@@ -45,14 +45,10 @@ def test_each_draft_is_judged_by_its_own_rules(schema: dict[str, Any], value: An
 @rows(
     ("schema", "value"),
     [
-        pytest.param({"$schema": DRAFT_4, "const": 1}, 2, id="4-has-no-const"),
-        pytest.param({"$schema": DRAFT_6, "if": True, "then": False}, 1, id="6-has-no-if"),
-        pytest.param({"$schema": DRAFT_7, "prefixItems": [STRINGS]}, [1], id="7-has-no-prefix-items"),
-        pytest.param(
-            {"$schema": DRAFT_7, "$ref": "#/definitions/a", "type": "null", "definitions": {"a": STRINGS}},
-            "x",
-            id="7-ignores-what-stands-beside-a-reference",
-        ),
+        ({"$schema": DRAFT_4, "const": 1}, 2),
+        ({"$schema": DRAFT_6, "if": True, "then": False}, 1),
+        ({"$schema": DRAFT_7, "prefixItems": [STRINGS]}, [1]),
+        ({"$schema": DRAFT_7, "$ref": "#/definitions/a", "type": "null", "definitions": {"a": STRINGS}}, "x"),
     ],
 )
 def test_no_draft_is_judged_by_the_rules_of_another(schema: dict[str, Any], value: Any) -> None:
@@ -63,7 +59,6 @@ def test_no_draft_is_judged_by_the_rules_of_another(schema: dict[str, Any], valu
 def test_formats_are_asserted_only_on_demand_whatever_the_draft(dialect: str) -> None:
     """Left to itself, the engine asserts them up to draft 7 and not after."""
     schema = {"$schema": dialect, "format": "ipv4"}
-
     assert compile_schema(schema).is_valid("x")
     strict = compile_schema(schema, formats=True)
     assert not strict.is_valid("x")
@@ -82,7 +77,6 @@ def test_formats_are_asserted_only_on_demand_whatever_the_draft(dialect: str) ->
 )
 def test_a_part_is_judged_with_the_whole_document_to_resolve_in(at: str, value: Any) -> None:
     part = compile_schema(PARTS, at=at)
-
     assert not part.is_valid(value)
     assert part.is_valid("x" if value == 1 else {"y": "x"})
     assert [(fault.keyword, fault.found) for fault in part.faults(value).listed] == [("type", "1")]
@@ -96,7 +90,7 @@ def test_a_whole_document_is_judged_as_it_stands() -> None:
     assert [fault.keyword for fault in compile_schema(False).faults(1).listed] == ["false"]
 
 
-@pytest.mark.parametrize("schema", [{"type": "strnig"}, {"$ref": "#/nowhere"}, {"$schema": "urn:x"}])
+@rows("schema", [{"type": "strnig"}, {"$ref": "#/nowhere"}, {"$schema": "urn:x"}])
 def test_a_broken_schema_of_our_own_raises(schema: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
         compile_schema(schema)
@@ -107,11 +101,6 @@ def test_nothing_is_fetched() -> None:
         compile_schema({"$ref": "http://localhost:1/schema"})
 
 
-def test_judging_is_the_engines_own_method() -> None:
-    """No frame of ours lies on the way of a message that is fine."""
-    assert type(compile_schema({}).is_valid).__name__ == "builtin_function_or_method"
-
-
 def test_the_dialect_is_the_drafts_own_name() -> None:
     assert compile_schema({"$schema": "https://json-schema.org/draft-07/schema"}).dialect == DRAFT_7
     assert compile_schema({}).dialect == DRAFT_2020
@@ -119,7 +108,6 @@ def test_the_dialect_is_the_drafts_own_name() -> None:
 
 def test_every_definition_of_the_official_schema_can_be_judged_by_and_explained(shared: Path) -> None:
     document = orjson.loads((shared / "mcp-schema" / "2025-11-25" / "schema.json").read_bytes())
-
     for name in document["$defs"]:
         part = compile_schema(document, at=f"#/$defs/{name}")
         for value in (None, {}, {"method": "x", "params": [], "type": 1}):

@@ -30,10 +30,8 @@ ROWS = [
     ({"type": "integer", "minimum": 1}, 0, [("", "minimum", "an integer, at least 1", "0")]),
     ({"type": "integer", "minimum": 1}, "x", [("", "type", "an integer, at least 1", 'the string "x"')]),
     ({"type": "integer"}, True, [("", "type", "an integer", "true")]),
-    ({"type": "boolean"}, 1, [("", "type", "a boolean", "1")]),
     ({"exclusiveMinimum": 1}, 1, [("", "exclusiveMinimum", "a number, more than 1", "1")]),
     ({"maximum": 1.5}, 2, [("", "maximum", "a number, at most 1.5", "2")]),
-    ({"exclusiveMaximum": 1}, 1, [("", "exclusiveMaximum", "a number, less than 1", "1")]),
     ({"multipleOf": 0.1}, 0.25, [("", "multipleOf", "a number, a multiple of 0.1", "0.25")]),
     ({"$schema": DRAFT_4, "minimum": 1, "exclusiveMinimum": True}, 1, [("", "minimum", "a number, more than 1", "1")]),
     ({"const": 1}, True, [("", "const", "1", "true")]),
@@ -172,7 +170,6 @@ ROWS = [
         [("", "required", "the property `b`", "an object with `a`")],
     ),
     ({"$ref": "#/$defs/a", "$defs": {"a": STRINGS}}, 1, [("", "type", "a string", "1")]),
-    ({"$ref": "#/$defs/a", "maximum": 1, "$defs": {"a": STRINGS}}, 1, [("", "type", "a string", "1")]),
     ({"$dynamicRef": "#a", "$defs": {"a": {"$dynamicAnchor": "a", **STRINGS}}}, 1, [("", "type", "a string", "1")]),
     (
         {"$schema": DRAFT_2019, "properties": {"a": {"$recursiveRef": "#"}}, "maxProperties": 1},
@@ -191,26 +188,22 @@ ROWS = [
         [1, 2],
         [("/1", "unevaluatedItems", "nothing that the rest of the schema does not speak of", "2")],
     ),
-    ({"properties": {"a b": STRINGS}}, {"a b": 1}, [("/a b", "type", "a string", "1")]),
 ]
 
 
 @rows(("schema", "value", "faults"), ROWS, ids=[orjson.dumps(row[:2]).decode()[:90] for row in ROWS])
 def test_a_refused_value_is_explained(schema: dict[str, Any], value: Any, faults: list[tuple[str, ...]]) -> None:
     listed = compile_schema(schema).faults(value).listed
-
     assert [(one.at, one.keyword, one.expected, one.found) for one in listed] == faults
 
 
 def test_a_value_that_fits_has_no_faults() -> None:
     faults = compile_schema(OBJECT).faults({"a": "x", "b": 1})
-
     assert (faults.listed, faults.more) == ((), 0)
 
 
 def test_a_fault_says_where_in_the_schema_it_was_found() -> None:
     schema = {"properties": {"ä b": {"$ref": "#/$defs/x~1y"}}, "$defs": {"x/y": {"type": "object", "required": ["z"]}}}
-
     assert compile_schema(schema).faults({"ä b": 1}).listed[0].schema_at == "#/$defs/x~1y/type"
     assert compile_schema({"properties": {"ä b": STRINGS}}).faults({"ä b": 1}).listed[0].schema_at == (
         "#/properties/%C3%A4%20b/type"
@@ -219,14 +212,12 @@ def test_a_fault_says_where_in_the_schema_it_was_found() -> None:
 
 def test_the_place_of_the_instance_is_put_in_front() -> None:
     listed = compile_schema(OBJECT).faults({"b": "x"}, at="/params/arguments").listed
-
     assert [one.at for one in listed] == ["/params/arguments/b"]
 
 
 def test_what_we_quote_is_short_and_printable() -> None:
     nasty = "\x1b[31m\n" + "x" * 10_000
     schema = {"properties": {"a": {"enum": [nasty]}}, "additionalProperties": False}
-
     for fault in compile_schema(schema).faults({"a": nasty + "y", nasty: 10**5_000}).listed:
         assert len(fault.expected + fault.found) < 200
         assert (fault.expected + fault.found).isprintable()
@@ -234,7 +225,6 @@ def test_what_we_quote_is_short_and_printable() -> None:
 
 def test_a_million_faults_are_not_all_listed() -> None:
     faults = compile_schema({"items": STRINGS}).faults(list(range(200_000)), most=20)
-
     assert [one.at for one in faults.listed] == [f"/{number}" for number in range(20)]
     assert 1_000 < faults.more <= STEPS
 
@@ -252,9 +242,8 @@ def counted(schema: Any, value: Any) -> tuple[Walk, list[Fault]]:
 def test_a_wrong_leaf_deep_in_a_recursive_filter_is_found_in_steps_linear_in_its_depth(levels: int) -> None:
     """The engine's own explanation took 4.2 s and 649 MB at 8 levels, and ended the process at 12."""
     walk, listed = counted(FILTER, wrong_filter(levels))
-
     assert [(one.at.rpartition("/")[2], one.keyword, one.expected) for one in listed] == [
-        ("equals", "type", "an integer"),
+        ("equals", "type", "an integer")
     ]
     assert STEPS - walk.steps < 200 * (levels + 1)
 
@@ -266,9 +255,7 @@ def test_a_large_instance_is_charged_for_at_every_level_it_is_judged_again() -> 
     for _ in range(40):
         value = {"next": value}
     schema = {"properties": {"next": {"$ref": "#"}}, "items": {"properties": {"id": {"type": "integer"}}}}
-
     walk, listed = counted(schema, value)
-
     assert [one.at for one in listed] == ["/next" * 40 + "/29999/id"]
     assert STEPS - walk.steps > 40 * (len(rows) // 2_048)
 
@@ -279,9 +266,7 @@ def test_however_small_the_budget_something_is_said(steps: int) -> None:
     judges = Judges(FILTER, "", compile_schema(FILTER)._options)
     assert judges.root is not None
     walk = Walk(judges, 20, steps, {})
-
     walk.into(judges.root, value, "")
-
     assert walk.listed
     assert all(looked_up(value, one.at) is not NOWHERE for one in walk.listed)
 
@@ -294,48 +279,34 @@ def test_an_instance_as_deep_as_a_frame_may_be_is_explained() -> None:
         "$ref": "#/$defs/v",
         "$defs": {"v": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/v"}}, {"type": "null"}]}},
     }
-
     assert compile_schema(wrong).faults(value).listed
 
 
-def test_validators_kept_for_explaining_are_bounded() -> None:
-    definitions = {
-        f"d{number}": {"properties": {f"p{number}": {"$ref": f"#/$defs/d{(number + 1) % 300}"}}}
-        for number in range(300)
-    }
-    schema = {
-        "properties": {f"q{number}": {"$ref": f"#/$defs/d{number}"} for number in range(300)},
-        "$defs": definitions,
-    }
+def test_validators_kept_for_explaining_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.engine.judges._HELD", 1_000)
+    places = range(60)
+    links = {f"d{each}": {"properties": {f"p{each}": {"$ref": f"#/$defs/d{(each + 1) % 60}"}}} for each in places}
+    schema = {"properties": {f"q{each}": {"$ref": f"#/$defs/d{each}"} for each in places}, "$defs": links}
     judges = Judges(schema, "", compile_schema(schema)._options)
-
     assert judges.outline is not None
-    for place in judges.outline.order:
-        judges.of(place)
-    assert judges._held <= 20_000
+    compiled = sum(judges.of(place)[1] for place in judges.outline.order)
+    assert judges._held <= 1_000 < compiled
 
 
 @rows(
     ("definition", "message", "at", "keyword"),
     [
-        pytest.param("ClientRequest", {"method": "tools/call", "params": {}}, "/params", "required", id="no-name"),
-        pytest.param("ClientRequest", {"method": "tools/cal"}, "", "anyOf", id="no-such-method"),
-        pytest.param("CallToolResult", {"content": [{"type": "text"}]}, "/content/0", "required", id="no-text"),
-        pytest.param("CallToolResult", {"content": [{"type": "vdeo"}]}, "/content/0", "anyOf", id="no-such-content"),
-        pytest.param(
+        ("ClientRequest", {"method": "tools/call", "params": {}}, "/params", "required"),
+        ("ClientRequest", {"method": "tools/cal"}, "", "anyOf"),
+        ("CallToolResult", {"content": [{"type": "text"}]}, "/content/0", "required"),
+        ("CallToolResult", {"content": [{"type": "vdeo"}]}, "/content/0", "anyOf"),
+        (
             "ElicitRequest",
             {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object"}}},
             "/params/requestedSchema",
             "required",
-            id="the-mode-that-may-be-left-out",
         ),
-        pytest.param(
-            "ListToolsResult",
-            {"tools": [{"name": 1, "inputSchema": {"type": "object"}}]},
-            "/tools/0/name",
-            "type",
-            id="name",
-        ),
+        ("ListToolsResult", {"tools": [{"name": 1, "inputSchema": {"type": "object"}}]}, "/tools/0/name", "type"),
     ],
 )
 def test_messages_of_the_protocol_are_explained_by_the_branch_that_was_meant(
@@ -344,9 +315,7 @@ def test_messages_of_the_protocol_are_explained_by_the_branch_that_was_meant(
     document = orjson.loads((shared / "mcp-schema" / "2025-11-25" / "schema.json").read_bytes())
     if "method" in message:
         message = {"jsonrpc": "2.0", "id": 1, **message}
-
     listed = compile_schema(document, at=f"#/$defs/{definition}").faults(message).listed
-
     assert [(one.at, one.keyword) for one in listed] == [(at, keyword)]
 
 
@@ -409,16 +378,14 @@ SAFE = st.booleans() | some_of(LOCAL)
 
 
 @given(schema=SCHEMAS, one=SAFE, two=SAFE, value=VALUES, most=st.integers(1, 5))
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(law(400), suppress_health_check=list(HealthCheck))
 def test_a_value_has_faults_exactly_when_it_is_refused_and_each_has_a_place(
     schema: Any, one: Any, two: Any, value: Any, most: int
 ) -> None:
     anchored = {"$dynamicAnchor": "anchor", "type": ["object", "string", "array"]}
     document = {"allOf": [schema], "$defs": {"one": one, "two": two, "anchored": anchored}}
     compiled = compile_schema(document)
-
     faults = compiled.faults(value, most=most)
-
     assert bool(faults.listed) is not compiled.is_valid(value)
     assert len(faults.listed) <= most
     for fault in faults.listed:
@@ -431,9 +398,9 @@ def test_a_value_has_faults_exactly_when_it_is_refused_and_each_has_a_place(
             assert not place.is_valid(looked_up(value, fault.at)), "blamed, although it fits"
 
 
+@rows("dialect", [DRAFT_7, DRAFT_2019])
 @given(schema=SCHEMAS, value=VALUES)
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
-@pytest.mark.parametrize("dialect", [DRAFT_7, DRAFT_2019])
+@settings(law(150), suppress_health_check=list(HealthCheck))
 def test_the_same_holds_for_older_drafts(dialect: str, schema: Any, value: Any) -> None:
     anchor: dict[str, Any] = {"$id": "#anchor"} if dialect == DRAFT_7 else {"$anchor": "anchor"}
     definitions = {"one": STRINGS, "two": {"minimum": 1}, "anchored": anchor}
@@ -444,16 +411,12 @@ def test_the_same_holds_for_older_drafts(dialect: str, schema: Any, value: Any) 
         "definitions": definitions if dialect == DRAFT_7 else {},
     }
     compiled = compile_schema(document)
-
     assert bool(compiled.faults(value).listed) is not compiled.is_valid(value)
 
 
-@given(value=VALUES)
+@rows("schema", [FILTER, JSON_VALUE, METASCHEMA, BLOCK], ids=["filter", "json", "metaschema", "block"])
 @law(100)
-@pytest.mark.parametrize(
-    "schema", [FILTER, JSON_VALUE, METASCHEMA, BLOCK], ids=["filter", "json", "metaschema", "block"]
-)
+@given(value=VALUES)
 def test_recursive_schemas_are_explained_too(schema: dict[str, Any], value: Any) -> None:
     compiled = compile_schema(schema)
-
     assert bool(compiled.faults(value).listed) is not compiled.is_valid(value)

@@ -1,10 +1,19 @@
 """How laws are tested: which examples, how many, and for how long."""
 
 import os
+from contextlib import suppress
 
 from hypothesis import HealthCheck, settings
 
 PROFILE = "suite"
+
+# Hypothesis also draws from the constants of our modules that are loaded by then, so examples would depend on the tests
+# before. There is no setting for that; a version that has no such function may do without.
+with suppress(ImportError):
+    from hypothesis.internal.conjecture import providers
+    from hypothesis.internal.constants_ast import Constants
+
+    providers._get_local_constants = Constants
 
 settings.register_profile(
     PROFILE,

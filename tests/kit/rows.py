@@ -1,6 +1,7 @@
 """A table as one test: `rows` is written like `pytest.mark.parametrize`, and runs every row in one item."""
 
 import inspect
+import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -61,10 +62,20 @@ def _is_param(value: Any) -> bool:
     return isinstance(value, type(pytest.param()))
 
 
+def _shown(number: int, row: Sequence[Any]) -> str:
+    """Return a row in short, whatever is in it: text of megabytes, lists in lists without end."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = 80
+    try:
+        return f"{number}: {short.repr(row)}"[:300]
+    except Exception:
+        return str(number)
+
+
 def _labels(table: list[tuple[str | None, Sequence[Any]]], ids: Iterable[str] | Label | None) -> list[str]:
     """Return what each row is called."""
     if ids is None:
-        return [given or repr(row)[:200] for given, row in table]
+        return [given or _shown(number, row) for number, (given, row) in enumerate(table)]
     if callable(ids):
         return [given or "-".join(str(ids(each)) for each in row) for given, row in table]
     return list(ids)

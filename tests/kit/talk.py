@@ -1,6 +1,6 @@
 """A conversation to test with: says messages as either party, and opens the handshake."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -119,6 +119,35 @@ def found(verdict: Verdict) -> list[Violation]:
 def rules(verdict: Verdict) -> list[str]:
     """The rules that were broken, with the same exception."""
     return [each.rule for each in found(verdict)]
+
+
+class Said(NamedTuple):
+    """One message of a conversation that is told as a table."""
+
+    party: Party
+    message: Any
+    breaks: tuple[str, ...]
+    """The rules that it breaks; without any, it is good."""
+
+
+def client(message: Any, *breaks: str) -> Said:
+    """The client says *message*, which breaks these rules."""
+    return Said(Party.CLIENT, message, breaks)
+
+
+def server(message: Any, *breaks: str) -> Said:
+    """The server says *message*, which breaks these rules."""
+    return Said(Party.SERVER, message, breaks)
+
+
+def played(talk: Talk, *steps: Said) -> Verdict:
+    """The verdict on the last of *steps*; each of them breaks just what it names, and is good if that is nothing."""
+    for party, message, breaks in steps:
+        verdict = talk.conversation.hear(party, frame_of(message))
+        assert tuple(rules(verdict)) == breaks, (message, verdict.violations)
+        if not breaks:
+            good(verdict)
+    return verdict
 
 
 def answer(verdict: Verdict) -> Any:

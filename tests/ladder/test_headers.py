@@ -84,11 +84,9 @@ def broken(message: dict[str, Any], headers: Headers, revision: str = LATEST) ->
         pytest.param(" padded ", b"=?base64?IHBhZGRlZCA=?=", id="padded"),
         pytest.param("line1\nline2", b"=?base64?bGluZTEKbGluZTI=?=", id="newline"),
         pytest.param("=?base64?literal?=", b"=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", id="looks-encoded"),
-        pytest.param("two words", b"two words", id="space-inside"),
         pytest.param("a\tb", b"=?base64?YQli?=", id="tab-inside"),
         pytest.param("", b"=?base64??=", id="empty"),
         pytest.param("=?base64?open", b"=?base64?open", id="prefix-only"),
-        pytest.param("shut?=", b"shut?=", id="suffix-only"),
         pytest.param("=?BASE64?YQ==?=", b"=?BASE64?YQ==?=", id="upper-case-is-no-marker"),
     ],
 )
@@ -102,7 +100,6 @@ def test_a_value_is_encoded_where_a_header_cannot_carry_it(value: str, header: b
     ("header", "value"),
     [
         pytest.param(b"  us-west1\t ", "us-west1", id="white-space-around"),
-        pytest.param(b" =?base64?SGVsbG8=?= ", "Hello", id="white-space-around-markers"),
         pytest.param(b"=?base64?dXMtd2VzdDE=?=", "us-west1", id="encoded-without-need"),
         pytest.param(b"a\tb", "a\tb", id="tab-inside"),
         pytest.param(b"", "", id="empty"),
@@ -110,16 +107,13 @@ def test_a_value_is_encoded_where_a_header_cannot_carry_it(value: str, header: b
         pytest.param(b"=?base64?SGVsbG8?=", None, id="no-padding"),
         pytest.param(b"=?base64?SGVsbG8==?=", None, id="too-much-padding"),
         pytest.param(b"=?base64?SGVs!!!bG8=?=", None, id="no-base64"),
-        pytest.param(b"=?base64?SGVs bG8=?=", None, id="white-space-inside"),
         pytest.param(b"=?base64?SGVsbG9=?=", None, id="loose-bits"),
         pytest.param(b"=?base64?-_-_?=", None, id="url-alphabet"),
         pytest.param(b"=?base64?/w==?=", None, id="no-utf8"),
         pytest.param(b"=?base64?7aCA?=", None, id="half-a-surrogate-pair"),
-        pytest.param("café".encode(), None, id="raw-utf8"),
         pytest.param(b"caf\xe9", None, id="latin-1"),
         pytest.param(b"a\x00b", None, id="nul"),
         pytest.param(b"a\r\nX-Evil: 1", None, id="line-break"),
-        pytest.param(b"\x7f", None, id="delete"),
     ],
 )
 def test_a_header_is_read_only_as_the_specification_spells_it(header: bytes, value: str | None) -> None:
@@ -161,13 +155,11 @@ GOOD = [
     pytest.param(request("prompts/get", name="p"), sent("prompts/get", "p"), id="prompt"),
     pytest.param(request("prompts/get", name="é"), sent("prompts/get") | {NAME: b"=?base64?w6k=?="}, id="encoded-name"),
     pytest.param(call(), sent("tools/call", "run"), id="no-arguments"),
-    pytest.param(request("tools/call", name="run"), sent("tools/call", "run"), id="arguments-left-out"),
     pytest.param(call(region=None), sent("tools/call", "run"), id="null"),
     pytest.param(call(query="x"), sent("tools/call", "run", query=b"y", other=b"z"), id="unknown-param-headers"),
     pytest.param(US, sent("tools/call", "run", region=b"us"), id="string"),
     pytest.param(US, sent("tools/call", "run", region=b"=?base64?dXM=?="), id="encoded-without-need"),
     pytest.param(US, sent("tools/call", "  run  ", region=b" us\t"), id="white-space-around"),
-    pytest.param(call(region=""), sent("tools/call", "run", region=b""), id="empty"),
     pytest.param(call(limit=-7), sent("tools/call", "run", limit=b"-7"), id="integer"),
     pytest.param(call(limit=42), sent("tools/call", "run", limit=b"42.0"), id="integer-as-decimal"),
     pytest.param(call(limit=42.0), sent("tools/call", "run", limit=b"42"), id="decimal-as-integer"),
@@ -177,14 +169,13 @@ GOOD = [
     pytest.param(call(where={"a/b": "t"}), sent("tools/call", "run", tenant=b"t"), id="nested"),
     pytest.param(call(where="no object"), sent("tools/call", "run"), id="nothing-to-descend-into"),
     pytest.param(call(region=["us"]), sent("tools/call", "run"), id="array-for-a-string"),
-    # What is wrong with these is told by other rules; here it only must not hurt.
+    # What is wrong with these is found by other rules; here it only must not hurt.
     pytest.param(request("tools/call", name=5), sent("tools/call"), id="name-is-no-string"),
     pytest.param(request("tools/call"), sent("tools/call", "run"), id="no-name"),
     pytest.param(request("tools/call", name="run", arguments=[1]), sent("tools/call", "run"), id="no-object"),
     pytest.param(request("tools/list", meta=None), sent("tools/list"), id="no-meta"),
     pytest.param(request("tools/list", meta={KEY: 5}), sent("tools/list"), id="revision-is-no-string"),
     pytest.param({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, sent("tools/list"), id="no-params"),
-    pytest.param(request("x/y"), sent("x/y"), id="unknown-method"),
     pytest.param(GET, sent("tasks/get", "t"), id="task"),
 ]
 
@@ -195,112 +186,51 @@ def test_headers_that_say_what_the_body_says_are_good(message: dict[str, Any], h
 
 
 BAD = [
-    pytest.param(LIST, {}, [("header-missing", REVISION_AT), ("header-missing", "/method")], id="no-headers"),
-    pytest.param(LIST, {METHOD: b"tools/list"}, [("header-missing", REVISION_AT)], id="no-version"),
-    pytest.param(
-        request("tools/list", meta={}),
-        {METHOD: b"tools/list"},
-        [("header-missing", REVISION_AT)],
-        id="no-version-anywhere",
-    ),
-    pytest.param(GET, sent("tasks/get", "u"), [("header-mismatch", "/params/taskId")], id="other-task"),
+    (LIST, {}, [("header-missing", REVISION_AT), ("header-missing", "/method")]),
+    (request("tools/list", meta={}), {METHOD: b"tools/list"}, [("header-missing", REVISION_AT)]),
+    (GET, sent("tasks/get", "u"), [("header-mismatch", "/params/taskId")]),
     # The tasks extension asks for it.
-    pytest.param(GET, sent("tasks/get"), [("header-missing", "/params/taskId")], id="task-without-name"),
-    pytest.param(
-        UPDATE, sent("tasks/update"), [("header-missing", "/params/taskId")], id="task-to-update-without-name"
-    ),
-    pytest.param(UPDATE, sent("tasks/update", "u"), [("header-mismatch", "/params/taskId")], id="other-task-to-update"),
-    pytest.param(LIST, {VERSION: b"2026-07-28"}, [("header-missing", "/method")], id="no-method"),
-    pytest.param(LIST, sent("prompts/list"), [("header-mismatch", "/method")], id="other-method"),
-    pytest.param(LIST, sent("TOOLS/LIST"), [("header-mismatch", "/method")], id="method-in-upper-case"),
-    pytest.param(LIST, sent("tools/list, tools/list"), [("header-mismatch", "/method")], id="method-joined"),
-    pytest.param(
-        LIST, sent("=?base64?dG9vbHMvbGlzdA==?="), [("header-mismatch", "/method")], id="method-is-never-encoded"
-    ),
-    pytest.param(request("é"), sent("é"), [("header-encoding", "/method")], id="method-in-raw-utf8"),
-    pytest.param(
-        LIST,
-        sent("tools/list") | {METHOD: (b"tools/list", b"tools/list")},
-        [("header-mismatch", "/method")],
-        id="method-twice",
-    ),
-    pytest.param(US, sent("tools/call", region=b"us"), [("header-missing", "/params/name")], id="no-name"),
-    pytest.param(US, sent("tools/call", "Run", region=b"us"), [("header-mismatch", "/params/name")], id="name-in-case"),
-    pytest.param(
-        US,
-        sent("tools/call", region=b"us") | {NAME: (b"run", b"run")},
-        [("header-mismatch", "/params/name")],
-        id="name-twice",
-    ),
-    pytest.param(
-        US,
-        sent("tools/call", "=?base64?cnVu?", region=b"us"),
-        [("header-mismatch", "/params/name")],
-        id="name-half-marked",
-    ),
-    pytest.param(
-        US,
-        sent("tools/call", "=?base64?cnV?=", region=b"us"),
-        [("header-encoding", "/params/name")],
-        id="name-badly-encoded",
-    ),
-    pytest.param(READ, sent("resources/read", "file:///a%20b"), [("header-mismatch", "/params/uri")], id="other-uri"),
-    pytest.param(
-        request("prompts/get", name="é"), sent("prompts/get", "é"), [("header-encoding", "/params/name")], id="raw-utf8"
-    ),
-    pytest.param(
-        request("prompts/get", name=" p "),
-        sent("prompts/get", " p "),
-        [("header-mismatch", "/params/name")],
-        id="padded-but-not-encoded",
-    ),
-    pytest.param(US, sent("tools/call", "run"), [("header-missing", "/params/arguments/region")], id="no-param"),
-    pytest.param(
-        US, sent("tools/call", "run", region=b"eu"), [("header-mismatch", "/params/arguments/region")], id="other-param"
-    ),
-    pytest.param(
+    (GET, sent("tasks/get"), [("header-missing", "/params/taskId")]),
+    (UPDATE, sent("tasks/update"), [("header-missing", "/params/taskId")]),
+    (LIST, sent("prompts/list"), [("header-mismatch", "/method")]),
+    (LIST, sent("TOOLS/LIST"), [("header-mismatch", "/method")]),
+    (LIST, sent("=?base64?dG9vbHMvbGlzdA==?="), [("header-mismatch", "/method")]),
+    (request("é"), sent("é"), [("header-encoding", "/method")]),
+    (LIST, sent("tools/list") | {METHOD: (b"tools/list", b"tools/list")}, [("header-mismatch", "/method")]),
+    (US, sent("tools/call", region=b"us"), [("header-missing", "/params/name")]),
+    (US, sent("tools/call", "Run", region=b"us"), [("header-mismatch", "/params/name")]),
+    (US, sent("tools/call", region=b"us") | {NAME: (b"run", b"run")}, [("header-mismatch", "/params/name")]),
+    (US, sent("tools/call", "=?base64?cnVu?", region=b"us"), [("header-mismatch", "/params/name")]),
+    (US, sent("tools/call", "=?base64?cnV?=", region=b"us"), [("header-encoding", "/params/name")]),
+    (READ, sent("resources/read", "file:///a%20b"), [("header-mismatch", "/params/uri")]),
+    (request("prompts/get", name="é"), sent("prompts/get", "é"), [("header-encoding", "/params/name")]),
+    (request("prompts/get", name=" p "), sent("prompts/get", " p "), [("header-mismatch", "/params/name")]),
+    (US, sent("tools/call", "run"), [("header-missing", "/params/arguments/region")]),
+    (US, sent("tools/call", "run", region=b"eu"), [("header-mismatch", "/params/arguments/region")]),
+    (
         US,
         sent("tools/call", "run") | {b"mcp-param-region": (b"us", b"eu")},
         [("header-mismatch", "/params/arguments/region")],
-        id="param-twice",
     ),
-    pytest.param(
-        call(),
-        sent("tools/call", "run", region=b"us"),
-        [("header-mismatch", "/params/arguments/region")],
-        id="param-of-nothing",
-    ),
-    pytest.param(
-        call(region=None),
-        sent("tools/call", "run", region=b"null"),
-        [("header-mismatch", "/params/arguments/region")],
-        id="param-of-null",
-    ),
-    pytest.param(
+    (call(), sent("tools/call", "run", region=b"us"), [("header-mismatch", "/params/arguments/region")]),
+    (call(region=None), sent("tools/call", "run", region=b"null"), [("header-mismatch", "/params/arguments/region")]),
+    (
         call(),
         sent("tools/call", "run") | {b"mcp-param-region": (b"\xff", b"")},
         [("header-mismatch", "/params/arguments/region")],
-        id="two-params-of-nothing",
     ),
-    pytest.param(
+    (
         call(region=["us"]),
         sent("tools/call", "run", region=b'["us"]'),
         [("header-mismatch", "/params/arguments/region")],
-        id="param-of-an-array",
     ),
-    pytest.param(
-        call(limit=1.5),
-        sent("tools/call", "run", limit=b"1.5"),
-        [("header-mismatch", "/params/arguments/limit")],
-        id="param-of-a-fraction",
-    ),
-    pytest.param(
+    (call(limit=1.5), sent("tools/call", "run", limit=b"1.5"), [("header-mismatch", "/params/arguments/limit")]),
+    (
         call(where={"a/b": "t"}),
         sent("tools/call", "run", tenant=b"u"),
         [("header-mismatch", "/params/arguments/where/a~1b")],
-        id="nested",
     ),
-    pytest.param(
+    (
         call(region="us", limit=3),
         sent("tools/call", "walk", region=b"eu"),
         [
@@ -308,7 +238,6 @@ BAD = [
             ("header-mismatch", "/params/arguments/region"),
             ("header-missing", "/params/arguments/limit"),
         ],
-        id="all-of-them",
     ),
 ]
 
@@ -323,16 +252,11 @@ def test_headers_that_say_something_else_are_refused(
 @rows(
     ("value", "header", "rule"),
     [
-        (42, b"43", "header-mismatch"),
         (42, b"4.2e1", "header-mismatch"),
         (42, b"42.00001", "header-mismatch"),
-        (42, b"42.", "header-mismatch"),
         (42, b"+42", "header-mismatch"),
-        (42, b"0x2a", "header-mismatch"),
         (42, b"4_2", "header-mismatch"),
         (42, b"", "header-mismatch"),
-        (42, b"-", "header-mismatch"),
-        (42, b"4 2", "header-mismatch"),
         (42, b"=?base64?2aTZog==?=", "header-mismatch"),  # 42 in Arabic digits, which `int` would take
         (42, b"9" * 100_000, "header-mismatch"),
         (9007199254740991, b"9007199254740990.6", "header-mismatch"),
@@ -367,7 +291,7 @@ def test_a_violation_names_the_header_and_quotes_little() -> None:
     assert region.source == "MCP 2026-07-28, basic/transports/streamable-http"
 
 
-@pytest.mark.parametrize("rule", ["header-missing", "header-mismatch", "header-encoding"])
+@rows("rule", ["header-missing", "header-mismatch", "header-encoding"])
 def test_all_of_it_is_the_error_that_the_specification_defines(rule: str) -> None:
     code = RULES[f"protocol/{rule}"].code
     assert (CanonicalError.to_jsonrpc_error(code)["code"], CanonicalError.to_http_status(code)) == (-32020, 400)
@@ -415,12 +339,9 @@ def test_before_2026_07_28_only_the_revision_is_judged(revision: str) -> None:
     [
         (None, None, None),
         (None, "2026-07-28", "header-missing"),
-        (None, "2030-01-01", "header-missing"),
         # A revision with a handshake, named where one without would name itself, means nothing there.
         (None, "2025-11-25", None),
-        (b"2025-06-18", "2025-11-25", None),
         (b"2025-11-25", None, None),
-        (b"2025-11-25", "2025-11-25", None),
         (b"2026-07-28", None, None),
         (b"2026-07-28", "2026-07-28", None),
         (b" 2026-07-28 ", "2026-07-28", None),
@@ -428,10 +349,8 @@ def test_before_2026_07_28_only_the_revision_is_judged(revision: str) -> None:
         (b"2026-07-28", "2025-11-25", "header-mismatch"),
         (b"2026-07-28", "2030-01-01", "header-mismatch"),
         (b"2030-01-01", "2026-07-28", "header-mismatch"),
-        (b"2030-01-01", "2031-01-01", "header-mismatch"),
         (b"2030-01-01", None, "unsupported-revision"),
         (b"2030-01-01", "2030-01-01", "unsupported-revision"),
-        (b"1999-01-01", None, "unsupported-revision"),
         (b"", None, "unsupported-revision"),
         (b"2026-07-28\xff", None, "header-encoding"),
         (b"=?base64?MjAyNi0wNy0yOA==?=", "2026-07-28", "header-mismatch"),
@@ -513,9 +432,7 @@ def made(draw: st.DrawFn) -> tuple[dict[str, Any], Sent]:
 
 @law(300)
 @given(made())
-def test_the_right_headers_are_never_refused(
-    of: tuple[dict[str, Any], Sent],
-) -> None:
+def test_the_right_headers_are_never_refused(of: tuple[dict[str, Any], Sent]) -> None:
     message, headers = of
     assert keeps_headers(message, headers, LATEST, PARAMS)
     assert not list(check_headers(message, headers, LATEST, PARAMS))
@@ -555,8 +472,7 @@ def test_one_wrong_header_is_one_violation(of: tuple[dict[str, Any], Sent], data
         optional={
             "id": st.just(1),
             "params": st.fixed_dictionaries(
-                {},
-                optional={"name": values, "uri": values, "arguments": arguments | values, "_meta": values},
+                {}, optional={"name": values, "uri": values, "arguments": arguments | values, "_meta": values}
             ),
         },
     ),
@@ -601,7 +517,7 @@ MARKED = {"type": "string", "x-mcp-header": "A"}
         pytest.param(properties(a={"type": "object", "default": MARKED, "examples": [MARKED]}), id="in-a-value"),
         pytest.param(properties(a={"const": MARKED}, b={"enum": [MARKED]}), id="in-a-constant"),
         pytest.param({"properties": [MARKED][:0]}, id="no-object"),
-        pytest.param(True, id="boolean"),
+        pytest.param({"additionalProperties": True, "items": False}, id="boolean-schemas"),
         pytest.param(None, id="none"),
     ],
 )
@@ -624,25 +540,19 @@ def test_every_character_of_a_token_may_be_in_the_name() -> None:
         pytest.param(properties(a={"items": [MARKED]}), "/properties/a/items/0", id="items-of-an-older-draft"),
         pytest.param(properties(a={"anyOf": [{}, MARKED]}), "/properties/a/anyOf/1", id="anyOf"),
         pytest.param({"oneOf": [properties(a=MARKED)]}, "/oneOf/0/properties/a", id="oneOf"),
-        pytest.param({"allOf": [properties(a=MARKED)]}, "/allOf/0/properties/a", id="allOf"),
         pytest.param({"not": properties(a=MARKED)}, "/not/properties/a", id="not"),
         pytest.param({"if": {}, "then": properties(a=MARKED)}, "/then/properties/a", id="then"),
         pytest.param({"$defs": {"A": MARKED}}, "/$defs/A", id="defs"),
-        pytest.param({"definitions": {"A": MARKED}}, "/definitions/A", id="definitions"),
         pytest.param({"patternProperties": {"^a": MARKED}}, "/patternProperties/^a", id="patternProperties"),
         pytest.param({"additionalProperties": MARKED}, "/additionalProperties", id="additionalProperties"),
         pytest.param({"dependentSchemas": {"a": properties(b=MARKED)}}, "/dependentSchemas/a/properties/b", id="dep"),
         pytest.param(properties(**{"a/b~c": {"not": MARKED}}), "/properties/a~1b~0c/not", id="escaped"),
         pytest.param(properties(a=MARKED | {"x-mcp-header": ""}), "/properties/a", id="empty"),
         pytest.param(properties(a=MARKED | {"x-mcp-header": "a b"}), "/properties/a", id="space"),
-        pytest.param(properties(a=MARKED | {"x-mcp-header": "a:b"}), "/properties/a", id="colon"),
         pytest.param(properties(a=MARKED | {"x-mcp-header": "é"}), "/properties/a", id="not-ascii"),
         pytest.param(properties(a=MARKED | {"x-mcp-header": "a\r\nX: 1"}), "/properties/a", id="line-break"),
         pytest.param(properties(a=MARKED | {"x-mcp-header": 5}), "/properties/a", id="number-for-a-name"),
-        pytest.param(properties(a=MARKED | {"x-mcp-header": None}), "/properties/a", id="null-for-a-name"),
-        pytest.param(properties(a=MARKED | {"x-mcp-header": ["A"]}), "/properties/a", id="array-for-a-name"),
         pytest.param(properties(a=MARKED | {"type": "number"}), "/properties/a", id="number"),
-        pytest.param(properties(a=MARKED | {"type": "object"}), "/properties/a", id="object"),
         pytest.param(properties(a=MARKED | {"type": ["string", "null"]}), "/properties/a", id="two-types"),
         pytest.param(properties(a={"x-mcp-header": "A"}), "/properties/a", id="no-type"),
         pytest.param(properties(a=MARKED, b=MARKED | {"x-mcp-header": "a"}), "/properties/b", id="same-but-for-case"),
@@ -675,7 +585,7 @@ def test_a_fault_says_what_is_wrong(schema: Any, expected: str, has: str) -> Non
     assert (found.expected, found.found) == (expected, has)
 
 
-def test_all_faults_of_a_schema_are_told_within_bounds() -> None:
+def test_all_faults_of_a_schema_are_reported_within_bounds() -> None:
     bad = MARKED | {"type": "number"}
     assert len(param_headers(properties(a=bad, b=bad, c=MARKED))) == 2
     assert len(param_headers(properties(**{f"p{number}": bad for number in range(1000)}))) == 20

@@ -141,17 +141,8 @@ def test_a_result_has_one_spelling_and_may_have_more_members(revision: str) -> N
 
 
 @rows("revision", REVISIONS)
-def test_arguments_are_anybodys_where_the_schema_does_not_name_the_other_spelling(revision: str) -> None:
-    conversation = opened(revision)
-    free = {"name": "free", "arguments": {"a": 1, "A": 2, "Method": 3}, **_meta(revision)}
-    nested = _call(revision, {"path": "x", "deep": {"Path": 1, "path": 2}})
-    assert rules(_say(conversation, request(1, "tools/call", free))) == []
-    assert rules(_say(conversation, request(2, "tools/call", nested))) == []
-
-
-@rows("revision", REVISIONS)
 def test_every_method_names_its_own_members(revision: str) -> None:
-    """What one method defines is another's vendor key; a method that nobody knows defines nothing."""
+    """What one method defines is another's vendor key; a method that no one knows defines nothing."""
     conversation = opened(revision)
     assert "tools/list" in methods(revision)
     listed = _say(conversation, request(1, "tools/list", {"Name": "x", "Uri": "y", **_meta(revision)}))

@@ -27,48 +27,21 @@ from kit.places import ROOT
 TABLE: Final = Path(__file__).with_name("mutants.txt")
 CACHE: Final = ROOT / ".cache" / "mutants"
 
-
-_JUDGING: Final = (
-    (
-        *("tests/core", "tests/ladder", "tests/test_conversation.py", "tests/test_lifecycle.py"),
-        *("tests/test_answers.py", "tests/test_policy.py", "tests/test_repair.py", "tests/test_result_repair.py"),
-        *("tests/test_reuse.py", "tests/test_rounds.py", "tests/test_irregular.py", "tests/test_tool_contracts.py"),
-        *("tests/test_shared_lists.py", "tests/test_quarantined_names.py", "tests/test_order_of_findings.py"),
-    ),
-    ("tests/stateless", "tests/extensions", "tests/engine", "tests/test_budgets.py", "tests/test_masking.py"),
-    ("tests/clauses", "tests/laws"),
-)
+_JUDGE: Final = (("tests/core", "--ignore=tests/core/laws"), ("tests/core/laws",))
 OWN: Final[Mapping[str, Sequence[Sequence[str]]]] = {
-    "core": _JUDGING,
-    "ladder": _JUDGING,
-    "contracts": _JUDGING,
-    "engine": (("tests/engine",), *_JUDGING),
-    "guard": (
-        (
-            *("tests/guard/test_session_fast_path.py", "tests/guard/test_session_states.py"),
-            *("tests/guard/test_session_calls.py", "tests/guard/test_guard_moves.py"),
-        ),
-        ("tests/guard/test_unlisted_tools.py", "tests/guard/test_guard_failure.py", "tests/guard/test_no_answer.py"),
-        (
-            *("tests/guard_children/test_id_map.py", "tests/guard_children/test_shared_server.py"),
-            *("tests/guard_restart/test_session_restore.py", "tests/guard_restart/test_restart_policy.py"),
-        ),
-    ),
-    "edges": (
-        ("tests/edges", "tests/auth", "tests/http/test_held_sessions.py", "tests/http/test_session_to_end.py"),
-        ("tests/http/test_heads.py", "tests/http/test_http_safety.py", "tests/http/test_http_auth.py"),
-        (
-            *("tests/guard_http/test_front_quotas.py", "tests/guard_children/test_kept_answers.py"),
-            "tests/guard_http/test_refusals.py",
-        ),
-    ),
+    "core": _JUDGE,
+    # What a conversation decides by these three is tested by conversations.
+    "ladder": (("tests/ladder", "tests/contracts"), *_JUDGE),
+    "contracts": (("tests/contracts", "tests/ladder"), *_JUDGE),
+    "engine": (("tests/engine", "tests/contracts"), *_JUDGE),
+    "guard": (("tests/guard",),),
+    "edges": (("tests/edges",),),
 }
-"""The tests of each package, in groups, those that find most faults first: each group is a run of pytest."""
+"""The tests of each package, in groups, the fastest first: each group is a run of pytest."""
 
 OTHERS: Final = (
-    *("tests/guard_http", "tests/guard_table", "tests/guard", "tests/guard_children", "tests/guard_restart"),
-    *("tests/faces", "tests/lock", "tests/test_hostile.py", "tests/test_transcripts.py", "tests/guard_random"),
-    *("tests/guard_lies", "tests/http", "tests/journal"),
+    *("tests/core", "tests/contracts", "tests/ladder", "tests/engine", "tests/guard", "tests/edges", "tests/records"),
+    *("tests/lock", "tests/real/stdio", "tests/real/http", "tests/real/children", "tests/real/restart"),
 )
 """The tests that a mutant meets if those of its own package do not find it."""
 

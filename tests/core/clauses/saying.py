@@ -114,14 +114,7 @@ def opened(*, client: Mapping[str, Any] = CLIENT, server: Mapping[str, Any] = SE
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def ask(
-    ident: Any,
-    method: str,
-    *,
-    declares: Any = CLIENT,
-    meta: Any = None,
-    **params: Any,
-) -> Step:
+def ask(ident: Any, method: str, *, declares: Any = CLIENT, meta: Any = None, **params: Any) -> Step:
     """The client asks."""
     message = {"jsonrpc": "2.0", "id": ident, "method": method, **({"params": params} if params else {})}
     own = {"io.modelcontextprotocol/clientCapabilities": declares}

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-import illegal
-import legal
+from legal_and_illegal import ILLEGAL, LEGAL
 from saying import Row, played
 
 from assay.base.verdict import Verdict
 from assay.core.conversation import Conversation
+from assay.core.policy import Policy
+from assay.rules import RULES
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
 from kit.talk import rules
@@ -48,7 +49,7 @@ def judged(row: Row) -> Iterator[Judged]:
             yield Judged(revision, mode, step.breaks, verdict)
 
 
-@rows("row", legal.ROWS, ids=named)
+@rows("row", LEGAL, ids=named)
 def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row) -> None:
     touched = [
         each
@@ -58,14 +59,28 @@ def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row) ->
     assert not touched, "\n".join(map(str, touched))
 
 
-@rows("row", illegal.ROWS, ids=named)
+@rows("row", ILLEGAL, ids=named)
 def test_what_is_not_is_found_where_it_is_and_nothing_else_is_blamed(row: Row) -> None:
     wrong = [each for each in judged(row) if (each.breaks not in each.found if each.breaks else bool(each.found))]
     assert not wrong, "\n".join(map(str, wrong))
 
 
+@rows("row", ILLEGAL, ids=named)
+def test_a_strict_policy_does_what_the_rule_says(row: Row) -> None:
+    """An entry of a list that breaks a rule is set aside, and the list is forwarded without it."""
+    conversation = Conversation(policy=Policy({"contract/not-judged": "pass"}, strict=True))
+    for step in played(row, row.revisions[-1]):
+        verdict = conversation.hear(step.party, step.frame(row.revisions[-1]), step.facts)
+        if step.breaks is not None:
+            actions = {each.action for each in verdict.violations if each.rule == step.breaks}
+            assert actions <= {RULES[step.breaks].severest, "quarantine"}
+            stopped = bool(actions & {"refuse", "drop"})
+            assert verdict.accepted is not stopped
+            break
+
+
 def test_the_tables_are_large_and_name_every_conversation_once() -> None:
-    for table in (legal.ROWS, illegal.ROWS):
+    for table in (LEGAL, ILLEGAL):
         assert len(table) >= 150
         assert max(Counter(row.says for row in table).values()) == 1
         assert {revision for row in table for revision in row.revisions} == set(REVISIONS)

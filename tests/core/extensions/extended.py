@@ -15,10 +15,7 @@ def stateless(
 ) -> dict[str, Any]:
     """A request of the revision without handshake, with what the client declares in it."""
     declared = {**(able or {}), **({} if extensions is None else {"extensions": extensions})}
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": LATEST,
-        "io.modelcontextprotocol/clientCapabilities": declared,
-    }
+    meta = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": declared}
     return request(ident, method, {**params, "_meta": meta})
 
 

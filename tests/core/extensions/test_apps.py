@@ -201,9 +201,7 @@ def test_a_page_is_forgotten_with_its_tools() -> None:
         forget(talk)
         good(talk.client(request(1, "resources/read", {"uri": PAGE})))
         good(talk.server(error(1, -32602)))
-
-
-def test_a_page_that_is_asked_for_before_a_change_may_be_gone() -> None:
+    # It may also be asked for before the change.
     talk = Talk().opened()
     good(tools(talk, SHOWN))
     good(talk.client(request(1, "resources/read", {"uri": PAGE})))
@@ -258,24 +256,12 @@ def test_content_that_a_model_can_read(value: dict[str, Any]) -> None:
         good(called(talk, value))
 
 
-@pytest.mark.parametrize(
-    "meta", [{}, {"ui": {"visibility": ["app"]}}, {"ui": {"resourceUri": PAGE, "visibility": ["app"]}}]
-)
+@rows("meta", [{}, {"ui": {"visibility": ["app"]}}, {"ui": {"resourceUri": PAGE, "visibility": ["app"]}}])
 def test_a_tool_without_a_page_or_without_a_model_may_return_nothing(meta: dict[str, Any]) -> None:
     talk = Talk().opened()
     good(tools(talk, {**TOOL, "_meta": meta}))
     for _ in range(3):
         good(called(talk, {"content": []}))
-
-
-def test_only_tools_with_a_page_leave_the_fast_path() -> None:
-    talk = Talk().opened()
-    good(tools(talk, SHOWN, {**TOOL, "name": "plain"}, {**TOOL, "name": "viewed", "_meta": {"ui": {}}}))
-    known = talk.conversation.tools.known
-    assert {name: each.plain for name, each in known.items()} == {"show": False, "plain": True, "viewed": True}
-    assert all(each.ready for each in known.values())
-    known["plain"].release()
-    assert not known["plain"].plain
 
 
 @rows("value", [None, 5, "x", [], [5], [None], [{}], {"ui": []}, {"ui": {"csp": 5}}])

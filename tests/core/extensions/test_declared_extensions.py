@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from extended import TASKS, discover, discovered, listed, stateless
 
 from assay.core.policy import Policy
@@ -70,7 +69,7 @@ def test_settings_are_an_object_in_a_handshake_too_where_the_schema_says_nothing
     assert verdict.violations[0].at == "/params/capabilities/extensions/com.example~1x"
 
 
-@pytest.mark.parametrize("settings", [True, None, []])
+@rows("settings", [True, None, []])
 def test_where_the_schema_asks_for_an_object_the_message_is_refused(settings: Any) -> None:
     verdict = Talk().client(stateless(1, "tools/list", {"com.example/x": settings}))
     assert (verdict.onward, rules(verdict)) == (None, ["protocol/params"])

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from extended import MODES, TASKS, discover, discovered, listed, stateless
 
 from assay.base.verdict import Party
@@ -46,7 +45,7 @@ def test_a_strict_policy_reports_it_as_well() -> None:
     assert talk.client(stateless(1, "tools/list", NEWER)).accepted
 
 
-@pytest.mark.parametrize("mode", MODES)
+@rows("mode", MODES)
 def test_methods_and_results_of_that_extension_are_not_judged(mode: str) -> None:
     talk = newer(mode)
     assert rules(talk.client(stateless(1, "tools/call", NEWER, **SEARCHES))) == ["extension/revision"]
@@ -129,10 +128,7 @@ def opened(client: dict[str, Any], server: dict[str, Any], **options: Any) -> Ta
     asked = {**shaken, "capabilities": {"extensions": client}, "clientInfo": information}
     declared = {key: each for key, each in ALL_SERVER.items() if key != "resources"}
     answered = {**shaken, "capabilities": {**declared, "extensions": server}, "serverInfo": information}
-    found = [
-        *rules(talk.client(request("init", "initialize", asked))),
-        *rules(talk.server(result("init", answered))),
-    ]
+    found = [*rules(talk.client(request("init", "initialize", asked))), *rules(talk.server(result("init", answered)))]
     assert found == ["extension/revision"]
     good(talk.client(notification("notifications/initialized")))
     return talk
@@ -149,7 +145,7 @@ def test_skills_of_a_newer_revision_are_not_judged() -> None:
     good(talk.server(error(3, -32601)))
 
 
-@pytest.mark.parametrize("declares", [({UI_ID: {"revision": "2"}}, {}), ({}, {UI_ID: {"revision": "2"}})])
+@rows("declares", [({UI_ID: {"revision": "2"}}, {}), ({}, {UI_ID: {"revision": "2"}})])
 def test_apps_of_a_newer_revision_are_not_judged(declares: tuple[dict[str, Any], dict[str, Any]]) -> None:
     talk = opened(*declares)
     page = {**SEARCH, "_meta": {"ui": {"resourceUri": 5, "csp": "x"}}}

@@ -110,7 +110,7 @@ def changed(talk: Talk, method: str = "notifications/resources/list_changed", **
 # ── good conversations ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("mode", MODES)
+@rows("mode", MODES)
 def test_a_skill_from_its_list_to_its_files(mode: str) -> None:
     talk = Skilled(mode=mode, policy=STRICT).listed(SKILL, named("daily", "reports/"))
     good(talk.got(SKILL))
@@ -134,20 +134,18 @@ def test_after_a_handshake_skills_are_judged_as_well() -> None:
 
 
 GOOD_ENTRIES = [
-    pytest.param(named("a"), id="one-letter"),
-    pytest.param(named("x" * 64), id="longest-name"),
-    pytest.param(named("v2-0"), id="digits-and-hyphens"),
-    pytest.param(named("größe"), id="lower-case-letters-of-any-script"),
-    pytest.param({**named("größe"), "uri": "skill://gr%C3%B6%C3%9Fe/SKILL.md"}, id="escaped-in-the-uri"),
-    pytest.param(named("refunds", "acme/billing/"), id="prefix"),
-    pytest.param({**named("refunds"), "uri": "github://owner/repo/refunds/SKILL.md"}, id="another-scheme"),
-    pytest.param(
-        skill(frontmatter={**FRONTMATTER, "license": "MIT", "metadata": {"com.example/a": 1}}), id="more-fields"
-    ),
-    pytest.param(skill(resources=[file(URI, b"")]), id="empty-file"),
-    pytest.param(skill(resources=[FILES[0], *(file(f"{ROOT}/{n}", "") for n in range(511))]), id="most-files"),
-    pytest.param(skill(resources=[FILES[0] | {"size": 16_777_216}]), id="most-bytes"),
-    pytest.param(skill(resources=[*FILES, file(f"{ROOT}/inner/SKILL.md", "x")]), id="nested-skill"),
+    named("a"),
+    named("x" * 64),
+    named("v2-0"),
+    named("größe"),
+    {**named("größe"), "uri": "skill://gr%C3%B6%C3%9Fe/SKILL.md"},
+    named("refunds", "acme/billing/"),
+    {**named("refunds"), "uri": "github://owner/repo/refunds/SKILL.md"},
+    skill(frontmatter={**FRONTMATTER, "license": "MIT", "metadata": {"com.example/a": 1}}),
+    skill(resources=[file(URI, b"")]),
+    skill(resources=[FILES[0], *(file(f"{ROOT}/{n}", "") for n in range(511))]),
+    skill(resources=[FILES[0] | {"size": 16_777_216}]),
+    skill(resources=[*FILES, file(f"{ROOT}/inner/SKILL.md", "x")]),
 ]
 
 
@@ -164,23 +162,18 @@ BAD_ENTRIES = [
     ("skills/uri", skill(uri=f"{ROOT}/skill.md", resources="dynamic")),
     ("skills/uri", skill(uri="SKILL.md", resources="dynamic")),
     ("skills/uri", skill(uri="skill://pdfs/SKILL.md", resources="dynamic")),
-    ("skills/uri", skill(uri="skill:///SKILL.md", resources="dynamic")),
     ("skills/name", named("PDF")),
     ("skills/name", named("x" * 65)),
     ("skills/name", named("-a")),
-    ("skills/name", named("a-")),
     ("skills/name", named("a_b")),
-    ("skills/name", named("a b")),
     ("skills/name", named("")),
     ("skills/digest", skill(resources=[FILES[0] | {"digest": "sha256:" + "A" * 64}])),
     ("skills/digest", skill(resources=[FILES[0] | {"digest": "0" * 64}])),
-    ("skills/digest", skill(resources=[FILES[0] | {"digest": "sha256:" + "0" * 65}])),
     ("skills/digest", skill(resources=[FILES[0] | {"digest": "sha256:" + "0" * 64 + "\n"}])),
     ("skills/digest", skill(resources=[FILES[0] | {"size": -1}])),
     ("skills/manifest", skill(resources=[])),
     ("skills/manifest", skill(resources=FILES[1:])),
     ("skills/manifest", skill(resources=[*FILES, FILES[1]])),
-    ("skills/manifest", skill(resources=[*FILES, file("skill://other/a", "x")])),
     ("skills/manifest", skill(resources=[*FILES, file("skill://pdf-2/a", "x")])),
     ("skills/manifest", skill(resources=[*FILES, file(f"{ROOT}/../other/a", "x")])),
     ("skills/manifest", skill(resources=[*FILES, file(ROOT, "x")])),
@@ -287,7 +280,7 @@ def test_a_content_that_cannot_be_compared(contents: list[Any]) -> None:
     assert not [each for each in rules(verdict) if each.startswith("skills/")]
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         pytest.param(changed, id="the-list"),
@@ -300,9 +293,12 @@ def test_a_change_makes_entries_old(change: Callable[[Skilled], object]) -> None
     change(talk)
     good(talk.read(FORM_URI, text("newer", FORM_URI)))
     good(talk.read(f"{ROOT}/new.md", text("new", f"{ROOT}/new.md")))
+    talk = Skilled().listed()
+    changed(talk, "notifications/resources/updated", uri="skill://other/a")
+    assert rules(talk.read(FORM_URI, text("newer", FORM_URI))) == ["skills/verification"]
 
 
-@pytest.mark.parametrize("size", [16, 16.0])
+@rows("size", [16, 16.0])
 def test_a_file_is_compared_by_size_and_digest(size: float) -> None:
     """In JSON, 16.0 is the integer 16."""
     talk = Skilled().listed(skill(resources=[FILES[0], file(FORM_URI, "x" * 16, size=size)]))
@@ -313,19 +309,13 @@ def test_a_file_is_compared_by_size_and_digest(size: float) -> None:
     assert other.found == f"sha256:{sha256(b'y' * 16).hexdigest()}"
 
 
-@pytest.mark.parametrize("wrong", [{"digest": "sha256:0"}, {"size": -1}])
+@rows("wrong", [{"digest": "sha256:0"}, {"size": -1}])
 def test_a_file_with_an_invalid_digest_or_size_is_not_compared(wrong: dict[str, Any]) -> None:
     """The entry was reported."""
     talk = Skilled()
     assert rules(talk.page(skill(resources=[FILES[0], FILES[1] | wrong]))) == ["skills/digest"]
     good(talk.read(FORM_URI, text("other", FORM_URI)))
     assert rules(talk.read(URI, text("other"))) == ["skills/verification"]
-
-
-def test_a_change_of_another_resource_does_not() -> None:
-    talk = Skilled().listed()
-    changed(talk, "notifications/resources/updated", uri="skill://other/a")
-    assert rules(talk.read(FORM_URI, text("newer", FORM_URI))) == ["skills/verification"]
 
 
 def test_an_entry_that_crosses_a_change_is_not_kept() -> None:
@@ -366,13 +356,6 @@ def test_a_file_of_a_nested_skill_may_match_either_entry() -> None:
     assert rules(talk.read(f"{inner}/a.md", text("b", f"{inner}/a.md"))) == ["skills/verification"]
 
 
-def test_a_server_without_skills_has_nothing_remembered() -> None:
-    talk = Talk().opened()
-    good(talk.client(request(1, "resources/read", {"uri": URI})))
-    good(talk.server(result(1, {"contents": [text()]})))
-    assert talk.conversation.tools.beyond is None
-
-
 # ── what is declared ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -391,7 +374,7 @@ def test_directories_are_read_only_if_that_is_declared() -> None:
     good(Talk().client(stateless(1, "resources/directory/read", uri=ROOT)))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "params"),
     [("skills/list", {}), ("skills/get", {"uri": URI}), ("resources/directory/read", {"uri": ROOT})],
 )
@@ -401,14 +384,7 @@ def test_a_server_answers_what_it_declares(method: str, params: dict[str, Any]) 
     assert rules(talk.server(error(talk.asked, -32601))) == ["protocol/error-code"]
 
 
-@rows("code", [-32602, -32603, -32000, 7])
-def test_an_unknown_skill_is_an_invalid_param(code: int) -> None:
-    talk = Skilled()
-    good(talk.ask("skills/get", uri="skill://none/SKILL.md"))
-    good(talk.server(error(talk.asked, code)))
-
-
-@pytest.mark.parametrize(("method", "uri"), [("skills/get", URI), ("resources/directory/read", ROOT)])
+@rows(("method", "uri"), [("skills/get", URI), ("resources/directory/read", ROOT)])
 def test_the_code_for_a_missing_resource_is_another_one_for_skills(method: str, uri: str) -> None:
     talk = Talk().opened(server={**ALL_SERVER, "extensions": SKILLS})
     good(talk.client(request(1, method, {"uri": uri})))
@@ -432,9 +408,7 @@ def test_the_oldest_skills_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     good(talk.got(other, uri))
     assert rules(talk.read(uri, text("forged", uri))) == ["skills/verification"]
     assert talk.conversation.tools.beyond.skills._count == 2
-
-
-def test_a_skill_with_too_many_files_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One with too many files is not remembered at all.
     monkeypatch.setattr(skill_digests, "_MOST_FILES", 1)
     good(Skilled().listed().read(URI, text("other")))
 

@@ -180,7 +180,7 @@ def test_whatever_is_said_there_is_a_verdict(revision: str, state: str, mode: Mo
 @example(params={"_meta": {"progressToken": {}}})
 @given(params=odd_params)
 def test_the_params_of_an_extension_are_not_judged_and_do_not_hurt(params: Any) -> None:
-    """Rule protocol/extension: passed on because extensions were declared, "but nobody can judge it"."""
+    """Rule protocol/extension: passed on because extensions were declared, "but no one can judge it"."""
     for revision in REVISIONS:
         if handshake(revision):
             for party in Party:
@@ -258,7 +258,7 @@ def test_notifications_are_judged_under_every_profile(revision: str) -> None:
         assert {each.rule for each in broken.violations} == {"protocol/params"}
 
 
-@pytest.mark.parametrize("code", [-32000, 1.0])
+@rows("code", [-32000, 1.0])
 def test_an_error_that_is_accepted_can_be_had_as_an_error(code: float) -> None:
     """`Verdict.message` is None only for what is no message; 1.0 is an integer to JSON Schema and to the envelope."""
     conversation = opened("2025-11-25")

@@ -6,7 +6,6 @@ lines, over random sequences of requests, answers, cancellations and time-outs b
 import json
 from typing import Any
 
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -16,8 +15,6 @@ from assay.spec.revisions import REVISIONS, handshake
 from kit.laws import law
 from kit.parties import CLIENT, SERVER, Mode, ask, frame, notification, opened, request, result, said
 from kit.rows import rows
-
-HANDSHAKES = [revision for revision in REVISIONS if handshake(revision)]
 
 # Some of them are one id: 1, 1.0 and 1e0 are the same number, "1" is another thing. Known gap: -0 is left out, because
 # it is read as the integer 0, and is echoed so where the frame is gone.
@@ -92,7 +89,7 @@ actions = st.lists(
 )
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 @law(150)
 @given(actions=actions, last=st.sampled_from([CLIENT, SERVER]))
 def test_every_request_comes_to_exactly_one_end(revision: str, actions: list[Any], last: Party) -> None:
@@ -172,35 +169,6 @@ def test_an_answer_that_comes_too_late_is_not_delivered(revision: str, mode: Mod
     assert conversation.give_up(CLIENT, _ident(spelling)) is None
 
 
-@rows("revision", REVISIONS)
-@rows("spelling", SPELLINGS)
-def test_a_cancelled_request_may_still_be_answered_once(revision: str, spelling: str) -> None:
-    """MCP, basic/utilities/cancellation: the answer may be under way already. Nobody is told that it is missing."""
-    conversation = opened(revision)
-    assert conversation.hear(CLIENT, _asked(revision, spelling)).accepted
-    cancelled = conversation.hear(CLIENT, _cancelled(spelling))
-    assert cancelled.exchange is not None
-    assert cancelled.exchange.state == "cancelled"
-    assert conversation.open_requests(CLIENT) == ()
-    answer = conversation.hear(SERVER, _answer(revision, spelling))
-    assert answer.onward is answer.frame
-    assert conversation.hear(SERVER, _answer(revision, spelling)).onward is None
-    assert conversation.end(SERVER) == []
-
-
-@rows("revision", HANDSHAKES)
-def test_the_ids_of_the_two_sides_have_nothing_to_do_with_each_other(revision: str) -> None:
-    """MCP, basic: an id is the requester's own. The answer to one side is not taken for that to the other."""
-    conversation = opened(revision)
-    for asker in Party:
-        assert conversation.hear(asker, _asked(revision, "1")).accepted
-    for asker in Party:
-        answer = conversation.hear(asker.other, _answer(revision, "1"))
-        assert answer.onward is answer.frame
-        assert answer.exchange is not None
-        assert answer.exchange.asker is asker
-
-
 def test_the_tasks_of_the_two_sides_have_nothing_to_do_with_each_other() -> None:
     """MCP 2025-11-25, basic/utilities/tasks: a task's id is made by its receiver, so both sides may make the same."""
     conversation = opened("2025-11-25")
@@ -227,12 +195,12 @@ def test_a_refused_request_does_not_take_the_progress_of_another() -> None:
 
 
 def test_what_ends_leaves_no_token() -> None:
-    """MCP, basic/utilities/progress: no progress after the answer; what is told then belongs to nothing."""
+    """MCP, basic/utilities/progress: no progress after the answer; what comes then belongs to nothing."""
     for revision in REVISIONS:
         conversation = opened(revision)
         said(conversation, CLIENT, ask(revision, 1, PROGRESS))
-        told = {"progressToken": "t", "progress": 1}
-        said(conversation, SERVER, notification("notifications/progress", told))
+        noted = {"progressToken": "t", "progress": 1}
+        said(conversation, SERVER, notification("notifications/progress", noted))
         assert conversation.hear(SERVER, _answer(revision, "1")).accepted
-        late = conversation.hear(SERVER, frame(notification("notifications/progress", told)))
+        late = conversation.hear(SERVER, frame(notification("notifications/progress", noted)))
         assert [each.rule for each in late.violations] == ["protocol/progress"]

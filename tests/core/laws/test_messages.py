@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
@@ -37,7 +36,6 @@ from kit.parties import (
     CASES,
     CLIENT,
     META,
-    NOTIFICATIONS,
     REQUESTS,
     SERVER,
     Case,
@@ -56,9 +54,7 @@ from kit.talk import found
 ids = st.one_of(texts, integers)
 """What a request may be called."""
 
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-every_request = pytest.mark.parametrize("case", REQUESTS, ids=str)
-every_notification = pytest.mark.parametrize("case", NOTIFICATIONS, ids=str)
+every_case, every_request = rows("case", CASES, ids=str), rows("case", REQUESTS, ids=str)
 
 
 # ── what is said, and the state it is said in ────────────────────────────────────────────────────────────────────────
@@ -67,7 +63,7 @@ every_notification = pytest.mark.parametrize("case", NOTIFICATIONS, ids=str)
 @st.composite
 def params_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
     """Params that fit."""
-    return _told(case, _rooted(_declaring(case.placed(draw(fitting(case.schema, case.params()))))))
+    return _noted(case, _rooted(_declaring(case.placed(draw(fitting(case.schema, case.params()))))))
 
 
 def _declaring(params: dict[str, Any]) -> dict[str, Any]:
@@ -107,8 +103,8 @@ def _with_roots(value: dict[str, Any]) -> dict[str, Any]:
     return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"] if isinstance(each, dict)]}
 
 
-def _told(case: Case, params: dict[str, Any]) -> dict[str, Any]:
-    """*params* with the id of the subscription that a change is told on, and that nothing else may name."""
+def _noted(case: Case, params: dict[str, Any]) -> dict[str, Any]:
+    """*params* with the id of the subscription that a change is sent on, and that nothing else may name."""
     if handshake(case.revision) or case.sender is CLIENT or case.method.kind == "request":
         return params
     meta = {key: value for key, value in params.get("_meta", {}).items() if key != SUBSCRIPTION_KEY}
@@ -126,8 +122,8 @@ def subscribed(conversation: Conversation, case: Case, params: dict[str, Any]) -
     listen = {"_meta": META, "notifications": wanted}
     said(conversation, CLIENT, request("subscription", "subscriptions/listen", listen))
     if case.method.name != ACKNOWLEDGED:
-        told = {"_meta": {SUBSCRIPTION_KEY: "subscription"}, "notifications": {}}
-        said(conversation, SERVER, notification(ACKNOWLEDGED, told))
+        noted = {"_meta": {SUBSCRIPTION_KEY: "subscription"}, "notifications": {}}
+        said(conversation, SERVER, notification(ACKNOWLEDGED, noted))
 
 
 @st.composite
@@ -214,35 +210,30 @@ def assert_passed(verdict: Verdict, said: bytes) -> None:
     assert verdict.back is None
 
 
-@every_request
-@law(12)
+@every_case
+@law(8)
 @given(data=st.data())
-def test_a_request_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
-    """Official schema; design.md: an accepted frame travels on as the very bytes that came in."""
-    params = data.draw(params_of(case)) if case.needs_params or data.draw(st.booleans()) else None
-    ident = data.draw(ids)
-    spoken = frame(request(ident, case.method.name, params), ascii_only=data.draw(st.booleans()))
-    conversation = scene(case, params)
-    verdict = conversation.hear(case.sender, spoken)
-    assert_passed(verdict, spoken)
-    assert (verdict.kind, verdict.method, verdict.revision) == ("request", case.method.name, case.revision)
-    assert [each.id for each in conversation.open_requests(case.sender)] == [ident]
-    assert conversation.open_requests(case.sender.other) == ()
+def test_a_request_or_notification_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
+    """
+    Official schema; design.md: an accepted frame travels on as the very bytes that came in.
 
-
-@every_notification
-@law(12)
-@given(data=st.data())
-def test_a_notification_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
-    """Official schema. What it refers to, a request or a progress token, is open when it comes."""
-    # A change is told on a subscription, so it needs the id of one (2026-07-28).
-    needed = case.needs_params or (case.method.name in JUDGED and not handshake(case.revision))
+    What a notification refers to, a request or a progress token, is open when it comes.
+    """
+    asks, name = case.method.kind == "request", case.method.name
+    # A change is sent on a subscription, so it needs the id of one (2026-07-28).
+    needed = case.needs_params or (name in JUDGED and not handshake(case.revision))
     params = data.draw(params_of(case)) if needed or data.draw(st.booleans()) else None
-    spoken = frame(notification(case.method.name, params), spaced=data.draw(st.booleans()))
+    ident = data.draw(ids)
+    message = request(ident, name, params) if asks else notification(name, params)
+    spoken = frame(message, ascii_only=data.draw(st.booleans()), spaced=data.draw(st.booleans()))
     conversation = scene(case, params)
+    before = conversation.open_requests(case.sender)
     verdict = conversation.hear(case.sender, spoken)
     assert_passed(verdict, spoken)
-    assert (verdict.kind, verdict.method, verdict.revision) == ("notification", case.method.name, case.revision)
+    assert (verdict.kind, verdict.method, verdict.revision) == (case.method.kind, name, case.revision)
+    if asks:
+        assert [each.id for each in conversation.open_requests(case.sender)] == [*(each.id for each in before), ident]
+        assert conversation.open_requests(case.sender.other) == ()
 
 
 RELATED = "io.modelcontextprotocol/related-task"
@@ -258,7 +249,7 @@ def payload(case: Case, value: Any) -> Any:
 
 
 @every_request
-@law(12)
+@law(8)
 @given(data=st.data())
 def test_a_result_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
     """Official schema. A tool's own schemas are chance here: one that does not compile is set aside, and no more."""
@@ -287,7 +278,7 @@ def assert_named(verdict: Verdict, fault: Break, prefix: str) -> bool:
     """
     One of the violations is where the fault is; whether it is exactly there.
 
-    Outside of unions nothing else is said. In a union nobody can know which branch was meant: the place is above the
+    Outside of unions nothing else is said. In a union no one can know which branch was meant: the place is above the
     fault or below it, and not above the union's value.
     """
     places = {each.at for each in verdict.violations if each.rule.startswith("protocol/") and each.rule != ODD_NAME}
@@ -348,8 +339,8 @@ def assert_refused_params(case: Case, params: dict[str, Any], fault: Break, iden
     return assert_named(verdict, fault, "/params")
 
 
-def assert_told(case: Case, answer: dict[str, Any], verdict: Verdict) -> None:
-    """Whoever asked is told what is wrong: a model where it called a tool, and the revision lets it see that."""
+def assert_shown(case: Case, answer: dict[str, Any], verdict: Verdict) -> None:
+    """Whoever asked is shown what is wrong: a model where it called a tool, and the revision lets it see that."""
     if case.method.name == "tools/call" and case.revision >= "2025-11-25":
         assert answer["result"]["isError"] is True
         text = answer["result"]["content"][0]["text"]
@@ -384,7 +375,7 @@ def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
     assert verdict.back is None
     answer = _read(verdict.onward)
     assert answer["id"] == ident
-    assert_told(case, answer, verdict)
+    assert_shown(case, answer, verdict)
     assert conversation.open_requests(case.sender) == ()
     return assert_named(verdict, fault, "/result")
 
@@ -412,7 +403,7 @@ def _read(spoken: bytes | None) -> dict[str, Any]:
 
 
 @every_case
-@law(12)
+@law(8)
 @given(data=st.data())
 def test_params_with_a_fault_are_refused_where_it_is(case: Case, data: st.DataObject) -> None:
     """Official schema; design.md: a request that is refused is answered, with the pointer in `error.data`."""
@@ -421,7 +412,7 @@ def test_params_with_a_fault_are_refused_where_it_is(case: Case, data: st.DataOb
 
 
 @every_request
-@law(12)
+@law(8)
 @given(data=st.data())
 def test_a_result_with_a_fault_is_refused_where_it_is(case: Case, data: st.DataObject) -> None:
     """Official schema; design.md: a broken answer fails the open request, it is not answered back to the server."""
@@ -454,7 +445,7 @@ def test_most_faults_in_unions_are_named_exactly_too() -> None:
     """Ours: outside of unions always (`assert_named`); within one mostly, or the pointer would be of no use."""
     seen: Counter[tuple[bool, bool]] = Counter()
 
-    @law(1000)
+    @law(500)
     @given(data=st.data(), case=st.sampled_from(WITH_UNIONS), answer=st.booleans())
     def collect(data: st.DataObject, case: Case, answer: bool) -> None:
         if answer and case.method.kind == "request":
@@ -488,7 +479,7 @@ def _asked_with_everything(case: Case) -> Conversation:
     return conversation
 
 
-@pytest.mark.parametrize("case", MAY_ASK_BACK, ids=str)
+@rows("case", MAY_ASK_BACK, ids=str)
 @law(25)
 @given(data=st.data())
 def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObject) -> None:
@@ -504,7 +495,7 @@ def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObjec
     if fault.what in {"nothing", "no resultType"} or fault.at == "/resultType":
         return
     verdict = _asked_with_everything(case).hear(SERVER, frame(result(1, fault.value)))
-    assert_told(case, _read(verdict.onward), verdict)
+    assert_shown(case, _read(verdict.onward), verdict)
     event(f"exact: {assert_named(verdict, fault, '/result')}")
 
 
@@ -535,7 +526,7 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize("case", TASKS, ids=str)
+@rows("case", TASKS, ids=str)
 @law(25)
 @given(data=st.data())
 def test_a_task_is_started_and_its_payload_is_the_result_of_the_request(case: Case, data: st.DataObject) -> None:
@@ -560,7 +551,7 @@ def test_a_task_is_started_and_its_payload_is_the_result_of_the_request(case: Ca
     assert_passed(conversation.hear(case.sender.other, spoken), spoken)
 
 
-@pytest.mark.parametrize("case", TASKS, ids=str)
+@rows("case", TASKS, ids=str)
 def test_whoever_does_not_run_tasks_answers_as_if_none_was_asked_for(case: Case) -> None:
     """
     MCP 2025-11-25, basic/utilities/tasks: "Receivers that do not declare the task capability for a request type MUST
@@ -591,7 +582,7 @@ def test_a_member_called_task_means_nothing_where_tasks_cannot_be_asked_for() ->
 # ── the generator itself ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@rows("revision", REVISIONS)
 @law(120)
 @given(data=st.data())
 def test_what_is_generated_fits_and_what_is_broken_does_not(revision: str, data: st.DataObject) -> None:

@@ -1,4 +1,9 @@
-"""What the specification allows, in our words: nobody may refuse, change or blame any of it."""
+"""
+What the specification allows and what it forbids, in our words.
+
+What is legal may not be refused, changed or blamed. What is not is found at the message that is wrong, and nothing
+else is blamed.
+"""
 
 from typing import Any, Final
 
@@ -13,6 +18,7 @@ from saying import (
     Rows,
     answers,
     ask,
+    bad,
     bare,
     declines,
     fails,
@@ -117,8 +123,8 @@ LIFECYCLE: Final[Rows] = [
          tells("notifications/initialized")]),
     Row("the server gives instructions", "basic/lifecycle", ("2025-06-18",),
         [initialize("2025-06-18"), initialized("2025-06-18", instructions="Be brief."), tells("notifications/initialized")]),
-    Row("nobody declares anything", "basic/lifecycle", ALL, [opened(client={}, server={})]),
-    Row("both declare what nobody knows", "basic/lifecycle", HANDSHAKE,
+    Row("no one declares anything", "basic/lifecycle", ALL, [opened(client={}, server={})]),
+    Row("both declare what no one knows", "basic/lifecycle", HANDSHAKE,
         [opened(client={"acme": {"x": 1}}, server={"acme": True})]),
     Row("experimental capabilities", "basic/lifecycle", ALL,
         [opened(client={"experimental": {"acme": {}}}, server={"experimental": {"acme": {"deep": {}}}})]),
@@ -203,7 +209,7 @@ PROGRESS: Final[Rows] = [
         [opened(), calling(1, meta={"progressToken": "a"}), calling(2, meta={"progressToken": "b"}),
          says("notifications/progress", progressToken="b", progress=5),
          says("notifications/progress", progressToken="a", progress=1), called(1), called(2)]),
-    Row("nobody tells progress", "basic/utilities/progress", ALL, [opened(), calling(meta={"progressToken": 1}), called()]),
+    Row("no one tells progress", "basic/utilities/progress", ALL, [opened(), calling(meta={"progressToken": 1}), called()]),
     Row("the client tells progress", "basic/utilities/progress", HANDSHAKE,
         [opened(), wants(1, "sampling/createMessage", messages=MESSAGES, maxTokens=1, _meta={"progressToken": "s"}),
          tells("notifications/progress", progressToken="s", progress=1), answers(1, MODEL)]),
@@ -258,7 +264,7 @@ TOOLS: Final[Rows] = [
          called(value={"content": [{"type": "text", "text": "x", "annotations": {"audience": ["user"], "priority": 1}}]})]),
     Row("structured content as promised", "server/tools", since("2025-06-18"),
         [opened(), *listing(COUNT), calling(tool="count"), called(value={**TEXT, "structuredContent": {"n": 3}})]),
-    Row("structured content that nobody promised", "server/tools", since("2025-06-18"),
+    Row("structured content that no one promised", "server/tools", since("2025-06-18"),
         [opened(), *listing(PLAIN), calling(), called(value={**TEXT, "structuredContent": {"any": 1}})]),
     Row("a failure needs no structured content", "server/tools", since("2025-06-18"),
         [opened(), *listing(COUNT), calling(tool="count"), called(value={**TEXT, "isError": True})]),
@@ -505,7 +511,7 @@ TASKS: Final[Rows] = [
     Row("tasks are listed", "basic/utilities/tasks", MODERN,
         [opened(server=TASKS_SERVER), ask(2, "tasks/list"), gives(2, "tasks/list", {"tasks": [TASK], "nextCursor": "n"}),
          ask(3, "tasks/list", cursor="n"), gives(3, "tasks/list", {"tasks": []})]),
-    Row("the status of a task is told", "basic/utilities/tasks", MODERN,
+    Row("the status of a task is sent", "basic/utilities/tasks", MODERN,
         [opened(server=TASKS_SERVER), *listing(SLOW), calling(tool="slow", task={}), called(value={"task": TASK}),
          says("notifications/tasks/status", **{**TASK, "status": "failed", "statusMessage": "no"})]),
     Row("progress of a task goes on after its handle", "basic/utilities/tasks", MODERN,
@@ -535,11 +541,7 @@ ASK_ALL: Final[dict[str, Any]] = {
     "what": {"method": "sampling/createMessage", "params": {"messages": MESSAGES, "maxTokens": 1}},
 }
 ANSWER_NAME: Final[dict[str, Any]] = {"name": {"action": "accept", "content": {"name": "Ada"}}}
-ALL_ANSWERS: Final[dict[str, Any]] = {
-    **ANSWER_NAME,
-    "where": {"roots": [{"uri": "file:///a"}]},
-    "what": MODEL,
-}
+ALL_ANSWERS: Final[dict[str, Any]] = {**ANSWER_NAME, "where": {"roots": [{"uri": "file:///a"}]}, "what": MODEL}
 EXTENDED: Final = {**CLIENT, "extensions": {"io.modelcontextprotocol/tasks": {}}}
 PROBE: Final = bare(
     ask(
@@ -605,8 +607,8 @@ NEWEST: Final[Rows] = [
     Row("a result asks, and the client asks for something else", "basic/patterns/mrtr", STATELESS,
         [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_NAME, "requestState": "s"}),
          calling(2, arguments={"x": 1}), called(2), ask(3, "prompts/get", name="p"), gives(3, "prompts/get", {"messages": []})]),
-    Row("a state that was given elsewhere", "basic/patterns/mrtr", STATELESS,
-        [opened(), calling(requestState="elsewhere", inputResponses=ANSWER_NAME), called()]),
+    Row("a state of another conversation", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(requestState="other", inputResponses=ANSWER_NAME), called()]),
     Row("two calls ask at once", "basic/patterns/mrtr", STATELESS,
         [opened(), calling(), calling(2, arguments={"x": 1}),
          called(value={"resultType": "input_required", "inputRequests": ASK_NAME, "requestState": "a"}),
@@ -658,7 +660,507 @@ NEWEST: Final[Rows] = [
         [over_http(calling(tool="é"), mcp_name="=?base64?w6k=?="), called()]),
 ]  # fmt: skip
 
-ROWS: Final[Rows] = [
+LEGAL: Final[Rows] = [
     *LIFECYCLE, *MESSAGES_ROWS, *PROGRESS, *TOOLS, *RESOURCES, *PROMPTS, *COMPLETION, *LOGGING, *ROOTS, *SAMPLING,
     *ELICITATION, *TASKS, *NEWEST,
+]  # fmt: skip
+
+# ── what is not ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def without(what: dict[str, Any], *names: str) -> dict[str, Any]:
+    """*what* without some of its members."""
+    return {name: value for name, value in what.items() if name not in names}
+
+
+BAD_FRAMES: Final[Rows] = [
+    *(Row(f"a frame that is {words}", "basic/transports", ALL, [opened(), bad(rule, sent(frame))]) for words, rule, frame in (
+        ("no JSON", "syntax/json", b"hello"),
+        ("cut off", "syntax/json", b'{"jsonrpc":"2.0","id":1'),
+        ("two values", "syntax/json", b'{"jsonrpc":"2.0","id":1,"method":"ping"}{}'),
+        ("no UTF-8", "syntax/utf8", b'{"jsonrpc":"2.0","id":"\xff","method":"ping"}'),
+        ("marked with a BOM", "syntax/bom", b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}'),
+        ("JSON with NaN", "syntax/number", b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}'),
+        ("half a surrogate pair", "syntax/surrogate", b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\\ud800"}}'),
+        ("a name twice", "syntax/duplicate-key", b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}'),
+        ("nested without end", "syntax/depth", b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * 600 + b"]" * 600 + b"}}"),
+        ("a number", "envelope/message", b"42"),
+        ("a text", "envelope/message", b'"ping"'),
+        ("null", "envelope/message", b"null"),
+    )),
+    Row("a log line on the server's output", "basic/transports", HANDSHAKE, [opened(), bad("syntax/json", heard(b"Server started"))]),
+]  # fmt: skip
+
+PING: Final = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+BAD_ENVELOPE: Final[Rows] = [
+    *(Row(f"a request with {words}", "basic", HANDSHAKE, [opened(), bad(rule, sent(message))]) for words, rule, message in (
+        ("no jsonrpc", "envelope/jsonrpc", without(PING, "jsonrpc")),
+        ("another jsonrpc", "envelope/jsonrpc", {**PING, "jsonrpc": "1.0"}),
+        ("a number for jsonrpc", "envelope/jsonrpc", {**PING, "jsonrpc": 2.0}),
+        ("an id that is null", "envelope/id", {**PING, "id": None}),
+        ("an id that is true", "envelope/id", {**PING, "id": True}),
+        ("an id with a fraction", "envelope/id", {**PING, "id": 1.5}),
+        ("an id that is an object", "envelope/id", {**PING, "id": {}}),
+        ("a method that is a number", "envelope/method", {**PING, "method": 5}),
+        ("params that are a list", "envelope/params", {**PING, "params": [1]}),
+        ("params that are null", "envelope/params", {**PING, "params": None}),
+        ("a result as well", "envelope/members", {**PING, "result": {}}),
+        ("an error as well", "envelope/members", {**PING, "error": {"code": 1, "message": "x"}}),
+    )),
+    *(Row(f"an answer with {words}", "basic", ALL, [opened(), calling(), bad(rule, heard(message))]) for words, rule, message in (
+        ("neither result nor error", "envelope/members", {"jsonrpc": "2.0", "id": 1}),
+        ("both result and error", "envelope/members", {"jsonrpc": "2.0", "id": 1, "result": {}, "error": {"code": 1, "message": "x"}}),
+        ("a result that is text", "envelope/result", {"jsonrpc": "2.0", "id": 1, "result": "ok"}),
+        ("a result that is null", "envelope/result", {"jsonrpc": "2.0", "id": 1, "result": None}),
+        ("an error that is text", "envelope/error", {"jsonrpc": "2.0", "id": 1, "error": "no"}),
+        ("an error without a code", "envelope/error", {"jsonrpc": "2.0", "id": 1, "error": {"message": "x"}}),
+        ("an error without a message", "envelope/error", {"jsonrpc": "2.0", "id": 1, "error": {"code": 1}}),
+        ("a code that is text", "envelope/error", {"jsonrpc": "2.0", "id": 1, "error": {"code": "1", "message": "x"}}),
+        ("a code with a fraction", "envelope/error", {"jsonrpc": "2.0", "id": 1, "error": {"code": 1.5, "message": "x"}}),
+        ("a message that is a number", "envelope/error", {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": 5}}),
+    )),
+    Row("a batch where there is none", "basic", ("2024-11-05", "2025-06-18", "2025-11-25"), [opened(), bad("envelope/batch", sent([PING]))]),
+    Row("an empty batch", "basic", ("2025-03-26",), [opened(), bad("envelope/batch", sent([]))]),
+    Row("initialize in a batch", "basic/lifecycle", ("2025-03-26",),
+        [opened(), bad("protocol/initialize-again", sent([initialize("2025-03-26", 9).message]))]),
+    Row("an error with an id that is null", "basic", ALL,
+        [opened(), bad("envelope/null-id", heard({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "x"}}))]),
+]  # fmt: skip
+
+BAD_LIFECYCLE: Final[Rows] = [
+    Row("a request before initialize", "basic/lifecycle", HANDSHAKE, [bad("protocol/before-initialize", bare(ask(1, "tools/list")))]),
+    Row("a notification before initialize", "basic/lifecycle", HANDSHAKE,
+        [bad("protocol/before-initialize", tells("notifications/roots/list_changed"))]),
+    Row("a server that speaks first", "basic/lifecycle", HANDSHAKE, [bad("protocol/before-initialize", wants(1, "roots/list"))]),
+    Row("a request before the client has said that it is ready", "basic/lifecycle", ("2025-06-18",),
+        [initialize("2025-06-18"), initialized("2025-06-18"), bad("protocol/before-initialized", ask(2, "tools/list"))]),
+    Row("a server asks before the client is ready", "basic/lifecycle", ("2025-06-18",),
+        [*shaken("2025-06-18", CLIENT, SERVER)[:2], bad("protocol/before-initialized", wants(2, "roots/list"))]),
+    Row("initialize twice", "basic/lifecycle", ("2025-11-25",), [opened(), bad("protocol/initialize-again", initialize("2025-11-25"))]),
+    Row("initialize to a server of the new era", "basic/transports/stdio", ("2025-11-25",),
+        [PROBE, heard({"jsonrpc": "2.0", "id": 1, "result": DISCOVERED}), bad("protocol/era-fallback", initialize("2025-11-25", 2))]),
+    Row("initialize to a server that lists only revisions of the new era", "basic/transports/stdio", ("2025-11-25",),
+        [PROBE, fails(1, -32022, data={"supported": ["2027-01-01"], "requested": "2026-07-28"}),
+         bad("protocol/era-fallback", initialize("2025-11-25", 2))]),
+    Row("initialize without a revision", "basic/lifecycle", ("2025-11-25",),
+        [bad("protocol/params", ask(1, "initialize", capabilities={}, clientInfo=INFORMATION))]),
+    Row("initialize without capabilities", "basic/lifecycle", ("2025-11-25",),
+        [bad("protocol/params", ask(1, "initialize", protocolVersion="2025-11-25", clientInfo=INFORMATION))]),
+    Row("initialize without who asks", "basic/lifecycle", ("2025-06-18",),
+        [bad("protocol/params", ask(1, "initialize", protocolVersion="2025-06-18", capabilities={}))]),
+    Row("a client without a version", "basic/lifecycle", ("2025-03-26",),
+        [bad("protocol/params", ask(1, "initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo={"name": "a"}))]),
+    Row("an answer to initialize without a revision", "basic/lifecycle", ("2025-11-25",),
+        [initialize("2025-11-25"), bad("protocol/result", gives(1, "initialize", {"capabilities": {}, "serverInfo": INFORMATION}))]),
+    Row("an answer to initialize without the server's name", "basic/lifecycle", ("2025-11-25",),
+        [initialize("2025-11-25"), bad("protocol/result", gives(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}))]),
+    Row("a revision that no one knows in the answer", "basic/lifecycle", ("2025-11-25",),
+        [initialize("2025-11-25"), bad("protocol/unknown-revision", initialized("1.0"))]),
+    Row("capabilities that are a list", "basic/lifecycle", ("2025-11-25",),
+        [bad("protocol/params", ask(1, "initialize", protocolVersion="2025-11-25", capabilities=[], clientInfo=INFORMATION))]),
+    Row("initialize is cancelled", "basic/utilities/cancellation", ("2025-06-18",),
+        [initialize("2025-06-18"), bad("protocol/cancel", tells("notifications/cancelled", requestId=1))]),
+]  # fmt: skip
+
+BAD_METHODS: Final[Rows] = [
+    Row("a method that no one knows", "basic", ALL, [opened(), bad("protocol/method", ask(1, "tools/run"))]),
+    Row("a notification that no one knows", "basic", ALL, [opened(), bad("protocol/method", tells("notifications/nope"))]),
+    Row("a notification of the server that no one knows", "basic", ALL, [opened(), bad("protocol/method", says("notifications/nope"))]),
+    Row("a method of a later revision", "client/elicitation", ("2024-11-05", "2025-03-26"),
+        [opened(), bad("protocol/method", wants(1, "elicitation/create", message="?", requestedSchema=FORM))]),
+    Row("tasks before there were any", "basic/utilities/tasks", since("2024-11-05", "2025-06-18"),
+        [opened(), bad("protocol/method", ask(1, "tasks/get", taskId="t"))]),
+    *(Row(f"{method}, which is gone", "schema", STATELESS, [opened(), bad("protocol/method", ask(1, method, **params))])
+      for method, params in (("ping", {}), ("logging/setLevel", {"level": "info"}), ("resources/subscribe", {"uri": "file:///a"}),
+                             ("resources/unsubscribe", {"uri": "file:///a"}), ("initialize", {}))),
+    Row("a server asks where servers ask nothing", "basic", STATELESS,
+        [opened(), bad("protocol/method", wants(1, "sampling/createMessage", messages=MESSAGES, maxTokens=1))]),
+    Row("a client asks what only servers ask", "schema", HANDSHAKE, [opened(), bad("protocol/direction", ask(1, "roots/list"))]),
+    Row("a server asks what only clients ask", "schema", HANDSHAKE, [opened(), bad("protocol/direction", wants(1, "tools/list"))]),
+    Row("a client tells what only servers tell", "schema", ALL,
+        [opened(), bad("protocol/direction", tells("notifications/tools/list_changed"))]),
+    Row("a server says that it is initialized", "schema", HANDSHAKE, [opened(), bad("protocol/direction", says("notifications/initialized"))]),
+    Row("a request without an id", "schema", HANDSHAKE, [opened(), bad("protocol/method", tells("tools/list"))]),
+    Row("a notification with an id", "schema", HANDSHAKE, [opened(), bad("protocol/method", ask(1, "notifications/roots/list_changed"))]),
+]  # fmt: skip
+
+BAD_IDS: Final[Rows] = [
+    Row("an answer to nothing", "basic", ALL, [opened(), bad("protocol/unsolicited", gives(99, ""))]),
+    Row("an answer with the id as text", "basic", ALL, [opened(), calling(), bad("protocol/unsolicited", called("1"))]),
+    Row("an error to nothing", "basic", ALL, [opened(), bad("protocol/unsolicited", fails(99, -32603))]),
+    Row("two answers", "basic", ALL, [opened(), calling(), called(), bad("protocol/answered-twice", called())]),
+    Row("a result after an error", "basic", ALL, [opened(), calling(), fails(1, -32603), bad("protocol/answered-twice", called())]),
+    Row("the id of an open request", "basic", ALL, [opened(), calling(), bad("protocol/id-in-use", calling())]),
+    Row("the id of an answered request", "basic", HANDSHAKE, [opened(), calling(), called(), bad("protocol/id-reused", calling())]),
+    Row("a server uses an id again", "basic", HANDSHAKE,
+        [opened(), wants(1, "ping"), answers(1), bad("protocol/id-reused", wants(1, "ping"))]),
+    Row("a client answers what no one asked", "basic", ALL, [opened(), bad("protocol/unsolicited", answers(4))]),
+    Row("a retry with the id of the first round", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(), called(value={"resultType": "input_required", "requestState": "s"}),
+         bad("protocol/retry-id", calling(requestState="s"))]),
+]  # fmt: skip
+
+BAD_PROGRESS: Final[Rows] = [
+    Row("progress of nothing", "basic/utilities/progress", ALL,
+        [opened(), bad("protocol/progress", says("notifications/progress", progressToken="?", progress=1))]),
+    Row("progress after the answer", "basic/utilities/progress", ALL,
+        [opened(), calling(meta={"progressToken": 1}), called(),
+         bad("protocol/progress", says("notifications/progress", progressToken=1, progress=1))]),
+    Row("progress that does not rise", "basic/utilities/progress", ALL,
+        [opened(), calling(meta={"progressToken": 1}), says("notifications/progress", progressToken=1, progress=5),
+         bad("protocol/progress", says("notifications/progress", progressToken=1, progress=5))]),
+    Row("progress that falls", "basic/utilities/progress", ALL,
+        [opened(), calling(meta={"progressToken": 1}), says("notifications/progress", progressToken=1, progress=5),
+         bad("protocol/progress", says("notifications/progress", progressToken=1, progress=4.5))]),
+    Row("progress without a value", "basic/utilities/progress", ALL,
+        [opened(), calling(meta={"progressToken": 1}), bad("protocol/params", says("notifications/progress", progressToken=1))]),
+    Row("one token for two requests", "basic/utilities/progress", ALL,
+        [opened(), calling(1, meta={"progressToken": 1}), bad("protocol/progress-token", calling(2, meta={"progressToken": 1}))]),
+    Row("a token that is null", "basic/utilities/progress", ALL, [opened(), bad("protocol/params", calling(meta={"progressToken": None}))]),
+    Row("cancelling nothing", "basic/utilities/cancellation", ALL,
+        [opened(), bad("protocol/cancel", tells("notifications/cancelled", requestId=77))]),
+    Row("cancelling the other party's request", "basic/utilities/cancellation", HANDSHAKE,
+        [opened(), wants(5, "roots/list"), bad("protocol/cancel", tells("notifications/cancelled", requestId=5))]),
+    Row("a server cancels a call", "basic/utilities/cancellation", STATELESS,
+        [opened(), calling(), bad("protocol/cancel-other", says("notifications/cancelled", requestId=1))]),
+    Row("a reason that is a number", "basic/utilities/cancellation", ALL,
+        [opened(), calling(), bad("protocol/params", tells("notifications/cancelled", requestId=1, reason=5))]),
+]  # fmt: skip
+
+
+def listed(*tools: Any) -> Any:
+    """The server answers a list."""
+    return gives(1, "tools/list", {"tools": list(tools)})
+
+
+def schemed(schema: Any) -> dict[str, Any]:
+    """A tool with that schema of one argument."""
+    return {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": schema}}}
+
+
+BAD_TOOLS: Final[Rows] = [
+    *(Row(f"a list with {words}", "server/tools", ALL, [opened(), ask(1, "tools/list"), bad(rule, listed(*tools))])
+      for words, rule, tools in (
+        ("a tool without a name", "protocol/result", [without(PLAIN, "name")]),
+        ("a name that is a number", "protocol/result", [{**PLAIN, "name": 5}]),
+        ("a tool without inputSchema", "protocol/result", [without(PLAIN, "inputSchema")]),
+        ("an inputSchema that is no object's", "protocol/result", [{**PLAIN, "inputSchema": {"type": "string"}}]),
+        ("an inputSchema without type", "protocol/result", [{**PLAIN, "inputSchema": {}}]),
+        ("an inputSchema that is null", "protocol/result", [{**PLAIN, "inputSchema": None}]),
+        ("a description that is a list", "protocol/result", [{**PLAIN, "description": []}]),
+        ("a tool that is text", "protocol/result", ["plain"]),
+        ("two tools of one name", "contract/duplicate-tool", [PLAIN, PLAIN]),
+        ("a type that does not exist", "contract/schema", [schemed({"type": "strnig"})]),
+        ("a reference to nothing", "contract/schema", [schemed({"$ref": "#/$defs/nope"})]),
+        ("a schema that only refers to itself", "contract/schema-cycle",
+         [{"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"$ref": "#/$defs/A"}}}}]),
+        ("a reference to another place", "contract/remote-ref", [schemed({"$ref": "https://example.com/s.json"})]),
+        ("a minimum that is text", "contract/schema", [schemed({"minimum": "1"})]),
+      )),
+    Row("a list without tools", "server/tools", ALL, [opened(), ask(1, "tools/list"), bad("protocol/result", gives(1, "tools/list", {}))]),
+    Row("tools that are an object", "server/tools", ALL,
+        [opened(), ask(1, "tools/list"), bad("protocol/result", gives(1, "tools/list", {"tools": {}}))]),
+    Row("a cursor that is a number", "server/utilities/pagination", ALL,
+        [opened(), ask(1, "tools/list"), bad("protocol/result", gives(1, "tools/list", {"tools": [], "nextCursor": 5}))]),
+    Row("a cursor that is null", "server/utilities/pagination", ALL,
+        [opened(), ask(1, "tools/list"), bad("protocol/result", gives(1, "tools/list", {"tools": [], "nextCursor": None}))]),
+    Row("asking with a cursor that is a number", "server/utilities/pagination", ALL,
+        [opened(), bad("protocol/params", ask(1, "tools/list", cursor=5))]),
+    Row("annotations that are text", "server/tools", since("2025-03-26"),
+        [opened(), ask(1, "tools/list"), bad("protocol/result", listed({**PLAIN, "annotations": {"readOnlyHint": "yes"}}))]),
+    Row("a call without a name", "server/tools", ALL, [opened(), bad("protocol/params", ask(1, "tools/call", arguments={}))]),
+    Row("arguments that are a list", "server/tools", ALL, [opened(), bad("protocol/params", calling(arguments=[1]))]),
+    Row("arguments that are text", "server/tools", ALL, [opened(), bad("protocol/params", calling(arguments='{"a":1}'))]),
+    Row("an argument is missing", "server/tools", ALL,
+        [opened(), *listing(ADD), bad("contract/input", calling(tool="add", arguments={"b": 1}))]),
+    Row("an argument of the wrong type", "server/tools", ALL,
+        [opened(), *listing(ADD), bad("contract/input", calling(tool="add", arguments={"a": "one"}))]),
+    Row("a tool that was not listed", "server/tools", ALL, [opened(), *listing(ADD), bad("contract/unknown-tool", calling(tool="sub"))]),
+    *(Row(f"a result with {words}", "server/tools", ALL, [opened(), calling(), bad("protocol/result", called(value=value))])
+      for words, value in (
+        ("no content", {"isError": False}),
+        ("content that is text", {"content": "x"}),
+        ("text without text", {"content": [{"type": "text"}]}),
+        ("content of no type", {"content": [{"text": "x"}]}),
+        ("content of a type that no one knows", {"content": [{"type": "video", "data": "AA==", "mimeType": "video/mp4"}]}),
+        ("an image without its type", {"content": [without(IMAGE, "mimeType")]}),
+        ("isError that is text", {**TEXT, "isError": "no"}),
+        ("a resource without a place", {"content": [{"type": "resource", "resource": {"text": "x"}}]}),
+        ("a priority above 1", {"content": [{"type": "text", "text": "x", "annotations": {"priority": 2}}]}),
+      )),
+    Row("sound before there was any", "server/tools", ("2024-11-05",),
+        [opened(), calling(), bad("protocol/result", called(value={"content": [{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]}))]),
+    Row("a link before there were any", "server/tools", ("2024-11-05", "2025-03-26"),
+        [opened(), calling(), bad("protocol/result", called(value={"content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}]}))]),
+    Row("structured content that is a list, too early", "server/tools", ASKING,
+        [opened(), calling(), bad("protocol/result", called(value={**TEXT, "structuredContent": [1]}))]),
+    Row("structured content that is missing", "server/tools", since("2025-06-18"),
+        [opened(), *listing(COUNT), calling(tool="count"), bad("contract/output", called())]),
+    Row("structured content other than promised", "server/tools", since("2025-06-18"),
+        [opened(), *listing(COUNT), calling(tool="count"), bad("contract/output", called(value={**TEXT, "structuredContent": {"n": "3"}}))]),
+    Row("a failure with structured content other than promised", "server/tools", since("2025-06-18"),
+        [opened(), *listing(COUNT), calling(tool="count"),
+         bad("contract/error-structured", called(value={**TEXT, "structuredContent": {"n": "3"}, "isError": True}))]),
+    Row("an image that is no Base64", "server/tools", ALL,
+        [opened(), calling(), bad("protocol/base64", called(value={"content": [{**IMAGE, "data": "not base64!"}]}))]),
+    Row("a capability that was not declared", "server/tools", ALL,
+        [opened(server={}), bad("protocol/capability", ask(1, "tools/list"))]),
+    Row("a change of a list that was not declared", "server/tools", HANDSHAKE,
+        [opened(server={"tools": {}}), bad("protocol/capability", says("notifications/tools/list_changed"))]),
+    Row("ping is unknown to a server", "basic/utilities/ping", HANDSHAKE,
+        [opened(), ask(1, "ping"), bad("protocol/error-code", fails(1, -32601))]),
+    Row("ping is unknown to a client", "basic/utilities/ping", HANDSHAKE,
+        [opened(), wants(1, "ping"), bad("protocol/error-code", declines(1, -32601))]),
+    Row("tools/list is unknown to a server with tools", "server/tools", ALL,
+        [opened(), ask(1, "tools/list"), bad("protocol/error-code", fails(1, -32601))]),
+    Row("tools/call is unknown to a server with tools", "server/tools", ALL,
+        [opened(), calling(), bad("protocol/error-code", fails(1, -32601))]),
+]  # fmt: skip
+
+
+def reading(value: Any) -> Any:
+    """A resource is read."""
+    return gives(1, "resources/read", value)
+
+
+BAD_RESOURCES: Final[Rows] = [
+    *(Row(f"{method} without {member}", page, ALL, [opened(), ask(1, method), bad("protocol/result", gives(1, method, {}))])
+      for method, member, page in (("resources/list", "resources", "server/resources"), ("prompts/list", "prompts", "server/prompts"),
+                                   ("resources/templates/list", "resourceTemplates", "server/resources"))),
+    *(Row(f"{method} is unknown to a server that declares it", page, ALL,
+          [opened(), ask(1, method, **params), bad("protocol/error-code", fails(1, -32601))])
+      for method, params, page in (
+          ("resources/list", {}, "server/resources"), ("resources/read", {"uri": "file:///a"}, "server/resources"),
+          ("prompts/list", {}, "server/prompts"), ("prompts/get", {"name": "p"}, "server/prompts"))),
+    Row("completion is unknown to a server that declares it", "server/utilities/completion", since("2025-03-26"),
+        [opened(), ask(1, "completion/complete", ref=PROMPT, argument={"name": "a", "value": ""}), bad("protocol/error-code", fails(1, -32601))]),
+    Row("resources/subscribe is unknown although it was declared", "server/resources", HANDSHAKE,
+        [opened(), ask(1, "resources/subscribe", uri="file:///a"), bad("protocol/error-code", fails(1, -32601))]),
+    Row("a resource without a name", "server/resources", ALL,
+        [opened(), ask(1, "resources/list"), bad("protocol/result", gives(1, "resources/list", {"resources": [{"uri": "file:///a"}]}))]),
+    Row("a resource without a place", "server/resources", ALL,
+        [opened(), ask(1, "resources/list"), bad("protocol/result", gives(1, "resources/list", {"resources": [{"name": "a"}]}))]),
+    Row("a place that is no URI", "server/resources", ALL,
+        [opened(), ask(1, "resources/list"), bad("protocol/format", gives(1, "resources/list", {"resources": [{"uri": "a b", "name": "a"}]}))]),
+    Row("a size that is text", "server/resources", ALL,
+        [opened(), ask(1, "resources/list"),
+         bad("protocol/result", gives(1, "resources/list", {"resources": [{"uri": "file:///a", "name": "a", "size": "1"}]}))]),
+    Row("reading nothing", "server/resources", ALL, [opened(), bad("protocol/params", ask(1, "resources/read"))]),
+    Row("reading what is no URI", "server/resources", ALL, [opened(), bad("protocol/format", ask(1, "resources/read", uri="readme.md"))]),
+    Row("contents that are one object", "server/resources", ALL,
+        [opened(), ask(1, "resources/read", uri="file:///a"), bad("protocol/result", reading({"contents": {"uri": "file:///a", "text": "x"}}))]),
+    Row("contents without text or blob", "server/resources", ALL,
+        [opened(), ask(1, "resources/read", uri="file:///a"), bad("protocol/result", reading({"contents": [{"uri": "file:///a"}]}))]),
+    Row("a blob that is no Base64", "server/resources", ALL,
+        [opened(), ask(1, "resources/read", uri="file:///a"), bad("protocol/base64", reading({"contents": [{"uri": "file:///a", "blob": "%%%"}]}))]),
+    Row("subscribing without the capability", "server/resources", HANDSHAKE,
+        [opened(server={"resources": {}}), bad("protocol/capability", ask(1, "resources/subscribe", uri="file:///a"))]),
+    Row("an update without a place", "server/resources", HANDSHAKE, [opened(), bad("protocol/params", says("notifications/resources/updated"))]),
+    Row("prompts without the capability", "server/prompts", ALL, [opened(server={"tools": {}}), bad("protocol/capability", ask(1, "prompts/list"))]),
+    Row("a prompt without a name", "server/prompts", ALL, [opened(), bad("protocol/params", ask(1, "prompts/get"))]),
+    Row("an argument of a prompt that is a number", "server/prompts", ALL,
+        [opened(), bad("protocol/params", ask(1, "prompts/get", name="p", arguments={"a": 1}))]),
+    Row("a prompt of another role", "server/prompts", ALL,
+        [opened(), ask(1, "prompts/get", name="p"),
+         bad("protocol/result", gives(1, "prompts/get", {"messages": [{"role": "system", "content": {"type": "text", "text": "x"}}]}))]),
+    Row("a prompt whose content is text", "server/prompts", ALL,
+        [opened(), ask(1, "prompts/get", name="p"), bad("protocol/result", gives(1, "prompts/get", {"messages": [{"role": "user", "content": "x"}]}))]),
+    Row("more than a hundred values", "server/utilities/completion", HANDSHAKE,
+        [opened(), ask(1, "completion/complete", ref=PROMPT, argument={"name": "a", "value": ""}),
+         bad("protocol/completion-values", gives(1, "completion/complete", {"completion": {"values": ["x"] * 101}}))]),
+    Row("more than a hundred values, in the newest revision", "server/utilities/completion", STATELESS,
+        [opened(), ask(1, "completion/complete", ref=PROMPT, argument={"name": "a", "value": ""}),
+         bad("protocol/result", gives(1, "completion/complete", {"completion": {"values": ["x"] * 101}}))]),
+    Row("values that are numbers", "server/utilities/completion", ALL,
+        [opened(), ask(1, "completion/complete", ref=PROMPT, argument={"name": "a", "value": ""}),
+         bad("protocol/result", gives(1, "completion/complete", {"completion": {"values": [1]}}))]),
+    Row("completing nothing", "server/utilities/completion", ALL,
+        [opened(), bad("protocol/params", ask(1, "completion/complete", argument={"name": "a", "value": ""}))]),
+    Row("a reference of another type", "server/utilities/completion", ALL,
+        [opened(), bad("protocol/params", ask(1, "completion/complete", ref={"type": "ref/tool", "name": "p"}, argument={"name": "a", "value": ""}))]),
+]  # fmt: skip
+
+BAD_CLIENTS: Final[Rows] = [
+    Row("a log of a level that no one knows", "server/utilities/logging", HANDSHAKE,
+        [opened(), bad("protocol/params", says("notifications/message", level="loud", data="x"))]),
+    Row("a log without data", "server/utilities/logging", HANDSHAKE, [opened(), bad("protocol/params", says("notifications/message", level="info"))]),
+    Row("logs without the capability", "server/utilities/logging", HANDSHAKE,
+        [opened(server={}), bad("protocol/capability", says("notifications/message", level="info", data="x"))]),
+    Row("a level that no one knows is set", "server/utilities/logging", HANDSHAKE,
+        [opened(), bad("protocol/params", ask(1, "logging/setLevel", level="verbose"))]),
+    Row("roots without the capability", "client/roots", HANDSHAKE, [opened(client={}), bad("protocol/capability", wants(1, "roots/list"))]),
+    Row("roots that are text", "client/roots", HANDSHAKE, [opened(), wants(1, "roots/list"), bad("protocol/result", answers(1, {"roots": ["/a"]}))]),
+    Row("a root that is no file", "client/roots", HANDSHAKE,
+        [opened(), wants(1, "roots/list"), bad("protocol/root", answers(1, {"roots": [{"uri": "https://example.com/"}]}))]),
+    Row("no list of roots", "client/roots", HANDSHAKE, [opened(), wants(1, "roots/list"), bad("protocol/result", answers(1, {}))]),
+    Row("a model without the capability", "client/sampling", HANDSHAKE,
+        [opened(client={}), bad("protocol/capability", wants(1, "sampling/createMessage", messages=MESSAGES, maxTokens=1))]),
+    Row("a model without a limit", "client/sampling", HANDSHAKE,
+        [opened(), bad("protocol/params", wants(1, "sampling/createMessage", messages=MESSAGES))]),
+    Row("a model without messages", "client/sampling", HANDSHAKE, [opened(), bad("protocol/params", wants(1, "sampling/createMessage", maxTokens=1))]),
+    Row("a model's answer without the model", "client/sampling", HANDSHAKE,
+        [opened(), wants(1, "sampling/createMessage", messages=MESSAGES, maxTokens=1), bad("protocol/result", answers(1, without(MODEL, "model")))]),
+    Row("a model's answer without a role", "client/sampling", HANDSHAKE,
+        [opened(), wants(1, "sampling/createMessage", messages=MESSAGES, maxTokens=1), bad("protocol/result", answers(1, without(MODEL, "role")))]),
+    Row("tools for a model that takes none", "client/sampling", MODERN,
+        [opened(), bad("protocol/capability", wants(1, "sampling/createMessage", messages=MESSAGES, maxTokens=1, tools=[PLAIN]))]),
+    Row("a choice of tools for a model that takes none", "client/sampling", MODERN,
+        [opened(), bad("protocol/capability", wants(1, "sampling/createMessage", messages=MESSAGES, maxTokens=1, toolChoice={"mode": "auto"}))]),
+    Row("a form is accepted without its content", "client/elicitation", ASKING,
+        [opened(), wants(1, "elicitation/create", message="?", requestedSchema=FORM), bad("contract/elicitation", answers(1, {"action": "accept"}))]),
+    Row("a page is required of a client that has only forms", "client/elicitation", MODERN,
+        [opened(), calling(), bad("protocol/capability", fails(1, -32042, data={"elicitations": [
+            {"mode": "url", "message": "?", "url": "https://example.com", "elicitationId": "e"}]}))]),
+    *(Row(f"a client that declared all of {name} does not know it", "basic", MODERN,
+          [opened(client={**CLIENT, name: modes}), wants(1, method, **params), bad("protocol/error-code", declines(1, -32601))])
+      for name, modes, method, params in (
+          ("elicitation", {"form": {}, "url": {}}, "elicitation/create", {"message": "?", "requestedSchema": FORM}),
+          ("sampling", {"tools": {}}, "sampling/createMessage", {"messages": MESSAGES, "maxTokens": 1}))),
+    Row("a form without the capability", "client/elicitation", ASKING,
+        [opened(client={}), bad("protocol/capability", wants(1, "elicitation/create", message="?", requestedSchema=FORM))]),
+    Row("a form in a form", "client/elicitation", ASKING,
+        [opened(), bad("protocol/params", wants(1, "elicitation/create", message="?", requestedSchema=form(a={"type": "object"})))]),
+    Row("a form without a message", "client/elicitation", ASKING, [opened(), bad("protocol/params", wants(1, "elicitation/create", requestedSchema=FORM))]),
+    Row("an action that no one knows", "client/elicitation", ASKING,
+        [opened(), wants(1, "elicitation/create", message="?", requestedSchema=FORM), bad("protocol/result", answers(1, {"action": "ok"}))]),
+    Row("a page for a client that has only forms", "client/elicitation", MODERN,
+        [opened(), bad("protocol/capability", wants(1, "elicitation/create", mode="url", message="?", url="https://example.com", elicitationId="e"))]),
+    Row("a form for a client that has only pages", "client/elicitation", MODERN,
+        [opened(client={**CLIENT, "elicitation": {"url": {}}}), bad("protocol/capability", wants(1, "elicitation/create", message="?", requestedSchema=FORM))]),
+    *(Row(f"a form is filled in with {words}", "client/elicitation", ASKING,
+          [*eliciting(schema, content)[:-1], bad("contract/elicitation", eliciting(schema, content)[-1])])
+      for words, schema, content in (
+        ("a field missing", FORM, {}),
+        ("a number for text", FORM, {"name": 5}),
+        ("a choice that was not offered", form(c={"type": "string", "enum": ["a"]}), {"c": "b"}),
+        ("a number that is too small", form(n={"type": "integer", "minimum": 3}), {"n": 1}),
+      )),
+]  # fmt: skip
+
+BAD_TASKS: Final[Rows] = [
+    Row("a task for a server that has none", "basic/utilities/tasks", MODERN,
+        [opened(), *listing(PLAIN), bad("protocol/capability", calling(task={}))]),
+    Row("a task of a tool that forbids it", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), *listing({**PLAIN, "execution": {"taskSupport": "forbidden"}}), bad("contract/task-support", calling(task={}))]),
+    Row("a tool that needs a task is called without", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), *listing({**PLAIN, "execution": {"taskSupport": "required"}}), bad("contract/task-support", calling())]),
+    Row("a task that is no task", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), *listing(SLOW), calling(tool="slow", task={}), bad("protocol/result", called())]),
+    Row("a task without a status", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), *listing(SLOW), calling(tool="slow", task={}), bad("protocol/result", called(value={"task": without(TASK, "status")}))]),
+    Row("a status that no one knows", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), ask(2, "tasks/get", taskId="t1"), bad("protocol/result", gives(2, "tasks/get", {**TASK, "status": "done"}))]),
+    Row("a task is cancelled as a request", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), *listing(SLOW), calling(tool="slow", task={}), called(value={"task": TASK}),
+         bad("protocol/cancel", tells("notifications/cancelled", requestId=1))]),
+    Row("the result of a task does not name it", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), *listing(SLOW), calling(tool="slow", task={}), called(value={"task": TASK}),
+         ask(2, "tasks/result", taskId="t1"), bad("protocol/related-task", gives(2, "tasks/result", TEXT))]),
+    Row("the result of a task breaks the schema", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), *listing(SLOW), calling(tool="slow", task={}), called(value={"task": TASK}),
+         ask(2, "tasks/result", taskId="t1"), bad("protocol/result", gives(2, "tasks/result", {"content": "x", **RELATED}))]),
+    Row("tasks are not declared", "basic/utilities/tasks", MODERN, [opened(), bad("protocol/capability", ask(1, "tasks/list"))]),
+    Row("tasks/get is unknown to a server that declares tasks", "basic/utilities/tasks", MODERN,
+        [opened(server=TASKS_SERVER), ask(1, "tasks/get", taskId="t"), bad("protocol/error-code", fails(1, -32601))]),
+]  # fmt: skip
+
+LEVEL: Final = "io.modelcontextprotocol/logLevel"
+REVISED: Final = {**CLIENT, "extensions": {"io.modelcontextprotocol/tasks": {"revision": "2"}}}
+BAD_NEWEST: Final[Rows] = [
+    Row("a request without _meta", "basic", STATELESS,
+        [opened(), bad("protocol/params", bare(ask(1, "tools/list")))]),
+    Row("a request without capabilities", "basic", STATELESS,
+        [opened(), bad("protocol/params", bare(ask(1, "tools/list", _meta={"io.modelcontextprotocol/protocolVersion": "2026-07-28"})))]),
+    Row("a revision that no one knows", "basic/versioning", STATELESS,
+        [opened(), bad("protocol/unsupported-revision", bare(ask(1, "tools/list", _meta={
+            "io.modelcontextprotocol/protocolVersion": "2031-01-01", "io.modelcontextprotocol/clientCapabilities": {}})))]),
+    Row("a result without resultType", "basic", STATELESS,
+        [opened(), calling(), bad("protocol/result-type-missing", heard({"jsonrpc": "2.0", "id": 1, "result": TEXT}))]),
+    Row("a list without cache hints", "server/utilities/caching", STATELESS,
+        [opened(), ask(1, "tools/list"),
+         bad("protocol/cache-hints", heard({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": []}}))]),
+    Row("a time to live below 0", "server/utilities/caching", STATELESS,
+        [opened(), ask(1, "tools/list"), bad("protocol/cache-hints", gives(1, "tools/list", {"tools": [], "ttlMs": -1}))]),
+    Row("a cache scope that no one knows", "server/utilities/caching", STATELESS,
+        [opened(), ask(1, "tools/list"), bad("protocol/result", gives(1, "tools/list", {"tools": [], "cacheScope": "mine"}))]),
+    Row("a cache scope that changes between pages", "server/utilities/caching", STATELESS,
+        [opened(), ask(1, "tools/list"), gives(1, "tools/list", {"tools": [], "nextCursor": "n", "cacheScope": "public"}),
+         ask(2, "tools/list", cursor="n"), bad("protocol/cache-scope", gives(2, "tools/list", {"tools": [], "cacheScope": "private"}))]),
+    Row("a result of a type that no one declared", "basic", STATELESS,
+        [opened(), calling(), bad("protocol/result-type", called(value={"resultType": "task", **TEXT}))]),
+    Row("a list that asks back", "basic/patterns/mrtr", STATELESS,
+        [opened(), ask(1, "tools/list"), bad("protocol/result-type", gives(1, "tools/list", {"resultType": "input_required", "requestState": "s"}))]),
+    Row("asking back for nothing", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(), bad("protocol/input-required", called(value={"resultType": "input_required"}))]),
+    *(Row(f"a request is repeated with {what}", "basic/patterns/mrtr", STATELESS,
+          [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_NAME, "requestState": "s"}),
+           bad(rule, again)])
+      for what, rule, again in (
+          ("another state", "protocol/request-state", calling(2, requestState="S", inputResponses=ANSWER_NAME)),
+          ("no state", "protocol/request-state", calling(2, inputResponses=ANSWER_NAME)),
+          ("no answers", "protocol/input-responses", calling(2, requestState="s")),
+          ("another answer", "protocol/input-responses", calling(2, requestState="s", inputResponses=ANSWER_NAME | {"n": ANSWER_NAME["name"]})),
+          ("another tool", "protocol/retry-target", calling(2, tool="other", requestState="s", inputResponses=ANSWER_NAME)),
+          ("another method", "protocol/retry-target", ask(2, "prompts/get", name="p", requestState="s")),
+          ("other arguments", "protocol/retry-target", calling(2, arguments={"x": 1}, requestState="s", inputResponses=ANSWER_NAME)))),
+    Row("a state that the server did not give", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_NAME}),
+         bad("protocol/request-state", calling(2, requestState="s", inputResponses=ANSWER_NAME))]),
+    Row("an answer after the server has asked back", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(), called(value={"resultType": "input_required", "requestState": "s"}),
+         bad("protocol/answered-twice", called())]),
+    Row("input as an answer of its own", "basic/patterns", STATELESS,
+        [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_NAME}),
+         bad("protocol/unsolicited", answers("name", ANSWER_NAME["name"]))]),
+    Row("discovery that asks back", "basic/patterns/mrtr", STATELESS,
+        [ask(1, "server/discover"),
+         bad("protocol/result-type", gives(1, "server/discover", {"supportedVersions": ["2026-07-28"], "capabilities": {},
+                                                                  "resultType": "input_required", "requestState": "s"}))]),
+    *(Row(f"an answer of another kind: {kind}", "basic/patterns/mrtr", STATELESS,
+          [opened(), calling(), called(value={"resultType": "input_required", "inputRequests": ASK_ALL, "requestState": "s"}),
+           bad("protocol/input-kind", calling(2, requestState="s", inputResponses=ALL_ANSWERS | wrong))])
+      for kind, wrong in (("roots for a form", {"name": ALL_ANSWERS["where"]}), ("a form for roots", {"where": ALL_ANSWERS["name"]}),
+                          ("a form for a model", {"what": ALL_ANSWERS["name"]}), ("a model for a form", {"name": ALL_ANSWERS["what"]}))),
+    Row("asking back for what the client cannot give", "basic/patterns/mrtr", STATELESS,
+        [opened(), calling(declares={}), bad("protocol/capability", called(value={"resultType": "input_required", "inputRequests": ASK_NAME}))]),
+    *(Row(f"an error with the code {code}", "basic", STATELESS, [opened(), calling(), bad("protocol/error-code", fails(1, code))])
+      for code in (-32002, -32042, -32023, -32050, -32099)),
+    *(Row(f"an error {code} without its data", "basic", STATELESS, [opened(), calling(), bad("protocol/error", fails(1, code))])
+      for code in (-32021, -32022)),
+    Row("an extension of an unknown revision, whose messages are then anything", "SEP-3392", STATELESS,
+        [opened(), bad("extension/revision", calling(declares=REVISED)),
+         gives(1, "tools/call", {"resultType": "task", "handle": 5}),
+         ask(2, "tasks/get", declares=REVISED, handle=5), gives(2, "tasks/get", {"done": True})]),
+    Row("a log that no one asked for", "server/utilities/logging", STATELESS,
+        [opened(), calling(), bad("protocol/log", says("notifications/message", level="info", data="x"))]),
+    Row("a log below the level", "server/utilities/logging", STATELESS,
+        [opened(), calling(meta={LEVEL: "warning"}), bad("protocol/log", says("notifications/message", level="info", data="x"))]),
+    Row("a log level that no one knows", "server/utilities/logging", STATELESS, [opened(), bad("protocol/params", calling(meta={LEVEL: "loud"}))]),
+    Row("a subscription without a filter", "basic/patterns/subscriptions", STATELESS, [opened(), bad("protocol/params", ask(9, "subscriptions/listen"))]),
+    Row("a subscription is ended with another id", "basic/patterns/subscriptions", STATELESS,
+        [*LISTENING, bad("protocol/subscription", gives(9, "subscriptions/listen", {"_meta": {SUBSCRIPTION: 77}}))]),
+    Row("a change that was not asked for", "basic/patterns/subscriptions", STATELESS,
+        [*LISTENING, bad("protocol/subscription", says("notifications/prompts/list_changed", **NOTED))]),
+    Row("an update of another resource", "basic/patterns/subscriptions", STATELESS,
+        [*LISTENING, bad("protocol/subscription", says("notifications/resources/updated", uri="file:///b", **NOTED))]),
+    Row("a change without a subscription id", "basic/patterns/subscriptions", STATELESS,
+        [*LISTENING, bad("protocol/subscription", says("notifications/tools/list_changed"))]),
+    Row("a change with an unknown subscription id", "basic/patterns/subscriptions", STATELESS,
+        [*LISTENING, bad("protocol/subscription", says("notifications/tools/list_changed", _meta={SUBSCRIPTION: 77}))]),
+    Row("a change before the acknowledgement", "basic/patterns/subscriptions", STATELESS,
+        [*LISTENING[:2], bad("protocol/subscription", says("notifications/tools/list_changed", **NOTED))]),
+    Row("headers without the method", "basic/transports/streamable-http", STATELESS,
+        [bad("protocol/header-missing", over_http(calling(), mcp_method="none"))]),
+    Row("headers without the name", "basic/transports/streamable-http", STATELESS,
+        [bad("protocol/header-missing", over_http(calling(), mcp_name="none"))]),
+    Row("a header that names another tool", "basic/transports/streamable-http", STATELESS,
+        [bad("protocol/header-mismatch", over_http(calling(), mcp_name="other"))]),
+    Row("a header that names another method", "basic/transports/streamable-http", STATELESS,
+        [bad("protocol/header-mismatch", over_http(calling(), mcp_method="tools/list"))]),
+    Row("a header in broken Base64", "basic/transports/streamable-http", STATELESS,
+        [bad("protocol/header-encoding", over_http(calling(tool="é"), mcp_name="=?base64?w6k?="))]),
+]  # fmt: skip
+
+ILLEGAL: Final[Rows] = [
+    *BAD_FRAMES, *BAD_ENVELOPE, *BAD_LIFECYCLE, *BAD_METHODS, *BAD_IDS, *BAD_PROGRESS, *BAD_TOOLS, *BAD_RESOURCES, *BAD_CLIENTS, *BAD_TASKS, *BAD_NEWEST,
 ]  # fmt: skip
