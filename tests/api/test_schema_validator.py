@@ -437,10 +437,16 @@ def test_an_address_that_gives_no_schema_leaves_the_bundled_one_in_force_and_the
     serving: Serving, answer: bytes | None, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = serving(answer)
-    line = falls_back("http://user:secret@schemas.example:80/a?token=secret", caplog)
+    line = falls_back("http://schemas.example:80/a?token=secret", caplog)
     assert reason in line
     assert "secret" not in line
     assert set(asked) <= {"/a?token=secret"}
+
+
+def test_an_address_with_a_password_is_refused_and_the_log_does_not_have_it(caplog: pytest.LogCaptureFixture) -> None:
+    line = falls_back("http://user:secret@schemas.example/a", caplog)
+    assert "a user name or password is not supported" in line
+    assert "secret" not in line
 
 
 @rows("revision", REVISIONS)

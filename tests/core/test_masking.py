@@ -182,6 +182,18 @@ def test_to_mask_twice_is_to_mask_once(words: list[str]) -> None:
         assert masked_url(masked_url(word)) == masked_url(word)
 
 
+@rows(
+    ("words", "masked"),
+    [
+        (["s", "-pold", "X_KEY=Bearer a"], ("s", "-p[redacted]", "X_KEY=[redacted]")),
+        (["s", "-px1", 'X_KEY="'], ("s", "-p[redacted]", "X_KEY=[redacted]")),
+        (["s", "--auth", "token--header=https://u:p@h/?k=v&w#f"], ("s", "--auth", "token--header=https:[redacted]")),
+    ],
+)
+def test_a_word_after_a_masked_one_is_masked_as_it_is_the_second_time(words: list[str], masked: tuple[str]) -> None:
+    assert masked_command(words) == masked_command(masked) == masked
+
+
 SWITCHES = ("true", "false", "none", "null", "yes", "no", "on", "off")
 
 

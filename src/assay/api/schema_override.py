@@ -82,6 +82,9 @@ def _fetched(uri: str) -> bytes:
 
     parts = urlsplit(uri)
     if parts.scheme in {"http", "https"}:
+        if "@" in parts.netloc:
+            # urllib takes it for a part of the host, and would name it in its error.
+            raise ValueError("an address with a user name or password is not supported")
         with urlopen(uri, timeout=_FETCH_SECONDS) as answer:  # noqa: S310 - the scheme is checked above
             text: bytes = answer.read(_MOST_BYTES + 1)
     else:

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
 
     try:
         headers = given_headers(args.header, os.environ)
-        stdio_url.check_target(args.target)
+        stdio_url.check_target(args.target, headers)
     except (HeaderError, stdio_url.TargetError) as error:
         say(f"assay: {error}")
         return 2

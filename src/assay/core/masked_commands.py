@@ -73,10 +73,11 @@ class Masking:
         """Return the next *word* without its secrets."""
         shown = masked_argument(self._before, word, self._launcher)
         if not self._before:
-            self._launcher = _base(word)
-        elif not word.startswith("-") and (word not in VERBS or self._before.startswith("-")):
+            self._launcher = _base(shown)
+        elif not shown.startswith("-") and (shown not in VERBS or self._before.startswith("-")):
             self._launcher = ""
-        self._before = word
+        # As it is shown: masked again, the next word has the same word before it.
+        self._before = shown
         return shown
 
 

@@ -135,8 +135,8 @@ def _masked_sign_in(value: str) -> str:
     """Return the masked value of ``--auth``: ``name:password``, a secret, or the name of a method."""
     if value.lower() in _SWITCHES | _SIGN_INS:
         return value
-    if "://" in value:
-        return masked_text(value)
+    if "://" in value and "://" in (shown := masked_text(value)):
+        return shown
     name, colon, password = value.partition(":")
     return f"{name}:{masked_secret(password)}" if colon else masked_secret(value)
 

@@ -82,9 +82,12 @@ class TargetError(ValueError):
     """Why there can be no server at a URL."""
 
 
-def check_target(url: str) -> None:
-    """Raise `TargetError` if *url* leads nowhere."""
+def check_target(url: str, headers: Sequence[tuple[str, str]]) -> None:
+    """Raise `TargetError` if *url* leads nowhere, or if it and *headers* both say who asks."""
     why = objection_to(url)
+    shows_who = any(name.lower() == "authorization" for name, _ in headers)
+    if why is None and shows_who and urlsplit(url).username is not None:
+        why = "it has a user name, and --header has Authorization: give one of them"
     if why is not None:
         raise TargetError(f"--target: {why}: {shown_url(url)}")
 

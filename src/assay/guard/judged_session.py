@@ -267,8 +267,8 @@ class JudgedSession:
                     self._since.pop(exchange.id, None)
                 elif verdict.findings is None and verdict.kind == "request":
                     self._since[exchange.id] = now
-                    if self.deadline == inf:
-                        self.deadline = now + self._timeout
+                    due = now + self._timeout
+                    self.deadline = min(self.deadline, due)
                 else:
                     self._note(verdict, now)
         except Exception as error:

@@ -209,8 +209,7 @@ class GuardedSession(JudgedSession):
                     if listing.request is None:
                         return None
                     self._listing, self.conversation.tools.lister = listing, self
-                self._listing_due = self._clock() + LISTING_SECONDS
-                self.deadline = min(self.deadline, self._listing_due)
+                self._wait_for_list()
         except Exception as error:
             log_once(error, "the tools of a server could not be requested")
             return None
@@ -219,6 +218,11 @@ class GuardedSession(JudgedSession):
         self._held_bytes += len(frame)
         self.refresh()
         return Outcome(to_server=self._next_page() if first else (), held=message)
+
+    def _wait_for_list(self) -> None:
+        """Set how long calls wait here: no longer than for an answer, so that the deadline is early for them too."""
+        self._listing_due = self._clock() + min(LISTING_SECONDS, self._timeout or inf)
+        self.deadline = min(self.deadline, self._listing_due)
 
     def _is_listed_elsewhere(self) -> bool:
         """Whether another session requests the list for all that share it, and wakes this one then."""
@@ -264,8 +268,8 @@ class GuardedSession(JudgedSession):
         late = [] if self._is_compiled else _late(self.conversation.tools, self._held_messages())
         if late and self.compile_first is not None:
             # Not here, where every other client would wait.
-            self._is_compiled, self._listing_due = True, self._clock() + LISTING_SECONDS
-            self.deadline = min(self.deadline, self._listing_due)
+            self._is_compiled = True
+            self._wait_for_list()
             self.compile_first(late)
             return EMPTY
         calls, self._held_calls, self._held_bytes = self._held_calls, [], 0

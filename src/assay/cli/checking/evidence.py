@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from assay.base.printable import plain
 from assay.base.verdict import Party, Verdict
 from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
+from assay.cli.checking.evidence_files import is_read_once
 from assay.cli.terminal.journal_table import title
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
@@ -400,8 +401,8 @@ def _all_lists(terms: CheckTerms, path: str) -> Iterator[_Found]:
     """Yield the lists of all files: those of the file *path* first, which need not be one of the command line."""
     files = {path: False, **dict(terms.evidence)}
     for each, is_run in files.items():
-        # Standard input cannot be read twice.
-        if each != "-":
+        # What can be read only once is read where it is judged.
+        if not is_read_once(each):
             # A file that cannot be read is reported where it is judged.
             with suppress(OSError, TranscriptError):
                 yield from _lists(terms, each, is_run=is_run)

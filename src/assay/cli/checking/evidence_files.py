@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from glob import glob
 from typing import NamedTuple
 
@@ -62,6 +63,17 @@ def found(name: str) -> FoundEvidence:
     else:
         result.pieces.append(Piece(name))
     return result
+
+
+def is_read_once(name: str) -> bool:
+    """Return whether the bytes of *name* are there only once: standard input, or a pipe."""
+    if name == "-" or is_url(name):
+        return name == "-"
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode)
+    except OSError:
+        # Who reads it reports the error.
+        return False
 
 
 def _is_pattern(name: str) -> bool:

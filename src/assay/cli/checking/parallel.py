@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import stat
 import sys
 import zlib
 from collections import deque
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.extras import NAME, missing
 from assay.cli.checking.check_stream import StreamItem, portable
+from assay.cli.checking.evidence_files import is_read_once
 from assay.cli.checking.run_signals import signals_held
 from assay.cli.checking.work import ClusterError, Tick, WorkUnit, results_of
 from assay.cli.reports.check_findings import CheckedMessage
@@ -92,17 +92,10 @@ def results_elsewhere(
 
 
 def _is_only_here(unit: WorkUnit) -> bool:
-    """Return whether only this process can read a file: standard input, or a pipe, whose bytes are there only once."""
-    if unit.error is not None or unit.path == "-":
+    """Return whether only this process can read a file: standard input, a pipe, or a name that others give another."""
+    if unit.error is not None or is_read_once(unit.path):
         return True
-    if is_url(unit.path):
-        return False
-    try:
-        is_file = stat.S_ISREG(os.stat(unit.path).st_mode)
-    except OSError:
-        # The process that reads it reports the error.
-        is_file = True
-    return not is_file or os.path.abspath(unit.path).startswith(_OF_A_PROCESS)
+    return not is_url(unit.path) and os.path.abspath(unit.path).startswith(_OF_A_PROCESS)
 
 
 def do_unit(terms: bytes, unit: WorkUnit) -> list[bytes]:

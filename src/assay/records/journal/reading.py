@@ -161,8 +161,8 @@ class Pages:
         return self._file.peek()
 
     def keep(self) -> None:
-        """Make the journal readable twice: standard input is copied."""
-        if not self._path and not self._file.seekable():
+        """Make the journal readable twice: standard input, or another pipe, is copied."""
+        if not self._file.seekable():
             self._file = BufferedReader(cast("RawIOBase", BytesIO(self._file.read())))
 
     def rewind(self) -> None:
