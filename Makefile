@@ -176,8 +176,8 @@ fuzz: $(FUZZ)/.done  ## fuzz the parsers and the judge, TIME seconds for each ta
 # Laws take LAWS times as many examples there as `make test` does; `tests/stress` runs nowhere else.
 soak: installed  ## FRAMES changed messages against every guard, LAWS times the examples of every law, and stress
 	$(BIN)/python tests/fuzz/soak.py $(FRAMES)
-	ASSAY_LAWS=$(LAWS) $(BIN)/python -m pytest -n 2 --timeout 0 -o faulthandler_timeout=0 -o norecursedirs=node_modules \
-	  $(shell grep -rlE 'kit.laws|ASSAY_LAWS' tests --include='test_*.py') tests/stress
+	LAWS=$(LAWS) $(BIN)/python -m pytest -n 2 --timeout 0 -o faulthandler_timeout=0 -o 'norecursedirs=node_modules .*' \
+	  $(shell grep -rlE 'kit.laws|"LAWS"' tests --include='test_*.py') tests/stress
 
 mutants: $(VENV)/.test  ## put one fault at a time into the source, and see which the tests find; ONLY="guard 17" tries some
 	$(BIN)/python tests/mutants/mutants.py $(ONLY)

@@ -26,9 +26,9 @@ settings.register_profile(
 
 def law(examples: int) -> settings:
     """
-    Return the settings of a law with so many examples, twenty times as many with `ASSAY_LAWS=20`.
+    Return the settings of a law with so many examples, twenty times as many with `LAWS=20`.
 
     Without it half of them are taken. The first examples are the small ones, and find nearly all that the others do.
     """
-    times = os.environ.get("ASSAY_LAWS")
+    times = os.environ.get("LAWS")
     return settings(max_examples=examples // 2 if times is None else examples * int(times))

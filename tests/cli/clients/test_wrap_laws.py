@@ -13,7 +13,7 @@ from assay.cli.clients.plan import unwrap
 from kit.client_files import behind
 from kit.laws import law
 
-# The same examples on every run and every machine, and never by the clock. `ASSAY_LAWS=20` looks twenty times as long.
+# The same examples on every run and every machine, and never by the clock. `LAWS=20` looks twenty times as long.
 Mode = Literal["audit", "enforce"] | None
 modes: st.SearchStrategy[Mode] = st.sampled_from((None, "audit", "enforce"))
 

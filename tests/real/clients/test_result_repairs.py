@@ -23,7 +23,7 @@ from kit.places import ROOT
 
 SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]
 
-EACH = 1 if "ASSAY_LAWS" in os.environ else 6
+EACH = 1 if "LAWS" in os.environ else 6
 """Of how many recorded servers one is tried; `make soak` tries all of them."""
 
 TYPELESS = {"mcp-obsidian"}
