@@ -6,6 +6,8 @@ conversation that knows nothing hears both parties: what is taken on trust there
 """
 
 import json
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +15,16 @@ import pytest
 from assay.assets import store_backend
 from assay.assets.asset_server import AssetServer
 from assay.assets.asset_tools import TOOLS
-from assay.assets.mcp_methods import Methods
+from assay.assets.mcp_methods import PAGE, Methods
 from assay.assets.response import ResponseEnvelope, Tiers
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.engine.compiled import compile_schema
 from assay.spec.methods import methods as methods_of
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from kit.asset_requests import bundled_methods, call, frame_of, opening, request
-from kit.catalogues import BUNDLED, bundled
+from kit.asset_requests import answer, bundled_methods, opened, opening
+from kit.catalogues import BUNDLED, bundled, of_schemas
+from kit.http_client import call, frame_of, request
 from kit.rows import rows
 from kit.talk import found
 
@@ -100,15 +103,16 @@ def methods() -> Methods:
 every_revision = rows("revision", REVISIONS)
 
 
-def test_the_tables_have_every_tool() -> None:
-    assert {tool for tool, _ in GOOD} == {tool for tool, _ in BAD} == set(TOOLS)
-
-
 @every_revision
 def test_every_result_of_a_tool_is_what_the_revision_and_the_tool_promise(methods: Methods, revision: str) -> None:
+    assert {tool for tool, _ in GOOD} == {tool for tool, _ in BAD} == set(TOOLS)
     heard = Heard(methods, revision)
-    heard.say(request("list", "tools/list", {}, revision))
-    assert set(heard.judge.tools.known) == set(TOOLS)
+    [listed] = heard.say(request("list", "tools/list", {}, revision))
+    assert [tool["name"] for tool in listed["result"]["tools"]] == list(TOOLS)
+    for tool in listed["result"]["tools"]:
+        assert tool["description"]
+        assert ("outputSchema" in tool) == (revision >= "2025-06-18")
+        assert ("annotations" in tool) == (revision >= "2025-03-26")
     for ident, (tool, arguments) in enumerate(GOOD):
         [found] = heard.say(call(ident, tool, arguments, revision))
         _check_promise(tool, found["result"], revision)
@@ -148,6 +152,8 @@ def test_every_answer_to_arguments_that_break_the_contract_is_right(methods: Met
         else:
             assert found["result"]["isError"] is True
             _check_promise(tool, found["result"], revision)
+    [found] = heard.say(call("none", "nope", {}, revision))
+    assert found["error"]["code"] == -32602
     assert heard.judge.open_requests(Party.CLIENT) == ()
 
 
@@ -162,8 +168,8 @@ def test_a_judge_that_knows_the_tools_blames_the_client_alone(methods: Methods, 
     for ident, (tool, arguments) in enumerate(BAD):
         frame = frame_of(call(ident, tool, arguments, revision))
         assert {each.rule for each in judge.hear(Party.CLIENT, frame).violations} == {"contract/input"}
-        [answer] = server.respond(frame)
-        assert judge.hear(Party.SERVER, answer).violations == ()
+        [refused] = server.respond(frame)
+        assert judge.hear(Party.SERVER, refused).violations == ()
 
 
 TONE = "resource://schemas/tone"
@@ -176,6 +182,7 @@ OTHERS: list[tuple[str, dict[str, Any], bool]] = [
     ("server/discover", {}, True),
     ("tools/list", {}, True),
     ("tools/list", {"cursor": "7"}, True),
+    ("tools/list", {"cursor": "999"}, False),
     ("tools/list", {"cursor": "é"}, False),
     ("resources/list", {}, True),
     ("resources/list", {"cursor": "1"}, True),
@@ -207,28 +214,50 @@ def test_every_other_answer_is_what_the_revision_says(methods: Methods, revision
         if method in methods_of(revision):
             [found] = heard.say(request(ident, method, params, revision))
             assert ("result" in found) is good, (method, params, found)
+            if not good and method == "resources/read":
+                code = -32002 if handshake(revision) else -32602
+                assert (found["error"]["code"], found["error"]["data"]) == (code, params)
+            elif not good:
+                assert found["error"]["code"] == -32602
     assert heard.judge.open_requests(Party.CLIENT) == ()
-
-
-@every_revision
-def test_the_answer_to_a_call_of_no_tool_is_right(methods: Methods, revision: str) -> None:
-    """Before the tools are listed: afterwards it is the client who is to blame."""
-    [found] = Heard(methods, revision).say(call(1, "nope", {}, revision))
-    assert found["error"]["code"] == -32602
-
-
-@every_revision
-def test_the_table_has_every_method_that_is_answered(methods: Methods, revision: str) -> None:
     asked = {method for method, _, _ in OTHERS} | {"initialize"}
-    for method in sorted(methods_of(revision).keys() - asked):
-        known = methods_of(revision)[method]
-        if known.kind == "request" and "client" in known.senders:
-            server = AssetServer(methods)
-            for message in opening(revision):
-                server.respond(frame_of(message))
-            params = {"uri": TONE, "name": "p", "level": "info", "taskId": "t", "notifications": {}}
-            [frame] = server.respond(frame_of(request(1, method, params, revision)))
-            assert json.loads(frame)["error"]["code"] == -32601, method
+    params = {"uri": TONE, "name": "p", "level": "info", "taskId": "t", "notifications": {}}
+    for method, known in methods_of(revision).items():
+        if method not in asked and known.kind == "request" and "client" in known.senders:
+            error = answer(opened(methods, revision), request(1, method, params, revision))["error"]
+            assert error["code"] == -32601, method
+
+
+@every_revision
+def test_every_resource_that_is_listed_can_be_read_and_completed(methods: Methods, revision: str) -> None:
+    heard, numbers = Heard(methods, revision), count()
+
+    def ask(method: str, params: dict[str, Any]) -> Any:
+        [found] = heard.say(request(next(numbers), method, params, revision))
+        return found["result"]
+
+    listed = ask("resources/list", {})["resources"]
+    assert len(listed) == len(bundled().schemas) + len(bundled().examples)
+    for resource in listed:
+        [contents] = ask("resources/read", {"uri": resource["uri"]})["contents"]
+        assert contents["uri"] == resource["uri"]
+        assert json.loads(contents["text"])
+    templates = [each["uriTemplate"] for each in ask("resources/templates/list", {})["resourceTemplates"]]
+    assert templates == ["resource://schemas/{name}", "resource://examples/{+path}"]
+    params = {"ref": TEMPLATE, "argument": {"name": "name", "value": "TO"}}
+    assert ask("completion/complete", params)["completion"]["values"] == ["tone"]
+
+
+def test_long_lists_come_in_pages(tmp_path: Path) -> None:
+    heard = Heard(Methods(of_schemas(tmp_path, {f"{number}.json": {} for number in range(2 * PAGE + 1)})), LATEST)
+    seen: list[str] = []
+    params: dict[str, Any] = {}
+    for _ in range(3):
+        [found] = heard.say(request(1, "resources/list", params, LATEST))
+        seen += [each["uri"] for each in found["result"]["resources"]]
+        params = {"cursor": found["result"].get("nextCursor", "")}
+    assert len(seen) == len(set(seen)) == 2 * PAGE + 1
+    assert params == {"cursor": ""}
 
 
 def test_every_answer_to_a_ping_before_the_handshake_is_right(methods: Methods) -> None:
@@ -237,15 +266,6 @@ def test_every_answer_to_a_ping_before_the_handshake_is_right(methods: Methods) 
     for message in opening("2025-06-18"):
         heard.say(message)
     assert heard.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
-
-
-def test_the_answer_to_a_subscription_is_right(methods: Methods) -> None:
-    heard = Heard(methods, LATEST)
-    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": [TONE]}}
-    for ident in (1, "b", 2**70):
-        [found] = heard.say(request(ident, "subscriptions/listen", wanted, LATEST))
-        assert (found["id"], found["error"]["code"]) == (ident, -32601)
-    assert heard.judge.open_requests(Party.CLIENT) == ()
 
 
 def test_a_batch_and_its_answer_are_right(methods: Methods) -> None:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.assets import patch
 from assay.assets.asset_sources import Catalogue
 from assay.assets.patch import difference, same
 from kit.catalogues import answer
@@ -70,7 +69,6 @@ def test_the_patch_applied_by_a_third_party_gives_the_new_document(base: Any, ne
     jsonpatch = pytest.importorskip("jsonpatch", reason="the third-party RFC 6902 implementation is not installed")
     before = copy.deepcopy((base, new))
     made = patch_of(base, new)
-    assert same((base, new)[0], before[0])
     assert same(jsonpatch.apply_patch(copy.deepcopy(base), made), new)
     assert same([base, new], list(before))
 
@@ -112,4 +110,3 @@ def test_a_patch_that_would_be_much_longer_than_both_documents_replaces_the_whol
     base = {long: {str(number): number for number in range(50_000)}, "z": 1}
     assert difference(base, {long: {}, "z": 1}) == [change("replace", "", {long: {}, "z": 1})]
     assert difference(base, copy.deepcopy(base)) == []
-    assert patch.POINTERS == 4 << 20

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from orjson import dumps
 
 from assay.assets.asset_sources import Catalogue
 from assay.assets.library import version_of
-from kit.catalogues import BUNDLED, answer, bundled, of_schemas, text_of, variables, written
-from kit.places import ROOT
+from kit.catalogues import BUNDLED, answer, bundled, of_schemas, variables, written
 from kit.rows import rows
 
 OBJECT = {"type": "object"}
+NOT_FOUND = {"ok": False, "reason": "not_found"}
 
 
 def names(catalogue: Catalogue) -> list[str]:
@@ -27,42 +28,30 @@ def paths(catalogue: Catalogue, component: str = "all") -> list[str]:
 # ── where they come from (specs/001 §2) ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_without_variables_the_submodule_is_read(tmp_path: Path) -> None:
-    home = tmp_path / "libs" / "synesthetic-schemas"
-    shutil.copytree(BUNDLED, home)
-    rows = answer(Catalogue.read({}, tmp_path), "list_schemas")["schemas"]
-    assert rows[0] == {
+def test_variables_come_before_the_submodule_each_for_itself(tmp_path: Path) -> None:
+    shutil.copytree(BUNDLED, tmp_path / "libs" / "synesthetic-schemas")
+    assert answer(Catalogue.read({}, tmp_path), "list_schemas")["schemas"][0] == {
         "name": "control",
         "version": "1.0.0",
         "path": "libs/synesthetic-schemas/jsonschema/control.schema.json",
     }
-
-
-def test_variables_come_before_the_submodule(tmp_path: Path) -> None:
-    shutil.copytree(BUNDLED, tmp_path / "libs" / "synesthetic-schemas")
     written(tmp_path / "mine", {"only.schema.json": OBJECT})
     catalogue = Catalogue.read({"SYN_SCHEMAS_DIR": "mine"}, tmp_path)
     assert answer(catalogue, "list_schemas")["schemas"] == [
         {"name": "only", "version": "", "path": "mine/only.schema.json"}
     ]
-    assert len(paths(catalogue)) == 9  # each variable decides for itself
+    assert len(paths(catalogue)) == 9
+    # Ours: a slip in a path must not serve other schemas than the operator meant.
+    assert names(Catalogue.read({"SYN_SCHEMAS_DIR": "nowhere"}, tmp_path)) == []
 
 
-@pytest.mark.parametrize("environ", [{}, {"SYN_SCHEMAS_DIR": "nowhere", "SYN_EXAMPLES_DIR": "nowhere"}])
+@rows("environ", [{}, {"SYN_SCHEMAS_DIR": "nowhere", "SYN_EXAMPLES_DIR": "nowhere"}])
 def test_with_neither_everything_is_empty_and_nothing_is_found(environ: dict[str, str], tmp_path: Path) -> None:
     lines: list[str] = []
     catalogue = Catalogue.read(environ, tmp_path, lines.append)
-    assert names(catalogue) == []
-    assert paths(catalogue) == []
-    assert answer(catalogue, "get_schema", name="tone") == {"ok": False, "reason": "not_found"}
-    assert answer(catalogue, "get_example", path="tone.json") == {"ok": False, "reason": "not_found"}
-    assert len(lines) == 2
-
-
-def test_a_variable_that_leads_nowhere_does_not_give_way_to_the_submodule(tmp_path: Path) -> None:
-    """Ours: a slip in a path must not serve other schemas than the operator meant."""
-    shutil.copytree(BUNDLED, tmp_path / "libs" / "synesthetic-schemas")
-    assert names(Catalogue.read({"SYN_SCHEMAS_DIR": "nowhere"}, tmp_path)) == []
+    assert (names(catalogue), paths(catalogue), len(lines)) == ([], [], 2)
+    assert answer(catalogue, "get_schema", name="tone") == NOT_FOUND
+    assert answer(catalogue, "get_example", path="tone.json") == NOT_FOUND
 
 
 def test_files_are_read_at_start_only(tmp_path: Path) -> None:
@@ -111,7 +100,7 @@ def test_the_version_is_what_the_schema_says_it_is(schema: dict[str, Any], versi
     assert version_of(schema) == version
 
 
-def test_listings_are_sorted(tmp_path: Path) -> None:
+def test_listings_are_sorted_and_of_several_with_one_name_the_newest_is_meant(tmp_path: Path) -> None:
     """specs/001 §5: schemas by name, version and path; examples by component and path."""
     schemas = {"b.schema.json": OBJECT, "2/a.json": {"version": "1"}, "1/a.json": {"version": "2"}, "a.json": OBJECT}
     examples: dict[str, Any] = {"z/a.json": {}, "b.json": {}, "a.x.json": {}, "B.json": {}}
@@ -126,12 +115,9 @@ def test_listings_are_sorted(tmp_path: Path) -> None:
         ("b", "", "jsonschema/b.schema.json"),
     ]
     assert paths(catalogue) == ["examples/B.json", "examples/a.x.json", "examples/z/a.json", "examples/b.json"]
-
-
-def test_of_several_with_one_name_the_newest_is_meant(tmp_path: Path) -> None:
     versions = ("0.9.0", "0.10.0", "0.10.0-rc.1")
-    catalogue = of_schemas(tmp_path, {f"{one}/a.schema.json": {"version": one} for one in versions})
-    assert answer(catalogue, "get_schema", name="a")["version"] == "0.10.0"
+    several = of_schemas(tmp_path / "several", {f"{each}/a.schema.json": {"version": each} for each in versions})
+    assert answer(several, "get_schema", name="a")["version"] == "0.10.0"
 
 
 # ── what is left out ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,21 +140,15 @@ def test_what_cannot_be_used_is_left_out_with_a_line(tmp_path: Path) -> None:
     }
     written(tmp_path / "jsonschema", files)
     (tmp_path / "jsonschema" / "folder.json").mkdir()
+    (tmp_path / "jsonschema" / "gone.json").symlink_to("nothing-here")
     os.mkfifo(tmp_path / "jsonschema" / "pipe.json")
     lines: list[str] = []
     assert names(Catalogue.read(variables(tmp_path), tmp_path, lines.append)) == ["good"]
     named = {line.partition(":")[0].rpartition("/")[2] for line in lines}
     assert named == {
         "examples", "broken.json", "bytes.json", "twice.json", "deep.json", "list.json", "boolean.schema.json",
-        "_old", ".git", "pipe.json",
+        "_old", ".git", "pipe.json", "gone.json",
     }  # fmt: skip
-
-
-def test_a_file_that_may_not_be_read_is_left_out(tmp_path: Path) -> None:
-    written(tmp_path / "jsonschema", {"a.json": OBJECT})
-    (tmp_path / "jsonschema" / "gone.json").symlink_to("nothing-here")
-    lines: list[str] = []
-    assert names(Catalogue.read(variables(tmp_path), tmp_path, lines.append)) == ["a"]
     assert any("gone.json: skipped, No such file" in line for line in lines)
 
 
@@ -190,7 +170,7 @@ def test_links_are_followed_inside_the_directory_only(tmp_path: Path) -> None:
     catalogue = Catalogue.read(variables(tmp_path), tmp_path)
     assert paths(catalogue) == ["examples/again.json", "examples/real.json"]
     for path in ("leak.json", "examples/leak.json", "folder/x.json"):
-        assert answer(catalogue, "get_example", path=path) == {"ok": False, "reason": "not_found"}
+        assert answer(catalogue, "get_example", path=path) == NOT_FOUND
 
 
 @rows(
@@ -203,16 +183,16 @@ def test_links_are_followed_inside_the_directory_only(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_no_path_leads_out_of_the_examples(path: str) -> None:
-    assert answer(bundled(), "get_example", path=path) == {"ok": False, "reason": "not_found"}
+    assert answer(bundled(), "get_example", path=path) == NOT_FOUND
 
 
 def test_nothing_handed_out_can_change_the_catalogue() -> None:
     """specs/001 §1: schemas must not be mutated."""
     catalogue = bundled()
-    before = text_of(answer(catalogue, "get_schema", name="tone"))
+    before = dumps(answer(catalogue, "get_schema", name="tone"))
     answer(catalogue, "get_schema", name="tone")["schema"].clear()
     answer(catalogue, "get_example", path="tone.hum.json")["example"].clear()
-    assert text_of(answer(catalogue, "get_schema", name="tone")) == before
+    assert dumps(answer(catalogue, "get_schema", name="tone")) == before
     assert answer(catalogue, "get_example", path="tone.hum.json")["validated"] is True
 
 
@@ -233,4 +213,3 @@ def test_the_bundled_catalogue_is_whole() -> None:
         assert found["validated"], path
         assert Path(path).name.startswith(found["schema"])
     assert all(path.startswith("examples/catalogue/examples/") for path in paths(catalogue))
-    assert ROOT.is_dir()

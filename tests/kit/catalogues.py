@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import TOOLS
 from assay.engine.compiled import compile_schema
@@ -53,8 +51,3 @@ def of_schemas(directory: Path, files: Mapping[str, Any]) -> Catalogue:
     """A catalogue of schemas only, by file name."""
     written(directory / "jsonschema", files)
     return Catalogue.read(variables(directory), directory)
-
-
-def text_of(result: Any) -> bytes:
-    """What travels."""
-    return orjson.dumps(result)

@@ -51,9 +51,10 @@ def request(ident: Any, method: str, params: Mapping[str, Any] | None = None, re
     return {"jsonrpc": "2.0", "id": ident, "method": method, "params": whole}
 
 
-def call(ident: Any, tool: str, arguments: Any, revision: str = "") -> dict[str, Any]:
-    """A call of a tool."""
-    return request(ident, "tools/call", {"name": tool, "arguments": arguments}, revision)
+def call(ident: Any, tool: str, arguments: Any, revision: str = "", **more: Any) -> dict[str, Any]:
+    """A call of a tool; *more* goes into `_meta`."""
+    params = {"name": tool, "arguments": arguments, **({"_meta": more} if more else {})}
+    return request(ident, "tools/call", params, revision)
 
 
 def notification(method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -346,13 +347,6 @@ class Service:
         assert not self.ready.exists()
         return status
 
-    def resident(self) -> int:
-        """Bytes of memory that it holds."""
-        status = Path(f"/proc/{self.process.pid}/statm")
-        if not status.exists():
-            pytest.skip("no /proc here to read the memory of a process from")
-        return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
     def open_files(self) -> int:
         """How many files and connections it has open."""
         listing = Path(f"/proc/{self.process.pid}/fd")
@@ -360,23 +354,9 @@ class Service:
             pytest.skip("no /proc here to see the connections of a process in")
         return len(list(listing.iterdir()))
 
-    def refuses(self) -> None:
-        """Waits until no new connection is taken."""
-
-        def refused() -> bool:
-            try:
-                with Wire(self.address) as wire:
-                    # Taken by the kernel, perhaps; nobody may be there any more.
-                    wire.say("GET", "/healthz", headers={"connection": "close"})
-                    return not wire.rest()
-            except OSError:
-                return True
-
-        until(refused)
-
 
 def until(holds: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Waits until something *holds* that nobody tells of."""
+    """Waits until something *holds* that has no event to wait for."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it never did"
@@ -454,7 +434,7 @@ def run(directory: Path, *options: str, seconds: float = SECONDS) -> subprocess.
 
 
 class _Late(BaseHTTPRequestHandler):
-    """Stores an asset when it is told to, and not before."""
+    """Stores an asset once that is allowed, and not before."""
 
     def do_POST(self) -> None:
         backend = self.server

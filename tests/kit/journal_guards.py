@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from kit.guard_process import INITIALIZED, SECONDS, Guarded, Lines, frame_of, initialize, request
@@ -88,21 +88,22 @@ class HttpTalk:
         parts = urlsplit(url)
         self._path = parts.path
         self._connection = HTTPConnection(parts.hostname or "", parts.port or 0, timeout=SECONDS)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        self.headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
     def open(self) -> None:
         """The handshake."""
         opening = initialize()
         status, headers, _ = self.post(opening)
         assert status == 200
-        self._headers["MCP-Protocol-Version"] = opening["params"]["protocolVersion"]
+        self.headers["MCP-Protocol-Version"] = opening["params"]["protocolVersion"]
         if "mcp-session-id" in headers:
-            self._headers["Mcp-Session-Id"] = headers["mcp-session-id"]
+            self.headers["Mcp-Session-Id"] = headers["mcp-session-id"]
         assert self.post(INITIALIZED)[0] == 202
 
-    def post(self, message: Any) -> tuple[int, dict[str, str], bytes]:
-        """The status, the headers and the body of the response."""
-        self._connection.request("POST", self._path, frame_of(message), self._headers)
+    def post(self, message: Any, **more: str) -> tuple[int, dict[str, str], bytes]:
+        """The status, the headers and the body of the response; *more* are headers too (`_` stands for `-`)."""
+        given = {name.replace("_", "-"): value for name, value in more.items()}
+        self._connection.request("POST", self._path, frame_of(message), self.headers | given)
         answer = self._connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
 
@@ -112,8 +113,10 @@ class HttpTalk:
         assert status == 200, body
         return body
 
-    def close(self) -> None:
-        """Close the connection."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
 

@@ -1,7 +1,11 @@
-"""The examples of specs/004, to the letter, and ways to change one."""
+"""The examples of specs/004, to the letter, ways to change one, and tools in envelopes."""
 
+import asyncio
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final
+
+from assay.assets.response import ResponseEnvelope, ToolError, envelop_tool_function
 
 SUCCESS: Final[dict[str, Any]] = {
     "tier": "pro",
@@ -34,3 +38,21 @@ def but(base: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def without(base: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in base.items() if key != name}
+
+
+def wrapped(fn: Callable[..., Any], tier: Callable[[], str] = lambda: "pro") -> Callable[..., Any]:
+    return envelop_tool_function(fn, tool_id="a_tool", tool_version="1.0.0", tier_getter=tier)
+
+
+def answer(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> ResponseEnvelope:
+    """The envelope of a call, which keeps its contract."""
+    made: ResponseEnvelope = asyncio.run(wrapped(fn)(*args, **kwargs))
+    assert ResponseEnvelope.from_dict(made.to_dict()) == made
+    return made
+
+
+def failure(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> ToolError:
+    """The error of a call."""
+    error = answer(fn, *args, **kwargs).error
+    assert error is not None
+    return error

@@ -1,22 +1,14 @@
 """Laws: what is written comes back; what was sent in does not."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
+from response_examples import failure
 
-from assay.assets.response import (
-    ERROR_CODES,
-    TIERS,
-    Enveloper,
-    ResponseEnvelope,
-    ToolError,
-    UpgradeHint,
-    envelop_tool_function,
-)
+from assay.assets.response import ERROR_CODES, TIERS, Enveloper, ResponseEnvelope, ToolError, UpgradeHint
 from assay.engine.compiled import compile_schema
 from kit.laws import law
 
@@ -60,7 +52,6 @@ JUDGE: Final = compile_schema(ResponseEnvelope.json_schema())
 @law(300)
 @given(envelopes())
 def test_what_is_written_comes_back(envelope: ResponseEnvelope) -> None:
-    assert ResponseEnvelope.from_dict(envelope.to_dict()) == envelope
     assert ResponseEnvelope.from_dict(orjson.loads(envelope.to_json())) == envelope
     assert envelope.to_json() == orjson.dumps(envelope.to_dict())
     assert JUDGE.is_valid(envelope.to_dict())
@@ -177,9 +168,7 @@ def test_nothing_of_any_argument_is_in_an_error(
         name = data.draw(st.sampled_from(["error", "reason", "detail", "msg", "message"]))
         return {"ok": False, name: text if way == "payload" else {"message": text, "details": secret}}
 
-    wrapper = envelop_tool_function(tool, tool_id="t", tool_version="1.0.0", tier_getter=lambda: "pro")
-    error = asyncio.run(wrapper(*args, **kwargs)).error
-    assert error is not None
+    error = failure(tool, *args, **kwargs)
     assert not leaks(error, [args, kwargs])
     assert error.error_details is None
 

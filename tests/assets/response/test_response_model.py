@@ -21,60 +21,41 @@ NAN, INFINITY = float("nan"), float("inf")
 
 JUDGE: Final = compile_schema(ResponseEnvelope.json_schema())
 
-examples = rows("example", [SUCCESS, FAILURE], ids=["success", "failure"])
-
-
-# ── the examples of the specification ────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_examples_here_are_those_of_the_specification(shared: Path) -> None:
-    page = (shared / "specs" / "004-response-envelope.md").read_text(encoding="utf-8")
-    assert [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)] == [SUCCESS, FAILURE]
-
-
-@examples
-def test_an_example_comes_back_field_by_field_in_its_order(example: dict[str, Any]) -> None:
-    envelope = ResponseEnvelope.from_dict(example)
-    assert list(envelope.to_dict().items()) == list(example.items())
-    assert envelope.to_json() == orjson.dumps(example)
-    assert ResponseEnvelope.from_dict(orjson.loads(envelope.to_json())) == envelope
-
-
-@examples
-def test_an_example_fits_the_schema(example: dict[str, Any]) -> None:
-    assert JUDGE.is_valid(example)
-
 
 # ── what is accepted ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-ANY_JSON: Final[dict[str, Any]] = {
-    "null": None, "false": False, "text": "null", "number": 1.5, "array": [None], "empty": {},
-    "deep": {"a": [{"b": [[[]]]}]}, "integer": 2**63,
-}  # fmt: skip
+def test_the_examples_of_the_specification_come_back_field_by_field_in_their_order(shared: Path) -> None:
+    page = (shared / "specs" / "004-response-envelope.md").read_text(encoding="utf-8")
+    assert [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)] == [SUCCESS, FAILURE]
+    for example in (SUCCESS, FAILURE):
+        envelope = ResponseEnvelope.from_dict(example)
+        assert list(envelope.to_dict().items()) == list(example.items())
+        assert envelope.to_json() == orjson.dumps(example)
+        assert JUDGE.is_valid(example)
+
+
+ANY_JSON: Final[list[Any]] = [None, False, "null", 1.5, [None], {}, {"a": [{"b": [[[]]]}]}, 2**63]
 
 
 @rows(
     "good",
     [
-        pytest.param(but(SUCCESS, tier="enterprise"), id="enterprise"),
-        pytest.param(without(FAILURE, "duration_ms"), id="community-without-a-duration"),
-        pytest.param(but(SUCCESS, duration_ms=0), id="no-time-at-all"),
-        pytest.param(but(SUCCESS, duration_ms=0.25), id="fraction"),
-        pytest.param(but(SUCCESS, capabilities=[]), id="no-capabilities"),
-        pytest.param(but(SUCCESS, tool_version="1.0.0-rc.1+build.5"), id="version-with-labels"),
-        pytest.param(but(SUCCESS, tool_version="0.0.0--"), id="version-with-dashes"),
-        pytest.param(but(SUCCESS, request_id="ü 1"), id="any-text-is-a-request-id"),
-        pytest.param(but(SUCCESS, upgrade_hints=[HINT, HINT]), id="hints"),
-        pytest.param(but(FAILURE, error=without(FAILURE["error"], "error_details")), id="error-without-details"),
-        pytest.param(but(FAILURE, error=but(FAILURE["error"], error_details={"at": [1, None]})), id="details"),
-        *(pytest.param(but(FAILURE, error={"error": "x", "error_code": code}), id=code) for code in ERROR_CODES),
-        *(
-            pytest.param(but(SUCCESS, data=data), id=f"data-{name}")
-            for name, data in ANY_JSON.items()
-        ),
+        but(SUCCESS, tier="enterprise"),
+        without(FAILURE, "duration_ms"),
+        but(SUCCESS, duration_ms=0),
+        but(SUCCESS, duration_ms=0.25),
+        but(SUCCESS, capabilities=[]),
+        but(SUCCESS, tool_version="1.0.0-rc.1+build.5"),
+        but(SUCCESS, tool_version="0.0.0--"),
+        but(SUCCESS, request_id="ü 1"),
+        but(SUCCESS, upgrade_hints=[HINT, HINT]),
+        but(FAILURE, error=without(FAILURE["error"], "error_details")),
+        but(FAILURE, error=but(FAILURE["error"], error_details={"at": [1, None]})),
+        *(but(FAILURE, error={"error": "x", "error_code": code}) for code in ERROR_CODES),
+        *(but(SUCCESS, data=data) for data in ANY_JSON),
     ],
-)  # fmt: skip
+)
 def test_what_the_contract_allows_is_taken(good: dict[str, Any]) -> None:
     envelope = ResponseEnvelope.from_dict(good)
     assert JUDGE.is_valid(good)
@@ -111,89 +92,54 @@ NO_HINTS: Final[list[Any]] = [None, {}, "x", [1], ["x"]]
 CYCLE: Final[list[Any]] = []
 CYCLE.append(CYCLE)
 
-WRONG: Final[list[tuple[str, dict[str, Any], str]]] = [
-    *((f"no-{name}", without(SUCCESS, name), name) for name in SUCCESS),
+WRONG: Final[list[tuple[dict[str, Any], str]]] = [
+    *((without(SUCCESS, name), name) for name in SUCCESS),
     *(
-        (f"{name}-{label}", but(SUCCESS, **{name: value}), name)
+        (but(SUCCESS, **{name: value}), name)
         for name in ("tier", "tool_version", "tool_id", "request_id")
-        for label, value in {"empty": "", "null": None, "number": 1, "bool": True, "array": ["pro"]}.items()
+        for value in ("", None, 1, True, ["pro"])
     ),
-    *((f"{name}-surrogate", but(SUCCESS, **{name: "a\ud800"}), name) for name in ("tool_id", "request_id")),
-    ("tier-unknown", but(SUCCESS, tier="gold"), "tier"),
-    ("tier-spelt-otherwise", but(SUCCESS, tier="Pro"), "tier"),
-    ("tier-space", but(SUCCESS, tier="pro "), "tier"),
-    *(
-        (f"version-{version}", but(SUCCESS, tool_version=version), "tool_version")
-        for version in NO_VERSIONS
-    ),
-    *(
-        (f"duration-{value}", but(SUCCESS, duration_ms=value), "duration_ms")
-        for value in (-1, -0.001, NAN, INFINITY, -INFINITY, True, False, "27", None, [27])
-    ),
-    ("duration-null-in-community", but(FAILURE, duration_ms=None), "duration_ms"),
-    ("no-duration-in-enterprise", without(but(SUCCESS, tier="enterprise"), "duration_ms"), "duration_ms"),
-    *(
-        (f"capabilities-{value!r}", but(SUCCESS, capabilities=value), "capabilities")
-        for value in NO_CAPABILITIES
-    ),
-    *((f"error-{value!r}", but(SUCCESS, error=value), "error") for value in NO_ERRORS),
-    ("error-without-text", but(FAILURE, error=without(FAILURE["error"], "error")), "error"),
-    ("error-without-code", but(FAILURE, error=without(FAILURE["error"], "error_code")), "error_code"),
-    ("error-with-more", but(FAILURE, error=but(FAILURE["error"], traceback="x")), "error"),
-    ("error-empty-text", but(FAILURE, error=but(FAILURE["error"], error="")), "error"),
-    *(
-        (f"code-{value!r}", but(FAILURE, error=but(FAILURE["error"], error_code=value)), "error_code")
-        for value in NO_CODES
-    ),
-    *(
-        (f"details-{value!r}", but(FAILURE, error=but(FAILURE["error"], error_details=value)), "error_details")
-        for value in NO_DETAILS
-    ),
-    *((f"hints-{value!r}", but(SUCCESS, upgrade_hints=value), "upgrade_hints") for value in NO_HINTS),
-    *((f"hint-no-{name}", but(SUCCESS, upgrade_hints=[without(HINT, name)]), name) for name in HINT),
-    *((f"hint-empty-{name}", but(SUCCESS, upgrade_hints=[but(HINT, **{name: ""})]), name) for name in HINT),
-    ("hint-tier-unknown", but(SUCCESS, upgrade_hints=[but(HINT, tier="gold")]), "tier"),
-    ("hint-with-more", but(SUCCESS, upgrade_hints=[but(HINT, price=1)]), "upgrade_hints"),
-    ("one-field-more", but(SUCCESS, warnings=[]), "fields"),
-]  # fmt: skip
+    *((but(SUCCESS, tier=tier), "tier") for tier in ("gold", "Pro", "pro ")),
+    *((but(SUCCESS, tool_version=version), "tool_version") for version in NO_VERSIONS),
+    *((but(SUCCESS, duration_ms=value), "duration_ms") for value in (-1, -0.001, True, False, "27", None, [27])),
+    (but(FAILURE, duration_ms=None), "duration_ms"),
+    (without(but(SUCCESS, tier="enterprise"), "duration_ms"), "duration_ms"),
+    *((but(SUCCESS, capabilities=value), "capabilities") for value in NO_CAPABILITIES),
+    *((but(SUCCESS, error=value), "error") for value in NO_ERRORS),
+    *((but(FAILURE, error=without(FAILURE["error"], name)), name) for name in ("error", "error_code")),
+    (but(FAILURE, error=but(FAILURE["error"], traceback="x")), "error"),
+    (but(FAILURE, error=but(FAILURE["error"], error="")), "error"),
+    *((but(FAILURE, error=but(FAILURE["error"], error_code=value)), "error_code") for value in NO_CODES),
+    *((but(FAILURE, error=but(FAILURE["error"], error_details=value)), "error_details") for value in NO_DETAILS),
+    *((but(SUCCESS, upgrade_hints=value), "upgrade_hints") for value in NO_HINTS),
+    *((but(SUCCESS, upgrade_hints=[without(HINT, name)]), name) for name in HINT),
+    *((but(SUCCESS, upgrade_hints=[but(HINT, **{name: ""})]), name) for name in HINT),
+    (but(SUCCESS, upgrade_hints=[but(HINT, tier="gold")]), "tier"),
+    (but(SUCCESS, upgrade_hints=[but(HINT, price=1)]), "upgrade_hints"),
+    (but(SUCCESS, warnings=[]), "fields"),
+]
+NO_JSON: Final = [
+    *((but(SUCCESS, **{name: "a\ud800"}), name) for name in ("tool_id", "request_id")),
+    *((but(SUCCESS, duration_ms=value), "duration_ms") for value in (NAN, INFINITY, -INFINITY)),
+]
+"""What is no JSON at all, and so never gets as far as a schema."""
 
 
-@rows(("wrong", "name"), [pytest.param(wrong, name, id=label) for label, wrong, name in WRONG])
-def test_what_the_contract_does_not_allow_is_refused_by_name(wrong: dict[str, Any], name: str) -> None:
+@rows(("wrong", "name"), [*WRONG, *NO_JSON])
+def test_what_the_contract_does_not_allow_is_refused_by_name_and_by_the_schema(
+    wrong: dict[str, Any], name: str
+) -> None:
     with pytest.raises((TypeError, ValueError), match=name):
         ResponseEnvelope.from_dict(wrong)
-
-
-@rows(
-    "wrong",
-    [
-        pytest.param(wrong, id=label)
-        for label, wrong, _ in WRONG
-        if not any(word in label for word in ("surrogate", "nan", "inf"))
-    ],
-)
-def test_the_schema_refuses_the_same(wrong: dict[str, Any]) -> None:
-    """But for what is no JSON at all, and so never gets as far as a schema."""
-    assert not JUDGE.is_valid(wrong)
+    assert (wrong, name) in NO_JSON or not JUDGE.is_valid(wrong)
 
 
 @rows(
     "data",
     [
-        pytest.param({"a": [NAN]}, id="nan"),
-        pytest.param([INFINITY, "null"], id="infinity"),
-        pytest.param({1: 2}, id="number-as-key"),
-        pytest.param({"a": {1}}, id="set"),
-        pytest.param(object(), id="object"),
-        pytest.param(b"bytes", id="bytes"),
-        pytest.param(HINT.values(), id="view"),
-        pytest.param(UpgradeHint(**HINT), id="dataclass"),
-        pytest.param("\ud800", id="surrogate"),
-        pytest.param({"\ud800": 2**70}, id="surrogate-as-key"),
-        pytest.param(CYCLE, id="cycle"),
-        pytest.param(1 << 20_000, id="very-long-integer"),
-        pytest.param([2**70, NAN], id="long-integer-and-nan"),
-        pytest.param([2**70, object()], id="long-integer-and-object"),
+        *({"a": [NAN]}, [INFINITY, "null"], {1: 2}, {"a": {1}}, object(), b"bytes", HINT.values()),
+        *(UpgradeHint(**HINT), "\ud800", {"\ud800": 2**70}, CYCLE, [2**70, NAN], [2**70, object()]),
+        pytest.param(1 << 20_000, id="a very long integer"),
     ],
 )
 def test_data_that_is_no_json_is_refused(data: Any) -> None:
@@ -213,14 +159,14 @@ def test_what_is_no_object_is_no_envelope(value: Any) -> None:
 @rows(
     ("make", "name"),
     [
-        pytest.param(lambda: ResponseEnvelope(**without(SUCCESS, "tool_id")), "tool_id", id="missing"),
-        pytest.param(lambda: ResponseEnvelope(**without(SUCCESS, "duration_ms")), "duration_ms", id="no-duration"),
-        pytest.param(lambda: ResponseEnvelope(**but(FAILURE)), "error", id="error-that-is-a-dict"),
-        pytest.param(lambda: ResponseEnvelope(**but(SUCCESS, upgrade_hints=[HINT])), "upgrade_hints", id="hint-dict"),
-        pytest.param(lambda: ToolError("", "not_found"), "error", id="empty-error"),
-        pytest.param(lambda: ToolError("No.", "nope"), "error_code", id="unknown-code"),
-        pytest.param(lambda: UpgradeHint("f", "gold", "r"), "tier", id="unknown-tier"),
-        pytest.param(lambda: UpgradeHint("f", "pro", 1), "reason", id="number-as-reason"),  # type: ignore[arg-type]  # not everybody has a checker
+        (lambda: ResponseEnvelope(**without(SUCCESS, "tool_id")), "tool_id"),
+        (lambda: ResponseEnvelope(**without(SUCCESS, "duration_ms")), "duration_ms"),
+        (lambda: ResponseEnvelope(**but(FAILURE)), "error"),
+        (lambda: ResponseEnvelope(**but(SUCCESS, upgrade_hints=[HINT])), "upgrade_hints"),
+        (lambda: ToolError("", "not_found"), "error"),
+        (lambda: ToolError("No.", "nope"), "error_code"),
+        (lambda: UpgradeHint("f", "gold", "r"), "tier"),
+        (lambda: UpgradeHint("f", "pro", 1), "reason"),  # type: ignore[arg-type]  # not everybody has a checker
     ],
 )
 def test_the_constructors_refuse_as_well(make: Callable[[], object], name: str) -> None:
@@ -252,16 +198,11 @@ def test_models_are_values() -> None:
     assert not hasattr(one, "__dict__")
 
 
-def test_the_words_of_the_contract_are_these() -> None:
+def test_the_words_of_the_contract_are_these_and_the_page_has_every_code_with_its_meaning() -> None:
     assert TIERS == ("community", "pro", "enterprise")
     assert list(ERROR_CODES) == [
         "invalid_argument", "invalid_path", "forbidden", "not_found", "timeout", "too_large", "resource_exhausted",
         "not_implemented", "upgrade_required", "dependency_unavailable", "internal_error",
     ]  # fmt: skip
-    assert all(meaning.endswith(".") for meaning in ERROR_CODES.values())
-
-
-def test_the_page_lists_every_code_with_its_meaning() -> None:
     page = (ROOT / "docs" / "response-envelope.md").read_text(encoding="utf-8")
-    for code, meaning in ERROR_CODES.items():
-        assert f"| `{code}` | {meaning} |\n" in page
+    assert [code for code, meaning in ERROR_CODES.items() if f"| `{code}` | {meaning} |\n" not in page] == []

@@ -32,34 +32,25 @@ def judged(schema: Any, data: Any, *, failed: bool = False) -> bool:
 @rows(
     ("schema", "good", "bad"),
     [
-        pytest.param({"type": "integer"}, 1, "x", id="plain"),
-        pytest.param(NODE, {"name": "a", "next": {"name": "b"}}, {"name": "a", "next": {"name": ""}}, id="recursive"),
-        pytest.param(NODE, {"name": "a", "const": "b"}, {"name": "a", "const": 1}, id="property-called-const"),
-        pytest.param(NODE, {"name": "a", "$ref": 1}, {"name": "a", "$ref": "b"}, id="property-called-ref"),
-        pytest.param({"const": {"$ref": "#/x"}}, {"$ref": "#/x"}, {"$ref": "#/$defs/data/x"}, id="reference-as-value"),
-        pytest.param({"$id": "urn:x", **NODE}, {"name": "a"}, {"name": ""}, id="document-of-its-own"),
-        pytest.param(
-            {"$ref": "#here", "$defs": {"a": {"$anchor": "here", "type": "null"}}}, None, 1, id="anchor"
-        ),
-        pytest.param({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "null"}}}, None, 1, id="in-a-list"),
+        ({"type": "integer"}, 1, "x"),
+        (NODE, {"name": "a", "next": {"name": "b"}}, {"name": "a", "next": {"name": ""}}),
+        (NODE, {"name": "a", "const": "b"}, {"name": "a", "const": 1}),
+        (NODE, {"name": "a", "$ref": 1}, {"name": "a", "$ref": "b"}),
+        ({"const": {"$ref": "#/x"}}, {"$ref": "#/x"}, {"$ref": "#/$defs/data/x"}),
+        ({"$id": "urn:x", **NODE}, {"name": "a"}, {"name": ""}),
+        ({"$ref": "#here", "$defs": {"a": {"$anchor": "here", "type": "null"}}}, None, 1),
+        ({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "null"}}}, None, 1),
     ],
-)  # fmt: skip
+)
 def test_the_schema_of_data_applies(schema: dict[str, Any], good: Any, bad: Any) -> None:
     assert judged(schema, good)
     assert not judged(schema, bad)
 
 
-@rows("data", [None, {"success": False}, 7])
-def test_the_data_of_a_failure_is_the_tools_own_affair(data: Any) -> None:
-    assert judged(NODE, data, failed=True)
-
-
-def test_a_schema_that_allows_nothing_allows_failures_only() -> None:
-    assert not judged(False, None)
-    assert judged(False, None, failed=True)
-
-
-def test_without_a_schema_data_is_anything() -> None:
+def test_the_data_of_a_failure_is_the_tools_own_affair() -> None:
+    assert all(judged(NODE, data, failed=True) for data in (None, {"success": False}, 7))
+    # A schema that allows nothing allows failures only; without one data is anything.
+    assert [judged(False, None, failed=failed) for failed in (False, True)] == [False, True]
     assert "$defs" not in ResponseEnvelope.json_schema()
     assert judged(True, [None])
 
@@ -75,9 +66,9 @@ def test_the_schema_is_fresh_and_leaves_what_it_was_given_alone() -> None:
 @rows(
     ("schema", "kind"),
     [
-        pytest.param({"$schema": "http://json-schema.org/draft-07/schema#"}, ValueError, id="another-draft"),
-        pytest.param([], TypeError, id="no-schema"),
-        pytest.param(None, TypeError, id="null"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, ValueError),
+        ([], TypeError),
+        (None, TypeError),
     ],
 )
 def test_what_is_no_schema_of_this_draft_is_refused(schema: Any, kind: type[Exception]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.spec.revisions import LATEST
-from kit.asset_requests import frame_of, opening, request
+from kit.asset_requests import opening
 from kit.catalogues import BUNDLED, variables
 from kit.faulting import (
     ANSWERED,
@@ -23,9 +23,8 @@ from kit.faulting import (
     assert_logged_once,
     fault_at,
 )
+from kit.http_client import BOTH, SECONDS, frame_of, modern, notification, of, request, serving
 from kit.rows import rows
-
-SECONDS = 30
 
 
 def said(tmp_path: Path, *messages: Any) -> tuple[list[Any], str]:
@@ -44,7 +43,7 @@ def said(tmp_path: Path, *messages: Any) -> tuple[list[Any], str]:
 
 
 PLACES = [HEARD, JUDGED, ASKED, ANSWERED, SETTLED, EXCHANGED]
-CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "fault"}}
+CANCELLED = notification("notifications/cancelled", {"requestId": "fault"})
 
 
 @rows("place", PLACES)
@@ -76,3 +75,27 @@ def test_an_internal_error_is_an_answer_and_the_next_request_gets_its_own(
             *(("fault", INTERNAL_ERROR), (2, None)),
         ]
         assert_logged_once(log)
+
+
+@rows("place", [HEARD, SETTLED, EXCHANGED])
+def test_an_internal_error_over_http_is_an_answer_and_the_next_request_gets_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Clients with a handshake read no body whose status is not 200; for the others the status says it, too."""
+    fault_at(monkeypatch, place)
+    with serving(tmp_path, env={"ASSAY_JOURNAL": str(tmp_path / "journal")}) as service:
+        for word, code in (("fault", INTERNAL_ERROR), ("good", None), ("fault", INTERNAL_ERROR), ("good", None)):
+            old, new = request(word, "resources/list"), request(word, "resources/list", None, LATEST)
+            for said, headers in ((old, of("2025-11-25")), (new, modern(new))):
+                answer = service.post(said, headers)
+                assert answer.status == (500 if code and said is new else 200)
+                assert answer.json()["id"] == word
+                assert answer.json().get("error", {}).get("code") == code
+                assert b"secret" not in answer.body
+        if place == HEARD:
+            failed = service.post(CANCELLED, of("2025-11-25"))
+            assert (failed.status, failed.error()["code"]) == (500, INTERNAL_ERROR)
+        # A tool that waits for a backend runs in a thread of its own: what is raised there must come back.
+        waited = service.post(request("fault", "populate_backend", {"asset": {}}), BOTH)
+        assert (waited.json()["id"], waited.error()["code"]) == ("fault", INTERNAL_ERROR)
+    assert_logged_once("\n".join(service.log.whole()))

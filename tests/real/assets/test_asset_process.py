@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.spec.revisions import LATEST
-from kit.asset_requests import call, frame_of, request
 from kit.catalogues import BUNDLED, variables, written
-from kit.http_client import late_backend
+from kit.guard_process import SECONDS, Guarded, Lines
+from kit.http_client import call, frame_of, late_backend, request
 from kit.rows import rows
-
-SECONDS = 60
-"""What anything here may take; it takes a fraction of a second."""
 
 PATIENT = """# warm start
 import sys
@@ -37,83 +34,15 @@ LONG = request("long", "diff_assets", {"base": "", "new": "x" * 600_000})
 """Its answer is about ten times what a pipe holds."""
 
 
-class Lines:
-    """The lines that come out of a descriptor, each within bounded time."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self._rest = b""
-
-    def next(self) -> bytes:
-        """The next one, without its newline."""
-        while b"\n" not in self._rest:
-            assert self.read(), "the stream has ended"
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line
-
-    def rest(self) -> list[bytes]:
-        """All that come until the end; the last one is whole, too."""
-        while self.read():
-            pass
-        assert self._rest == b"" or self._rest.endswith(b"\n"), self._rest[-100:]
-        lines, self._rest = self._rest.splitlines(), b""
-        return lines
-
-    def read(self) -> bool:
-        """Whether there is more, which is kept."""
-        assert select.select([self.descriptor], [], [], SECONDS)[0], "nothing came"
-        chunk = os.read(self.descriptor, 1 << 16)
-        self._rest += chunk
-        return chunk != b""
-
-
 @dataclass
-class Running:
+class Running(Guarded):
     """A server, and the ends of its streams that are ours."""
 
-    process: subprocess.Popen[bytes]
     ready: Path
-
-    def __post_init__(self) -> None:
-        self.out = Lines(self.process.stdout.fileno() if self.process.stdout else -1)
-        self.log = Lines(self.process.stderr.fileno() if self.process.stderr else -1)
-
-    def say(self, *messages: Any) -> None:
-        """Sends all *messages* at once."""
-        self.write(b"".join(frame_of(each) + b"\n" for each in messages))
-
-    def write(self, data: bytes) -> None:
-        """Sends *data*; if it is not taken, reads what there is to be read, so that both sides can go on."""
-        assert self.process.stdin is not None
-        sink = self.process.stdin.fileno()
-        os.set_blocking(sink, False)
-        rest = memoryview(data)
-        sources = [self.out.descriptor] if self.reads() else []
-        while rest:
-            readable, writable, _ = select.select(sources, [sink], [], SECONDS)
-            assert readable or writable, "nothing is read"
-            if writable:
-                rest = rest[os.write(sink, rest) :]
-            else:
-                self.out.read()
-
-    def reads(self) -> bool:
-        """Whether the answers are ours to read."""
-        out = self.process.stdout
-        return not out.closed if out is not None else self.out.descriptor >= 0
-
-    def answer(self) -> Any:
-        """The next frame."""
-        return json.loads(self.out.next())
-
-    def close(self) -> None:
-        """Ends the input."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
 
     def ended(self) -> int:
         """The exit status; the ready file is gone."""
-        status = self.process.wait(SECONDS)
+        status = super().ended()
         assert not self.ready.exists()
         return status
 
@@ -130,7 +59,7 @@ def started(directory: Path, redirected: str = "", **options: Any) -> Iterator[R
     directory.mkdir(exist_ok=True)
     with subprocess.Popen(command, env=environment, cwd=directory, bufsize=0, **{**streams, **options}) as process:
         try:
-            yield Running(process, ready)
+            yield Running(process, Lines(-1), ready)
         finally:
             process.kill()
             if process.stdin is not None:
@@ -336,6 +265,7 @@ def test_many_long_and_slow_requests_are_answered_in_their_order(tmp_path: Path,
     with serving(tmp_path) as running:
         assert running.process.stdout is not None
         running.process.stdout.close()
+        running.out = Lines(-1)
         running.say(request(1, "list_schemas"))
         assert running.ended() == 0
         assert running.log.rest() == []

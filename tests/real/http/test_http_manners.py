@@ -50,10 +50,6 @@ def good(answer: Answer) -> bool:
     return answer.status == 200 and "result" in answer.json()
 
 
-def still_serves(service: Service) -> None:
-    assert good(service.post(ASKED))
-
-
 def length_of(count: int, **more: str) -> bytes:
     """The head of a request with a body of this length."""
     return head("POST", "/mcp", {"host": "localhost", **JSON, "content-length": str(count), **more})
@@ -68,22 +64,15 @@ IN_SESSION = {**STREAM, "mcp-session-id": "x"}
 @rows(
     ("method", "path", "headers", "expected"),
     [
-        *(("POST", path, JSON, 200) for path in ("/mcp", "/mcp?", "/mcp?a=b", "/%6dcp", "/mcp/", "/mcp/?a=b")),
-        *(("POST", path, JSON, 404) for path in ("/", "/mcp//", "/MCP", "/mcp/x", "//mcp", "/nope", "/healthz/x")),
-        ("POST", "/mcp", {"content-type": "application/json;charset=UTF-8", "accept": "*/*"}, 200),
+        *(("POST", path, JSON, 200) for path in ("/mcp", "/mcp?a=b", "/%6dcp", "/mcp/?a=b")),
+        *(("POST", path, JSON, 404) for path in ("/", "/MCP", "/mcp/x", "//mcp", "/healthz/x")),
         ("POST", "/mcp", {}, 200),
-        ("POST", "/mcp", {"origin": "http://localhost"}, 415),
         ("POST", "/mcp", {"content-type": "text/plain"}, 415),
-        ("POST", "/mcp", {**JSON, "accept": "text/html"}, 406),
         ("POST", "/mcp", {**JSON, **STREAM}, 406),
         ("POST", "/mcp", {**JSON, "Mcp_Session_Id": "a"}, 400),
-        ("POST", "/mcp", {**JSON, "mcp-method": "ping pong"}, 400),
-        ("POST", "/mcp", {**JSON, "x_forwarded_for": "a"}, 200),
-        *((method, "/mcp", STREAM, 405) for method in ("GET", "DELETE", "PUT", "PATCH", "HEAD", "PROPFIND")),
-        ("GET", "/mcp", {**IN_SESSION, "mcp-protocol-version": "2025-11-25"}, 405),
-        ("DELETE", "/mcp", {**IN_SESSION, "mcp-protocol-version": LATEST}, 405),
+        *((method, "/mcp", IN_SESSION, 405) for method in ("GET", "DELETE", "PUT", "HEAD", "PROPFIND")),
         *((method, path, {}, 200) for method in ("GET", "HEAD") for path in ("/healthz", "/readyz", "/metrics")),
-        *((method, path, {}, 405) for method in ("POST", "PUT") for path in ("/healthz", "/readyz", "/metrics")),
+        *(("POST", path, {}, 405) for path in ("/healthz", "/readyz", "/metrics")),
     ],
 )
 def test_a_request_has_the_status_of_its_path_method_and_headers(
@@ -127,29 +116,29 @@ def cut_off(wire: Wire, piece: bytes, times: int) -> bool:
     return False
 
 
-def last_answer(service: Service, *sent: bytes) -> Answer:
+def last_answer(service: Service, sent: bytes) -> Answer:
     """The only answer to what is *sent*; the connection ends behind it."""
     with service.open() as wire:
-        for each in sent:
-            wire.send(each)
+        wire.send(sent)
         found = wire.answer()
         assert found.header("connection") == "close"
         assert wire.rest() == b""
         return found
 
 
-LONG_HEADS = {
-    "one-long-header": b"X: %b\r\n" % (b"x" * 100_000),
-    "many-headers": b"".join(b"X-%d: %b\r\n" % (number, b"x" * 100) for number in range(1000)),
-    "long-name": b"X" * 100_000 + b": y\r\n",
-    "without-end": b"X: " + b"x" * 100_000,
-}
+LONG_HEADS = [
+    b"X: %b\r\n" % (b"x" * 100_000),
+    b"".join(b"X-%d: %b\r\n" % (number, b"x" * 100) for number in range(1000)),
+    b"X" * 100_000 + b": y\r\n",
+    b"X: " + b"x" * 100_000,
+]
+"""One long, many, a long name, and one without an end."""
 
 
 def test_a_head_and_a_body_are_refused_as_soon_as_they_are_too_long(service: Service) -> None:
     # A head is at most 64 KiB, however it comes.
-    for name, lines in LONG_HEADS.items():
-        assert last_answer(service, b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + lines).status == 431, name
+    for lines in LONG_HEADS:
+        assert last_answer(service, b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + lines).status == 431, lines[:20]
     assert last_answer(service, b"GET /" + b"x" * 100_000).status in {400, 414, 431}
     long = length_of(len(ASKED), x="x" * (64 << 10))
     for cut in (0, 50_000):
@@ -163,7 +152,7 @@ def test_a_head_and_a_body_are_refused_as_soon_as_they_are_too_long(service: Ser
     assert good(service.post(sized(LIMIT)))
     found = service.post(sized(LIMIT + 1))
     assert (found.status, found.error()["code"], found.header("connection")) == (413, -32600, "close")
-    for length in (LIMIT + 1, 10**15, 2**63):
+    for length in (LIMIT + 1, 2**63):
         assert last_answer(service, length_of(length)).status == 413
         assert last_answer(service, length_of(length, expect="100-continue")).status == 413
     for size in (LIMIT + 1, 3):
@@ -195,7 +184,6 @@ def test_a_head_and_a_body_are_refused_as_soon_as_they_are_too_long(service: Ser
 
 ANSWERS = 50
 """Of a mebibyte each: more than the buffers of both sides hold."""
-
 
 ROUNDS = 30
 """Enough for any machine; one or two are usual."""
@@ -235,7 +223,7 @@ def test_a_client_that_is_too_slow_is_cut_off_and_holds_up_no_other(tmp_path: Pa
         dripping.send(length_of(1000))
         asked = frame_of(request(1, "get_schema", {"name": "long"}))
         unread.sendall((length_of(len(asked)) + asked) * ANSWERS)
-        still_serves(running)
+        assert good(running.post(ASKED))
         # A byte now and then is no body, either.
         while not select.select([dripping.socket], [], [], 0.02)[0]:
             dripping.send(b" ")
@@ -261,7 +249,7 @@ def test_a_client_that_is_too_slow_is_cut_off_and_holds_up_no_other(tmp_path: Pa
                 left += len(chunk)
         assert left < ANSWERS * MEBIBYTE
         unread.close()
-        still_serves(running)
+        assert good(running.post(ASKED))
         assert running.log.so_far().count("\n") == 0
 
 

@@ -16,7 +16,6 @@ from kit.http_client import (
     call,
     frame_of,
     initialize,
-    listen,
     meta,
     modern,
     notification,
@@ -29,7 +28,6 @@ from kit.rows import rows
 PING = request(1, "ping")
 LIST = request(1, "tools/list", {}, LATEST)
 CALL = call(1, "list_schemas", {}, LATEST)
-UNKNOWN = request(1, "tools/list", {"_meta": meta("2030-01-01")})
 RESPONSE = {"jsonrpc": "2.0", "id": 99, "result": {}}
 ERROR = {"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "no"}}
 CANCELLED = "notifications/cancelled"
@@ -88,46 +86,30 @@ def test_a_client_is_served_from_its_first_message_on_without_a_session(service:
     [
         # ── with a handshake ─────────────────────────────────────────────────────────────────────────────────────────
         *((PING, of("2025-11-25", **{"mcp-session-id": ident}), 200, None) for ident in ("x" * 1000, "../..")),
-        *((PING, {**BOTH, "mcp-session-id": ident}, 400, -32600) for ident in ("", "a b", b"\xff\xfe", "x" * 5000)),
-        *((PING, of(version), 400, -32022) for version in ("2030-01-01", "nope", "", "2025-11-2")),
+        *((PING, {**BOTH, "mcp-session-id": ident}, 400, -32600) for ident in ("a b", b"\xff\xfe", "x" * 5000)),
+        *((PING, of(version), 400, -32022) for version in ("2030-01-01", "")),
         (PING, {**BOTH, "mcp-protocol-version": b"\xff"}, 400, -32022),
-        (request(1, "list_schemas"), of("2030-01-01"), 400, -32022),
         ([PING], of("2030-01-01"), 400, -32600),
-        *((notification(CANCELLED, {"requestId": 1}), of(revision), 202, None) for revision in REVISIONS[1:4]),
         (INITIALIZED, BOTH, 202, None),
-        # 2025-11-25, basic/transports: an HTTP error status code, and an error that has no id if there is a body.
-        (notification(CANCELLED, {"requestId": []}), of("2025-11-25"), 400, -32602),
         # JSON-RPC 2.0, 4.1. The official TypeScript client throws on any other status.
         *((said, of("2025-11-25"), 202, None) for said in (notification("tools/list"), RESPONSE, ERROR)),
-        (notification("notifications/nope"), of("2025-11-25"), 202, None),
         # ── 2026-07-28, streamable-http, Server Validation ───────────────────────────────────────────────────────────
         (PING, of(LATEST), 400, -32020),
         (LIST, without(modern(LIST), "mcp-protocol-version"), 400, -32020),
-        (LIST, without(modern(LIST), "mcp-method"), 400, -32020),
         (CALL, without(modern(CALL), "mcp-name"), 400, -32020),
-        (LIST, BOTH, 400, -32020),
         (LIST, modern(LIST, mcp_method="TOOLS/LIST"), 400, -32020),
-        (LIST, modern(LIST, mcp_method=""), 400, -32020),
         (CALL, modern(CALL, mcp_name=sentinel("get_schema")), 400, -32020),
-        (CALL, modern(CALL, mcp_name="=?base64?bGlzdF9zY2hlbWFz!?="), 400, -32020),
         (CALL, modern(CALL, mcp_name="list_schemas\xff".encode("latin-1")), 400, -32020),
         (LIST, modern(LIST, mcp_protocol_version="2025-11-25"), 400, -32020),
-        (LIST, modern(LIST, mcp_protocol_version="2030-01-01"), 400, -32020),
         (LIST, modern(LIST, mcp_name="anything", mcp_param_x="y"), 200, None),
-        (UNKNOWN, modern(UNKNOWN), 400, -32022),
         # What failed once is answered when it is good: a name is compared once it is decoded.
         (read("resource://schemas/é"), modern(read("resource://schemas/é")), 400, -32602),
         (read("resource://schemas/tone"), modern(read(""), mcp_name=sentinel("resource://schemas/tone")), 200, None),
         *(
             (call(1, name, {}, LATEST), modern(CALL, mcp_name=sentinel(name)), 200, -32602)
-            for name in ("wörter", " padded ", "=?base64?literal?=", "a\nb", "")
+            for name in ("wörter", " padded ", "a\nb")
         ),
-        # 404 with -32601 in the body is different from a server that is not there.
-        *((said, modern(said), 404, -32601) for said in (request(1, "x" * 200, {}, LATEST), listen(1))),
-        *((said, modern(said), 202, None) for said in (RESPONSE, ERROR, notification("notifications/nope"))),
         (notification(CANCELLED, {"requestId": 1, "_meta": meta()}), modern(notification(CANCELLED)), 202, None),
-        (notification(CANCELLED, {"requestId": {}}), modern(notification(CANCELLED)), 400, -32602),
-        ([LIST], modern([LIST]), 400, -32600),
     ],
 )
 def test_a_message_has_its_status_and_its_error(

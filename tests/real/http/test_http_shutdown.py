@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,13 @@ def has_read(service: Service) -> None:
     assert service.ask("GET", "/healthz").status == 200
 
 
+def takes_nothing_new(service: Service) -> None:
+    """A new connection is refused, or ends without an answer."""
+    with suppress(OSError), service.open() as wire:
+        wire.say("GET", "/healthz")
+        assert wire.rest() == b""
+
+
 UNFINISHED = head("POST", "/mcp", {"host": "localhost", **JSON, "content-length": str(len(ASKED))}) + ASKED[:5]
 
 
@@ -90,7 +97,7 @@ def test_a_signal_lets_what_is_in_hand_finish_and_nothing_new_begin(tmp_path: Pa
         has_read(running)
         running.signal(wanted)
         assert [wire.rest() for wire in (idle, empty, half)] == [b"", b"", b""]
-        running.refuses()
+        takes_nothing_new(running)
         assert running.process.poll() is None
         pid, _, stamp = running.ready.read_text().partition(" ")
         assert (int(pid), "T" in stamp) == (running.process.pid, True)

@@ -3,18 +3,14 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.client import HTTPConnection
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import pytest
 
 from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import LATEST
-from kit.guard_process import INITIALIZED, SECONDS, frame_of, initialize, request
-from kit.journal_guards import ASSAY, ASSETS, address, events, lines, list_schemas, started
+from kit.guard_process import request
+from kit.journal_guards import ASSAY, ASSETS, HttpTalk, address, events, lines, list_schemas, started
 from kit.rows import rows
 
 KEYS = {"alice": "a" * 43, "bob": "b" * 43}
@@ -27,17 +23,6 @@ def settings(state: Path) -> Path:
     keys = "".join(f'[auth.keys.{name}]\nhash = "sha256:{each}"\n' for name, each in hashes.items())
     (state / "auth.toml").write_text(keys)
     return state
-
-
-OPEN = ExitStack()
-"""The connections of one test."""
-
-
-@pytest.fixture(autouse=True)
-def closing() -> Iterator[None]:
-    """Close all connections of a test at its end."""
-    with OPEN:
-        yield
 
 
 @contextmanager
@@ -63,40 +48,18 @@ def guard(state: Path, kind: str, *options: str) -> Iterator[str]:
             yield address(process)
 
 
-class Client:
+class Client(HttpTalk):
     """A client of one principal, or of none."""
 
     def __init__(self, url: str, principal: str = "") -> None:
-        parts = urlsplit(url)
-        self.path = parts.path
-        self.connection = HTTPConnection(parts.hostname or "", parts.port or 0, timeout=SECONDS)
-        OPEN.callback(self.connection.close)
-        self.headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
+        super().__init__(url)
+        self.headers |= {
             "User-Agent": "tester/1 token=ghp_" + "a1B2" * 9,
             "Cookie": "secret=1234567890",
             "X-Custom": "hidden value",
         }
         if principal:
             self.headers["Authorization"] = f"Bearer {KEYS[principal]}"
-
-    def post(self, message: Any, **more: str) -> tuple[int, dict[str, str]]:
-        """The status and the headers of the response."""
-        given = {name.replace("_", "-"): value for name, value in more.items()}
-        self.connection.request("POST", self.path, frame_of(message), self.headers | given)
-        answer = self.connection.getresponse()
-        answer.read()
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}
-
-    def open(self) -> None:
-        """The handshake."""
-        opening = initialize()
-        status, headers = self.post(opening)
-        assert status == 200
-        self.headers["Mcp-Session-Id"] = headers["mcp-session-id"]
-        self.headers["MCP-Protocol-Version"] = opening["params"]["protocolVersion"]
-        assert self.post(INITIALIZED)[0] == 202
 
     def call_alone(self) -> int:
         """Call a tool without a session."""
@@ -121,8 +84,8 @@ def without_lists(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @rows("kind", ["child", "url"])
 def test_records_name_the_principal_and_without_keys_none(tmp_path: Path, kind: str) -> None:
     state = settings(tmp_path / kind)
-    with guard(state, kind, "--config", str(state / "auth.toml")) as url:
-        alice, bob = Client(url, "alice"), Client(url, "bob")
+    config = ("--config", str(state / "auth.toml"))
+    with guard(state, kind, *config) as url, Client(url, "alice") as alice, Client(url, "bob") as bob:
         alice.open()
         bob.open()
         assert alice.post(list_schemas(1))[0] == bob.post(list_schemas(1))[0] == 200
@@ -141,8 +104,7 @@ def test_records_name_the_principal_and_without_keys_none(tmp_path: Path, kind: 
         opened = [each for each in events(state, server="lib") if each.get("state") == "opened"]
         assert [each["principal"] for each in opened] == ["alice", "bob"]
     if kind == "child":
-        with guard(settings(tmp_path / "open"), "child") as url:
-            client = Client(url)
+        with guard(settings(tmp_path / "open"), "child") as url, Client(url) as client:
             client.open()
             assert client.call_alone() == 200
             found = records(tmp_path / "open", 0, 5)
@@ -156,8 +118,7 @@ HIDDEN = ("ghp_a1B2", "1234567890", "hidden value", KEYS["alice"])
 def test_with_payloads_records_have_the_http_exchange(tmp_path: Path, kind: str) -> None:
     state = settings(tmp_path / kind)
     options = ("--config", str(state / "auth.toml"), "--set", "journal.payloads=true", "--mode", "enforce")
-    with guard(state, kind, *options) as url:
-        client = Client(url, "alice")
+    with guard(state, kind, *options) as url, Client(url, "alice") as client:
         client.open()
         # A call that waits for the guard's own list has no HTTP exchange in its records.
         assert client.post(request(0, "tools/list"))[0] == 200

@@ -19,6 +19,8 @@ from kit.guard_process import call, enforcing, request
 from kit.rows import rows
 from kit.talk import SEARCH, Talk, error
 
+Answer = Callable[[Handler], None]
+
 OF_CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
@@ -84,17 +86,14 @@ def test_every_request_through_a_guard_is_a_span(tmp_path: Path, collector: Coll
 # ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def unavailable(handler: Handler) -> None:
-    handler.send_response(400)
-    handler.send_header("Content-Length", "0")
-    handler.end_headers()
+def says(status: int, **headers: str) -> Answer:
+    def answer(handler: Handler) -> None:
+        handler.send_response(status)
+        for name, value in {"Content-Length": "0", **headers}.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
 
-
-def overloaded(handler: Handler) -> None:
-    handler.send_response(503)
-    handler.send_header("Retry-After", "5")
-    handler.send_header("Content-Length", "0")
-    handler.end_headers()
+    return answer
 
 
 def silent(handler: Handler) -> None:
@@ -124,14 +123,12 @@ def talkative(handler: Handler) -> None:
 
 def garbled(handler: Handler) -> None:
     """Promises more than it gives, and none of it is protobuf."""
-    handler.send_response(200)
-    handler.send_header("Content-Length", "4000")
-    handler.end_headers()
+    says(200, Content_Length="4000")(handler)
     handler.wfile.write(b"\xff" * 10)
     handler.close_connection = True
 
 
-TROUBLE = [unavailable, overloaded, silent, nonsense, hung_up, talkative, garbled]
+TROUBLE = [says(400), says(503, Retry_After="5"), silent, nonsense, hung_up, talkative, garbled]
 
 
 def record(telemetry: Telemetry, ident: int, conversation: Talk) -> None:
@@ -144,9 +141,7 @@ def record(telemetry: Telemetry, ident: int, conversation: Talk) -> None:
 
 
 @rows("answer", TROUBLE)
-def test_no_collector_keeps_traffic_or_the_end_waiting(
-    monkeypatch: pytest.MonkeyPatch, answer: Callable[[Handler], None]
-) -> None:
+def test_no_collector_keeps_traffic_or_the_end_waiting(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
     """That nothing waits shows in that this ends: the collector does not, and the queue is full."""
     nothing_said(monkeypatch)
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "10")

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,78 +38,52 @@ def upstream(state: Path) -> Iterator[str]:
 
 
 @contextmanager
-def over_http(*command: str, state: Path, path: str = "") -> Iterator[Ask]:
-    """Calls a server or guard over HTTP."""
-    with started(*command, state=state) as process:
-        url = address(process)
-        talk = HttpTalk(url if not path else f"{url.rstrip('/')}{path}")
-        talk.open()
-        try:
-            yield talk.ask
-        finally:
-            talk.close()
-
-
-@contextmanager
-def command_over_stdio(state: Path) -> Iterator[Ask]:
-    """A client on standard streams, a child process."""
-    with guard("--", *ASSETS, "--journal", "off", state=state) as one:
-        one.open()
-        yield one.ask
-
-
-@contextmanager
-def url_to_stdio(state: Path) -> Iterator[Ask]:
-    """A client on standard streams, a server at a URL."""
-    with upstream(state) as url, guard("--target", url, state=state) as one:
-        one.open()
-        yield one.ask
-
-
-@contextmanager
-def command_over_http(state: Path) -> Iterator[Ask]:
-    """A client over HTTP, a child process."""
-    listen = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--", *ASSETS, "--journal", "off")
-    with over_http(*listen, state=state) as ask:
-        yield ask
-
-
-@contextmanager
-def url_over_http(state: Path) -> Iterator[Ask]:
-    """A client over HTTP, a server at a URL."""
+def over_http(*options: str, state: Path, path: str = "") -> Iterator[Ask]:
+    """Asks a guard over HTTP."""
     with (
-        upstream(state) as url,
-        over_http(*ASSAY, "guard", "--listen", "127.0.0.1:0", "--target", url, state=state) as ask,
+        started(*ASSAY, "guard", "--listen", "127.0.0.1:0", *options, state=state) as process,
+        HttpTalk(address(process).rstrip("/") + path) as talk,
     ):
-        yield ask
+        talk.open()
+        yield talk.ask
 
 
 @contextmanager
-def host(state: Path) -> Iterator[Ask]:
-    """Two servers of a client's file, of which one is used."""
-    words = [*ASSETS, "--journal", "off"]
-    entry = {"command": words[0], "args": words[1:], "env": {"PYTHONPATH": ""}}
-    (state / "mcp.json").write_text(json.dumps({"mcpServers": {"one": entry, "two": entry}}))
-    listen = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--config", "mcp.json")
-    with over_http(*listen, state=state, path="/two/mcp") as ask:
-        yield ask
+def over_stdio(*options: str, state: Path) -> Iterator[Ask]:
+    """Asks a guard on standard streams."""
+    with guard(*options, state=state) as one:
+        one.open()
+        yield one.ask
 
 
-KINDS = {
-    "stdio": (command_over_stdio, "stdio"),
-    "url": (url_to_stdio, "stdio"),
-    "http-command": (command_over_http, "http"),
-    "http-url": (url_over_http, "http"),
-    "host": (host, "http"),
-}
+COMMAND = ("--", *ASSETS, "--journal", "off")
+
+
+@contextmanager
+def guard_of(kind: str, state: Path) -> Iterator[Ask]:
+    """Asks a guard of this kind: for a child process, a server at a URL, or one of two servers of a client's file."""
+    if kind == "host":
+        entry = {"command": COMMAND[1], "args": COMMAND[2:], "env": {"PYTHONPATH": ""}}
+        (state / "mcp.json").write_text(json.dumps({"mcpServers": {"one": entry, "two": entry}}))
+        with over_http("--config", "mcp.json", state=state, path="/two/mcp") as ask:
+            yield ask
+        return
+    over = over_http if "http" in kind else over_stdio
+    with ExitStack() as stack:
+        server = ("--target", stack.enter_context(upstream(state))) if "url" in kind else COMMAND
+        yield stack.enter_context(over(*server, state=state))
+
+
+KINDS = {"stdio": "stdio", "url": "stdio", "http-command": "http", "http-url": "http", "host": "http"}
+"""Kinds of guards, and the transport of their clients."""
 
 
 @rows("kind", KINDS)
 def test_a_journal_has_the_server_its_session_and_its_tools(tmp_path: Path, kind: str) -> None:
-    make, transport = KINDS[kind]
+    transport = KINDS[kind]
     tmp_path = tmp_path / kind
     tmp_path.mkdir()
-    with make(tmp_path) as ask:
+    with guard_of(kind, tmp_path) as ask:
         ask(LISTING)
         ask(list_schemas(1))
         first, *rest = lines(tmp_path)
@@ -140,9 +114,8 @@ def test_the_journal_of_the_asset_server_has_it_too(tmp_path: Path, options: tup
     transport = "http" if options else "stdio"
     with started(*ASSETS, *options, "--journal", str(tmp_path / transport), state=tmp_path) as process:
         if options:
-            talk = HttpTalk(address(process))
-            talk.open()
-            talk.close()
+            with HttpTalk(address(process)) as talk:
+                talk.open()
         else:
             Guarded(process, Lines(-1)).open()
         [path] = (tmp_path / transport).glob("*.jsonl")
@@ -155,10 +128,9 @@ def test_a_server_that_fails_or_is_restarted_is_an_event(tmp_path: Path) -> None
     with started(*listen, state=tmp_path) as process:
         url = address(process)
         for _ in range(2):
-            talk = HttpTalk(url)
-            talk.open()
-            talk.post(LISTING)
-            talk.close()
+            with HttpTalk(url) as talk:
+                talk.open()
+                talk.post(LISTING)
     states = [each for each in events(tmp_path) if each["event"] == "state"]
     assert [each["state"] for each in states][:3] == ["running", "failed", "running"]
     assert "status 3" in states[1]["why"]

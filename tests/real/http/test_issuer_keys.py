@@ -65,18 +65,14 @@ def compress(state: Issuer) -> None:
     state.body, state.headers = gzip.compress(state.body), {"Content-Encoding": "gzip"}
 
 
-def answer_nothing(request: BaseHTTPRequestHandler) -> None:
-    request.close_connection = True
+def writes(data: bytes) -> Callable[[BaseHTTPRequestHandler], None]:
+    """Writes *data* in place of an answer, and ends."""
 
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.wfile.write(data)
+        request.close_connection = True
 
-def answer_no_http(request: BaseHTTPRequestHandler) -> None:
-    request.wfile.write(b"220 mail.example ESMTP\r\n")
-    request.close_connection = True
-
-
-def break_off(request: BaseHTTPRequestHandler) -> None:
-    request.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"keys": [')
-    request.close_connection = True
+    return answer
 
 
 def pour(request: BaseHTTPRequestHandler) -> None:
@@ -103,21 +99,22 @@ def says(body: bytes, status: int = 200) -> Change:
 @rows(
     ("change", "reason"),
     [
-        pytest.param(says(b"oops", 500), "HTTP status 500", id="500"),
-        pytest.param(says(b"", 204), "HTTP status 204", id="204"),
-        pytest.param(redirect, "HTTP status 302", id="redirect"),
-        pytest.param(compress, "compressed, although that was not requested", id="compressed"),
-        pytest.param(says(b"<html>"), "not a JSON Web Key Set", id="html"),
-        pytest.param(says(b"\xff\x00"), "not a JSON Web Key Set", id="garbage"),
-        pytest.param(says(b""), "not a JSON Web Key Set", id="nothing"),
-        pytest.param(says(b"[" * 100_000), "not a JSON Web Key Set", id="deep"),
-        pytest.param(says(b'{"keys": "none"}'), "not a JSON Web Key Set", id="other-json"),
-        pytest.param(says(b'{"keys": [], "keys": []}'), "not a JSON Web Key Set", id="repeated-key"),
-        pytest.param(says(b" " * 300_000), "more than 256 KiB", id="huge"),
-        pytest.param(does(pour), "more than 256 KiB", id="without-an-end"),
-        pytest.param(does(answer_nothing), "no HTTP response, or an incomplete one", id="closes"),
-        pytest.param(does(answer_no_http), "no HTTP response, or an incomplete one", id="no-http"),
-        pytest.param(does(break_off), "no HTTP response, or an incomplete one", id="breaks-off"),
+        (says(b"oops", 500), "HTTP status 500"),
+        (says(b"", 204), "HTTP status 204"),
+        (redirect, "HTTP status 302"),
+        (compress, "compressed, although that was not requested"),
+        *(
+            (says(body), "not a JSON Web Key Set")
+            for body in (b"<html>", b"\xff\x00", b"", b"[" * 100_000, b'{"keys": "none"}', b'{"keys": [], "keys": []}')
+        ),
+        (says(b" " * 300_000), "more than 256 KiB"),
+        (does(pour), "more than 256 KiB"),
+        (does(writes(b"")), "no HTTP response, or an incomplete one"),
+        (does(writes(b"220 mail.example ESMTP\r\n")), "no HTTP response, or an incomplete one"),
+        (
+            does(writes(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"keys": [')),
+            "no HTTP response, or an incomplete one",
+        ),
     ],
 )
 def test_without_good_keys_no_token_can_be_checked_and_good_ones_go_on_being_used(
