@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
+from assay.base.held_signals import signals_held
 from assay.base.verdict import Violation
 from assay.ladder import syntax
 
@@ -131,7 +132,9 @@ def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
     came: list[Answer | None] = []
     # This limits everything, including a name look-up that hangs.
     worker = threading.Thread(target=lambda: came.append(asyncio.run(_exchanged(client, backend, body))), daemon=True)
-    worker.start()
+    # A signal that the worker took would not interrupt the wait for it.
+    with signals_held():
+        worker.start()
     worker.join(backend.overall)
     return came[0] if came else None
 

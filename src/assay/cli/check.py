@@ -11,11 +11,12 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from assay.base.held_signals import signals_held
 from assay.base.printable import plain
 from assay.cli.checking.check_stream import ChangedVerdict, StreamItem, UnitEnd
 from assay.cli.checking.check_terms import CheckTerms
 from assay.cli.checking.evidence_files import Piece, found
-from assay.cli.checking.run_signals import ended_by_signals, signals_held
+from assay.cli.checking.run_signals import ended_by_signals
 from assay.cli.checking.work import ClusterError, WorkUnit, available_jobs, is_for_many, results_of, units_of
 from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import policy_of, signed

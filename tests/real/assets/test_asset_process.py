@@ -15,17 +15,8 @@ from typing import Any
 from assay.spec.revisions import LATEST
 from kit.catalogues import BUNDLED, variables, written
 from kit.guard_process import SECONDS, Guarded, Lines
-from kit.http_client import call, frame_of, late_backend, request
+from kit.http_client import PATIENT, call, frame_of, late_backend, request
 from kit.rows import rows
-
-PATIENT = """# warm start
-import sys
-from assay.cli.main import main
-from assay.edges import stdio_lines
-stdio_lines.GRACE = 600.0
-sys.exit(main(sys.argv[1:]))
-"""
-"""The command, which gives what is in hand ten minutes after a signal: if it ends sooner, it did not wait."""
 
 READY = b"mcp:ready mode=stdio"
 TERM, INT = signal.SIGTERM, signal.SIGINT

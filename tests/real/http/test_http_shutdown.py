@@ -12,6 +12,7 @@ from assay.spec.revisions import LATEST
 from kit.http_client import (
     BOTH,
     JSON,
+    PATIENT,
     READY,
     SECONDS,
     STORE,
@@ -31,17 +32,6 @@ from kit.rows import rows
 
 ASKED = frame_of(request(1, "list_schemas"))
 SLOW = frame_of(request("slow", "populate_backend", STORE))
-
-PATIENT = """# warm start
-import sys
-from dataclasses import replace
-from assay.assets.store_backend import StoreBackend
-from assay.cli.main import main
-read = StoreBackend.read
-StoreBackend.read = lambda environ: replace(read(environ), timeout=600.0, overall=600.0) if read(environ) else None
-sys.exit(main(sys.argv[1:]))
-"""
-"""The command, which waits ten minutes for a backend in place of five seconds."""
 
 
 def serving(

@@ -24,9 +24,9 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.extras import NAME, missing
+from assay.base.held_signals import signals_held
 from assay.cli.checking.check_stream import StreamItem, portable
 from assay.cli.checking.evidence_files import is_read_once
-from assay.cli.checking.run_signals import signals_held
 from assay.cli.checking.work import ClusterError, Tick, WorkUnit, results_of
 from assay.cli.reports.check_findings import CheckedMessage
 from assay.records.line_blocks import is_url

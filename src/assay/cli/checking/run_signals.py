@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
@@ -30,16 +29,3 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for each in taken:
             signal.signal(each, signal.SIG_DFL)
-
-
-@contextmanager
-def signals_held(*names: str) -> Iterator[None]:
-    """Keep these signals until the end of this. A process that is started in the meantime never gets them."""
-    if sys.platform == "win32":
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {getattr(signal, name) for name in names})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
