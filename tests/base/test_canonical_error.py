@@ -23,9 +23,12 @@ def test_the_four_codes_of_the_specification_are_as_it_has_them(
 
 
 def test_the_four_come_first_and_no_code_comes_twice() -> None:
+    """Source: design: the message of a -32600 is `Invalid MCP envelope`, whichever code it is of."""
     codes = CanonicalError.codes()
     assert list(codes[:4]) == [row[0] for row in TABLE]
     assert len(set(codes)) == len(codes)
+    errors = [CanonicalError.to_jsonrpc_error(code) for code in codes]
+    assert {error["message"] for error in errors if error["code"] == -32600} == {"Invalid MCP envelope"}
 
 
 @rows("code", ["", "invalid_envelope", "INVALID", "-32600", None, -32600])
@@ -61,9 +64,3 @@ def test_every_code_has_a_status_and_a_message_and_keeps_out_of_the_reserved_ran
     assert isinstance(number, int)
     defined = {-32700, -32603, -32602, -32601, -32600, -32022, -32021, -32020, -32002, -32001}
     assert number in defined or not -32768 <= number <= -32000
-
-
-def test_one_number_has_one_message_wherever_the_specification_fixes_it() -> None:
-    """Source: design: the message of a -32600 is `Invalid MCP envelope`."""
-    errors = [CanonicalError.to_jsonrpc_error(code) for code in CanonicalError.codes()]
-    assert {error["message"] for error in errors if error["code"] == -32600} == {"Invalid MCP envelope"}

@@ -5,46 +5,28 @@ from pathlib import Path
 import pytest
 
 from assay.base.removed import COMMANDS, FORMATS, OPTIONS, SETTINGS
-from assay.cli.main import main
+from assay.base.removed import RULES as REMOVED
 from assay.settings import SettingsError, load
+from kit.command import assay_text
+from kit.rows import rows
+
+TYPED = [
+    *((["check", "--from", name, "a.jsonl"], f"{name}: removed: {use}") for name, use in FORMATS.items()),
+    *((name.split(), f"removed: {use}") for name, use in COMMANDS.items()),
+    *((["guard", name, "--", "true"], f"{name}: removed: {use}") for name, use in OPTIONS.items()),
+]
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_removed_format_names_its_successor(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["check", "--from", name, "a.jsonl"])
-    assert ended.value.code == 2
-    assert f"{name}: removed: {FORMATS[name]}" in capsys.readouterr().err
+@rows(("typed", "message"), TYPED)
+def test_a_removed_format_command_or_option_names_its_successor(typed: list[str], message: str) -> None:
+    done = assay_text(*typed)
+    assert (done.returncode, message in done.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_removed_command_names_its_successor(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status: object
-    try:
-        status = main(name.split())
-    except SystemExit as ended:
-        status = ended.code
-    assert status == 2
-    assert f"removed: {COMMANDS[name]}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_a_removed_option_names_its_successor(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["guard", name, "--", "true"])
-    assert ended.value.code == 2
-    assert f"{name}: removed: {OPTIONS[name]}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("key", SETTINGS)
-def test_a_removed_setting_names_its_successor(key: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="removed: "):
-        load({}, str(tmp_path), flags=[f"{key}{'' if '.' in key else '.x'}=true"], log=print)
-
-
-def test_a_policy_that_names_a_removed_rule_says_so(tmp_path: Path) -> None:
-    from assay.base.removed import RULES as REMOVED
-
+def test_a_removed_setting_names_its_successor_and_a_policy_that_names_a_removed_rule_says_so(tmp_path: Path) -> None:
+    for key in SETTINGS:
+        with pytest.raises(SettingsError, match="removed: "):
+            load({}, str(tmp_path), flags=[f"{key}{'' if '.' in key else '.x'}=true"], log=print)
     rule = min(REMOVED)
     (tmp_path / "a.toml").write_text(f'[guard.policy]\n"{rule}" = "refuse"\n')
     with pytest.raises(SettingsError, match=f"{rule}: removed: leave it out"):

@@ -1,10 +1,15 @@
 """What a guarded server is called, by its command or its URL."""
 
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.base.server_names import folder_of, name_of_command, name_of_url
 from assay.core.masked_commands import masked_command
+from assay.settings.state_directory import make_folder, server_folder
 from kit.rows import rows
 
 SECRETS = ("hunter2", "Ab3dEf6hIj9kLm2nOp", "9f86d081884c7d659a2feaa0c55ad015")
@@ -124,3 +129,17 @@ def test_no_two_names_share_a_folder() -> None:
 def test_a_long_name_is_cut() -> None:
     assert len(folder_of("x" * 1000)) == 64
     assert len(name_of_command(["x" * 1000])) == 64
+
+
+def test_a_folder_in_the_state_directory_is_named_after_its_server() -> None:
+    assert server_folder({"XDG_STATE_HOME": "/s"}, "../../etc") == f"/s/assay/servers/{folder_of('../../etc')}"
+    assert server_folder({}, "x") is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "servers" / "mine"
+    folder.mkdir(parents=True)
+    os.chown(folder, 12345, -1)
+    with pytest.raises(PermissionError, match="it belongs to another user"):
+        make_folder(str(folder))

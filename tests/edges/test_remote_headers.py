@@ -13,6 +13,7 @@ from assay.spec.methods import methods
 from assay.spec.revisions import LATEST
 from kit.laws import law
 from kit.rows import rows
+from kit.talk import request
 
 META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
 SCHEMA = {
@@ -49,13 +50,18 @@ def as_received(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | tuple[b
     return dict(received)
 
 
+def called(arguments: dict[str, Any]) -> dict[str, Any]:
+    """A call of the tool."""
+    return request(1, "tools/call", {"name": "find", "arguments": arguments, "_meta": META})
+
+
 @law(300)
 @given(requests)
 def test_what_is_written_is_accepted(asked: tuple[str, dict[str, Any]]) -> None:
     """The mirror image of the check: any name, any marked argument."""
     assert isinstance(PARAMS, tuple)
     method, params = asked
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
+    message = request(1, method, {**params, "_meta": META})
     headers = as_received(stateless_headers(message, PARAMS))
     assert list(check_headers(message, headers, LATEST, PARAMS)) == []
 
@@ -63,12 +69,7 @@ def test_what_is_written_is_accepted(asked: tuple[str, dict[str, Any]]) -> None:
 def test_the_usual_call_is_written_in_the_usual_spelling() -> None:
     """So that the quick look suffices."""
     assert isinstance(PARAMS, tuple)
-    message = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "find", "arguments": {"region": "süd ", "limit": 3, "dry": False}, "_meta": META},
-    }
+    message = called({"region": "süd ", "limit": 3, "dry": False})
     assert keeps_headers(message, as_received(stateless_headers(message, PARAMS)), LATEST, PARAMS)
 
 
@@ -76,21 +77,14 @@ def test_the_usual_call_is_written_in_the_usual_spelling() -> None:
 @rows(("task", "spelt"), [("t-1", b"t-1"), ("süd", b"=?base64?c8O8ZA==?=")])
 def test_a_task_is_named_by_its_id(method: str, task: str, spelt: bytes) -> None:
     """The tasks extension, Streamable HTTP: Mcp-Name is params.taskId, in Base64 where a header needs that."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"taskId": task, "_meta": META}}
-    headers = as_received(stateless_headers(message))
+    headers = as_received(stateless_headers(request(1, method, {"taskId": task, "_meta": META})))
     assert (headers[b"mcp-method"], headers[b"mcp-name"]) == (method.encode(), spelt)
 
 
 def test_what_no_header_can_carry_is_left_out() -> None:
     """2026-07-28: integers beyond 2^53 are not sent; the server says what is wrong with them."""
     assert isinstance(PARAMS, tuple)
-    message = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "x", "arguments": {"limit": 1 << 53}, "_meta": META},
-    }
-    assert b"mcp-param-limit" not in as_received(stateless_headers(message, PARAMS))
+    assert b"mcp-param-limit" not in as_received(stateless_headers(called({"limit": 1 << 53}), PARAMS))
 
 
 @rows("message", [{}, {"method": 7}, {"method": "ä"}, {"method": "tools/call", "params": []}])

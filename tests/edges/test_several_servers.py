@@ -1,8 +1,6 @@
-"""Several servers under one address: what a client's configuration says of each, and each started on first use."""
+"""Several servers under one address: what the configuration of a client says of each."""
 
-import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,10 +9,6 @@ from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import entries
 from assay.cli.clients.jsonc import ConfigError
 from assay.cli.guard_terms import is_client_file
-from assay.edges.backend import Backend, HttpRequest
-from assay.edges.http.heads import RequestHead, read_head
-from assay.edges.http.replies import Receive, Send, reply
-from assay.edges.multi_server import Hosted
 from assay.guard.hosted_server import HostedEntry, environment
 from kit.rows import rows
 
@@ -126,81 +120,6 @@ def test_files_of_other_clients_are_read(path: str, text: str, expected: HostedE
 def test_what_is_no_configuration_is_refused() -> None:
     with pytest.raises(ConfigError):
         entries("[]", {}, "/")
-
-
-# ── a server that is started on first use ────────────────────────────────────────────────────────────────────────────
-
-
-class Echo:
-    """Answers with its number."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.stopped = self.closed = False
-
-    async def answer(self, _: HttpRequest, __: Receive, send: Send) -> None:
-        await reply(send, 200, b"%d" % self.number)
-
-    def stop(self) -> None:
-        self.stopped = True
-
-    async def close(self) -> None:
-        self.closed = True
-
-
-def asked(hosted: Hosted, frame: bytes, **headers: bytes) -> tuple[int, bytes]:
-    """What it answers."""
-    sent: list[dict[str, Any]] = []
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.disconnect"}
-
-    head = read_head("POST", [(name.encode().replace(b"_", b"-"), value) for name, value in headers.items()])
-    assert isinstance(head, RequestHead)
-    asyncio.run(hosted.answer(HttpRequest(head, b"", frame, "anonymous"), receive, send))
-    return sent[0]["status"], sent[1]["body"]
-
-
-def test_a_server_is_made_once_when_it_is_first_asked() -> None:
-    made: list[Echo] = []
-
-    def make() -> Backend:
-        made.append(Echo(len(made)))
-        return made[-1]
-
-    hosted = Hosted(HostedEntry("a", ("x",)), make)
-    assert (hosted.state, made) == ("idle", [])
-    assert [asked(hosted, b"{}") for _ in range(2)] == [(200, b"0"), (200, b"0")]
-    assert (hosted.state, len(made)) == ("running", 1)
-    hosted.stop()
-    assert made[0].stopped
-
-
-def failing(times: int) -> Callable[[], Backend]:
-    """Makes one, after it has failed *times*."""
-    left = [times]
-
-    def make() -> Backend:
-        if left[0]:
-            left[0] -= 1
-            raise OSError("too many open files")
-        return Echo(1)
-
-    return make
-
-
-def test_one_that_cannot_be_made_says_so_by_id_and_is_tried_again() -> None:
-    hosted = Hosted(HostedEntry("a", ("x",)), failing(2))
-    status, body = asked(hosted, b'{"jsonrpc":"2.0","id":"q","method":"ping"}')
-    assert (status, json.loads(body)["id"], json.loads(body)["error"]["code"]) == (502, "q", -31011)
-    assert hosted.state == "failed"
-    status, body = asked(hosted, b'{"jsonrpc":"2.0","id":5,"method":"ping"}', mcp_session_id=b"s")
-    assert (status, json.loads(body)["id"]) == (200, 5)
-    assert asked(hosted, b"{}") == (200, b"1")
-    assert (hosted.state, hosted.trouble) == ("running", "")
 
 
 # ── the variables of a server ────────────────────────────────────────────────────────────────────────────────────────

@@ -16,9 +16,9 @@ from assay.guard.terms import Mode
 from assay.rules import RULES
 from kit.broken_rules import CASES, GROUPS, LATEST, WITHOUT_CASE, Case, Outcome, frames, modern, named, script
 from kit.guard_process import INITIALIZED, frame_of, initialize, request
+from kit.guarded_session import ScriptedSession
 from kit.places import ROOT
 from kit.rows import rows
-from kit.scripted_session import ScriptedSession
 
 WORDS = {"refuse": ["blocked: "], "quarantine": ["quarantined "], "report": ["reported: ", "failed: "]}
 """What is logged of a message that breaks a rule, by what the rule does under enforce."""
@@ -35,7 +35,7 @@ class Conversation:
         if case.opened:
             self._open()
         for number, turn in enumerate(frames(case)):
-            self.one.say(*turn)
+            self.one.converse(*turn)
             if case.survives:
                 self._ask(f"sync {number}", "ping")
         self.one.leave()
@@ -43,21 +43,21 @@ class Conversation:
     def _open(self) -> None:
         """The handshake, where there is one, and the list of tools."""
         if self.case.revision != LATEST:
-            self.one.say(frame_of(initialize(self.case.revision, **self.case.capabilities)))
-            self.one.say(frame_of(INITIALIZED))
+            self.one.converse(frame_of(initialize(self.case.revision, **self.case.capabilities)))
+            self.one.converse(frame_of(INITIALIZED))
             self.served.append(("open", "result"))
         if self.case.lists:
             self._ask("list", "tools/list")
 
     def _ask(self, ident: str, method: str) -> None:
         stateless = self.case.revision == LATEST
-        self.one.say(frame_of(modern(ident, "tools/list") if stateless else request(ident, method)))
+        self.one.converse(frame_of(modern(ident, "tools/list") if stateless else request(ident, method)))
         self.served.append((ident, "result"))
 
     @property
     def answers(self) -> list[dict[str, Any]]:
         """The answers that the client got, batches taken apart."""
-        values = [json.loads(line) for line in self.one.got.splitlines()]
+        values = [json.loads(line) for line in self.one.received.splitlines()]
         every = [each for value in values for each in (value if isinstance(value, list) else [value])]
         return [each for each in every if "method" not in each]
 
@@ -66,7 +66,7 @@ class Conversation:
         """Whether the broken rule is recorded and logged."""
         rule = self.case.rule
         logged = any(f"[{rule}]" in line or f"× {rule}" in line for line in self.one.log)
-        assert logged is (rule in self.one.findings.rules), (self.one.findings.rules, self.one.log)
+        assert logged is (rule in self.one.records.rules), (self.one.records.rules, self.one.log)
         return logged
 
 
@@ -87,19 +87,19 @@ def check_enforced(case: Case) -> None:
     if case.survives:
         action = case.action or RULES[case.rule].action
         assert any(line.startswith(f"assay: {word}") for line in one.log for word in WORDS[action]), one.log
-        stopped = Counter(one.wrote.splitlines()) - Counter(one.server.got.splitlines())
+        stopped = Counter(one.sent.splitlines()) - Counter(one.scripted.got.splitlines())
         # What the guard asks for itself is answered to the guard.
-        answered = [line for line in one.server.said.splitlines() if b'"assay-list-' not in line]
-        stopped += Counter(answered) - Counter(one.got.splitlines())
+        answered = [line for line in one.scripted.said.splitlines() if b'"assay-list-' not in line]
+        stopped += Counter(answered) - Counter(one.received.splitlines())
         assert bool(stopped) is (action != "report")
 
 
 def check_audited(case: Case) -> None:
     made = Conversation(case, "audit")
     one = made.one
-    assert one.server.got == one.wrote
-    assert one.got == one.server.said
-    assert made.names_the_rule is case.audited, one.findings.rules
+    assert one.scripted.got == one.sent
+    assert one.received == one.scripted.said
+    assert made.names_the_rule is case.audited, one.records.rules
     assert not any("blocked: " in line for line in one.log)
 
 

@@ -11,6 +11,7 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
+from kit.http_client import events, request
 from kit.rows import rows
 
 REVISION = "2025-03-26"
@@ -44,10 +45,7 @@ def asked() -> tuple[HttpClient, ResponseStream]:
     factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch)
     session = factory.open(ClientTraits("http"), ServerTraits("child"), revision=REVISION)
     client = HttpClient(session, Wire())
-    batch = [
-        {"jsonrpc": "2.0", "id": n, "method": "ping", "params": {"_meta": {"progressToken": f"t{n}"}}}
-        for n in range(COUNT)
-    ]
+    batch = [request(number, "ping", {"_meta": {"progressToken": f"t{number}"}}) for number in range(COUNT)]
     post = client.ask(json.dumps(batch).encode(), as_json=True, as_stream=True)
     assert isinstance(post, ResponseStream)
     return client, post
@@ -58,32 +56,24 @@ def answer(ident: int) -> bytes:
     return b'{"jsonrpc":"2.0","id":%d,"result":{}}' % ident
 
 
-def test_every_answer_is_delivered_and_nothing_is_left() -> None:
-    client, post = asked()
-    assert (len(client._tokens), list(client._streaming.values())) == (COUNT, [COUNT])
-    for ident in range(COUNT):
-        client.from_server(answer(ident))
-    assert post.ended
-    found: Any = json.loads(post.whole or b"")
-    assert sorted(each["id"] for each in found) == list(range(COUNT))
-    assert (client._tokens, client._streaming, client._waiting) == ({}, {}, {})
+def held(client: HttpClient) -> tuple[int, int, int]:
+    """How much it remembers of tokens, of streams, and of requests that wait."""
+    return len(client._tokens), sum(client._streaming.values()), len(client._waiting)
 
 
-@rows("answered", [0, 1, COUNT - 1])
-def test_a_session_that_ends_meanwhile_leaves_nothing(answered: int) -> None:
-    client, post = asked()
-    for ident in range(answered):
-        client.from_server(answer(ident))
-    assert len(client._tokens) == COUNT, "the rest is still due on the same stream"
-    client.close(Loss("stopped", "the session was ended"))
-    assert post.ended
-    assert (client._tokens, client._streaming, client._waiting) == ({}, {}, {})
-
-
-def test_what_the_server_says_goes_to_the_one_that_waits() -> None:
+@rows("answered", [0, 1, COUNT - 1, COUNT])
+def test_every_answer_is_delivered_and_at_the_end_nothing_is_left_of_a_batch(answered: int) -> None:
+    """Whether all of it is answered, or the session ends meanwhile."""
     client, post = asked()
     note = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t5","progress":1}}'
     client.from_server(note)
-    assert client.stream_for("t5") is post
-    assert client.stream_for(None) is post
-    assert not post.ended
+    assert client.stream_for("t5") is client.stream_for(None) is post
+    for ident in range(answered):
+        client.from_server(answer(ident))
+    assert post.ended is (answered == COUNT)
+    if answered < COUNT:
+        assert held(client)[:2] == (COUNT, COUNT - answered), "the rest is still due on the same stream"
+        client.close(Loss("stopped", "the session was ended"))
+    assert (post.ended, held(client)) == (True, (0, 0, 0))
+    got = [json.loads(each["data"]) for each in events(post.take()) if each["data"]]
+    assert sorted(each["id"] for each in got if "id" in each) == list(range(COUNT))

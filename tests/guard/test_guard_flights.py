@@ -4,63 +4,56 @@ import json
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.guard.recent_messages import TOTAL_BYTES, WRITTEN_BYTES
+from assay.guard import recent_messages
+from assay.guard.recent_messages import WRITTEN_BYTES
 from assay.guard.summary import KEPT, KEPT_BYTES, GuardSummary
 from kit.guard_process import call, frame_of, initialize
 
 LONG = "x" * (KEPT_BYTES - 200)
 
 
-def spoken(watch: GuardSummary, number: int, messages: int = KEPT, words: str = LONG) -> None:
-    """A conversation in which the client says something long, so many times."""
-    conversation = Conversation()
-    watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), float(number))
-    for ident in range(messages):
-        watch.heard(conversation.hear(Party.CLIENT, frame_of(call(ident, words=words))), float(number))
-
-
-def held(watch: GuardSummary, conversations: int) -> int:
-    """Bytes that so many conversations of a guard keep, all of which go on."""
-    tracemalloc.start()
-    try:
-        going_on = [watch.another() for _ in range(conversations)]
-        for number, each in enumerate(going_on):
-            spoken(each, number)
-        return tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-
-
 def unseen(_: str) -> None:
     pass
 
 
-def test_all_conversations_together_keep_only_so_much() -> None:
-    assert held(GuardSummary(unseen, unseen, enforcing=True), 60) < TOTAL_BYTES + (8 << 20)
+def spoken(watch: GuardSummary, moment: float, *said: str, tool: str = "search") -> None:
+    """A conversation in which the client calls a tool with each of these words."""
+    conversation = Conversation()
+    watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), moment)
+    for ident, words in enumerate(said):
+        watch.heard(conversation.hear(Party.CLIENT, frame_of(call(ident, tool, words=words))), moment)
+        conversation.give_up(Party.CLIENT, ident)
 
 
-def test_nothing_is_kept_where_it_would_not_be_written(tmp_path: Path) -> None:
-    watch = GuardSummary(unseen, unseen, enforcing=True, keeping=False)
-    assert held(watch, 5) < 1 << 20
-    assert watch.flight(str(tmp_path / "flights")) is None
-    assert not (tmp_path / "flights").exists()
-
-
-def test_the_conversation_that_was_silent_longest_is_forgotten_first(tmp_path: Path) -> None:
+def test_all_conversations_together_keep_only_so_much_and_the_most_silent_one_is_forgotten_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(recent_messages, "TOTAL_BYTES", 1 << 20)
+    monkeypatch.setattr(recent_messages, "_UNWEIGHED", 1 << 17)
     said: list[str] = []
     first = GuardSummary(said.append, unseen, enforcing=False)
-    going_on = [first, *(first.another() for _ in range(30))]
+    going_on = [first, *(first.another() for _ in range(60))]
     for number, each in enumerate(going_on):
-        spoken(each, number)
+        spoken(each, number, *["x" * 1000] * KEPT)
+    assert 1 << 19 < sum(each._flight.size for each in going_on) <= 1 << 20
     assert first.flight(str(tmp_path)) is None
     assert said[-1] == "assay: no flight recorder: nothing is kept of this session"
     path = going_on[-1].flight(str(tmp_path))
     assert path is not None
-    rows = Path(path).read_text().splitlines()
-    assert len(rows) == KEPT + 1
-    assert "initialize" in rows[0]
+    lines = Path(path).read_text().splitlines()
+    assert (len(lines), "initialize" in lines[0]) == (KEPT + 1, True)
+
+
+def test_nothing_is_kept_where_it_would_not_be_written(tmp_path: Path) -> None:
+    watch = GuardSummary(unseen, unseen, enforcing=True, keeping=False)
+    spoken(watch, 0.0, LONG, LONG)
+    assert watch._flight.size == 0
+    assert watch.flight(str(tmp_path / "flights")) is None
+    assert not (tmp_path / "flights").exists()
 
 
 def test_long_names_of_tools_are_not_kept() -> None:
@@ -68,13 +61,8 @@ def test_long_names_of_tools_are_not_kept() -> None:
     watch = GuardSummary(unseen, unseen, enforcing=False)
     tracemalloc.start()
     try:
-        conversation = Conversation()
-        watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), 0.0)
-        for ident in range(2 * KEPT):
-            verdict = conversation.hear(Party.CLIENT, frame_of(call(ident, "x" * (1 << 20))))
-            watch.heard(verdict, 1.0)
-            conversation.give_up(Party.CLIENT, ident)
-        assert tracemalloc.get_traced_memory()[0] < 16 << 20
+        spoken(watch, 1.0, *["sea"] * 2 * KEPT, tool="x" * (1 << 18))
+        assert tracemalloc.get_traced_memory()[0] < KEPT << 17
     finally:
         tracemalloc.stop()
 
@@ -82,10 +70,7 @@ def test_long_names_of_tools_are_not_kept() -> None:
 def test_a_file_of_last_messages_has_a_bounded_size_and_short_ones_stay_whole(tmp_path: Path) -> None:
     """To look for secrets in all that is kept would take so long that other clients notice."""
     watch = GuardSummary(unseen, unseen, enforcing=False)
-    conversation = Conversation()
-    watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), 0.0)
-    for ident in range(KEPT - 1):
-        watch.heard(conversation.hear(Party.CLIENT, frame_of(call(ident, words=LONG if ident % 2 else "short"))), 1.0)
+    spoken(watch, 1.0, *(LONG if number % 2 else "short" for number in range(KEPT - 1)))
     path = watch.flight(str(tmp_path))
     assert path is not None
     rows = [json.loads(line) for line in Path(path).read_text().splitlines()]

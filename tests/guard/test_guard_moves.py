@@ -9,114 +9,63 @@ import pytest
 from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.guard.deliveries import ClientTraits, Loss, Outcome, ServerTraits
-from assay.guard.routing import Move
-from assay.guard.session import GuardedSession, Timing
-from assay.guard.sinks import Sinks
+from assay.guard.deadlines import DISCOVER_SECONDS
+from assay.guard.deliveries import Loss, LossReason, Outcome
+from assay.guard.judged_session import CROWDED, JudgedSession
 from assay.guard.terms import Mode
 from assay.ladder.partial_frame import Outline, outline
 from assay.spec.revisions import REVISIONS, handshake
-from kit.guard_process import CAPABILITIES, INITIALIZED, call, frame_of, initialize, notification, request, result
+from kit.guard_process import CAPABILITIES, call, frame_of, notification, request, result
+from kit.guarded_session import LOST, Guard, read
 from kit.rows import rows
+from kit.talk import HITS, SEARCH
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
 }
+NAN = b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'
 
 
-class Clock:
-    """Shows what it is set to."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+def opened(mode: Mode = "enforce", revision: str = "2025-11-25", **options: Any) -> Guard:
+    """A guard after the handshake, with a server that has no tools: no call waits for a list of them."""
+    return Guard(mode, **options).opened(revision, logging={})
 
 
-class Talk:
-    """A guard, its clock, and who says what."""
-
-    def __init__(self, mode: Mode = "enforce", timeout: float = 10.0, **limits: int) -> None:
-        self.clock = Clock()
-        self.session = GuardedSession(
-            Conversation(mode=mode, limits=Limits(**limits)),
-            Sinks(),
-            ClientTraits("stdio", sees_loss=True, carries_raw=True),
-            ServerTraits("child"),
-            timing=Timing(timeout, clock=self.clock),
-        )
-
-    def opened(self, revision: str = "2025-11-25") -> "Talk":
-        """After the handshake, if there is one."""
-        if handshake(revision):
-            answer = {
-                "protocolVersion": revision,
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "", "version": ""},
-            }
-            self.client(initialize(revision))
-            self.server(result("open", answer))
-            self.client(INITIALIZED)
-        return self
-
-    def client(self, message: Any) -> Move:
-        """What comes of what the client says."""
-        return self._said(CLIENT, message)
-
-    def server(self, message: Any) -> Move:
-        """What comes of what the server says."""
-        return self._said(SERVER, message)
-
-    def _said(self, party: Party, message: Any) -> Move:
-        return move_of(self.session.outcome(self.session.judge(party, frame_of(message))))
-
-    def rest(self, part: bytes) -> Move:
-        """What comes of more of an over-long message of the server."""
-        return move_of(self.session.more(SERVER, part))
-
-    def patience(self) -> float | None:
-        """How long nothing is overdue."""
-        self.session.tick()
-        return None if self.session.deadline == inf else self.session.deadline - self.clock.now
-
-    def lost(self, why: str, *stderr: str) -> list[Any]:
-        """The answers to the requests that fail with the server, or None for each that gets none."""
-        failed = self.session.server_lost(Loss("exited", why, stderr)).failed
-        return [json.loads(each.answer) if each.answer else None for each in failed]
-
-    def after(self, seconds: float) -> list[Any]:
-        """The ids of the requests that have waited too long by then."""
-        self.clock.now += seconds
-        return [json.loads(each.answer)["id"] for each in self.session.tick().failed]
+def after(guard: Guard, seconds: float) -> list[Any]:
+    """The ids of the requests that have waited too long by then."""
+    return [json.loads(each.answer)["id"] for each in guard.later(seconds).failed]
 
 
-def move_of(outcome: Outcome) -> Move:
-    """An outcome as at most one frame for each side, and the requests that fail."""
-    answers = {each.answer for each in outcome.failed}
-    to_client = next((each.frame for each in outcome.to_client if each.frame not in answers), None)
-    to_server = next((each.frame for each in outcome.to_server), None)
-    return Move(to_client, to_server, next(iter(outcome.stray), None), outcome.failed)
+def patience(guard: Guard) -> float | None:
+    """How long nothing is overdue."""
+    guard.session.tick()
+    return None if guard.session.deadline == inf else guard.session.deadline - guard.now
+
+
+def lost(guard: Guard, *stderr: str) -> list[Any]:
+    """The answers to the requests that fail with the server."""
+    return [json.loads(each.answer) for each in guard.session.server_lost(Loss("exited", "it is gone", stderr)).failed]
 
 
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_each_request_has_its_own_time() -> None:
-    talk = Talk().opened()
-    assert talk.patience() is None
-    talk.client(call(1))
-    assert talk.patience() == 10
-    assert talk.after(4) == []
-    talk.client(call(2))
-    assert talk.patience() == 6
-    talk.client(call(3))
-    talk.server(result(2, {"content": []}))
-    assert talk.after(6) == [1]
-    assert talk.patience() == 4
-    assert talk.after(100) == [3]
-    assert talk.patience() is None
+    guard = opened()
+    assert patience(guard) is None
+    guard.client(call(1))
+    assert patience(guard) == 10
+    assert after(guard, 4) == []
+    guard.client(call(2))
+    assert patience(guard) == 6
+    guard.client(call(3))
+    guard.server(result(2, {"content": []}))
+    assert after(guard, 6) == [1]
+    assert patience(guard) == 4
+    assert after(guard, 100) == [3]
+    assert patience(guard) is None
 
 
 def progress(token: Any, step: float) -> dict[str, Any]:
@@ -126,63 +75,52 @@ def progress(token: Any, step: float) -> dict[str, Any]:
 @rows("token", ["t", 7])
 def test_progress_gives_a_request_its_time_anew(token: Any) -> None:
     """That of its own token only, and only if there is some."""
-    talk = Talk().opened()
-    talk.client(request(1, "tools/call", {"name": "slow", "_meta": {"progressToken": token}}))
-    talk.client(call(2))
-    assert talk.after(9) == []
-    talk.server(progress(token, 1))
-    talk.server(progress("another", 1))
-    assert talk.after(9) == [2]
-    assert talk.after(1) == [1]
+    guard = opened()
+    guard.client(request(1, "tools/call", {"name": "slow", "_meta": {"progressToken": token}}))
+    guard.client(call(2))
+    assert after(guard, 9) == []
+    guard.server(progress(token, 1))
+    guard.server(progress("another", 1))
+    assert after(guard, 9) == [2]
+    assert after(guard, 1) == [1]
 
 
-def test_what_is_cancelled_is_not_waited_for() -> None:
-    talk = Talk().opened()
-    talk.client(call(1))
-    talk.client(notification("notifications/cancelled", {"requestId": 1}))
-    assert talk.after(100) == []
-
-
-def test_a_refused_request_is_not_waited_for() -> None:
-    talk = Talk().opened()
-    talk.client(request(1, "tools/call", {}))
-    assert talk.after(100) == []
-
-
-def test_requests_of_a_server_have_all_the_time_of_the_world() -> None:
-    talk = Talk().opened()
-    talk.server(request(1, "roots/list"))
-    assert talk.after(1000) == []
+def test_what_is_cancelled_or_refused_or_asked_by_a_server_is_not_waited_for() -> None:
+    guard = opened()
+    guard.client(call(1))
+    guard.client(notification("notifications/cancelled", {"requestId": 1}))
+    guard.client(request(2, "tools/call", {}))
+    guard.server(request(3, "roots/list"))
+    assert after(guard, 1000) == []
 
 
 def test_each_request_of_a_batch_has_its_time() -> None:
     """2025-03-26 alone has batches."""
-    talk = Talk().opened("2025-03-26")
-    talk.client([call(1), call(2), call(3)])
-    assert talk.after(5) == []
-    talk.server([result(2, {"content": []})])
-    assert talk.after(5) == [1, 3]
+    guard = opened(revision="2025-03-26")
+    guard.client([call(1), call(2), call(3)])
+    assert after(guard, 5) == []
+    guard.server([result(2, {"content": []})])
+    assert after(guard, 5) == [1, 3]
 
 
 def test_a_subscription_lasts_as_long_as_it_likes() -> None:
-    talk = Talk()
-    talk.client(request(1, "subscriptions/listen", {"_meta": META, "notifications": {"toolsListChanged": True}}))
-    talk.client(request(2, "tools/list", {"_meta": META}))
-    owed = [talk.session.owed, talk.after(1000), talk.session.owed]
+    guard = Guard()
+    guard.client(request(1, "subscriptions/listen", {"_meta": META, "notifications": {"toolsListChanged": True}}))
+    guard.client(request(2, "tools/list", {"_meta": META}))
+    owed = [guard.session.owed, after(guard, 1000), guard.session.owed]
     assert owed == [True, [2], False]
-    assert [each.method for each in talk.session.conversation.open_requests(CLIENT)] == ["subscriptions/listen"]
+    assert [each.method for each in guard.session.conversation.open_requests(CLIENT)] == ["subscriptions/listen"]
 
 
 @rows("revision", REVISIONS)
 @rows("spelt", [b"1", b"-0", b"1e2", b'"\\u0061"'])
 def test_a_cancellation_is_one_that_the_revision_of_the_server_knows(revision: str, spelt: bytes) -> None:
     """By the id as the client has spelt it."""
-    talk = Talk().opened(revision)
+    guard = opened(revision=revision)
     asked = {} if handshake(revision) else {"_meta": META}
     frame = frame_of(request("ID", "tools/list", asked)).replace(b'"ID"', spelt)
-    talk.client(frame)
-    talk.clock.now += 10
-    outcome = talk.session.tick()
+    guard.client(frame)
+    outcome = guard.later(10)
     [settled], [cancelled] = outcome.failed, [each.frame for each in outcome.to_server]
     if spelt != b'"\\u0061"':
         assert b'"id":' + spelt in settled.answer
@@ -194,101 +132,147 @@ def test_a_cancellation_is_one_that_the_revision_of_the_server_knows(revision: s
 
 @rows(("mode", "timeout"), [("audit", 10.0), ("enforce", 0.0)])
 def test_nothing_is_ever_overdue_under_audit_or_without_a_limit(mode: Mode, timeout: float) -> None:
-    talk = Talk(mode, timeout).opened()
-    talk.client(call(1))
-    assert talk.patience() is None
-    assert talk.after(1e6) == []
+    guard = opened(mode, timeout=timeout)
+    guard.client(call(1))
+    assert patience(guard) is None
+    assert after(guard, 1e6) == []
+
+
+@rows(("timeout", "limit"), [(600.0, DISCOVER_SECONDS), (4.0, 4.0), (0.0, None)])
+def test_discovery_times_out_early_so_that_a_client_can_fall_back(timeout: float, limit: float | None) -> None:
+    """A request that waits already has its own time."""
+    guard = Guard(timeout=timeout)
+    guard.client(request("d", "server/discover", {"_meta": META}))
+    assert patience(guard) == limit
+    guard.client(request(1, "tools/list", {"_meta": META}))
+    if limit is not None:
+        found = {each["id"]: each["error"]["message"] for each in read(guard.later(limit).to_client)}
+        assert found["d"] == f"No answer came within {limit:g} s"
+        assert (1 in found) is (timeout == limit)
+    assert guard.opened().session.conversation.revision == "2025-11-25"
 
 
 # ── what cannot be read ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_unreadable_answer_fails_its_request_once() -> None:
-    talk = Talk().opened()
-    talk.client(call(1))
-    move = talk.server(b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}')
-    [settled] = move.settled
-    assert json.loads(settled.answer)["error"]["code"] == -31010
-    assert (move.to_client, move.to_server, move.aside) == (None, None, None)
-    again = talk.server(b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}')
-    assert again.settled == ()
-    assert again.aside is not None
-    assert talk.after(100) == []
+    guard = opened()
+    guard.client(call(1))
+    made = guard.server(NAN)
+    [failed], [answer] = made.failed, made.to_client
+    assert (failed.answer, json.loads(answer.frame)["error"]["code"]) == (answer.frame, -31010)
+    assert (made.to_server, made.stray) == ((), ())
+    again = guard.server(NAN)
+    assert (again.failed, len(again.stray)) == ((), 1)
+    assert after(guard, 100) == []
 
 
-def test_an_unreadable_message_that_names_a_method_fails_nothing() -> None:
+def test_an_unreadable_message_with_the_id_of_a_request_of_the_other_side_fails_and_answers_nothing() -> None:
     """Both sides count their ids for themselves."""
-    talk = Talk().opened()
-    talk.client(call(1))
-    assert talk.server(b'{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{"x":NaN}}').settled == ()
-    assert talk.server(b'{"params":{"result":NaN},"method":"roots/list","jsonrpc":"2.0","id":1}').settled == ()
-    assert talk.after(10) == [1]
-
-
-def test_an_unreadable_request_with_the_id_of_another_gets_no_answer_by_that_id() -> None:
-    """It would be taken for the answer to the other one."""
-    talk = Talk().opened()
-    talk.client(call(1))
-    answer = talk.client(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}').to_client
-    assert answer is not None
-    assert "id" not in json.loads(answer)
+    guard = opened()
+    guard.client(call(1))
+    assert guard.server(b'{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{"x":NaN}}').failed == ()
+    assert guard.server(b'{"params":{"result":NaN},"method":"roots/list","jsonrpc":"2.0","id":1}').failed == ()
+    [answer] = read(guard.client(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}').to_client)
+    assert "id" not in answer, "it would be taken for the answer to the call"
+    assert after(guard, 10) == [1]
 
 
 def test_under_audit_what_cannot_be_read_passes_and_counts_as_an_answer() -> None:
-    """Otherwise the end would show that none came."""
-    talk = Talk("audit").opened()
+    """Otherwise the end would show that none came. So does an answer in a batch."""
+    guard = opened("audit")
     for ident in (1, 2, 3):
-        talk.client(call(ident))
-    broken = b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'
-    assert talk.server(broken) == Move(to_client=broken)
-    failed = talk.session.server_lost(Loss("exited")).failed
-    assert [each.exchange.id for each in failed if each.exchange] == [2, 3]
-    assert [each.answer for each in failed] == [b"", b""]
-
-
-def test_under_audit_an_answer_in_a_batch_passes_and_counts_as_one() -> None:
-    """The client has it, for better or worse, and waits for no other."""
-    talk = Talk("audit").opened()
-    talk.client(request(7, "ping"))
-    assert talk.server([result(7, {})]) == Move(to_client=frame_of([result(7, {})]))
-    assert not talk.session.owed
+        guard.client(call(ident))
+    batch = frame_of([result(2, {"content": []})])
+    assert [[each.frame for each in guard.server(frame).to_client] for frame in (NAN, batch)] == [[NAN], [batch]]
+    [failed] = guard.session.server_lost(LOST).failed
+    assert failed.exchange is not None
+    assert (failed.exchange.id, failed.answer) == (3, b"")
 
 
 @rows("mode", ["audit", "enforce"])
-def test_the_end_of_a_message_that_is_too_long_tells_which_request_it_answers(mode: Mode) -> None:
-    talk = Talk(mode, frame_bytes=300).opened()
-    talk.client(call(1))
+def test_the_end_of_a_message_that_is_too_long_shows_which_request_it_answers(mode: Mode) -> None:
+    guard = opened(mode, limits=Limits(frame_bytes=300))
+    guard.client(call(1))
     head, *parts, tail = b'{"result":{"x":"' + b"y" * 285, b"y" * 5000, b"y" * 5000, b'"},"jsonrpc":"2.0","id":1}\n'
-    move = talk.server(head)
-    assert move == (Move() if mode == "enforce" else Move(to_client=head))
-    assert [talk.rest(part) for part in parts] == [Move(), Move()]
-    settled = talk.rest(tail).settled
-    assert [json.loads(each.answer)["id"] for each in settled] == ([1] if mode == "enforce" else [])
-    assert talk.lost("") == []
+    assert [each.frame for each in guard.session.from_server(head, None).to_client] == (
+        [] if mode == "enforce" else [head]
+    )
+    assert [guard.session.more(SERVER, part) for part in parts] == [Outcome(), Outcome()]
+    failed = guard.session.more(SERVER, tail).failed
+    assert [json.loads(each.answer)["id"] for each in failed] == ([1] if mode == "enforce" else [])
+    assert lost(guard) == []
+
+
+# ── an end, and faults ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_request_fails_once_when_the_server_ends() -> None:
-    talk = Talk().opened()
-    talk.client(call(1))
-    talk.client(call(2))
-    talk.server(result(1, {"content": []}))
-    talk.server(request(1, "roots/list"))
-    [failed] = talk.lost("it is gone", "last words")
-    assert failed["id"] == 2
-    assert failed["error"]["data"]["stderr"] == ["last words"]
-    assert talk.lost("it is gone") == []
-    assert talk.after(100) == []
+    guard = opened()
+    guard.client(call(1))
+    guard.client(call(2))
+    guard.server(result(1, {"content": []}))
+    guard.server(request(1, "roots/list"))
+    [failed] = lost(guard, "last words")
+    assert (failed["id"], failed["error"]["data"]["stderr"]) == (2, ["last words"])
+    assert lost(guard) == []
+    assert after(guard, 100) == []
 
 
 @rows(("open_requests", "lines"), [(1000, ["first", "last"]), (1001, ["last"])])
 def test_a_crowd_gets_the_last_line_only(open_requests: int, lines: list[str]) -> None:
     """Ten thousand may wait, and the last words of a server are some kilobytes."""
-    talk = Talk().opened()
+    guard = opened()
     for ident in range(open_requests):
-        talk.client(request(ident, "ping"))
-    failed = talk.lost("it is gone", "first", "last")
+        guard.client(request(ident, "ping"))
+    failed = lost(guard, "first", "last")
     assert len(failed) == open_requests
     assert all(each["error"]["data"]["stderr"] == lines for each in failed)
+
+
+@rows("reason", ["closed", "stopped", "slow_client", "internal", "exited", "broken", "timeout", "unstartable"])
+def test_only_the_server_is_blamed_for_its_own_end(reason: LossReason) -> None:
+    """Not for a client that left, nor for a guard that was stopped."""
+    guard = opened()
+    guard.client(request(1, "ping"))
+    [failed] = guard.session.close(Loss(reason, "something happened")).failed
+    error = json.loads(failed.answer)["error"]
+    excused = reason in {"closed", "stopped", "slow_client", "internal"}
+    assert "something happened" in error["message"]
+    assert (("violations" not in error["data"]), failed.verdict.violations == ()) == (excused, excused)
+
+
+def test_a_call_of_a_listed_tool_is_recorded_once_and_times_out_unless_it_is_answered() -> None:
+    guard = Guard().opened().listed(SEARCH)
+    assert len(guard.records.passes) == 5
+    guard.client(call(1))
+    guard.now += 9
+    guard.client(call(2))
+    guard.server(result(2, HITS))
+    guard.client(call(3, words=5))
+    assert (len(guard.records.passes), guard.records.rules) == (8, ["contract/input"])
+    assert [after(guard, seconds) for seconds in (2, 100)] == [[1], []]
+
+
+@rows("mode", ["enforce", "audit"])
+def test_a_message_that_the_session_fails_on_is_not_forwarded_as_a_good_one(mode: Mode) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    guard = Guard(mode).opened().listed(SEARCH)
+    frame = frame_of(notification("notifications/roots/list_changed"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JudgedSession, "_note", fail)
+        made = guard.client(frame)
+    assert guard.records.rules == ["guard/failure"]
+    assert [each.frame for each in made.to_server] == ([] if mode == "enforce" else [frame])
+
+
+def test_a_request_fails_at_once_where_too_much_waits_for_the_next_server() -> None:
+    guard = Guard().opened().listed(SEARCH)
+    guard.session.suspend()
+    assert guard.client(call(1, words="x" * CROWDED)).failed == ()
+    assert [each.code for each in guard.client(call(2)).failed] == ["UPSTREAM_FAILURE"]
 
 
 # ── outlines ─────────────────────────────────────────────────────────────────────────────────────────────────────────

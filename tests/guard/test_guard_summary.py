@@ -17,7 +17,7 @@ from assay.guard.summary import FLIGHTS, KEPT, KEPT_BYTES, GuardSummary
 from assay.spec.revisions import LATEST
 from kit.command import assay_text
 from kit.guard_process import call, frame_of, initialize, notification, request, result, tool
-from kit.guarded_lines import OPENED, GuardedLines
+from kit.guarded_session import GuardedLines, opened_in
 from kit.rows import rows
 
 SERVER = Party.SERVER
@@ -72,7 +72,7 @@ def test_findings_are_shown_without_secrets() -> None:
 def test_findings_are_shown_as_they_come_and_counted_at_the_end(mode: Any, words: str) -> None:
     guard = GuardedLines(mode, name="files")
     guard.client(initialize())
-    guard.server(result("open", {"protocolVersion": "2025-11-25", **OPENED}))
+    guard.server(result("open", opened_in()))
     assert guard.log == ["assay: files speaks MCP 2025-11-25"]
     guard.open(tool("bad", outputSchema={"type": "object", "properties": {"hits": {"type": "integer"}}}))
     for ident in (2, 3):

@@ -13,8 +13,8 @@ import pytest
 from assay.guard.terms import Mode
 from kit.broken_rules import doubling, tool
 from kit.guard_process import INITIALIZED, call, frame_of, initialize, request
+from kit.guarded_session import ScriptedSession
 from kit.rows import rows
-from kit.scripted_session import ScriptedSession
 
 META = "https://json-schema.org/draft/2020-12/schema"
 
@@ -156,7 +156,7 @@ HOSTILE = {**PATTERNS, **REFERENCES, **SIZES, **DIALECTS}
 
 def answers(one: ScriptedSession) -> dict[Any, Any]:
     """What came to each request; each has one answer."""
-    found = [json.loads(line) for line in one.got.splitlines()]
+    found = [json.loads(line) for line in one.received.splitlines()]
     assert len({each["id"] for each in found}) == len(found)
     return {each["id"]: each for each in found}
 
@@ -171,10 +171,10 @@ def test_a_schema_that_is_made_to_do_harm_does_none(hostile: Hostile, mode: Mode
     one = ScriptedSession({"tools": [tool("first"), tool("odd", inputSchema=schema), tool("last")]}, mode)
     listings = [request("list", "tools/list"), request("list again", "tools/list")]
     for message in (initialize(), INITIALIZED, *listings, call("odd", "odd", value=hostile.value)):
-        one.say(frame_of(message))
-    one.say(*(frame_of(call(each, each)) for each in ("first", "last")))
+        one.converse(frame_of(message))
+    one.converse(*(frame_of(call(each, each)) for each in ("first", "last")))
     one.leave()
-    got, rules = answers(one), one.findings.rules
+    got, rules = answers(one), set(one.records.rules)
     assert any(each.startswith(hostile.rule) for each in rules) if hostile.rule else rules == set(), rules
     assert "guard/failure" not in rules
     seen = [[each["name"] for each in got[message["id"]]["result"]["tools"]] for message in listings]

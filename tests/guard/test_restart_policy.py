@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.guard.backoff import FIRST, LONGEST, WINDOW, Backoff, times
+from assay.guard.backoff import FIRST, LONGEST, WINDOW, Backoff
 from kit.command import assay
 from kit.rows import rows
 
@@ -54,11 +54,6 @@ def test_starts_of_long_ago_do_not_count() -> None:
     moments = [number * WINDOW / 3 for number in range(50)]
     assert None not in [backoff.after(began=now, now=now, failed=True) for now in moments]
     assert backoff.count == 50
-
-
-@rows(("number", "words"), [(1, "once"), (2, "2 times"), (1234, "1,234 times")])
-def test_how_often_is_said_in_words(number: int, words: str) -> None:
-    assert times(number) == words
 
 
 @rows(

@@ -6,13 +6,12 @@ from typing import Any
 from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.guard.backoff import Backoff
-from assay.guard.deliveries import ClientTraits, Loss, Outcome, ServerTraits
+from assay.guard.deliveries import Outcome
 from assay.guard.restore import MOST_SUBSCRIPTIONS, SessionRestore, SessionState
-from assay.guard.session import GuardedSession, Timing
-from assay.guard.sinks import Sinks
 from kit.guard_process import INITIALIZED, frame_of, initialize, notification, request, result, tool
+from kit.guarded_session import LOST, Guard, opened_in
 from kit.rows import rows
+from kit.talk import error
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 CAPABILITIES = {
@@ -21,7 +20,7 @@ CAPABILITIES = {
     "resources": {"subscribe": True},
     "logging": {},
 }
-ANSWER = {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": {"name": "a", "version": "1"}}
+ANSWER = opened_in(capabilities=CAPABILITIES)
 
 
 class Said:
@@ -64,10 +63,7 @@ def repeated(restore: SessionRestore) -> list[Any]:
 NOT_OPENED: dict[str, list[tuple[Party, Any]]] = {
     "nothing": [],
     "not-answered": [(CLIENT, initialize())],
-    "refused": [
-        (CLIENT, initialize()),
-        (SERVER, {"jsonrpc": "2.0", "id": "open", "error": {"code": 1, "message": "no"}}),
-    ],
+    "refused": [(CLIENT, initialize()), (SERVER, error("open", 1))],
     "badly-answered": [(CLIENT, initialize()), (SERVER, result("open", {"protocolVersion": "2025-11-25"}))],
     "bad": [(CLIENT, request("open", "initialize", {})), (SERVER, result("open", ANSWER))],
     "another": [(CLIENT, request(1, "ping")), (SERVER, result(1, {})), (CLIENT, INITIALIZED)],
@@ -80,11 +76,9 @@ def test_without_a_handshake_nothing_stands(how: str) -> None:
 
 
 def test_the_last_handshake_stands() -> None:
-    said = Said(*NOT_OPENED["refused"], (CLIENT, initialize("2025-06-18")))
-    answer = {**ANSWER, "protocolVersion": "2025-06-18"}
-    said.hear(SERVER, frame_of(result("open", answer)))
-    assert said.state.initialize == frame_of(initialize("2025-06-18"))
-    assert said.state.answer == answer
+    answer = opened_in("2025-06-18")
+    said = Said(*NOT_OPENED["refused"], (CLIENT, initialize("2025-06-18")), (SERVER, result("open", answer)))
+    assert (said.state.initialize, said.state.answer) == (frame_of(initialize("2025-06-18")), answer)
 
 
 def test_the_handshake_is_said_byte_for_byte() -> None:
@@ -124,7 +118,7 @@ def test_subscriptions_and_the_log_level_are_said_again_as_they_were_last() -> N
     # Not answered, refused, given up: these do not stand.
     said.hear(CLIENT, frame_of(request(21, "resources/subscribe", {"uri": "a:4"})))
     said.hear(CLIENT, frame_of(request(22, "resources/subscribe", {"uri": "a:5"})))
-    said.hear(SERVER, frame_of({"jsonrpc": "2.0", "id": 22, "error": {"code": 1, "message": "no"}}))
+    said.hear(SERVER, frame_of(error(22, 1)))
     found = repeated(said.restore())
     assert [each.get("params") for each in found] == [None, {"level": "error"}, {"uri": "a:1"}, {"uri": "a:3"}]
     assert len({each["id"] for each in found[1:]}) == 3
@@ -181,7 +175,7 @@ def test_our_own_requests_are_answered_here_and_all_else_is_not_ours() -> None:
     mentioned = frame_of(result(7, {"content": [{"type": "text", "text": f'"{first}"'}]}))
     assert restore.hear(mentioned) is None
     assert restore.hear(frame_of(result(second, {}))) is not None
-    refused = restore.hear(frame_of({"jsonrpc": "2.0", "id": first, "error": {"code": 1, "message": "no"}}))
+    refused = restore.hear(frame_of(error(first, 1)))
     assert refused is not None
     assert refused.kind == "error"
     assert [*states, restore.over] == [False, True]
@@ -222,23 +216,11 @@ def test_a_next_server_that_is_not_as_the_one_before_is_refused_with_the_reason(
 # ── what waits for the next server ───────────────────────────────────────────────────────────────────────────────────
 
 
-def away(revision: str) -> GuardedSession:
+def away(revision: str) -> Guard:
     """A session whose server has ended, and another one follows."""
-    session = GuardedSession(
-        Conversation(),
-        Sinks(),
-        ClientTraits("stdio", sees_loss=True, carries_raw=True),
-        ServerTraits("child", restorable=True),
-        timing=Timing(10.0, 20.0, 5.0, lambda: 0.0),
-        backoff=Backoff("always", 2),
-    )
-    session.from_client(frame_of(initialize(revision)))
-    session.from_server(frame_of(result("open", {**ANSWER, "protocolVersion": revision})))
-    session.from_client(frame_of(INITIALIZED))
-    session.from_client(frame_of(request("list", "tools/list")))
-    session.from_server(frame_of(result("list", {"tools": [tool("x")]})))
-    session.server_lost(Loss("exited", "it exited with status 1"))
-    return session
+    guard = Guard(restorable=True).opened(revision).listed(tool("x"))
+    guard.session.server_lost(LOST)
+    return guard
 
 
 def errors(outcome: Outcome) -> list[Any]:
@@ -253,25 +235,23 @@ LARGE = {"name": "x", "arguments": {"words": "x" * 10_000}}
 
 
 def test_what_is_too_much_to_wait_for_the_next_server_fails_at_once() -> None:
-    session = away("2025-11-25")
-    outcomes = [session.from_client(frame_of(request(number, "tools/call", LARGE))) for number in range(200)]
+    guard = away("2025-11-25")
+    outcomes = [guard.client(request(number, "tools/call", LARGE)) for number in range(200)]
     turned_away = [number for number, each in enumerate(outcomes) if errors(each) == [number]]
     assert turned_away == list(range(200 - len(turned_away), 200))
     assert 100 < len(turned_away) < 160
-    error = json.loads(outcomes[-1].to_client[0].frame)["error"]
-    assert (error["code"], error["data"]["violations"][0]["found"]) == (
-        -31011,
-        "none: too much waits for the next server already",
-    )
-    assert errors(session.client_done()) == list(range(turned_away[0])), "each is answered once"
+    last = json.loads(outcomes[-1].to_client[0].frame)["error"]
+    found = last["data"]["violations"][0]["found"]
+    assert (last["code"], found) == (-31011, "none: too much waits for the next server already")
+    assert errors(guard.session.client_done()) == list(range(turned_away[0])), "each is answered once"
 
 
 def test_of_a_batch_that_is_too_much_every_request_is_answered_once() -> None:
     """Also one that is refused for itself; one whose id another has that waits is refused, and the other waits on."""
-    session = away("2025-03-26")
-    assert errors(session.from_client(frame_of([request(each, "tools/call", LARGE) for each in range(60)]))) == []
+    guard = away("2025-03-26")
+    assert errors(guard.client([request(each, "tools/call", LARGE) for each in range(60)])) == []
     late = [request("late", "ping"), request("bad", "tools/nope"), request(0, "ping"), request("later", "ping")]
-    refused, *turned_away = session.from_client(frame_of(late)).to_client
+    refused, *turned_away = guard.client(late).to_client
     assert [each["id"] for each in json.loads(refused.frame)] == ["bad", 0]
     assert [json.loads(each.frame)["id"] for each in turned_away] == ["late", "later"]
-    assert sorted(errors(session.client_done())) == list(range(60))
+    assert sorted(errors(guard.session.client_done())) == list(range(60))

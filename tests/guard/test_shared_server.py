@@ -66,6 +66,7 @@ def test_only_the_client_that_asked_can_cancel(server: SharedServer[Client]) -> 
     assert server.send(other, cancelled % b'"a"') == ()
     assert server.send(one, b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}') == ()
     assert server.send(one, cancelled % b'"a"') == (cancelled % b"1",)
+    assert server.send(one, cancelled % b'"a"') == ()
     # Its answer may have crossed with the cancellation.
     assert server.route(answered(b"1")) == (Addressed(one, answered(b'"a"')),)
 

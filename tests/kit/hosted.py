@@ -5,6 +5,7 @@ Everything between a request and the child's pipe is the guard's own. Nothing wa
 """
 
 import asyncio
+import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +29,8 @@ from assay.guard.sinks import Sink, Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
 from assay.settings.http_section import Http
-from kit.http_client import BOTH, INITIALIZED, SECONDS, Answer, events, frame_of, initialize, modern
+from kit.http_client import BOTH, INITIALIZED, Answer, frame_of, initialize, modern
+from kit.memory_http import Exchange, as_pairs, begun, run
 from kit.scripted_server import Server
 
 NEWEST = "2025-11-25"
@@ -122,94 +124,15 @@ class ScriptedChild(Server):
 class _OpenDoor(Door):
     """Lets everybody in, as whom they say they are."""
 
+    def known(self, headers: Any) -> Principal | None:
+        return None if super().known(headers) is None else _named(headers)
+
     async def admitted(self, headers: Any, send: Send, endpoint: str = "") -> Principal | None:
-        if await super().admitted(headers, send, endpoint) is None:
-            return None
-        return Principal(headers.get(b"x-principal", b"anonymous").decode(), "free")
+        return None if await super().admitted(headers, send, endpoint) is None else _named(headers)
 
 
-class Exchange:
-    """One request, whose answer is read as it comes."""
-
-    def __init__(self, front: Front, method: str, message: Any, headers: Headers) -> None:
-        self.reads = asyncio.Event()
-        """Whether the client reads."""
-        self.reads.set()
-        self._body = frame_of(message) if message is not None else b""
-        self._gone = asyncio.Event()
-        self._news = asyncio.Event()
-        self._sent: list[dict[str, Any]] = []
-        pairs = [(b"host", b"127.0.0.1")]
-        pairs += [
-            (name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in headers.items()
-        ]
-        scope = {"type": "http", "method": method, "path": "/mcp", "query_string": b"", "headers": pairs}
-        self._work = asyncio.ensure_future(front({**scope, "scheme": "http"}, self._receive, self._send))
-
-    async def _receive(self) -> dict[str, Any]:
-        if self._body:
-            body, self._body = self._body, b""
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def _send(self, event: dict[str, Any]) -> None:
-        await self.reads.wait()
-        self._sent.append(event)
-        self._news.set()
-
-    @property
-    def body(self) -> bytes:
-        """What has come of the body."""
-        return b"".join(each.get("body", b"") for each in self._sent)
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether nothing has come."""
-        return not self._sent
-
-    async def until(self, mark: bytes) -> bytes:
-        """What has come of the body, which has *mark*."""
-        async with asyncio.timeout(SECONDS):
-            while mark not in self.body:
-                assert not self._work.done(), self._sent
-                self._news.clear()
-                await self._news.wait()
-        return self.body
-
-    async def head(self) -> Answer:
-        """The answer as far as it has come, when its head has."""
-        async with asyncio.timeout(SECONDS):
-            while not self._sent:
-                self._news.clear()
-                await self._news.wait()
-        start = self._sent[0]
-        pairs = [(name.decode(), value.decode()) for name, value in start["headers"]]
-        return Answer(start["status"], pairs, self.body)
-
-    async def answer(self) -> Answer:
-        """The answer, whole."""
-        async with asyncio.timeout(SECONDS):
-            await self._work
-        return await self.head()
-
-    async def messages(self) -> list[Any]:
-        """The messages of the answer, JSON or events."""
-        answer = await self.answer()
-        assert answer.status == 200, answer
-        if answer.header("content-type") == "application/json":
-            return [answer.json()]
-        return [json.loads(each["data"]) for each in answer.events() if each.get("data")]
-
-    async def first_event(self) -> str:
-        """The id of the first event, which a client can resume after."""
-        return events(await self.until(b"\r\n\r\n"))[0]["id"]
-
-    async def leave(self) -> None:
-        """The client closes the connection."""
-        self._gone.set()
-        async with asyncio.timeout(SECONDS):
-            await self._work
+def _named(headers: Any) -> Principal:
+    return Principal(headers.get(b"x-principal", b"anonymous").decode(), "free")
 
 
 class Hosted:
@@ -238,6 +161,7 @@ class Hosted:
         terms = Terms(mode, replace(DEFAULT, frame_bytes=frame_bytes), timeout, policy)
         watch = GuardSummary(self.log.append, lambda _: None, enforcing=mode == "enforce")
         factory = SessionFactory(terms, Sinks(sinks), watch)
+        factory._clock = asyncio.get_running_loop().time
         http = http or Http()
         self.backend = ChildBackend(
             factory, ["python"], http=http, errors=self._to_stderr, clock=lambda: self.now, **(options or {})
@@ -258,7 +182,8 @@ class Hosted:
     def begin(self, message: Any, headers: Headers | None = None, method: str = "POST", **more: str) -> Exchange:
         """A request that is sent; *more* are headers too (`_` stands for `-`)."""
         extra = {name.replace("_", "-"): value for name, value in more.items()}
-        return Exchange(self._front, method, message, {**(BOTH if headers is None else headers), **extra})
+        pairs = as_pairs({"host": "127.0.0.1", **(BOTH if headers is None else headers), **extra})
+        return begun(self._front, method, "/mcp", b"" if message is None else frame_of(message), pairs)
 
     async def post(self, message: Any, headers: Headers | None = None, **more: str) -> Answer:
         """The answer to a message."""
@@ -302,7 +227,7 @@ Scenario = Callable[[Hosted], Awaitable[None]]
 def host(scenario: Scenario, mode: Mode = "enforce", **given: Any) -> Hosted:
     """Run *scenario* with a guard; return that, ended. What is *given* is for `Hosted`."""
 
-    async def run() -> Hosted:
+    async def work() -> Hosted:
         hosted = Hosted(mode, **given)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(child_backend, "ChildPipe", hosted.started)
@@ -312,4 +237,21 @@ def host(scenario: Scenario, mode: Mode = "enforce", **given: Any) -> Hosted:
                 await hosted.backend.close()
         return hosted
 
-    return asyncio.run(run())
+    return run(work())
+
+
+def hosting(mode: Mode = "enforce", **given: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Make a test of a scenario with such a guard, `hosted`; an argument `mode` of the test is that of the guard."""
+
+    def decorate(scenario: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        def test(**arguments: Any) -> None:
+            host(lambda hosted: scenario(hosted=hosted, **arguments), arguments.get("mode", mode), **given)
+
+        signature = inspect.signature(scenario)
+        kept = [each for name, each in signature.parameters.items() if name != "hosted"]
+        test.__name__, test.__qualname__, test.__doc__ = scenario.__name__, scenario.__qualname__, scenario.__doc__
+        test.__module__ = scenario.__module__
+        vars(test)["__signature__"] = signature.replace(parameters=kept)
+        return test
+
+    return decorate

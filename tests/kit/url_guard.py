@@ -7,7 +7,7 @@ reach: those are in memory. Scripts are those of `kit.scripted_http`; one that i
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
@@ -21,7 +21,7 @@ from assay.edges.auth.api_keys import new_key, written_hash
 from assay.edges.compose import AtUrl, Composition, Kept
 from assay.edges.http.access import Door
 from assay.edges.http.origin_check import Safety
-from assay.edges.http.replies import AwaitedReply, HttpReply, Pairs
+from assay.edges.http.replies import Pairs
 from assay.edges.http_front import Front
 from assay.edges.recorder import Records
 from assay.edges.upstream_client import headed_by
@@ -35,19 +35,16 @@ from assay.settings import Settings
 from assay.settings.auth_section import ApiKey, Auth
 from assay.settings.http_section import Http
 from kit.http_client import BOTH, INITIALIZED, Answer, Headers, frame_of, initialize
+from kit.memory_http import HERE, Exchange, as_pairs, begun, settled
 from kit.scripted_http import Peer, Received, answer_own_listing, good, is_own_listing
 from kit.still_loop import StillLoop
 
 T = TypeVar("T")
 
-HERE = "localhost:8765"
 URL_OF_SERVER = "http://server.example/mcp"
 KEYS = {name: new_key() for name in ("alice", "bob")}
 BEARERS: dict[str, dict[str, Any]] = {name: {"authorization": f"Bearer {key}"} for name, key in KEYS.items()}
 """The header with which each principal shows its key, where a guard has keys."""
-
-TURNS = 30
-"""Turns of the loop in which everything is done that waits for nothing."""
 
 
 # ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,6 +70,19 @@ class MemoryPeer(Peer):
         """Until the other end has taken all that was sent."""
         while not self.sent.empty():
             await asyncio.sleep(0)
+
+
+def holding(*events: Any, then: Any = None) -> Callable[[Received, MemoryPeer], Coroutine[Any, Any, None]]:
+    """A script that sends *events*, if any, on a stream, and when the test lets go *then*: an event, or an answer."""
+
+    async def script(_: Received, peer: MemoryPeer) -> None:
+        if events:
+            peer.events(*events)
+        await peer.wait()
+        if then is not None:
+            (peer.event if events else peer.json)(then)
+
+    return script
 
 
 class MemoryAnswer:
@@ -116,6 +126,11 @@ class MemoryAnswer:
                 raise BrokenError("the server closed the connection before its answer was complete")
             self._left -= len(piece)
         return piece
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """All of the body."""
+        while piece := await self.piece():
+            yield piece
 
     @property
     def is_whole(self) -> bool:
@@ -182,74 +197,6 @@ class MemoryServer:
     def last(self, method: str) -> Received:
         """The last request that carries *method*."""
         return [each for each in self.seen if each.body and each.message.get("method") == method][-1]
-
-
-# ── a client ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Exchange:
-    """A request whose answer may still be on its way."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body: bytes | None = body
-        self._gone, self._news, self._reads = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._reads.set()
-        self.answer = Answer(0, [])
-        self.pieces: list[bytes] = []
-        self.task: asyncio.Task[None]
-
-    async def receive(self) -> dict[str, Any]:
-        """What the guard gets of the request."""
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body}
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: dict[str, Any]) -> None:
-        """What the guard answers."""
-        await self._reads.wait()
-        if message["type"] == "http.response.start":
-            self.answer.status = message["status"]
-            self.answer.pairs = [(name.decode(), value.decode("latin-1")) for name, value in message["headers"]]
-        else:
-            self.pieces.append(message.get("body", b""))
-            self.answer.body += self.pieces[-1]
-        self._news.set()
-
-    def stop_reading(self) -> None:
-        """The client takes nothing more."""
-        self._reads.clear()
-
-    def go_on_reading(self) -> None:
-        """The client takes what comes."""
-        self._reads.set()
-
-    def leave(self) -> None:
-        """The client goes; what is sent to it is lost."""
-        self._gone.set()
-        self._reads.set()
-
-    async def until(self, mark: bytes) -> bytes:
-        """The body so far, once *mark* is in it."""
-        while mark not in self.answer.body:
-            assert not self.task.done(), self.answer
-            self._news.clear()
-            news = asyncio.ensure_future(self._news.wait())
-            await asyncio.wait((news, self.task), return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-        return self.answer.body
-
-    async def ended(self) -> Answer:
-        """The whole answer."""
-        await self.task
-        return self.answer
-
-
-async def settled() -> None:
-    """Everything is done that waits for nothing."""
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
 
 
 # ── the guard ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -336,27 +283,19 @@ class UrlGuard:
     ) -> Exchange:
         """A request that is sent; *headers* are a mapping, or pairs of bytes."""
         frame = frame_of(body) if body != b"" else b""
-        pairs = [(b"host", host.encode()), *_pairs(headers or {})]
-        exchange = Exchange(frame)
-        exchange.task = asyncio.ensure_future(self._carried_out(exchange, method, path, pairs, frame))
+        exchange = begun(self.front, method, path, frame, [(b"host", host.encode()), *as_pairs(headers or {})])
         await settled()
         return exchange
 
-    async def asked(self, method: str, path: str = "/mcp", body: Any = b"", headers: Any = None) -> Answer:
+    async def asked(self, *request: Any, **more: Any) -> Answer:
         """The answer to a request."""
-        answer = await (await self.begun(method, path, body, headers)).ended()
+        answer = await (await self.begun(*request, **more)).answer()
         await settled()
         return answer
 
-    def ask(self, method: str, path: str = "/mcp", body: Any = b"", headers: Any = None, host: str = HERE) -> Answer:
-        """The answer to a request."""
-
-        async def work() -> Answer:
-            answer = await (await self.begun(method, path, body, headers, host)).ended()
-            await settled()
-            return answer
-
-        return self.run(work())
+    def ask(self, *request: Any, **more: Any) -> Answer:
+        """The same."""
+        return self.run(self.asked(*request, **more))
 
     def post(self, message: Any, headers: Headers | None = None, **more: str | bytes) -> Answer:
         """One message; *more* are headers too (`_` stands for `-`)."""
@@ -376,46 +315,3 @@ class UrlGuard:
             headers["mcp-protocol-version"] = revision
         assert self.post(INITIALIZED, headers).status == 202
         return headers
-
-    async def _carried_out(
-        self, exchange: Exchange, method: str, path: str, pairs: list[tuple[bytes, bytes]], frame: bytes
-    ) -> None:
-        """As the HTTP server does: a POST to the endpoint that is there whole is begun without a task."""
-        if method == "POST" and path == "/mcp":
-            found = self.front.at_once(pairs, frame)
-            if isinstance(found, HttpReply):
-                _write(exchange, found)
-                return
-            if found is not None:
-                await _awaited(exchange, found)
-                return
-        where, _, query = path.partition("?")
-        scope = {"type": "http", "method": method, "path": where, "query_string": query.encode(), "scheme": "http"}
-        await self.front({**scope, "headers": pairs}, exchange.receive, exchange.send)
-
-
-async def _awaited(exchange: Exchange, awaited: AwaitedReply) -> None:
-    await exchange.receive()
-    for _ in range(TURNS):
-        if awaited.response.is_settled:
-            break
-        await asyncio.sleep(0)
-    found = awaited.reply()
-    if found is None:
-        await awaited.carry_on(exchange.receive, exchange.send)
-    else:
-        awaited.finish()
-        _write(exchange, found)
-
-
-def _write(exchange: Exchange, found: HttpReply) -> None:
-    pairs = [*found.headers, *([(b"content-type", b"application/json")] if found.content else [])]
-    exchange.answer.status, exchange.answer.body = found.status, found.content
-    exchange.answer.pairs = [(name.decode(), value.decode("latin-1")) for name, value in pairs]
-    exchange.answer.pairs.append(("content-length", str(len(found.content))))
-
-
-def _pairs(headers: Any) -> Sequence[tuple[bytes, bytes]]:
-    if not isinstance(headers, Mapping):
-        return list(headers)
-    return [(name.lower().encode(), v if isinstance(v, bytes) else v.encode()) for name, v in headers.items()]

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from jwt import PyJWS
 from jwt.algorithms import RSAAlgorithm
 
-from assay.edges.auth import Denied, Gate, Principal, tokens
+from assay.edges.auth import Denied, Principal, tokens
 from assay.edges.auth.api_keys import written_hash
-from assay.edges.auth.key_source import KINDS
 from assay.settings import ApiKey, Auth
 from assay.settings.auth_section import ALGORITHMS
 from kit.issuers import (
@@ -63,11 +62,6 @@ def test_a_token_of_every_algorithm_lets_its_holder_in(tmp_path: Path, algorithm
     assert found.admit(bearer(key.token())) == Principal("alice", "community")
 
 
-def test_every_algorithm_has_its_kind_of_key() -> None:
-    assert tuple(KINDS) == ALGORITHMS
-    assert not [name for name in ALGORITHMS if name.startswith("HS") or name == "none"]
-
-
 def test_only_the_configured_algorithms_are_accepted(tmp_path: Path) -> None:
     keys = [signer(algorithm, algorithm) for algorithm in ("RS256", "ES256", "EdDSA", "ES384", "PS256")]
     found = with_file(tmp_path, *keys)
@@ -85,11 +79,6 @@ def pem(key: Signer) -> bytes:
     return public
 
 
-def der(key: Signer) -> bytes:
-    public: bytes = key.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return public
-
-
 def confusions() -> list[Any]:
     rs, other = signer("RS256"), signer("RS256", "other")
     not_accepted = "the token is signed with an algorithm that is not accepted"
@@ -98,11 +87,7 @@ def confusions() -> list[Any]:
     hs = {"alg": "HS256", "typ": "JWT", "kid": "one"}
     return [
         pytest.param(forged(hs, sign=mac(pem(rs))), not_accepted, id="hs256-with-the-public-key"),
-        pytest.param(forged(hs, sign=mac(pem(rs).strip())), not_accepted, id="hs256-with-the-public-key-trimmed"),
-        pytest.param(forged(hs, sign=mac(der(rs))), not_accepted, id="hs256-with-the-public-key-in-der"),
-        pytest.param(forged(hs, sign=mac(rs.jwk()["n"].encode())), not_accepted, id="hs256-with-the-modulus"),
         pytest.param(forged({"alg": "none", "kid": "one"}, sign=lambda _: b""), not_accepted, id="none"),
-        pytest.param(forged({"alg": "None", "kid": "one"}, sign=lambda _: b""), not_accepted, id="none-in-capitals"),
         pytest.param(forged({"kid": "one"}), not_accepted, id="no-algorithm"),
         pytest.param(forged({"alg": ["RS256"], "kid": "one"}), not_accepted, id="several-algorithms"),
         pytest.param(forged({"alg": "RS256", "kid": "one"}, sign=lambda _: b""), wrong, id="no-signature"),
@@ -157,9 +142,7 @@ def test_a_token_with_another_letter_is_no_good(one: Setup, part: int, place: in
     [
         b"..",
         b"a.b.c",
-        b"e30.e30.e30",
         b64(b"[]") + b".e30.x",
-        b64(b"null") + b".e30.x",
         b64(b"\xff\xfe") + b".e30.x",
         b64(b"[" * 5000) + b".e30.x",
         b64(b'{"a":' * 1100) + b".e30.x",
@@ -201,27 +184,22 @@ NAMELESS = "the token has no usable principal"
         pytest.param({"exp": NOW - 31}, EXPIRED, id="expired"),
         pytest.param({"exp": NOW - 30}, EXPIRED, id="expired-at-the-end-of-the-leeway"),
         pytest.param({"exp": NOW - 29.5}, "", id="expired-within-the-leeway"),
-        pytest.param({"exp": 0}, EXPIRED, id="expired-long-ago"),
         pytest.param({"exp": -1e300}, EXPIRED, id="expired-before-time-began"),
         pytest.param({"exp": 1e300}, "", id="far-away"),
         pytest.param({"exp": None}, "the token has no exp", id="no-end"),
         pytest.param({"exp": str(int(NOW) + 300)}, MALFORMED, id="end-in-a-string"),
         pytest.param({"exp": True}, MALFORMED, id="end-that-is-true"),
-        pytest.param({"exp": [int(NOW) + 300]}, MALFORMED, id="end-in-an-array"),
         pytest.param({"nbf": NOW + 31}, EARLY, id="early"),
         pytest.param({"nbf": NOW + 30}, "", id="early-within-the-leeway"),
-        pytest.param({"nbf": "now"}, MALFORMED, id="begin-in-a-string"),
         pytest.param({"iss": "https://other.example"}, OTHER_ISSUER, id="other-issuer"),
         pytest.param({"iss": "https://issuer.example/"}, OTHER_ISSUER, id="issuer-with-a-slash"),
         pytest.param({"iss": None}, OTHER_ISSUER, id="no-issuer"),
         pytest.param({"aud": "https://other.example"}, OTHER_AUDIENCE, id="other-audience"),
         pytest.param({"aud": None}, OTHER_AUDIENCE, id="no-audience"),
-        pytest.param({"aud": []}, OTHER_AUDIENCE, id="empty-audience"),
         pytest.param({"aud": AUDIENCE + "/deeper"}, OTHER_AUDIENCE, id="longer-audience"),
         pytest.param({"aud": ["https://other.example", AUDIENCE]}, "", id="one-of-several"),
         pytest.param({"aud": {AUDIENCE: 1}}, OTHER_AUDIENCE, id="audience-that-is-an-object"),
         pytest.param({"sub": None}, NAMELESS, id="no-name"),
-        pytest.param({"sub": ""}, NAMELESS, id="empty-name"),
         pytest.param({"sub": "a\nb"}, NAMELESS, id="name-with-a-line-break"),
         pytest.param({"sub": "\u202eecila"}, NAMELESS, id="name-that-turns-round"),
         pytest.param({"sub": "a" * 257}, NAMELESS, id="long-name"),
@@ -241,30 +219,28 @@ def test_claims_that_are_none_are_refused_even_if_signed(one: Setup, payload: by
     assert one.reason(bearer(token)) in (MALFORMED, "the token has no exp")
 
 
-def test_a_name_that_is_no_string_is_none(tmp_path: Path) -> None:
-    found = with_file(tmp_path, signer(), principal_claim="uid")
-    assert found.reason(bearer(signer().token(uid=7))) == NAMELESS
-    assert found.name(bearer(signer().token(uid="seven"))) == "seven"
-
-
-def test_the_leeway_can_be_set(tmp_path: Path) -> None:
-    found = with_file(tmp_path, signer(), leeway=0)
-    assert found.reason(bearer(signer().token(exp=NOW))) == EXPIRED
-    assert found.reason(bearer(signer().token(nbf=NOW + 1))) == EARLY
-    assert found.name(bearer(signer().token(exp=NOW + 1, nbf=NOW))) == "alice"
-
-
-def test_a_token_without_an_end_is_good_where_that_is_configured(tmp_path: Path) -> None:
-    found = with_file(tmp_path, signer(), require_exp=False)
-    assert found.name(bearer(signer().token(exp=None))) == "alice"
-    assert found.reason(bearer(signer().token(exp=NOW - 100))) == EXPIRED
-
-
-def test_without_an_issuer_any_will_do_and_without_an_audience_that_is_logged(tmp_path: Path) -> None:
-    found = with_file(tmp_path, signer(), issuer=None, audience=())
-    assert found.name(bearer(signer().token(iss="x", aud="y"))) == "alice"
-    assert found.name(bearer(signer().token(iss=None, aud=None))) == "alice"
-    assert found.said[0] == "auth: tokens for any audience are accepted, because auth.jwt.audience is empty"
+@rows(
+    ("configured", "claims", "reason"),
+    [
+        ({"principal_claim": "uid"}, {"uid": 7}, NAMELESS),
+        ({"principal_claim": "uid"}, {"uid": "alice", "sub": None}, ""),
+        ({"leeway": 0}, {"exp": NOW}, EXPIRED),
+        ({"leeway": 0}, {"nbf": NOW + 1}, EARLY),
+        ({"leeway": 0}, {"exp": NOW + 1, "nbf": NOW}, ""),
+        ({"require_exp": False}, {"exp": None}, ""),
+        ({"require_exp": False}, {"exp": NOW - 100}, EXPIRED),
+        ({"issuer": None, "audience": ()}, {"iss": "x", "aud": "y"}, ""),
+        ({"issuer": None, "audience": ()}, {"iss": None, "aud": None}, ""),
+    ],
+)
+def test_what_claims_have_to_say_can_be_configured(
+    tmp_path: Path, configured: dict[str, Any], claims: dict[str, Any], reason: str
+) -> None:
+    found = with_file(tmp_path, signer(), **configured)
+    denied = found.admit(bearer(signer().token(**claims)))
+    assert (denied.reason if isinstance(denied, Denied) else "") == reason
+    if "audience" in configured:
+        assert found.said[0] == "auth: tokens for any audience are accepted, because auth.jwt.audience is empty"
 
 
 @rows(
@@ -277,7 +253,6 @@ def test_without_an_issuer_any_will_do_and_without_an_audience_that_is_logged(tm
         ({"plan": "pro"}, "community"),
         ({"plan": ["none", {"gold": 1}]}, "community"),
         ({"plan": {"gold": True}}, "community"),
-        ({"tier": "gold"}, "community"),
     ],
 )
 def test_a_claim_is_looked_up_for_the_tier(tmp_path: Path, claims: dict[str, Any], tier: str) -> None:
@@ -289,7 +264,6 @@ def test_a_claim_is_looked_up_for_the_tier(tmp_path: Path, claims: dict[str, Any
     ("claims", "enough"),
     [
         ({"scope": "mcp:read mcp:use"}, True),
-        ({"scope": "mcp:use other mcp:read"}, True),
         ({"scp": ["mcp:read", "mcp:use"]}, True),
         ({"scp": "mcp:read mcp:use"}, True),
         ({"scope": "mcp:read", "scp": ["mcp:use"]}, True),
@@ -316,7 +290,8 @@ def test_a_token_without_the_scopes_is_forbidden(tmp_path: Path, claims: dict[st
 # ── keys and tokens together ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_keys_and_tokens_are_accepted_side_by_side(tmp_path: Path) -> None:
+def test_keys_and_tokens_are_accepted_side_by_side_and_no_token_takes_the_name_of_a_key(tmp_path: Path) -> None:
+    """Ours: sessions belong to names, and at some issuers people choose theirs."""
     (tmp_path / "keys.json").write_bytes(key_set(signer()))
     dotted = "a.key.with-two-dots-and-enough-characters"
     keys = {"ci": ApiKey(written_hash(b"assay_x"), "pro"), "old": ApiKey(written_hash(dotted.encode()))}
@@ -325,14 +300,8 @@ def test_keys_and_tokens_are_accepted_side_by_side(tmp_path: Path) -> None:
     assert found.gate.known(bearer(dotted)) == Principal("old", "community")
     assert found.name(bearer(signer().token(scope="mcp:use"))) == "alice"
     assert found.reason(bearer("assay_y")) == "the key is unknown"
-
-
-def test_a_token_cannot_take_the_name_of_a_key(tmp_path: Path) -> None:
-    """Ours: sessions belong to names, and at some issuers people choose theirs."""
-    (tmp_path / "keys.json").write_bytes(key_set(signer()))
-    keys = {"ci": ApiKey(written_hash(b"assay_x"))}
-    found = setup(Auth(keys=keys, jwt=jwt_section("keys.json")), tmp_path)
-    assert found.reason(bearer(signer().token(sub="ci"))) == "the principal of the token has the name of an API key"
+    named = found.reason(bearer(signer().token(sub="ci", scope="mcp:use")))
+    assert named == "the principal of the token has the name of an API key"
 
 
 # ── sets of keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -349,7 +318,6 @@ def small() -> Signer:
         pytest.param(signer().jwk(key_ops=["sign"]), id="for-signing-only"),
         pytest.param(signer().jwk(key_ops="verify"), id="operations-in-a-string"),
         pytest.param(signer().jwk(alg="ECDH-ES"), id="for-another-algorithm"),
-        pytest.param(signer().jwk(alg="HS256"), id="for-a-shared-secret"),
         pytest.param(signer().jwk(kid=7), id="kid-that-is-a-number"),
         pytest.param(signer().jwk(x=None), id="half-a-key"),
         pytest.param(signer().jwk(x="!!!"), id="no-base64"),
@@ -358,9 +326,7 @@ def small() -> Signer:
         pytest.param(signer().jwk(kty=["EC"]), id="type-that-is-an-array"),
         pytest.param(signer().jwk(crv="P-384"), id="another-curve"),
         pytest.param(small().jwk(), id="rsa-too-short"),
-        pytest.param("key", id="string"),
         pytest.param(None, id="null"),
-        pytest.param({}, id="nothing"),
     ],
 )
 def test_a_key_that_is_of_no_use_is_passed_over(tmp_path: Path, entry: Any) -> None:
@@ -371,74 +337,58 @@ def test_a_key_that_is_of_no_use_is_passed_over(tmp_path: Path, entry: Any) -> N
     assert found.reason(bearer(signer().token())) == "the token is signed with an unknown key"
 
 
-def test_a_private_key_serves_as_a_public_one(tmp_path: Path) -> None:
-    key = signer("RS256")
-    private = json.loads(RSAAlgorithm.to_jwk(key.private))
-    found = with_entries(tmp_path, {**private, "kid": "one", "key_ops": ["sign", "verify"]})
-    assert found.name(bearer(key.token())) == "alice"
-
-
-def test_keys_of_different_kinds_may_have_the_same_kid(tmp_path: Path) -> None:
-    """RFC 7517 §4.5."""
-    keys = [signer("RS256", "same"), signer("EdDSA", "same"), signer("ES256", "same")]
-    found = with_file(tmp_path, *keys)
-    assert [found.name(bearer(key.token())) for key in keys] == ["alice"] * 3
-
-
-def test_a_token_that_names_no_key_is_checked_with_all(tmp_path: Path) -> None:
+def test_keys_are_found_by_kind_and_name_or_all_are_tried(tmp_path: Path) -> None:
+    """RFC 7517 §4.5: keys of different kinds may have the same name. A private key serves as a public one."""
+    same = [signer("RS256", "same"), signer("EdDSA", "same"), signer("ES256", "same")]
+    found = with_file(tmp_path, *same)
+    assert [found.name(bearer(key.token())) for key in same] == ["alice"] * 3
     keys = [signer("ES256", "one"), signer("ES256", "two"), signer("EdDSA", "three")]
     found = with_entries(tmp_path, *(key.jwk(kid=None if key.kid == "two" else key.kid) for key in keys))
     assert [found.name(bearer(key.token(header={}))) for key in keys] == ["alice"] * 3
     assert found.reason(bearer(keys[1].token())) == "the token is signed with an unknown key"
-
-
-def test_a_set_of_keys_is_read_up_to_a_hundred(tmp_path: Path) -> None:
+    private = json.loads(RSAAlgorithm.to_jwk(same[0].private))
+    found = with_entries(tmp_path, {**private, "kid": "same", "key_ops": ["sign", "verify"]})
+    assert found.name(bearer(same[0].token())) == "alice"
     found = with_entries(tmp_path, *([{}] * 100), signer().jwk())
-    assert found.said == ["auth: 0 keys from keys.json (101 more are unusable)"]
+    assert found.said == ["auth: 0 keys from keys.json (101 more are unusable)"], "a hundred are read"
 
 
 # ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_token_is_known_once_it_was_verified(one: Setup) -> None:
-    header = bearer(signer().token())
-    assert one.gate.known(header) is None
-    assert one.name(header) == "alice"
-    assert one.gate.known(header) == Principal("alice", "community")
-    assert one.gate.known(header.replace(b"Bearer", b"bearer")) == Principal("alice", "community")
+def kept(one: Setup) -> list[int]:
+    """The lengths of what is remembered of each token."""
+    assert one.gate._tokens is not None
+    return [len(digest) for digest in one.gate._tokens._good]
 
 
-def test_a_token_that_was_refused_is_not_remembered(one: Setup) -> None:
-    header = bearer(signer().token(nbf=NOW + 100))
-    assert one.reason(header) == EARLY
-    assert one.gate.known(header) is None
-    one.clock.now += 100
-    assert one.name(header) == "alice"
-
-
-def test_a_token_is_forgotten_when_it_ends(one: Setup) -> None:
+def test_a_token_is_checked_once_and_known_by_its_digest_until_it_ends(
+    one: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     header = bearer(signer().token(exp=NOW + 60))
+    assert one.gate.known(header) is None
     assert one.name(header) == "alice"
+    assert kept(one) == [32]
+    with monkeypatch.context() as patch:
+        patch.setattr("jwt.PyJWS.decode", lambda *_, **__: pytest.fail("checked again"))
+        for each in (header, header.replace(b"Bearer", b"bearer")):
+            assert one.gate.known(each) == run(one.gate.verify(each)) == Principal("alice", "community")
     one.clock.now = NOW + 60 + 29.9
     assert one.gate.known(header) is not None
     one.clock.now = NOW + 60 + 30
     assert one.gate.known(header) is None
-    assert kept(one) == 0
-    assert one.reason(header) == EXPIRED
+    assert (kept(one), one.reason(header)) == ([], EXPIRED)
 
 
-def test_a_token_is_checked_once(one: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    header = bearer(signer().token())
+def test_neither_a_refused_token_nor_one_that_has_ended_is_remembered(one: Setup) -> None:
+    header = bearer(signer().token(nbf=NOW + 100))
+    assert one.reason(header) == EARLY
+    assert one.gate.known(header) is None
+    for number in range(5):
+        one.admit(bearer(signer().token(sub=f"holder {number}", exp=NOW + 10)))
+    one.clock.now += 100
     assert one.name(header) == "alice"
-    monkeypatch.setattr("jwt.PyJWS.decode", lambda *_, **__: pytest.fail("checked again"))
-    assert one.name(header) == "alice"
-    assert isinstance(run(one.gate.verify(header)), Principal)
-
-
-def kept(one: Setup) -> int:
-    """How many tokens are remembered."""
-    assert one.gate._tokens is not None
-    return len(one.gate._tokens._good)
+    assert kept(one) == [32]
 
 
 def test_those_used_longest_ago_are_forgotten_first(one: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,26 +399,6 @@ def test_those_used_longest_ago_are_forgotten_first(one: Setup, monkeypatch: pyt
     assert one.gate.known(headers[0]) is not None
     one.admit(headers[3])
     assert [one.gate.known(header) is not None for header in headers] == [True, False, True, True]
-
-
-def test_tokens_that_ended_make_room(one: Setup) -> None:
-    short = [bearer(signer().token(sub=f"holder {number}", exp=NOW + 10)) for number in range(5)]
-    for header in short:
-        one.admit(header)
-    one.clock.now += 100
-    one.admit(bearer(signer().token()))
-    assert kept(one) == 1
-
-
-def test_what_is_remembered_is_bounded() -> None:
-    assert tokens.REMEMBERED == 10_000
-
-
-def test_no_token_lies_in_memory(one: Setup) -> None:
-    token = signer().token()
-    one.admit(bearer(token))
-    assert one.gate._tokens is not None
-    assert [len(digest) for digest in one.gate._tokens._good] == [32]
 
 
 # ── secrets ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -494,8 +424,3 @@ def test_nothing_secret_is_said_to_anybody(tmp_path: Path) -> None:
     assert SECRET not in text
     assert not [token for token in sent if token.decode().split(".")[-1] in text]
     assert written_hash(SECRET.encode()) not in repr(section)
-
-
-def test_the_gate_shows_nothing_of_what_it_keeps(one: Setup) -> None:
-    assert repr(one.gate).startswith("<assay.edges.auth.gate.Gate object")
-    assert isinstance(one.gate, Gate)

@@ -123,10 +123,6 @@ def test_a_clock_that_is_set_back_does_not_keep_keys_for_ever(found: Setup, serv
     assert served.asked == 2
 
 
-def test_the_limits_are_these() -> None:
-    assert (key_source.TIMEOUT, key_source.SET_BYTES, key_source.HOUR, key_source.AGAIN) == (5, 262_144, 3600, 30)
-
-
 # ── keys that are withdrawn ──────────────────────────────────────────────────────────────────────────────────────────
 
 

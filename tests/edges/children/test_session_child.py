@@ -10,7 +10,7 @@ from assay.guard.terms import Mode
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake
 from kit.guard_process import result
-from kit.hosted import NEWEST, Hosted, host
+from kit.hosted import NEWEST, Hosted, host, hosting
 from kit.http_client import BOTH, call, initialize, notification, request
 from kit.rows import rows
 
@@ -19,6 +19,7 @@ ASKS = {"jsonrpc": "2.0", "id": "s1", "method": "roots/list"}
 NOTE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
 CALL = call(1, "search", {"words": "sea"})
 BOTH_MODES = rows("mode", ["audit", "enforce"])
+JSON = "application/json"
 LOST, LATE, BROKEN = -31011, -31012, -31010
 
 
@@ -26,21 +27,18 @@ LOST, LATE, BROKEN = -31011, -31012, -31010
 
 
 @BOTH_MODES
-def test_the_session_of_another_principal_does_not_exist(mode: Mode) -> None:
+@hosting()
+async def test_the_session_of_another_principal_does_not_exist(hosted: Hosted, mode: Mode) -> None:
     """Whatever is asked of it, in whatever revision: 404, as for one that never was."""
-
-    async def scenario(hosted: Hosted) -> None:
-        for revision in SESSIONS:
-            headers = await hosted.open("alice", revision)
-            theirs = {**headers, "x-principal": "mallory", "mcp-protocol-version": revision}
-            asks = [request(1, "ping"), CALL, notification("notifications/cancelled", {}), result(5, {})]
-            found = [(await hosted.post(each, theirs)).status for each in [*asks, initialize(revision)]]
-            found += [(await hosted.get(theirs, **each)).status for each in ({}, {"last_event_id": "1-0"})]
-            found.append(await hosted.delete(theirs))
-            assert found == [404] * 8, revision
-            assert (await hosted.post(request(1, "ping"), headers)).status == 200
-
-    host(scenario, mode)
+    for revision in SESSIONS:
+        headers = await hosted.open("alice", revision)
+        theirs = {**headers, "x-principal": "mallory", "mcp-protocol-version": revision}
+        asks = [request(1, "ping"), CALL, notification("notifications/cancelled", {}), result(5, {})]
+        found = [(await hosted.post(each, theirs)).status for each in [*asks, initialize(revision)]]
+        found += [(await hosted.get(theirs, **each)).status for each in ({}, {"last_event_id": "1-0"})]
+        found.append(await hosted.delete(theirs))
+        assert found == [404] * 8, revision
+        assert (await hosted.post(request(1, "ping"), headers)).status == 200
 
 
 @rows(
@@ -54,234 +52,204 @@ def test_the_session_of_another_principal_does_not_exist(mode: Mode) -> None:
         pytest.param(b" ", {}, 400, -32700, id="blank"),
     ],
 )
-def test_what_opens_no_session_starts_no_child(message: Any, headers: dict[str, str], status: int, code: int) -> None:
-    async def scenario(hosted: Hosted) -> None:
-        answer = await hosted.post(message, {**BOTH, **headers})
-        assert (answer.status, answer.error()["code"]) == (status, code)
-        assert answer.header("mcp-session-id") is None
-        assert not hosted.children
-
-    host(scenario)
-
-
-def test_an_unknown_revision_or_event_id_in_a_session_is_refused() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        assert hosted.backend.sessions == 1
-        answer = await hosted.post(request(1, "ping"), headers, mcp_protocol_version="1999-01-01")
-        assert (answer.status, answer.error()["code"]) == (400, -32022)
-        assert (await hosted.get(headers, last_event_id="99-1")).status == 400
-
-    host(scenario)
+@hosting()
+async def test_what_opens_no_session_starts_no_child(
+    hosted: Hosted, message: Any, headers: dict[str, str], status: int, code: int
+) -> None:
+    answer = await hosted.post(message, {**BOTH, **headers})
+    assert (answer.status, answer.error()["code"]) == (status, code)
+    assert answer.header("mcp-session-id") is None
+    assert not hosted.children
 
 
-def test_a_session_that_no_client_uses_ends_with_its_child_and_not_while_a_request_is_open() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        child = hosted.children[0]
-        waits = hosted.begin(call(1, "mute", {}), headers)
-        await waits.head()
-        hosted.now += 150
-        hosted.backend.sweep()
-        child.say(result(1, {"content": []}))
-        assert (await waits.messages())[-1]["id"] == 1
-        hosted.now += 90
-        assert (await hosted.post(request(2, "ping"), headers)).status == 200
-        hosted.now += 101
-        hosted.backend.sweep()
-        assert (await hosted.post(request(3, "ping"), headers)).status == 404
-        assert child.is_over
+@hosting()
+async def test_an_unknown_revision_or_event_id_in_a_session_is_refused(hosted: Hosted) -> None:
+    headers = await hosted.open()
+    assert hosted.backend.sessions == 1
+    answer = await hosted.post(request(1, "ping"), headers, mcp_protocol_version="1999-01-01")
+    assert (answer.status, answer.error()["code"]) == (400, -32022)
+    assert (await hosted.get(headers, last_event_id="99-1")).status == 400
 
-    host(scenario, http=Http(session_seconds=100.0), on={"tools/call:mute": []})
+
+@hosting(http=Http(session_seconds=100.0), on={"tools/call:mute": []})
+async def test_a_session_that_no_client_uses_ends_with_its_child_and_not_while_a_request_is_open(
+    hosted: Hosted,
+) -> None:
+    headers = await hosted.open()
+    child = hosted.children[0]
+    waits = hosted.begin(call(1, "mute", {}), headers)
+    await waits.head()
+    hosted.now += 150
+    hosted.backend.sweep()
+    child.say(result(1, {"content": []}))
+    assert (await waits.messages())[-1]["id"] == 1
+    hosted.now += 90
+    assert (await hosted.post(request(2, "ping"), headers)).status == 200
+    hosted.now += 101
+    hosted.backend.sweep()
+    assert (await hosted.post(request(3, "ping"), headers)).status == 404
+    assert child.is_over
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_comes_before_the_answer_makes_it_a_stream() -> None:
-    params = {"progressToken": "p", "progress": 1}
-    progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+PROGRESS = notification("notifications/progress", {"progressToken": "p", "progress": 1})
 
-    async def scenario(hosted: Hosted) -> None:
-        message = call(1, "search", {"words": "sea"})
-        message["params"]["_meta"] = {"progressToken": "p"}
-        first, *rest = (await hosted.post(message, await hosted.open())).events()
-        assert first["id"].endswith("-0")
-        assert (first["data"], first["retry"]) == ("", "1000")
-        assert [json.loads(each["data"]).get("method", "answer") for each in rest] == [progress["method"], "answer"]
 
-    host(scenario, on={"tools/call": [["say", progress], ["good"]]})
+@hosting(on={"tools/call": [["say", PROGRESS], ["good"]]})
+async def test_what_comes_before_the_answer_makes_it_a_stream(hosted: Hosted) -> None:
+    message = call(1, "search", {"words": "sea"})
+    message["params"]["_meta"] = {"progressToken": "p"}
+    first, *rest = (await hosted.post(message, await hosted.open())).events()
+    assert first["id"].endswith("-0")
+    assert (first["data"], first["retry"]) == ("", "1000")
+    assert [json.loads(each["data"]).get("method", "answer") for each in rest] == [PROGRESS["method"], "answer"]
 
 
 @rows(
     ("accept", "kind"),
-    [
-        ("application/json", "application/json"),
-        ("text/event-stream", "text/event-stream"),
-        ("*/*", "text/event-stream"),
-    ],
+    [(JSON, JSON), ("text/event-stream", "text/event-stream"), ("*/*", "text/event-stream")],
 )
-def test_a_client_gets_the_kind_of_answer_that_it_accepts(accept: str, kind: str) -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        answer = await hosted.post(CALL, {**headers, "accept": accept})
-        assert answer.header("content-type") == kind
-        if kind == "application/json":
-            assert answer.json()["id"] == 1
-            await hosted.listen(headers).until(b'"notifications/message"')
-
-    host(scenario, on={"tools/call": [["say", NOTE], ["good"]]})
+@hosting(on={"tools/call": [["say", NOTE], ["good"]]})
+async def test_a_client_gets_the_kind_of_answer_that_it_accepts(hosted: Hosted, accept: str, kind: str) -> None:
+    headers = await hosted.open()
+    answer = await hosted.post(CALL, {**headers, "accept": accept})
+    assert answer.header("content-type") == kind
+    if kind == "application/json":
+        assert answer.json()["id"] == 1
+        await hosted.listen(headers).until(b'"notifications/message"')
 
 
-def test_what_the_server_asks_during_a_call_is_asked_there_and_answered() -> None:
-    on = {"tools/call": [["say", ASKS]], "answer": [["say", result(7, {"content": []})]]}
-
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open(roots={})
-        calling = hosted.begin(call(7, "any", {}), headers)
-        await calling.until(b'"roots/list"')
-        assert (await hosted.post(result("s1", {"roots": []}), headers)).status == 202
-        assert [each["id"] for each in await calling.messages()] == ["s1", 7]
-
-    host(scenario, on=on, tools=[])
+@hosting(on={"tools/call": [["say", ASKS]], "answer": [["say", result(7, {"content": []})]]}, tools=[])
+async def test_what_the_server_asks_during_a_call_is_asked_there_and_answered(hosted: Hosted) -> None:
+    headers = await hosted.open(roots={})
+    calling = hosted.begin(call(7, "any", {}), headers)
+    await calling.until(b'"roots/list"')
+    assert (await hosted.post(result("s1", {"roots": []}), headers)).status == 202
+    assert [each["id"] for each in await calling.messages()] == ["s1", 7]
 
 
-def test_what_no_client_listens_to_is_kept_for_one_that_listens_later() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        listener = hosted.listen(await hosted.open(roots={}))
-        body = await listener.until(b'"roots/list"')
-        assert b'"notifications/message"' in body
-
-    host(scenario, on={"notifications/initialized": [["say", NOTE], ["say", ASKS]]})
+@hosting(on={"notifications/initialized": [["say", NOTE], ["say", ASKS]]})
+async def test_what_no_client_listens_to_is_kept_for_one_that_listens_later(hosted: Hosted) -> None:
+    listener = hosted.listen(await hosted.open(roots={}))
+    body = await listener.until(b'"roots/list"')
+    assert b'"notifications/message"' in body
 
 
-def test_a_client_that_resumes_gets_its_answer_on_the_last_connection_and_again() -> None:
+@hosting(on={"tools/call": []})
+async def test_a_client_that_resumes_gets_its_answer_on_the_last_connection_and_again(hosted: Hosted) -> None:
     """Also while the connection before still seems to be open."""
-
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        calling = hosted.begin(call(1, "mute", {}), headers)
-        last = await calling.first_event()
-        await calling.leave()
-        before = hosted.listen(headers, last_event_id=last)
-        await before.until(b":\r\n\r\n")
-        back = hosted.listen(headers, last_event_id=last)
-        await back.until(b":\r\n\r\n")
-        hosted.children[0].say(result(1, {"content": []}))
-        assert [each["id"] for each in await back.messages()] == [1]
-        assert await before.messages() == []
-        again = hosted.listen(headers, last_event_id=last)
-        assert [each["id"] for each in await again.messages()] == [1]
-
-    host(scenario, on={"tools/call": []})
+    headers = await hosted.open()
+    calling = hosted.begin(call(1, "mute", {}), headers)
+    last = await calling.first_event()
+    await calling.leave()
+    before = hosted.listen(headers, last_event_id=last)
+    await before.until(b":\r\n\r\n")
+    back = hosted.listen(headers, last_event_id=last)
+    await back.until(b":\r\n\r\n")
+    hosted.children[0].say(result(1, {"content": []}))
+    assert [each["id"] for each in await back.messages()] == [1]
+    assert await before.messages() == []
+    again = hosted.listen(headers, last_event_id=last)
+    assert [each["id"] for each in await again.messages()] == [1]
 
 
-def test_a_client_that_listens_anew_gets_everything_although_the_last_connection_seems_to_be_open() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        first = hosted.listen(headers)
-        last = await first.first_event()
-        await first.leave()
-        await hosted.listen(headers, last_event_id=last).until(b":\r\n\r\n")
-        back = hosted.listen(headers, last_event_id=last)
-        await back.until(b":\r\n\r\n")
-        for number in range(3):
-            message = request(number, "resources/read", {"uri": "file:///a"})
-            assert (await hosted.post(message, {**headers, "accept": "application/json"})).status == 200
-        await back.until(b'"data":"x"')
-        assert back.body.count(b"notifications/message") == 3
+@hosting(on={"resources/read": [["say", NOTE], ["good"]]})
+async def test_a_client_that_listens_anew_gets_everything_although_the_last_connection_seems_to_be_open(
+    hosted: Hosted,
+) -> None:
+    headers = await hosted.open()
+    first = hosted.listen(headers)
+    last = await first.first_event()
+    await first.leave()
+    await hosted.listen(headers, last_event_id=last).until(b":\r\n\r\n")
+    back = hosted.listen(headers, last_event_id=last)
+    await back.until(b":\r\n\r\n")
+    for number in range(3):
+        message = request(number, "resources/read", {"uri": "file:///a"})
+        assert (await hosted.post(message, {**headers, "accept": "application/json"})).status == 200
+    await back.until(b'"data":"x"')
+    assert back.body.count(b"notifications/message") == 3
 
-    host(scenario, on={"resources/read": [["say", NOTE], ["good"]]})
 
-
-def test_an_answer_that_is_too_large_to_keep_is_an_error_for_a_client_that_resumes() -> None:
+@hosting(on={"tools/call": []})
+async def test_an_answer_that_is_too_large_to_keep_is_an_error_for_a_client_that_resumes(hosted: Hosted) -> None:
     """Of two that are too large together, the first one."""
-
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        for sizes, kept in (([2 << 20], [False]), ([700_000, 700_000], [False, True])):
-            lasts = []
-            for number, _ in enumerate(sizes):
-                calling = hosted.begin(call(number, "mute", {}), headers)
-                lasts.append(await calling.first_event())
-                await calling.leave()
-            for number, size in enumerate(sizes):
-                hosted.children[0].say(result(number, {"content": [{"type": "text", "text": "x" * size}]}))
-            assert (await hosted.post(request("p", "ping"), headers)).status == 200
-            for number, (last, whole) in enumerate(zip(lasts, kept, strict=True)):
-                [answer] = await hosted.listen(headers, last_event_id=last).messages()
-                assert answer["id"] == number
-                assert ("result" in answer) is whole
-                if not whole:
-                    assert answer["error"]["code"] == LOST
-                    assert "could not be kept until the client resumed" in answer["error"]["message"]
-
-    host(scenario, on={"tools/call": []})
+    headers = await hosted.open()
+    for sizes, kept in (([2 << 20], [False]), ([700_000, 700_000], [False, True])):
+        lasts = []
+        for number, _ in enumerate(sizes):
+            calling = hosted.begin(call(number, "mute", {}), headers)
+            lasts.append(await calling.first_event())
+            await calling.leave()
+        for number, size in enumerate(sizes):
+            hosted.children[0].say(result(number, {"content": [{"type": "text", "text": "x" * size}]}))
+        assert (await hosted.post(request("p", "ping"), headers)).status == 200
+        for number, (last, whole) in enumerate(zip(lasts, kept, strict=True)):
+            [answer] = await hosted.listen(headers, last_event_id=last).messages()
+            assert answer["id"] == number
+            assert ("result" in answer) is whole
+            if not whole:
+                assert answer["error"]["code"] == LOST
+                assert "could not be kept until the client resumed" in answer["error"]["message"]
 
 
-def test_a_server_that_floods_a_client_that_does_not_read_has_to_wait() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        calling = hosted.begin(call(1, "flood", {}), headers)
-        calling.reads.clear()
-        assert (await hosted.post(request(2, "ping"), await hosted.open())).status == 200
-        child = hosted.children[0]
-        assert child.is_held
-        calling.reads.set()
-        found = await calling.messages()
-        assert [each.get("id") for each in found] == [None] * 200 + [1]
-        assert not child.is_held
-
-    host(scenario, on={"tools/call:flood": [["notes", 200, 10_000], ["good"]]})
+@hosting(on={"tools/call:flood": [["notes", 200, 10_000], ["good"]]})
+async def test_a_server_that_floods_a_client_that_does_not_read_has_to_wait(hosted: Hosted) -> None:
+    headers = await hosted.open()
+    calling = hosted.begin(call(1, "flood", {}), headers)
+    calling.reads.clear()
+    assert (await hosted.post(request(2, "ping"), await hosted.open())).status == 200
+    child = hosted.children[0]
+    assert child.is_held
+    calling.reads.set()
+    found = await calling.messages()
+    assert [each.get("id") for each in found] == [None] * 200 + [1]
+    assert not child.is_held
 
 
 @rows("accept", [BOTH["accept"], "application/json", "text/event-stream"])
-def test_after_an_answer_of_some_megabytes_the_server_goes_on(accept: str) -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = {**await hosted.open(), "accept": accept}
-        child = hosted.children[0]
-        calling = hosted.begin(call(1, "mute", {}), headers)
-        assert (await hosted.post(request(2, "ping"), headers)).status == 200
-        calling.reads.clear()
-        child.say(result(1, {"content": [{"type": "text", "text": "x" * (3 << 20)}]}))
-        assert (await hosted.post(request(2, "ping"), await hosted.open())).status == 200
-        was_held = child.is_held
-        calling.reads.set()
-        assert len((await calling.messages())[0]["result"]["content"][0]["text"]) == 3 << 20
-        assert was_held
-        assert not child.is_held
-
-    host(scenario, on={"tools/call": []})
+@hosting(on={"tools/call": []})
+async def test_after_an_answer_of_some_megabytes_the_server_goes_on(hosted: Hosted, accept: str) -> None:
+    headers = {**await hosted.open(), "accept": accept}
+    child = hosted.children[0]
+    calling = hosted.begin(call(1, "mute", {}), headers)
+    assert (await hosted.post(request(2, "ping"), headers)).status == 200
+    calling.reads.clear()
+    child.say(result(1, {"content": [{"type": "text", "text": "x" * (3 << 20)}]}))
+    assert (await hosted.post(request(2, "ping"), await hosted.open())).status == 200
+    was_held = child.is_held
+    calling.reads.set()
+    assert len((await calling.messages())[0]["result"]["content"][0]["text"]) == 3 << 20
+    assert was_held
+    assert not child.is_held
 
 
-def test_a_flood_for_a_client_that_has_gone_before_it_began_holds_up_no_one() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open(revision="2025-06-18")
-        child = hosted.children[0]
-        calling = hosted.begin(call(1, "mute", {}), headers)
-        assert (await hosted.post(request(2, "ping"), headers)).status == 200
-        await calling.leave()
-        child.do_notes({}, 300, 10_000)
-        child.say(result(1, {"content": []}))
-        assert (await hosted.post(request(3, "ping"), headers)).json()["id"] == 3
-        assert not child.is_held
-
-    host(scenario, on={"tools/call": []})
+@hosting(on={"tools/call": []})
+async def test_a_flood_for_a_client_that_has_gone_before_it_began_holds_up_no_one(hosted: Hosted) -> None:
+    headers = await hosted.open(revision="2025-06-18")
+    child = hosted.children[0]
+    calling = hosted.begin(call(1, "mute", {}), headers)
+    assert (await hosted.post(request(2, "ping"), headers)).status == 200
+    await calling.leave()
+    child.do_notes({}, 300, 10_000)
+    child.say(result(1, {"content": []}))
+    assert (await hosted.post(request(3, "ping"), headers)).json()["id"] == 3
+    assert not child.is_held
 
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_answer_that_never_comes_is_given_up_and_cancelled() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        [answer] = await hosted.begin(call(5, "mute", {}), headers).messages()
-        assert (answer["id"], answer["error"]["code"]) == (5, LATE)
-        assert answer["error"]["message"] == "No answer came within 0.05 s"
-        assert hosted.children[0].methods[-1] == "notifications/cancelled"
-        assert (await hosted.post(request(6, "ping"), headers)).status == 200
-
-    host(scenario, timeout=0.05, on={"tools/call": []})
+@hosting(timeout=0.05, on={"tools/call": []})
+async def test_an_answer_that_never_comes_is_given_up_and_cancelled(hosted: Hosted) -> None:
+    headers = await hosted.open()
+    [answer] = await hosted.begin(call(5, "mute", {}), headers).messages()
+    assert (answer["id"], answer["error"]["code"]) == (5, LATE)
+    assert answer["error"]["message"] == "No answer came within 0.05 s"
+    assert hosted.children[0].methods[-1] == "notifications/cancelled"
+    assert (await hosted.post(request(6, "ping"), headers)).status == 200
 
 
 def test_what_a_server_prints_and_answers_twice_reaches_no_client() -> None:
@@ -351,38 +319,33 @@ def test_no_character_of_an_answer_ends_a_line_of_its_event(mode: Mode, content:
     host(scenario, mode, on={"tools/call": [["raw", answer.encode().decode("latin-1")]]}, tools=[])
 
 
+ANSWERED = [["say", result(1, {"content": [], "structuredContent": {"hits": 1}})]]
+
+
 @BOTH_MODES
 @rows("listed", [True, False])
-def test_a_call_that_is_cancelled_may_still_be_answered(mode: Mode, listed: bool) -> None:
+@hosting(on={"tools/call": [], "notifications/cancelled": ANSWERED})
+async def test_a_call_that_is_cancelled_may_still_be_answered(hosted: Hosted, mode: Mode, listed: bool) -> None:
     """The cancellation is accepted, whether the guard knows the contract of the cancelled call or not."""
-    answered = [["say", result(1, {"content": [], "structuredContent": {"hits": 1}})]]
-
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        if listed:
-            assert "result" in (await hosted.post(request(0, "tools/list"), headers)).json()
-        calling = hosted.begin(CALL, headers)
-        await calling.head()
-        cancelled = notification("notifications/cancelled", {"requestId": 1})
-        assert (await hosted.post(cancelled, headers)).status == 202
-        assert [each["id"] for each in await calling.messages()] == [1]
-
-    host(scenario, mode, on={"tools/call": [], "notifications/cancelled": answered})
+    headers = await hosted.open()
+    if listed:
+        assert "result" in (await hosted.post(request(0, "tools/list"), headers)).json()
+    calling = hosted.begin(CALL, headers)
+    await calling.head()
+    assert (await hosted.post(notification("notifications/cancelled", {"requestId": 1}), headers)).status == 202
+    assert [each["id"] for each in await calling.messages()] == [1], mode
 
 
 @rows("accept", ["application/json", "application/json, text/event-stream"])
-def test_a_batch_is_answered_as_one_and_its_calls_are_judged_by_the_list(accept: str) -> None:
+@hosting(on={"nope/nope": []})
+async def test_a_batch_is_answered_as_one_and_its_calls_are_judged_by_the_list(hosted: Hosted, accept: str) -> None:
     """2025-03-26, the one revision that has batches. The guard requests the list first."""
     batch = [call(1, "search", {"words": 5}), call(2, "search", {"words": "sea"}), request(3, "nope/nope")]
-
-    async def scenario(hosted: Hosted) -> None:
-        headers = {**await hosted.open(revision="2025-03-26"), "accept": accept}
-        answer = await hosted.post([*batch, request(4, "ping")], headers)
-        assert answer.status == 200
-        assert {each["id"]: "error" in each for each in answer.json()} == {1: True, 2: False, 3: True, 4: False}
-        assert not any(b'"words":5' in each for each in hosted.children[0].frames)
-
-    host(scenario, on={"nope/nope": []})
+    headers = {**await hosted.open(revision="2025-03-26"), "accept": accept}
+    answer = await hosted.post([*batch, request(4, "ping")], headers)
+    assert answer.status == 200
+    assert {each["id"]: "error" in each for each in answer.json()} == {1: True, 2: False, 3: True, 4: False}
+    assert not any(b'"words":5' in each for each in hosted.children[0].frames)
 
 
 # ── a child that ends ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -414,46 +377,41 @@ def test_a_child_that_ends_fails_what_is_open_once_and_its_session_is_gone(
     assert flight.read_text().count("initialize") == 2, "its own handshake, and no other"
 
 
-def test_the_end_of_a_session_fails_what_is_open_in_it() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        calling = hosted.begin(call(1, "mute", {}), headers)
-        await calling.head()
-        assert await hosted.delete(headers) == 200
-        [failed] = await calling.messages()
-        assert "the session was ended" in json.dumps(failed)
-
-    host(scenario, on={"tools/call": []})
+@hosting(on={"tools/call": []})
+async def test_the_end_of_a_session_fails_what_is_open_in_it(hosted: Hosted) -> None:
+    headers = await hosted.open()
+    calling = hosted.begin(call(1, "mute", {}), headers)
+    await calling.head()
+    assert await hosted.delete(headers) == 200
+    [failed] = await calling.messages()
+    assert "the session was ended" in json.dumps(failed)
 
 
-def test_a_child_that_ends_before_it_is_opened_makes_the_next_wait_but_not_that_of_another_principal() -> None:
+@hosting(on={"initialize": [["log", "no key\n"], ["exit", 1]]})
+async def test_a_child_that_ends_before_it_is_opened_makes_the_next_wait_but_not_that_of_another_principal(
+    hosted: Hosted,
+) -> None:
     """Each attempt has the reason, and nothing of what the child wrote to stderr."""
-
-    async def scenario(hosted: Hosted) -> None:
-        for _ in range(3):
-            answer = await hosted.post(initialize(NEWEST), x_principal="bob")
-            assert answer.header("mcp-session-id") is None
-            assert answer.error()["code"] == LOST
-            assert answer.error()["message"] == "No answer came: the server exited with status 1"
-            assert answer.error()["data"]["violations"][0]["found"] == "none: it exited with status 1"
-            assert b"no key" not in answer.body
-        assert len(hosted.children) == 1
-        hosted.script = {}
-        await hosted.open("alice")
-        hosted.now += 0.2
-        await hosted.open("bob")
-
-    host(scenario, on={"initialize": [["log", "no key\n"], ["exit", 1]]})
+    for _ in range(3):
+        answer = await hosted.post(initialize(NEWEST), x_principal="bob")
+        assert answer.header("mcp-session-id") is None
+        assert answer.error()["code"] == LOST
+        assert answer.error()["message"] == "No answer came: the server exited with status 1"
+        assert answer.error()["data"]["violations"][0]["found"] == "none: it exited with status 1"
+        assert b"no key" not in answer.body
+    assert len(hosted.children) == 1
+    hosted.script = {}
+    await hosted.open("alice")
+    hosted.now += 0.2
+    await hosted.open("bob")
 
 
-def test_where_that_is_allowed_a_session_reads_the_stderr_of_its_own_child_without_secrets() -> None:
-    on = {"initialize": [["log", "no key\nAPI_KEY=s3cret\n"], ["exit", 1]]}
-
-    async def scenario(hosted: Hosted) -> None:
-        error = (await hosted.post(initialize(NEWEST))).error()
-        assert error["data"]["stderr"][0] == "no key"
-        assert error["message"].startswith("No answer came: the server exited with status 1: API_KEY=")
-        assert "s3cret" not in json.dumps(error)
-        assert "stderr" not in (await hosted.post(initialize(NEWEST))).error()["data"], "it is of another session"
-
-    host(scenario, on=on, options={"stderr_in_errors": True})
+@hosting(on={"initialize": [["log", "no key\nAPI_KEY=s3cret\n"], ["exit", 1]]}, options={"stderr_in_errors": True})
+async def test_where_that_is_allowed_a_session_reads_the_stderr_of_its_own_child_without_secrets(
+    hosted: Hosted,
+) -> None:
+    error = (await hosted.post(initialize(NEWEST))).error()
+    assert error["data"]["stderr"][0] == "no key"
+    assert error["message"].startswith("No answer came: the server exited with status 1: API_KEY=")
+    assert "s3cret" not in json.dumps(error)
+    assert "stderr" not in (await hosted.post(initialize(NEWEST))).error()["data"], "it is of another session"

@@ -7,17 +7,15 @@ import pytest
 
 from assay.core.policy import Policy
 from assay.edges.child_backend import PROBED
-from assay.edges.response_stream import ResponseStream
 from assay.edges.stateless_requests import NoResponse
 from assay.guard.terms import Mode
 from assay.spec.revisions import LATEST
-from kit.hosted import Hosted, host
+from kit.hosted import Hosted, host, hosting
 from kit.http_client import (
     BOTH,
     REVISION_KEY,
     Answer,
     call,
-    events,
     frame_of,
     initialize,
     listen,
@@ -106,16 +104,13 @@ def test_what_an_http_server_refuses_reaches_no_child_in_either_mode(mode: Mode,
 
 
 @rows(("mode", "statuses"), [("audit", [200, 200]), ("enforce", [404, 400])])
-def test_a_removed_method_and_an_unknown_revision_reach_the_child_under_audit_only(
-    mode: Mode, statuses: list[int]
+@hosting()
+async def test_a_removed_method_and_an_unknown_revision_reach_the_child_under_audit_only(
+    hosted: Hosted, mode: Mode, statuses: list[int]
 ) -> None:
     later = request(1, "tools/list", {"_meta": meta("2031-01-01")})
-
-    async def scenario(hosted: Hosted) -> None:
-        assert [(await hosted.ask(each)).status for each in (request(1, "ping", {}, LATEST), later)] == statuses
-        assert bool(hosted.children) == (mode == "audit")
-
-    host(scenario, mode)
+    assert [(await hosted.ask(each)).status for each in (request(1, "ping", {}, LATEST), later)] == statuses
+    assert bool(hosted.children) == (mode == "audit")
 
 
 @rows(("named", "status"), [("2031-01-01", 200), ("2032-01-01", 400)])
@@ -134,32 +129,29 @@ def test_a_revision_that_the_child_does_not_declare_never_reaches_it(named: str,
     host(scenario, "audit", on=on, quiet=False)
 
 
-def test_the_id_of_a_session_leads_nowhere_and_the_methods_of_sessions_are_not_allowed() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        session = await hosted.open("alice")
-        mine = {"mcp-session-id": session["mcp-session-id"], "mcp-protocol-version": LATEST}
-        answer = await hosted.post(LISTING, {**modern(LISTING), **mine, "x-principal": "mallory"})
-        assert answer.status == 200
-        assert len(hosted.children) == 2, "not that of the session"
-        for headers in (mine, {"mcp-protocol-version": LATEST}):
-            asked = [hosted.begin(None, {**BOTH, **headers}, method) for method in ("GET", "DELETE")]
-            assert [(await each.answer()).status for each in asked] == [405, 405]
-        assert (await hosted.post(request(2, "ping"), session)).status == 200
-
-    host(scenario)
+@hosting()
+async def test_the_id_of_a_session_leads_nowhere_and_the_methods_of_sessions_are_not_allowed(hosted: Hosted) -> None:
+    session = await hosted.open("alice")
+    mine = {"mcp-session-id": session["mcp-session-id"], "mcp-protocol-version": LATEST}
+    answer = await hosted.post(LISTING, {**modern(LISTING), **mine, "x-principal": "mallory"})
+    assert answer.status == 200
+    assert len(hosted.children) == 2, "not that of the session"
+    for headers in (mine, {"mcp-protocol-version": LATEST}):
+        asked = [hosted.begin(None, {**BOTH, **headers}, method) for method in ("GET", "DELETE")]
+        assert [(await each.answer()).status for each in asked] == [405, 405]
+    assert (await hosted.post(request(2, "ping"), session)).status == 200
 
 
 @rows("ident", [b"1", b'"1"', b"1.0", b"-0", b"1e2", b'"\\u0061"', b"123456789012345678901234567890"])
-def test_an_answer_has_the_id_as_it_was_spelt_and_no_other_byte_of_a_request_changes(ident: bytes) -> None:
+@hosting()
+async def test_an_answer_has_the_id_as_it_was_spelt_and_no_other_byte_of_a_request_changes(
+    hosted: Hosted, ident: bytes
+) -> None:
     frame = frame_of(call("$", "search", {"words": "é\u2028"}, LATEST)).replace(b'"id":"$"', b'"id" :  ' + ident)
-
-    async def scenario(hosted: Hosted) -> None:
-        answer = await hosted.ask(frame)
-        assert b'"id":' + ident + b"," in answer.body
-        # The first request was that of the guard for the tools.
-        assert hosted.children[0].frames == [frame.replace(b'"id" :  ' + ident, b'"id" :  2')]
-
-    host(scenario)
+    answer = await hosted.ask(frame)
+    assert b'"id":' + ident + b"," in answer.body
+    # The first request was that of the guard for the tools.
+    assert hosted.children[0].frames == [frame.replace(b'"id" :  ' + ident, b'"id" :  2')]
 
 
 # ── who gets what the child says ─────────────────────────────────────────────────────────────────────────────────────
@@ -182,39 +174,34 @@ def test_a_subscription_with_the_same_id_gets_its_own_news() -> None:
 
 
 @rows("message", [listen(7), call(7, "mute", {}, LATEST)])
-def test_a_client_that_leaves_cancels_what_it_has_asked_and_nothing_else(message: Any) -> None:
-    async def scenario(hosted: Hosted) -> None:
-        await hosted.ask(LISTING)
-        other = hosted.asking(call(7, "mute", {}, LATEST))
-        leaving = hosted.asking(message)
-        assert (await hosted.ask(GOOD)).status == 200
-        await leaving.leave()
-        first, second, _, cancelled = map(json.loads, hosted.children[0].frames)
-        assert cancelled["method"] == "notifications/cancelled"
-        assert cancelled["params"]["requestId"] == second["id"] != first["id"]
-        assert other.is_silent
-
-    host(scenario, on={"subscriptions/listen": [], "tools/call:mute": []})
+@hosting(on={"subscriptions/listen": [], "tools/call:mute": []})
+async def test_a_client_that_leaves_cancels_what_it_has_asked_and_nothing_else(hosted: Hosted, message: Any) -> None:
+    await hosted.ask(LISTING)
+    other = hosted.asking(call(7, "mute", {}, LATEST))
+    leaving = hosted.asking(message)
+    assert (await hosted.ask(GOOD)).status == 200
+    await leaving.leave()
+    first, second, _, cancelled = map(json.loads, hosted.children[0].frames)
+    assert cancelled["method"] == "notifications/cancelled"
+    assert cancelled["params"]["requestId"] == second["id"] != first["id"]
+    assert other.is_silent
 
 
-def test_a_cancelled_request_is_known_by_principal_and_id() -> None:
+@hosting(on={"tools/call:mute": []})
+async def test_a_cancelled_request_is_known_by_principal_and_id(hosted: Hosted) -> None:
     """Without authentication no client is known, so no request is."""
-
-    async def scenario(hosted: Hosted) -> None:
-        waiting = [
-            hosted.asking(call(7, "mute", {"of": who}, LATEST), x_principal=who) for who in ("ann", "bob", "anonymous")
-        ]
-        cancelled = notification("notifications/cancelled", {"requestId": 7, "_meta": meta()})
-        assert (await hosted.ask(GOOD)).status == 200
-        for who in ("anonymous", "carl", "bob"):
-            assert (await hosted.ask(cancelled, x_principal=who)).status == 202
-        sent = [json.loads(each) for each in hosted.children[0].frames]
-        [only] = [each for each in sent if each["method"] == "notifications/cancelled"]
-        [of_bob] = [each for each in sent if each["params"].get("arguments") == {"of": "bob"}]
-        assert only["params"]["requestId"] == of_bob["id"]
-        assert all(each.is_silent for each in waiting)
-
-    host(scenario, on={"tools/call:mute": []})
+    waiting = [
+        hosted.asking(call(7, "mute", {"of": who}, LATEST), x_principal=who) for who in ("ann", "bob", "anonymous")
+    ]
+    cancelled = notification("notifications/cancelled", {"requestId": 7, "_meta": meta()})
+    assert (await hosted.ask(GOOD)).status == 200
+    for who in ("anonymous", "carl", "bob"):
+        assert (await hosted.ask(cancelled, x_principal=who)).status == 202
+    sent = [json.loads(each) for each in hosted.children[0].frames]
+    [only] = [each for each in sent if each["method"] == "notifications/cancelled"]
+    [of_bob] = [each for each in sent if each["params"].get("arguments") == {"of": "bob"}]
+    assert only["params"]["requestId"] == of_bob["id"]
+    assert all(each.is_silent for each in waiting)
 
 
 LOGS = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "secret"}}
@@ -226,39 +213,35 @@ def logging(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "params": {**message["params"], "_meta": meta_of}}
 
 
-def test_logs_go_to_a_request_that_asks_for_them_if_no_other_is_open() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        plain = call(1, "logs", {}, LATEST)
-        assert b"secret" in (await hosted.ask(logging(plain))).body
-        assert b"secret" not in (await hosted.ask(plain)).body
-        other = hosted.asking(call(1, "mute", {}, LATEST))
-        assert b"secret" not in (await hosted.ask(logging(plain))).body
-        assert other.is_silent
-
-    host(scenario, on={"tools/call:mute": [], "tools/call:logs": [["say", LOGS], ["good"]]})
+@hosting(on={"tools/call:mute": [], "tools/call:logs": [["say", LOGS], ["good"]]})
+async def test_logs_go_to_a_request_that_asks_for_them_if_no_other_is_open(hosted: Hosted) -> None:
+    plain = call(1, "logs", {}, LATEST)
+    assert b"secret" in (await hosted.ask(logging(plain))).body
+    assert b"secret" not in (await hosted.ask(plain)).body
+    other = hosted.asking(call(1, "mute", {}, LATEST))
+    assert b"secret" not in (await hosted.ask(logging(plain))).body
+    assert other.is_silent
 
 
-def test_no_client_gets_what_the_child_logs_about_the_calls_of_others() -> None:
-    """Neither while their request is open, nor after it was answered or cancelled: servers log late."""
-    on = {
+@hosting(
+    on={
         "tools/call:logs": [["say", LOGS], ["good"], ["say", LOGS]],
         "tools/call:leaves": [],
         "notifications/cancelled": [["say", LOGS]],
         "subscriptions/listen": [],
     }
-
-    async def scenario(hosted: Hosted) -> None:
-        bob = hosted.asking(logging(listen("b")), x_principal="bob")
-        assert (await hosted.ask(call(1, "logs", {}, LATEST), x_principal="alice")).status == 200
-        leaving = hosted.asking(call(2, "leaves", {}, LATEST), x_principal="alice")
-        assert (await hosted.ask(GOOD, x_principal="alice")).status == 200
-        await leaving.leave()
-        assert hosted.children[0].methods[-1] == "notifications/cancelled"
-        # Whatever was said before this answer has been handled when it comes.
-        assert (await hosted.ask(GOOD, x_principal="alice")).status == 200
-        assert b"secret" not in bob.body
-
-    host(scenario, on=on)
+)
+async def test_no_client_gets_what_the_child_logs_about_the_calls_of_others(hosted: Hosted) -> None:
+    """Neither while their request is open, nor after it was answered or cancelled: servers log late."""
+    bob = hosted.asking(logging(listen("b")), x_principal="bob")
+    assert (await hosted.ask(call(1, "logs", {}, LATEST), x_principal="alice")).status == 200
+    leaving = hosted.asking(call(2, "leaves", {}, LATEST), x_principal="alice")
+    assert (await hosted.ask(GOOD, x_principal="alice")).status == 200
+    await leaving.leave()
+    assert hosted.children[0].methods[-1] == "notifications/cancelled"
+    # Whatever was said before this answer has been handled when it comes.
+    assert (await hosted.ask(GOOD, x_principal="alice")).status == 200
+    assert b"secret" not in bob.body
 
 
 def test_what_answers_no_open_request_reaches_no_client() -> None:
@@ -322,33 +305,19 @@ def test_a_broken_answer_ends_the_request_whose_id_it_shows(mode: Mode, text: st
 # ── a client that does not read ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_client_that_does_not_read_gets_one_error_and_the_child_a_cancellation() -> None:
+@hosting(on={"tools/call:flood": [["notes", 40, 60_000]]})
+async def test_a_client_that_does_not_read_gets_one_error_and_the_child_a_cancellation(hosted: Hosted) -> None:
     """The child is not held up; when the client reads at last, the error is what its response ends with."""
-
-    async def scenario(hosted: Hosted) -> None:
-        slow = hosted.asking(logging(call("mine", "flood", {}, LATEST)))
-        slow.reads.clear()
-        assert (await hosted.ask(LISTING)).status == 200
-        child = hosted.children[0]
-        assert child.methods[-1] == "notifications/cancelled"
-        assert not child.is_held
-        slow.reads.set()
-        last = (await slow.messages())[-1]
-        assert (last["id"], last["error"]["code"]) == ("mine", -31011)
-        assert "did not take what it was sent" in last["error"]["data"]["detail"]
-
-    host(scenario, on={"tools/call:flood": [["notes", 40, 60_000]]})
-
-
-def test_what_is_cut_off_is_not_the_answer() -> None:
-    post = ResponseStream(as_json=True, as_stream=True, due=(1,))
-    for size in (2 << 20, 1):
-        post.say(b"x" * size)
-    post.answer(b"the answer", 1)
-    post.cut()
-    assert post.ended
-    [only] = events(post.take())
-    assert only["data"] == "the answer"
+    slow = hosted.asking(logging(call("mine", "flood", {}, LATEST)))
+    slow.reads.clear()
+    assert (await hosted.ask(LISTING)).status == 200
+    child = hosted.children[0]
+    assert child.methods[-1] == "notifications/cancelled"
+    assert not child.is_held
+    slow.reads.set()
+    last = (await slow.messages())[-1]
+    assert (last["id"], last["error"]["code"]) == ("mine", -31011)
+    assert "did not take what it was sent" in last["error"]["data"]["detail"]
 
 
 def test_late_answers_to_a_client_that_is_gone_are_not_kept() -> None:
@@ -383,27 +352,22 @@ def test_no_client_reads_the_stderr_of_a_child_that_others_use_and_another_start
     assert b"[python] API_KEY=s3cret" in host(scenario, on=on, options={"stderr_in_errors": shown}).stderr
 
 
-def test_calls_are_held_to_the_tools_of_a_child_that_was_lost() -> None:
+@hosting(on={"prompts/list": [["exit", 1]]})
+async def test_calls_are_held_to_the_tools_of_a_child_that_was_lost(hosted: Hosted) -> None:
     """Until the next one lists its own: no child gets a bad call just because the last one has ended."""
-
-    async def scenario(hosted: Hosted) -> None:
-        assert (await hosted.ask(LISTING)).json()["result"]["tools"]
-        assert (await hosted.ask(request(2, "prompts/list", {}, LATEST))).error()["code"] == -31011
-        result = (await hosted.ask(call(3, "search", {"words": 5}, LATEST))).json()["result"]
-        assert result["isError"]
-        assert "/params/arguments/words: expected a string, found 5" in result["content"][0]["text"]
-
-    host(scenario, on={"prompts/list": [["exit", 1]]})
+    assert (await hosted.ask(LISTING)).json()["result"]["tools"]
+    assert (await hosted.ask(request(2, "prompts/list", {}, LATEST))).error()["code"] == -31011
+    result = (await hosted.ask(call(3, "search", {"words": 5}, LATEST))).json()["result"]
+    assert result["isError"]
+    assert "/params/arguments/words: expected a string, found 5" in result["content"][0]["text"]
 
 
-def test_a_command_that_cannot_be_run_fails_every_request() -> None:
-    async def scenario(hosted: Hosted) -> None:
-        for _ in range(3):
-            answer: Answer = await hosted.ask(GOOD)
-            assert (answer.status, answer.error()["code"]) == (502, -31011)
-            assert answer.error()["data"]["violations"][0]["found"] == "none: cannot start it"
-
-    host(scenario, unstartable="cannot start it")
+@hosting(unstartable="cannot start it")
+async def test_a_command_that_cannot_be_run_fails_every_request(hosted: Hosted) -> None:
+    for _ in range(3):
+        answer: Answer = await hosted.ask(GOOD)
+        assert (answer.status, answer.error()["code"]) == (502, -31011)
+        assert answer.error()["data"]["violations"][0]["found"] == "none: cannot start it"
 
 
 NO = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32601, "message": "no such method"}}
@@ -417,21 +381,20 @@ NO = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32601, "message": "no su
         pytest.param(["tools/list", "server/discover"], 1800.0, id="result-and-refusal"),
     ],
 )
-def test_a_child_that_no_client_needs_ends_and_one_that_only_refuses_soon(methods: list[str], seconds: float) -> None:
+@hosting(on={"server/discover": [["say", NO]]})
+async def test_a_child_that_no_client_needs_ends_and_one_that_only_refuses_soon(
+    hosted: Hosted, methods: list[str], seconds: float
+) -> None:
     """A client that probes for 2026-07-28 goes on with a session, if that is refused."""
-
-    async def scenario(hosted: Hosted) -> None:
-        for each in methods:
-            await hosted.ask(request(1, each, {}, LATEST))
-        hosted.now += seconds
-        hosted.backend.sweep()
-        # Whatever ends is ended in a task of its own, before this is answered.
-        assert (await hosted.post(initialize("2025-11-25"))).status == 200
-        assert [each.is_over for each in hosted.children[:1]] == [False]
-        hosted.now += 0.1
-        hosted.backend.sweep()
-        assert (await hosted.post(initialize("2025-11-25"))).status == 200
-        assert [each.is_over for each in hosted.children[:1]] == [True]
-        assert (await hosted.ask(GOOD)).status == 200
-
-    host(scenario, on={"server/discover": [["say", NO]]})
+    for each in methods:
+        await hosted.ask(request(1, each, {}, LATEST))
+    hosted.now += seconds
+    hosted.backend.sweep()
+    # Whatever ends is ended in a task of its own, before this is answered.
+    assert (await hosted.post(initialize("2025-11-25"))).status == 200
+    assert [each.is_over for each in hosted.children[:1]] == [False]
+    hosted.now += 0.1
+    hosted.backend.sweep()
+    assert (await hosted.post(initialize("2025-11-25"))).status == 200
+    assert [each.is_over for each in hosted.children[:1]] == [True]
+    assert (await hosted.ask(GOOD)).status == 200

@@ -1,14 +1,9 @@
 """Which `Host` and `Origin` may enter: the names of this machine, and those that are configured. No socket."""
 
-import asyncio
-from typing import Any
-
 import pytest
 
 from assay.base.loopback import is_loopback, leads_here
-from assay.edges.auth import Principal
-from assay.edges.http.access import MOST_NAMES, Door
-from assay.edges.http.listen_address import called, parsed
+from assay.edges.http.listen_address import parsed
 from assay.edges.http.origin_check import Safety
 from assay.settings import SettingsError
 from kit.rows import rows
@@ -104,25 +99,6 @@ def test_the_public_address_is_served_by_its_name() -> None:
     assert Safety(public_url="https://mcp.example.com:8443").allows(b"mcp.example.com", None)
 
 
-@rows("name", ["host", "origin"])
-def test_each_refused_name_is_logged_once_with_the_setting_that_allows_it(name: str) -> None:
-    lines: list[str] = []
-    sent: list[Any] = []
-    door = Door(OURS, None, Principal("anonymous", "community"), lines.append)
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message.get("status"))
-
-    for number in (1, 1, *range(1, 50)):
-        other = f"h{number}.example".encode()
-        headers = {b"host": other} if name == "host" else {b"host": b"localhost", b"origin": b"https://" + other}
-        assert not asyncio.run(door.passes(headers, send))
-    assert set(sent) == {403, None}
-    assert len(lines) == MOST_NAMES
-    assert f"--set http.{name}s=" in lines[0]
-    assert "h1.example" in lines[0]
-
-
 # ── where it listens ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -138,10 +114,6 @@ def test_an_invalid_address_is_a_mistake_in_the_settings(address: str) -> None:
 def test_an_address_is_a_host_and_a_port() -> None:
     assert parsed("--http", "[::1]:80") == ("::1", 80)
     assert parsed("--http", ":0") == ("127.0.0.1", 0)
-    assert called("::1", 80, ()) == ("http://[::1]:80", (), False)
-    everywhere = "0.0.0.0"  # noqa: S104 - nothing is bound
-    assert called(everywhere, 80, ()) == ("http://127.0.0.1:80", (), True)
-    assert called(everywhere, 80, ["a.example"]) == ("http://127.0.0.1:80", ("http://a.example:80",), False)
 
 
 @rows(

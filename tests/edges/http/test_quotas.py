@@ -7,8 +7,8 @@ from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST
 from kit.http_client import modern, request
 from kit.rows import rows
-from kit.scripted_http import Received, answering
-from kit.url_guard import BEARERS, MemoryPeer, UrlGuard
+from kit.scripted_http import answering
+from kit.url_guard import BEARERS, UrlGuard, holding
 
 LISTING = request(1, "tools/list", {}, LATEST)
 HANGS = request(2, "prompts/list", {}, LATEST)
@@ -40,20 +40,16 @@ def test_a_place_that_is_given_back_can_be_taken_again_and_leaves_no_trace() -> 
 def test_principals_have_shares_where_they_are_known_apart(keys: bool, requests: int, statuses: list[int]) -> None:
     """One of Bob's requests hangs; he asks again, and so does Alice. Without keys they are the same to the guard."""
 
-    async def hangs(_: Received, peer: MemoryPeer) -> None:
-        await peer.wait()
-
     def of(name: str, message: Any) -> dict[str, Any]:
         return {"body": message, "headers": {**modern(message), **(BEARERS[name] if keys else {})}}
 
     async def scenario() -> list[int]:
         hanging = await guard.begun("POST", **of("bob", HANGS))
         found = [(await guard.asked("POST", **of(name, LISTING))).status for name in ("bob", "alice")]
-        hanging.leave()
-        await hanging.ended()
+        await hanging.leave()
         assert (await guard.asked("POST", **of("bob", LISTING))).status == 200, "the place is free again"
         return found
 
     http = Http(requests=requests, requests_each=1, requests_per_server=1)
-    with UrlGuard("audit", answering(hangs, "prompts/list"), keys=keys, http=http) as guard:
+    with UrlGuard("audit", answering(holding(), "prompts/list"), keys=keys, http=http) as guard:
         assert guard.run(scenario()) == statuses

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from assay.core.policy import Policy
-from assay.edges.upstream_errors import NoAnswerError
-from assay.edges.url_exchange import AuditedBody
 from assay.ladder.events import PING, event
 from assay.spec.revisions import LATEST
-from kit.http_client import BOTH, call, events, frame_of, initialize, modern, notification, request
+from kit.http_client import BOTH, call, frame_of, initialize, modern, notification, request
+from kit.memory_http import settled
 from kit.rows import rows
-from kit.scripted_http import OPENED, REVISION, TOOL, Peer, Received, answering, good, result
-from kit.url_guard import BEARERS, MemoryPeer, UrlGuard, settled
+from kit.scripted_http import OPENED, REVISION, TOOL, Peer, Received, answering, result
+from kit.talk import error
+from kit.url_guard import BEARERS, MemoryPeer, UrlGuard
 
 CALL = call(7, "search", {"words": "sea"})
 MODERN_CALL = call(7, "search", {"words": "sea"}, LATEST)
@@ -34,24 +34,23 @@ AWAY = "http://127.0.0.1:9/past-the-guard"
 @rows(
     "unjudged",
     [
-        pytest.param(b"event: other\ndata: " + FORGED + b"\n\n", id="another-name"),
-        pytest.param(b"event: message \ndata: " + FORGED + b"\n\n", id="a-name-with-a-blank"),
-        pytest.param(b"event: other\nid: 5-5\ndata: " + FORGED + b"\n\n", id="a-name-with-an-id"),
-        pytest.param(b"data: \r" + FORGED + b"\n\n", id="a-carriage-return-in-data"),
-        pytest.param(
-            b'data: {"jsonrpc":"2.0","id":7,"result":{"content":[],"structuredContent":{"found":1},"_meta":{"a":\n'
-            b"data: " + FORGED + b"\ndata: }}}\n\n",
-            id="a-message-on-one-of-two-lines",
-        ),
-        pytest.param(b"message: " + FORGED + b"\n\n", id="fields-of-its-own"),
-        pytest.param(b": " + FORGED + b"\n\n", id="a-comment"),
+        b"event: other\ndata: ",
+        b"event: message \ndata: ",
+        b"event: other\nid: 5-5\ndata: ",
+        b"data: \r",
+        b'data: {"jsonrpc":"2.0","id":7,"result":{"content":[],"_meta":{"a":\ndata: ',
+        b"message: ",
+        b": ",
     ],
 )
 def test_what_is_no_judged_message_never_stands_on_a_line_of_its_own(unjudged: bytes) -> None:
     """Readers of streams differ: some split at LF only, some take any name for a message, some take line by line."""
+    end = b"\ndata: }}}\n\n" if b"_meta" in unjudged else b"\n\n"
     with UrlGuard() as guard:
         headers = guard.session(REVISION)
-        guard.server.script = answering(lambda _, peer: peer.events(unjudged, NOTE, result(CALL, ANSWER)))
+        guard.server.script = answering(
+            lambda _, peer: peer.events(unjudged + FORGED + end, NOTE, result(CALL, ANSWER))
+        )
         body = guard.post(CALL, headers).body
     for line in body.replace(b"\r", b"\n").split(b"\n"):
         assert not line.removeprefix(b"data:").strip().startswith(FORGED), line
@@ -68,16 +67,6 @@ def test_an_event_that_was_not_judged_is_not_known_again_as_a_message() -> None:
         guard.server.script = answering(lambda _, peer: peer.events(then), "GET")
         assert b"sampling" not in guard.ask("GET", headers=headers).body
         assert b"sampling" not in guard.ask("GET", headers={**headers, "last-event-id": "5-4"}).body
-
-
-def test_an_event_whose_name_has_blanks_around_it_is_judged_as_a_message() -> None:
-    """Some clients take no notice of them: what they would read must be judged, and good answers must arrive."""
-    named = b"event:  message \ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
-    with UrlGuard() as guard:
-        headers = guard.session(REVISION)
-        guard.server.script = answering(lambda _, peer: peer.events(named))
-        [found] = guard.post(CALL, headers).events()
-    assert (json.loads(found["data"]), found["event"]) == (result(CALL, ANSWER), "message")
 
 
 STREAM = (
@@ -105,21 +94,6 @@ def test_a_stream_is_written_anew_with_what_was_judged_or_comes_byte_for_byte(mo
     assert (answer.header("content-type"), answer.body) == ("text/event-stream", expected)
 
 
-BROKEN_LINE = 'data: {"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"a\u2028id: 9\u2029\x85b"}}\n\n'
-
-
-@rows("mode", ["enforce", "audit"])
-def test_no_character_of_a_message_ends_a_line_of_its_event(mode: Any) -> None:
-    """Under audit it is kept, although some readers split at it."""
-    with UrlGuard(mode, answering(lambda _, peer: peer.events(BROKEN_LINE.encode()))) as guard:
-        body = guard.post(CALL, guard.session(REVISION)).body
-    if mode == "audit":
-        assert body == BROKEN_LINE.encode()
-    else:
-        assert body.decode().splitlines() == body.decode().split("\r\n")[:-1]
-        assert json.loads(events(body)[0]["data"])["error"]["message"] == "a\u2028id: 9\u2029\x85b"
-
-
 BODY = b'{ "result":\n {"content": [ ], "structuredContent": {"found":1e0}},\r\n "id" : 7, "jsonrpc":"2.0" }\n'
 
 
@@ -138,13 +112,15 @@ def test_a_good_body_comes_with_its_bytes_and_under_audit_with_its_status_and_he
 # ── where headers would lead a client ────────────────────────────────────────────────────────────────────────────────
 
 
-@rows("status", [300, 301, 302, 303, 307, 308, 399])
-def test_a_redirect_leads_no_client_past_the_guard(status: int) -> None:
-    with UrlGuard() as guard:
-        headers = guard.session(REVISION)
-        guard.server.script = answering(lambda _, peer: peer.json(result(CALL, ANSWER), status, location=AWAY))
-        answer = guard.post(CALL, headers)
-    assert (answer.status, answer.error()["code"], answer.header("location")) == (200, -31011, None)
+@rows("status", [200, 300, 302, 307, 399, 404])
+def test_no_header_of_the_server_leads_a_client_anywhere(status: int) -> None:
+    names = ("location", "refresh", "alt-svc", "set-cookie", "link", "x-anything", "clear-site-data")
+    leading = {name.replace("-", "_"): AWAY for name in names}
+    with UrlGuard("enforce", answering(lambda _, peer: peer.json(result(CALL, ANSWER), status, **leading))) as guard:
+        answer = guard.post(CALL, guard.session(REVISION))
+    assert [answer.header(name) for name in names] == [None] * len(names)
+    if 300 <= status < 400:
+        assert (answer.status, answer.error()["code"]) == (200, -31011)
 
 
 @rows("mode", ["enforce", "audit"])
@@ -167,17 +143,6 @@ def test_where_a_server_redirects_to_is_logged_once_and_without_secrets() -> Non
     log = "\n".join(guard.said)
     assert log.count("assay: the server redirects to https://books.example/mcp,") == log.count("redirects to") == 1
     assert "hunter2" not in log
-
-
-@rows("name", ["location", "refresh", "alt-svc", "set-cookie", "link", "x-anything", "clear-site-data"])
-def test_no_header_of_the_server_leads_a_client_anywhere(name: str) -> None:
-    for status in (200, 404):
-
-        def leads(_: Received, peer: Peer, status: int = status) -> None:
-            peer.json(result(CALL, ANSWER), status, **{name.replace("-", "_"): AWAY})
-
-        with UrlGuard("enforce", answering(leads)) as guard:
-            assert guard.post(CALL, guard.session(REVISION)).header(name) is None
 
 
 @rows(
@@ -270,30 +235,24 @@ def test_a_bad_notification_and_a_second_answer_stop() -> None:
     assert [json.loads(each["data"]) for each in found] == [answer, NOTE]
 
 
-@rows(("status", "streamed"), [(200, False), (200, True), (400, False), (404, False)])
-def test_a_repaired_error_has_the_status_that_the_server_gave_it(status: int, streamed: bool) -> None:
+@rows(("status", "streamed"), [(200, False), (200, True), (404, False)])
+def test_a_repaired_error_has_the_status_that_the_server_gave_it_and_a_result_200(status: int, streamed: bool) -> None:
     def answer(received: Received, peer: Peer) -> None:
-        error = {"jsonrpc": "2.0", "id": received.message["id"], "error": {"code": -32002, "message": "Not found"}}
-        if streamed:
-            peer.events(error)
+        message = error(received.message["id"], -32002, "Not found")
+        if received.message["method"] == "tools/list":
+            peer.json(result(received.message, {"tools": []}))
+        elif streamed:
+            peer.events(message)
         else:
-            peer.json(error, status)
+            peer.json(message, status)
 
-    message = request(3, "resources/read", {"uri": "a:b"}, LATEST)
+    message, listing = request(3, "resources/read", {"uri": "a:b"}, LATEST), request(4, "tools/list", {}, LATEST)
     with UrlGuard("enforce", answer, policy=Policy(repairs=["protocol/*"])) as guard:
         got = guard.post(message, modern(message))
-    assert got.status == status
-    assert b'"code":-32602' in got.body.replace(b" ", b"")
-    assert b"-32002" not in got.body
-
-
-def test_a_repaired_result_has_status_200() -> None:
-    message = request(3, "tools/list", {}, LATEST)
-    script = answering(lambda _, peer: peer.json(result(message, {"tools": []})), "tools/list")
-    with UrlGuard("enforce", script, policy=Policy(repairs=["protocol/*"])) as guard:
-        got = guard.post(message, modern(message))
-    expected = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    assert (got.status, got.json()["result"]) == (200, expected)
+        assert (got.status, b'"code":-32602' in got.body.replace(b" ", b"")) == (status, True)
+        got = guard.post(listing, modern(listing))
+        expected = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        assert (got.status, got.json()["result"]) == (200, expected)
 
 
 # ── what a policy lets pass does no harm to the guard itself ─────────────────────────────────────────────────────────
@@ -354,7 +313,7 @@ def test_under_audit_a_body_goes_on_before_it_is_whole_and_is_judged_at_its_end(
         exchange = await guard.begun("POST", body=MODERN_CALL, headers=modern(MODERN_CALL))
         assert (await exchange.until(whole[:half]), guard.log) == (whole[:half], [])
         guard.server.released.set()
-        return (await exchange.ended()).body
+        return (await exchange.answer()).body
 
     with UrlGuard("audit", in_two_parts, frame_bytes=LIMIT) as guard:
         assert guard.run(scenario()) == whole
@@ -373,33 +332,13 @@ def test_a_body_that_never_ends_is_given_up_with_its_client(mode: Any) -> None:
 
     async def scenario() -> None:
         exchange = await guard.begun("POST", body=MODERN_CALL, headers=modern(MODERN_CALL))
-        assert exchange.answer.body == (b'{"one":1}\n' if mode == "audit" else b"")
-        exchange.leave()
-        await exchange.ended()
+        assert exchange.body == (b'{"one":1}\n' if mode == "audit" else b"")
+        await exchange.leave()
         await settled()
 
     with UrlGuard(mode, answering(endless)) as guard:
         guard.run(scenario())
         assert guard.server.answers[-1].is_closed
-
-
-def test_what_is_too_much_to_keep_goes_on_unjudged_and_is_logged() -> None:
-    kept: list[int] = []
-    logged: list[str] = []
-
-    def hold(count: int) -> None:
-        kept.append(count)
-        if count > 5:
-            raise NoAnswerError("too much at once")
-
-    def judge(_: bytes) -> None:
-        pytest.fail("there is nothing to judge")
-
-    hearing = AuditedBody(100, hold=hold, judge=judge, unjudged=logged.append)
-    for chunk in (b"12345", b"6", b"7" * 1000):
-        hearing.more(chunk)
-    hearing.end()
-    assert (kept, logged) == ([5, 6, 0], ["too much at once"])
 
 
 # ── live: nothing is held back, and no client gets what is another's ──────────────────────────────────────────────────
@@ -420,16 +359,8 @@ def test_many_requests_at_once_with_one_id_each_get_their_own_answer(mode: Any) 
         every = [call(1, "echo", {"words": str(number)}, LATEST) for number in range(50)]
         begun = [await guard.begun("POST", body=each, headers=modern(each)) for each in every]
         guard.server.released.set()
-        return [(await each.ended()).body for each in begun]
+        return [(await each.answer()).body for each in begun]
 
     with UrlGuard(mode, echoes) as guard:
         found = guard.run(scenario())
     assert all(f'"text":"{number}"'.encode() in body for number, body in enumerate(found))
-
-
-def test_a_good_script_is_good() -> None:
-    """The server of these tests answers as it should, in both modes: otherwise they would prove nothing."""
-    for mode in ("enforce", "audit"):
-        with UrlGuard(mode, good) as guard:
-            assert guard.post(CALL, guard.session(REVISION)).json()["result"] == ANSWER
-        assert guard.log == []

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from assay.spec.revisions import LATEST
 from kit.http_client import BOTH, INITIALIZED, Answer, Headers, call, frame_of, initialize, modern
 from kit.rows import rows
@@ -50,55 +48,41 @@ def asked(guard: UrlGuard, how: str, status: int, body: bytes) -> Answer:
     return guard.post(message, headers)
 
 
-@rows(
-    "said",
-    [
-        pytest.param(spelt(id=7), id="its-id"),
-        pytest.param(spelt(id=None), id="null"),
-        pytest.param(spelt(), id="no-id"),
-        pytest.param(spelt(id="server-error"), id="another-id"),
-        pytest.param(json.dumps({"id": 7, "error": ERROR}).encode(), id="no-jsonrpc"),
-        pytest.param(spelt(id=7, result={}), id="with-a-result"),
-    ],
-)
-def test_an_error_of_the_server_keeps_its_code_message_and_data(said: bytes) -> None:
+OWN_ERRORS = [
+    spelt(id=7),
+    spelt(id=None),
+    spelt(),
+    spelt(id="server-error"),
+    json.dumps({"id": 7, "error": ERROR}).encode(),
+    spelt(id=7, result={}),
+]
+OTHER_REASONS = {
+    b'{"error":"invalid_token","error_description":"It has expired","scope":"a b"}': "a b",
+    b"Too many requests\nTry again at noon": "at noon",
+    b"x " * 30_000 + b"at last": "at last",
+    b'{"title":"Not Found","detail":"No such tenant"}': "No such tenant",
+}
+
+
+@rows("mode", MODES)
+@rows("said", [*OWN_ERRORS, *OTHER_REASONS])
+def test_the_reason_of_the_server_reaches_the_client_and_an_error_keeps_its_code_message_and_data(
+    said: bytes, mode: Any
+) -> None:
     """JSON-RPC 2.0, 5, and 2025-11-25, basic/transports: "a JSON-RPC error response that has no id"."""
-    for mode in MODES:
-        with UrlGuard(mode) as guard:
-            for how, status in [("in-a-session", each) for each in STATUSES] + [(each, 401) for each in HOWS]:
-                answer = asked(guard, how, status, said)
-                assert (answer.status, answer.error(), answer.header("retry-after")) == (status, ERROR, "5")
-                assert 'error="invalid_token"' in (answer.header("www-authenticate") or "")
-                if mode == "audit":
-                    assert answer.body == said
-                else:
-                    assert answer.json()["id"] == (None if how == "a-notification" else 7)
-                    assert answer.header("etag") is None
-        assert guard.log == [], "there is no finding"
-
-
-@rows(
-    ("said", "words"),
-    [
-        (b'{"error":"invalid_token","error_description":"It has expired","scope":"a b"}', "a b"),
-        (b"Too many requests\nTry again at noon", "at noon"),
-        (b"x " * 30_000 + b"at last", "at last"),
-        (b'{"title":"Not Found","detail":"No such tenant"}', "No such tenant"),
-    ],
-    ids=["oauth", "text", "long-text", "problem"],
-)
-def test_any_other_reason_reaches_the_client(said: bytes, words: str) -> None:
-    for mode in MODES:
-        with UrlGuard(mode) as guard:
-            for how, status in [("in-a-session", each) for each in STATUSES] + [(each, 400) for each in HOWS]:
-                answer = asked(guard, how, status, said)
-                assert answer.status == status
-                if mode == "audit":
-                    assert answer.body == said
-                else:
-                    assert answer.json()["id"] == (None if how == "a-notification" else 7)
-                    assert words in json.dumps(answer.error()["data"])
-        assert guard.log == []
+    with UrlGuard(mode) as guard:
+        for how, status in [("in-a-session", each) for each in STATUSES] + [(each, 401) for each in HOWS]:
+            answer = asked(guard, how, status, said)
+            assert (answer.status, answer.header("retry-after")) == (status, "5")
+            assert 'error="invalid_token"' in (answer.header("www-authenticate") or "")
+            if mode == "audit":
+                assert answer.body == said
+            else:
+                assert answer.json()["id"] == (None if how == "a-notification" else 7)
+                assert answer.header("etag") is None
+                found = answer.error()
+                assert OTHER_REASONS[said] in json.dumps(found["data"]) if said in OTHER_REASONS else found == ERROR
+    assert guard.log == [], "there is no finding"
 
 
 @rows(
@@ -117,19 +101,6 @@ def test_under_enforce_the_reason_is_written_anew(body: bytes, reason: str, code
     assert (answer.status, answer.json()["id"], answer.error()["code"]) == (400, 7, code)
     assert reason in json.dumps(answer.error())
     assert b"\x1b" not in answer.body
-
-
-@rows("status", [400, 401, 403, 404, 405, 429])
-def test_who_is_not_let_in_is_led_to_metadata_at_the_guard(status: int) -> None:
-    for mode in MODES:
-        with UrlGuard(mode) as guard:
-            answer = asked(guard, "in-a-session", status, b"no")
-        where = "http://localhost:8765/.well-known/oauth-protected-resource/mcp"
-        led = f'resource_metadata="{where}", ' if status == 401 else ""
-        assert answer.header("www-authenticate") == f'Bearer {led}error="invalid_token"'
-        if mode == "enforce":
-            detail = f"the server answered with HTTP status {status}: no"
-            assert answer.error()["data"].items() >= {"status": status, "detail": detail}.items()
 
 
 def test_an_error_with_a_5xx_that_lacks_the_id_keeps_its_reason_too() -> None:

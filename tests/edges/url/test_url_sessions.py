@@ -16,9 +16,10 @@ from assay.ladder.events import event
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST
 from kit.http_client import BOTH, INITIALIZED, Answer, call, events, frame_of, initialize, modern, notification, request
+from kit.memory_http import settled
 from kit.rows import rows
 from kit.scripted_http import OPENED, REVISION, SESSION, TOOL, Peer, Received, answering, good, result
-from kit.url_guard import MemoryPeer, UrlGuard, settled
+from kit.url_guard import MemoryPeer, UrlGuard, holding
 
 CALL = call(7, "search", {"words": "sea"})
 BAD_CALL = call(8, "search", {"words": 5})
@@ -52,37 +53,28 @@ def test_what_the_server_asks_on_a_stream_is_answered_by_a_request(token: str, m
     """Also with another token than the stream was asked for with: it may be renewed while somebody thinks."""
     given = result(ROOTS, {"roots": [{"uri": "file:///a"}]})
 
-    async def asks(_: Received, peer: MemoryPeer) -> None:
-        peer.events(NOTE, ROOTS)
-        await peer.wait()
-        peer.event(result(CALL, ANSWER))
-
     async def scenario() -> None:
         stream = await guard.begun("POST", body=CALL, headers=headers)
         assert b'"found":1' not in await stream.until(b"roots/list"), "nothing is held back for the next event"
         answer = await guard.asked("POST", body=given, headers={**headers, "authorization": token})
         assert answer.status == 202
         guard.server.released.set()
-        assert b'"found":1' in (await stream.ended()).body
+        assert b'"found":1' in (await stream.answer()).body
 
-    with UrlGuard(mode, answering(asks)) as guard:
+    with UrlGuard(mode, answering(holding(NOTE, ROOTS, then=result(CALL, ANSWER)))) as guard:
         headers = guard.session(REVISION, EVERYTHING, authorization="Bearer old")
         guard.run(scenario())
         assert [each.message for each in guard.server.seen if each.body and "method" not in each.message] == [given]
 
 
 def test_true_is_not_the_answer_to_request_one() -> None:
-    async def asks(_: Received, peer: MemoryPeer) -> None:
-        peer.events({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-        await peer.wait()
-
     async def scenario() -> list[int]:
         stream = await guard.begun("POST", body=CALL, headers=headers)
         await stream.until(b"ping")
-        answers: list[Any] = [{"jsonrpc": "2.0", "id": ident, "result": {}} for ident in (True, 1)]
+        answers = [result({"id": ident}, {}) for ident in (True, 1)]
         return [(await guard.asked("POST", body=each, headers=headers)).status for each in answers]
 
-    with UrlGuard("enforce", answering(asks)) as guard:
+    with UrlGuard("enforce", answering(holding(request(1, "ping")))) as guard:
         headers = guard.session(REVISION)
         assert guard.run(scenario()) == [400, 202]
 
@@ -97,18 +89,14 @@ def test_a_bad_request_of_the_server_is_answered_to_it() -> None:
 
 
 def test_the_stream_of_a_session_is_judged_and_ends_with_the_guard() -> None:
-    async def streams(_: Received, peer: MemoryPeer) -> None:
-        peer.events(notification("nope/nope"), NOTE, ROOTS)
-        await peer.wait()
-
     async def scenario() -> None:
         stream = await guard.begun("GET", headers=headers)
         assert b"nope/nope" not in await stream.until(b"roots/list")
         assert (await guard.asked("POST", body=result(ROOTS, {"roots": []}), headers=headers)).status == 202
         guard.front.stop()
-        assert (await stream.ended()).header("content-type") == "text/event-stream"
+        assert (await stream.answer()).header("content-type") == "text/event-stream"
 
-    with UrlGuard("enforce", answering(streams, "GET")) as guard:
+    with UrlGuard("enforce", answering(holding(notification("nope/nope"), NOTE, ROOTS), "GET")) as guard:
         headers = guard.session(REVISION, EVERYTHING)
         guard.run(scenario())
 
@@ -130,13 +118,12 @@ def test_a_client_that_does_not_read_holds_up_the_server(mode: Any) -> None:
     async def scenario() -> None:
         exchange = await guard.begun("POST", body=CALL, headers=headers)
         await exchange.until(b"xxx")
-        exchange.stop_reading()
+        exchange.reads.clear()
         before = sent
         for _ in range(100):
             await settled()
         assert sent <= before + 2 < 500
-        exchange.leave()
-        await exchange.ended()
+        await exchange.leave()
 
     with UrlGuard(mode, answering(floods)) as guard:
         headers = guard.session(REVISION)
@@ -145,16 +132,12 @@ def test_a_client_that_does_not_read_holds_up_the_server(mode: Any) -> None:
 
 @rows("mode", ["enforce", "audit"])
 def test_a_client_that_goes_takes_its_request_with_it(mode: Any) -> None:
-    async def patient(_: Received, peer: MemoryPeer) -> None:
-        await peer.wait()
-
     async def scenario() -> None:
         exchange = await guard.begun("POST", body=CALL, headers=headers)
-        exchange.leave()
-        await exchange.ended()
+        await exchange.leave()
         await settled()
 
-    with UrlGuard(mode, answering(patient)) as guard:
+    with UrlGuard(mode, answering(holding())) as guard:
         headers = guard.session(REVISION)
         guard.run(scenario())
         assert guard.server.answers[-1].is_closed
@@ -279,20 +262,6 @@ def table(http: Http | None = None, *, gated: bool = False, clock: Any = lambda:
     watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch)
     return UrlSessions(factory, http or Http(), clock, gated=gated)
-
-
-def test_without_sessions_every_request_may_have_the_same_id() -> None:
-    """The conversation of one request serves that of another client next."""
-    talks, used = table(), set()
-    for _ in range(3):
-        talk = talks.alone(Who("anonymous", b""), "2025-11-25")
-        hear = talk.session.conversation.hear
-        assert hear(Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"ping"}').violations == ()
-        assert hear(Party.SERVER, b'{"jsonrpc":"2.0","id":1,"result":{}}').violations == ()
-        talks.admit(talk)
-        talks.done(talk)
-        used.add(talk.session)
-    assert len(used) == 1
 
 
 @rows("body", [b"", b"no", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}}'])
