@@ -121,6 +121,19 @@ def test_a_call_waits_no_longer_than_five_seconds() -> None:
     assert talk.records.finds == [NOT_JUDGED]
 
 
+def test_a_call_that_waited_is_looked_at_before_its_own_time_is_over() -> None:
+    """Who drives the session looks at it when it is due as the call comes: a list that comes later changes nothing."""
+    guard = Unlisted(timeout=1.0).opened(tools={})
+    asked = guard.asked(call(1))
+    due = guard.session.deadline
+    guard.now += 0.5
+    guard.lists(asked, SEARCH)
+    assert due <= guard.now + 1.0
+    guard.later(due - guard.now)
+    assert guard.session.deadline == guard.now + 0.5
+    assert [each.code for each in guard.later(0.5).failed] == ["TIMEOUT"]
+
+
 def test_a_strict_policy_refuses_what_is_not_judged() -> None:
     talk = unlisted(policy=Policy({"contract/not-judged": "refuse"}))
     made = talk.server(error(talk.asked(call(1))["id"], -32603))
