@@ -25,18 +25,7 @@ from kit.pages import DOCS, PAGES, blocks_of, matches, name_of, parts, text_of
 from kit.places import ROOT
 from kit.rows import rows
 
-RUNGS = (
-    "framing",
-    "syntax",
-    "envelope",
-    "protocol",
-    "extension",
-    "tasks",
-    "skills",
-    "apps",
-    "contract",
-    "lock",
-)
+RUNGS = sorted({rule.rung for rule in RULES.values()})
 
 # ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

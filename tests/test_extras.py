@@ -37,62 +37,44 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def come_from(there: Path, **origin: Any) -> None:
-    text = json.dumps(origin)
-    (there / "mcp_assay-0.1.0.dist-info" / "direct_url.json").write_text(text, encoding="utf-8")
-
-
 # ── what to install ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_a_package_index_had_is_installed_by_its_name(there: Path) -> None:
-    assert how_to_install("http") == "pip install 'mcp-assay[http]'"
-
-
-@rows(("editable", "option"), [(False, ""), (True, "-e ")])
-def test_a_checkout_is_installed_by_its_path(there: Path, tmp_path: Path, editable: bool, option: str) -> None:
-    checkout = tmp_path / "a checkout"
-    checkout.mkdir(exist_ok=True)
-    come_from(there, url=checkout.as_uri(), dir_info={"editable": editable})
-    assert how_to_install("http") == f"pip install {option}'{checkout}[http]'"
-
-
-def test_a_wheel_is_installed_by_its_path(there: Path, tmp_path: Path) -> None:
-    wheel = tmp_path / "mcp_assay-0.1.0-py3-none-any.whl"
-    wheel.touch()
-    come_from(there, url=wheel.as_uri(), archive_info={})
-    assert how_to_install("auth") == f"pip install '{wheel}[auth]'"
-
-
-def test_where_the_wheel_is_gone_the_packages_are_named(there: Path, tmp_path: Path) -> None:
-    """An image or a package is built from a wheel that its users never see."""
-    come_from(there, url=(tmp_path / "gone.whl").as_uri(), archive_info={})
-    assert how_to_install("http") == "pip install 'aiohttp>=3.11' 'uvloop>=0.20'"
-    assert how_to_install("auth") == "pip install 'pyjwt[crypto]>=2.8'"
+GIT = {"vcs": "git", "commit_id": "c0ffee"}
 
 
 @rows(
-    ("origin", "url"),
+    ("origin", "wanted"),
     [
-        ({"url": "https://host.example/assay.whl", "archive_info": {}}, "https://host.example/assay.whl"),
-        (
-            {"url": "https://host.example/assay", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}},
-            "git+https://host.example/assay@c0ffee",
-        ),
+        (None, "'mcp-assay[http]'"),
+        ("", "'mcp-assay[http]'"),
+        ("{", "'mcp-assay[http]'"),
+        ("[]", "'mcp-assay[http]'"),
+        ({"url": "file://HERE/a%20checkout", "dir_info": {"editable": False}}, "'HERE/a checkout[http]'"),
+        ({"url": "file://HERE/a%20checkout", "dir_info": {"editable": True}}, "-e 'HERE/a checkout[http]'"),
+        ({"url": "file://HERE/assay.whl", "archive_info": {}}, "'HERE/assay.whl[http]'"),
+        # An image or a package is built from a wheel that its users never see.
+        ({"url": "file://HERE/gone.whl", "archive_info": {}}, "'aiohttp>=3.11' 'uvloop>=0.20'"),
+        ({"url": "https://a.example/a.whl", "archive_info": {}}, "'mcp-assay[http] @ https://a.example/a.whl'"),
+        ({"url": "https://a.example/a", "vcs_info": GIT}, "'mcp-assay[http] @ git+https://a.example/a@c0ffee'"),
         (
             {
-                "url": "ssh://git@host.example/all",
-                "vcs_info": {"vcs": "git", "commit_id": "c0ffee", "requested_revision": "v1"},
+                "url": "ssh://git@a.example/all",
+                "vcs_info": {**GIT, "requested_revision": "v1"},
                 "subdirectory": "assay",
             },
-            "git+ssh://git@host.example/all@v1#subdirectory=assay",
+            "'mcp-assay[http] @ git+ssh://git@a.example/all@v1#subdirectory=assay'",
         ),
     ],
-    ids=["archive", "commit", "tag-and-subdirectory"],
 )
-def test_what_came_from_a_url_is_installed_from_it(there: Path, origin: dict[str, Any], url: str) -> None:
-    come_from(there, **origin)
-    assert how_to_install("http") == f"pip install 'mcp-assay[http] @ {url}'"
+def test_the_extra_is_installed_from_where_we_came(there: Path, tmp_path: Path, origin: Any, wanted: str) -> None:
+    (tmp_path / "a checkout").mkdir(exist_ok=True)
+    (tmp_path / "assay.whl").touch()
+    if origin is not None:
+        text = origin if isinstance(origin, str) else json.dumps(origin)
+        direct = there / "mcp_assay-0.1.0.dist-info" / "direct_url.json"
+        direct.write_text(text.replace("HERE", str(tmp_path)), encoding="utf-8")
+    assert how_to_install("http") == f"pip install {wanted}".replace("HERE", str(tmp_path))
 
 
 @rows(
@@ -112,30 +94,23 @@ def test_uv_is_named_where_it_installed_us(there: Path, monkeypatch: pytest.Monk
     assert how_to_install("http") == "uvx --from 'mcp-assay[http]' assay"
 
 
-@rows("content", ["", "{", "[]"])
-def test_an_origin_that_cannot_be_read_counts_as_none(there: Path, content: str) -> None:
-    (there / "mcp_assay-0.1.0.dist-info" / "direct_url.json").write_text(content, encoding="utf-8")
-    assert how_to_install("http") == "pip install 'mcp-assay[http]'"
-
-
 # ── what is missing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_module_of_the_extra_is_named_with_the_command(there: Path) -> None:
-    error = ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp")
-    assert missing(error, "http") == "aiohttp: pip install 'mcp-assay[http]'"
-
-
-@rows("name", ["fcntl", "_ssl"])
-def test_a_module_of_python_itself_cannot_be_installed(name: str) -> None:
-    assert missing(ModuleNotFoundError(name=name), "http") == f"{name}, which this Python does not have"
-
-
-def test_a_module_that_is_there_and_does_not_load_is_shown_with_the_reason() -> None:
-    error = ImportError("libz.so.1: cannot open shared object file", name="httptools.parser")
-    assert missing(error, "http") == (
-        "httptools.parser, which cannot be imported: libz.so.1: cannot open shared object file"
-    )
+@rows(
+    ("error", "said"),
+    [
+        (ModuleNotFoundError(name="aiohttp"), "aiohttp: pip install 'mcp-assay[http]'"),
+        (ModuleNotFoundError(name="fcntl"), "fcntl, which this Python does not have"),
+        (ModuleNotFoundError(name="_ssl"), "_ssl, which this Python does not have"),
+        (
+            ImportError("libz: cannot open", name="httptools.parser"),
+            "httptools.parser, which cannot be imported: libz: cannot open",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_with_what_helps(there: Path, error: ImportError, said: str) -> None:
+    assert missing(error, "http") == said
 
 
 @rows("error", [ModuleNotFoundError(name="assay.gone"), ImportError("no name")])

@@ -76,7 +76,7 @@ def test_every_package_has_a_layer() -> None:
 
 
 def test_the_pages_have_no_python_code() -> None:
-    """They are files that a browser loads; what puts them together is elsewhere."""
+    """They are files that a browser loads; other packages put them together."""
     found = list((SOURCE / "web").rglob("*.py"))
     assert [each.name for each in found] == ["__init__.py"]
     assert len(ast.parse(found[0].read_text(encoding="utf-8")).body) == 1

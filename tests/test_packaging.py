@@ -17,7 +17,7 @@ from kit.places import ROOT
 CONFIGURATION: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = CONFIGURATION["project"]
 BESIDE: dict[str, str] = CONFIGURATION["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-"""What the wheel has from elsewhere in the checkout, and where."""
+"""What the wheel has from other places of the checkout, and where."""
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +46,12 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: ZipFile) ->
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == there
 
 
-def test_the_wheel_has_the_licences_of_what_it_brings_along(wheel: ZipFile) -> None:
+def test_the_wheel_has_the_command_and_the_licences_of_what_it_brings_along(wheel: ZipFile) -> None:
+    written = wheel.read("mcp_assay-0.1.0.dist-info/entry_points.txt").decode()
+    assert written.split() == ["[console_scripts]", "assay", "=", "assay.cli.main:main"]
     kept = "mcp_assay-0.1.0.dist-info/licenses/"
     for name in ("LICENSE", "src/assay/web/vendor/uplot/LICENSE"):
         assert wheel.read(kept + name) == (ROOT / name).read_bytes()
-
-
-def test_the_wheel_installs_the_command(wheel: ZipFile) -> None:
-    written = wheel.read("mcp_assay-0.1.0.dist-info/entry_points.txt").decode()
-    assert written.split() == ["[console_scripts]", "assay", "=", "assay.cli.main:main"]
 
 
 def test_the_classifiers_name_the_systems_that_the_guard_runs_on(wheel: ZipFile) -> None:
@@ -85,23 +82,14 @@ def test_the_image_is_built_from_files_that_are_there_and_not_ignored() -> None:
     for name in copied():
         assert (ROOT / name).exists()
         assert f"!{name}" in ignored
-
-
-def test_the_image_has_what_the_distribution_is_built_from() -> None:
     licences = {each for each in PROJECT["license-files"] if not each.startswith("src/")}
     assert {"pyproject.toml", "src", PROJECT["readme"], *licences, *BESIDE} <= set(copied())
 
 
-def test_the_image_has_a_python_that_was_tried() -> None:
+def test_the_image_starts_the_command_with_a_known_python_as_a_user_without_rights() -> None:
     assert {re.sub(r"python:(3\.\d+)-slim.*", r"\1", rest) for rest in rests_of("FROM")} <= set(versions())
-
-
-def test_the_image_installs_extras_that_exist() -> None:
     (extras,) = re.findall(r'"\.\[(.+)\]"', " ".join(rests_of("RUN")))
     assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
-
-
-def test_the_image_starts_the_command_as_a_user_without_rights() -> None:
     assert words_of("ENTRYPOINT") == ["assay"]
     assert "assay" in PROJECT["scripts"]
     (user,) = rests_of("USER")

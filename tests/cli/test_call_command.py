@@ -40,12 +40,7 @@ def on_call(*lines: str) -> dict[str, Any]:
 
 
 SUNNY = answer("Sunny in Oslo, 21 °C.")
-DEMO: dict[str, Any] = {
-    "name": "demo",
-    "version": "1.0.0",
-    "tools": TOOLS,
-    **on_call("weather: cache is warm", SUNNY),
-}
+DEMO: dict[str, Any] = {"name": "demo", "version": "1.0.0", "tools": TOOLS, **on_call("weather: cache is warm", SUNNY)}
 OSLO = '{"city": "Oslo"}'
 
 
@@ -67,13 +62,6 @@ def test_a_call_prints_the_result_and_what_is_wrong(tmp_path: Path) -> None:
         assert 'found the text "weather: cache is warm"' in " ".join(done.stderr.split())
         assert "3 findings about other tools: " in done.stderr
         assert "(tool search)" not in done.stderr
-
-
-def test_a_call_whose_arguments_break_the_contract_is_made_all_the_same(tmp_path: Path) -> None:
-    """It is how people try what a server or a guard does about it."""
-    done = called(tmp_path, "weather", '{"city": 5}', **DEMO)
-    assert (done.returncode, done.stdout) == (1, "Sunny in Oslo, 21 °C.\n")
-    assert "/params/arguments/city: expected a string, found 5" in done.stderr
 
 
 def test_a_tool_that_is_not_listed_gets_a_suggestion_where_one_is_similar(tmp_path: Path) -> None:
@@ -191,9 +179,7 @@ def test_findings_decide_the_exit_status(
 
 def test_a_list_is_judged_to_its_end_as_well(tmp_path: Path) -> None:
     done = called(tmp_path, last=["bye"])
-    assert done.returncode == 1
-    assert "work()" in done.stdout
-    assert "syntax/json" in done.stderr
+    assert (done.returncode, "work()" in done.stdout, "syntax/json" in done.stderr) == (1, True, True)
 
 
 def test_the_level_of_findings_that_count_can_be_chosen(tmp_path: Path) -> None:
@@ -253,12 +239,8 @@ def test_slow_responses_are_shown_and_not_judged(tmp_path: Path, monkeypatch: py
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert "assay call: slow: tools/call work took 50 ms\n" in done.stderr
     assert called(tmp_path, "--quiet", "--max-ms", "600000", "work", **on_call(answer())).stderr == ""
-
-
-def test_slow_responses_of_a_recording_are_shown_and_not_judged(tmp_path: Path) -> None:
     assert called(tmp_path, "--quiet", "--record", "talk.jsonl", "work", **on_call(answer())).returncode == 0
-    talk = tmp_path / "talk.jsonl"
-    times = count(1_795_000_000_000_000, 50_000)
+    talk, times = tmp_path / "talk.jsonl", count(1_795_000_000_000_000, 50_000)
     talk.write_text(re.sub(r'"time":\d+', lambda _: f'"time":{next(times)}', talk.read_text()))
     done = assay_here(tmp_path, "check", "--max-ms", "49", "talk.jsonl")
     assert done.returncode == 0

@@ -47,51 +47,13 @@ def test_a_good_conversation_is_clean() -> None:
     assert b"7 messages of MCP 2025-11-25: 7 ok" in done.stdout
 
 
-def test_reports_alone_do_not_fail_where_only_refusals_count() -> None:
-    lines = SAMPLE.read_bytes().splitlines(keepends=True)
-    reported = lines[0] + b"".join(lines[2:8]) + lines[12]
-    assert assay("check", "-", said=reported).returncode == 1
-    assert assay("check", "--fail-on", "refuse", "-", said=reported).returncode == 0
-
-
-def test_json_has_a_line_for_each_finding() -> None:
-    records = [json.loads(line) for line in assay("check", "--format", "ndjson", str(SAMPLE)).stdout.splitlines()]
-    assert [record["line"] for record in records] == [2, 9, 12, 13, 14, 15, 16, 17, 18]
-    assert records[1]["violations"][0]["at"] == "/params/arguments/limit"
-    assert records[1]["tool"] == "find_books"
-
-
-def test_what_was_never_answered_is_shown_at_the_end() -> None:
-    done = assay(
-        "check", "--revision", "2025-06-18", "-", said=row("c2s", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
-    )
-    assert b"never answered: ping #1" in done.stdout
-    assert done.returncode == 1
-
-
-@rows(
-    ("content", "reason"),
-    [
-        (b"hello\n", b"not a recording: no line is a JSON object, or of a known log"),
-        (b'{"dir":"c2s","dir":"s2c","msg":"x"}\n', b"line 1: expected every key once"),
-        (b'{"dir":"c2s","base64":"?"}\n', b"line 1: expected base64"),
-        (b"[]\n", b"not a recording: no line is a JSON object"),
-        (b'\n{"msg":"x"}\n', b'line 2: expected "dir"'),
-        (b'{"dir":"c2s"}\n', b'line 1: expected "msg"'),
-    ],
-)
-def test_a_file_that_is_no_recording_is_named_with_its_line(content: bytes, reason: bytes) -> None:
-    done = assay("check", "-", said=content)
-    assert done.returncode == 2
-    assert reason in done.stderr
-    assert b"Traceback" not in done.stderr
-
-
 def test_a_missing_file_does_not_hide_the_others(tmp_path: Path) -> None:
     done = assay("check", str(tmp_path / "none.jsonl"), str(SAMPLE))
     assert done.returncode == 2
     assert b"No such file" in done.stderr
     assert b"19 messages" in done.stdout
+    unknown = assay("check", "--revision", "2025-01-01", str(SAMPLE))
+    assert (unknown.returncode, b"2025-03-26" in unknown.stderr) == (2, True)
 
 
 @rows(
@@ -112,28 +74,16 @@ def test_a_recording_is_judged_by_the_size_that_a_guard_lets_pass(options: tuple
     assert (b"framing/size" in done.stdout) is (status == 1)
 
 
-def test_an_unknown_revision_is_refused_with_those_there_are() -> None:
-    done = assay("check", "--revision", "2025-01-01", str(SAMPLE))
-    assert done.returncode == 2
-    assert b"2025-03-26" in done.stderr
-
-
 def test_every_rule_can_be_listed_and_explained() -> None:
     from assay.rules import RULES
 
     listed = assay("rules").stdout.decode()
     assert all(rule in listed for rule in RULES)
     assert len(json.loads(assay("rules", "--format", "json").stdout)) == len(RULES)
+    assert assay("explain", "contract/*").stdout == assay("rules", "--rung", "contract").stdout
     explained = assay("explain", "syntax/duplicate-key").stdout.decode()
     assert "RFC 8259" in explained
     assert "-32700" in explained
-
-
-def test_a_rule_that_is_not_there_gets_a_suggestion() -> None:
-    done = assay("explain", "contract/inptu")
-    assert done.returncode == 2
-    assert b"did you mean contract/input" in done.stderr
-    assert b"did you mean syntax/depth" in assay("explain", "depth").stderr
 
 
 def test_no_command_shows_the_help_by_what_people_want() -> None:
@@ -147,11 +97,6 @@ def test_no_command_shows_the_help_by_what_people_want() -> None:
     assert assay("--version").stdout.startswith(b"assay 0.")
 
 
-def test_a_frame_that_is_no_utf8_can_be_recorded() -> None:
-    done = assay("check", "-", said=b'{"dir":"c2s","base64":"/w=="}\n')
-    assert b"syntax/utf8" in done.stdout
-
-
 def test_what_a_peer_has_said_cannot_command_the_terminal() -> None:
     """Neither in a title nor in what was found: escapes, C1 controls and marks that turn the writing around."""
     hostile = "\x1b]0;owned\x07\x9b2J\u202e\x7f"
@@ -160,22 +105,6 @@ def test_what_a_peer_has_said_cannot_command_the_terminal() -> None:
     shown = assay("check", "--messages", "-", said=recording).stdout.decode()
     assert "owned" in shown
     assert all(each.isprintable() for each in shown.replace("\n", ""))
-
-
-def test_the_name_of_a_file_cannot_command_the_terminal(tmp_path: Path) -> None:
-    named = tmp_path / "\x1b]0;owned\x07.jsonl"
-    named.write_bytes(row("s2c", "a banner"))
-    done = assay("check", str(named), f"{named}.not")
-    assert b"owned" in done.stdout
-    assert b"owned" in done.stderr
-    assert b"\x1b" not in done.stdout + done.stderr
-
-
-def test_what_was_found_before_a_bad_line_is_shown() -> None:
-    done = assay("check", "-", said=row("s2c", "a banner") + b"oops\n")
-    assert done.returncode == 2
-    assert b"a banner" in done.stdout
-    assert b"line 2" in done.stderr
 
 
 def options_with_value(of: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:

@@ -9,30 +9,18 @@ import pytest
 from assay.cli.main import main
 from assay.cli.terminal.groups import MOST_GROUPS
 from kit.rows import rows
+from kit.talk import call, request, result
 
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 HEAD = [
-    {"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {}},
-    {
-        "jsonrpc": "2.0",
-        "id": 0,
-        "result": {
-            "tools": [
-                {"name": name, "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
-                for name in ("add", "sub")
-            ]
-        },
-    },
+    request(0, "tools/list", {}),
+    result(0, {"tools": [{"name": name, "inputSchema": SCHEMA} for name in ("add", "sub")]}),
 ]
 
 
-def call(ident: int, tool: str, n: Any) -> dict[str, Any]:
-    """A call of *tool*."""
-    return {"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": {"name": tool, "arguments": {"n": n}}}
-
-
-def answer(ident: int) -> dict[str, Any]:
-    """A result of a call."""
-    return {"jsonrpc": "2.0", "id": ident, "result": {"content": []}}
+def asked(ident: int, tool: str, n: Any) -> list[Any]:
+    """A call of *tool*, answered."""
+    return [call(ident, tool, {"n": n}), result(ident, {"content": []})]
 
 
 def recording(directory: Path, *messages: Any) -> str:
@@ -51,7 +39,7 @@ def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 
 def calls(number: int, tool: str = "add", n: Any = "many") -> list[Any]:
     """Calls with the same fault, each answered."""
-    return [message for ident in range(1, number + 1) for message in (call(ident, tool, n), answer(ident))]
+    return [message for ident in range(1, number + 1) for message in asked(ident, tool, n)]
 
 
 def test_fifty_equal_findings_are_a_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,12 +60,12 @@ def test_each_can_be_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
 @rows(
     ("messages", "repeat"),
     [
-        ([*calls(1), call(2, "add", "five"), answer(2)], None),
-        ([*calls(1), call(2, "sub", "many"), answer(2)], None),
-        ([*calls(1), call(2, "add", "tool2"), answer(2), call(3, "add", "tool3"), answer(3)], None),
+        ([*calls(1), *asked(2, "add", "five")], None),
+        ([*calls(1), *asked(2, "sub", "many")], None),
+        ([*calls(1), *asked(2, "add", "tool2"), *asked(3, "add", "tool3")], None),
         (calls(2), "and 1 more like this, in line 5"),
-        ([call(1, "add", "12"), answer(1), call(2, "add", "13"), answer(2)], "and 1 more like this, in line 5"),
-        ([answer(7), answer(8), answer(9)], "and 2 more like this, in lines 4, 5"),
+        ([*asked(1, "add", "12"), *asked(2, "add", "13")], "and 1 more like this, in line 5"),
+        ([result(ident, {"content": []}) for ident in (7, 8, 9)], "and 2 more like this, in lines 4, 5"),
     ],
     ids=["another value", "another tool", "another name", "the same", "another number", "another id"],
 )
@@ -89,29 +77,22 @@ def test_what_differs_for_a_reader_is_not_equal(
 
 
 def test_requests_never_answered_are_named_by_tool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = [call(1, "add", 1), call(2, "add", 1), call(3, "sub", 1)]
-    lines = checked(capsys, recording(tmp_path, *asked))
+    calls = [call(ident, tool, {"n": 1}) for ident, tool in enumerate(("add", "add", "sub"), 1)]
+    lines = checked(capsys, recording(tmp_path, *calls))
     assert "end  E server  never answered: tools/call add #1" in lines
     assert "end  E server  never answered: tools/call sub #3" in lines
     assert "and 1 more like this" in lines
-
-
-def test_a_request_never_answered_is_no_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = checked(capsys, recording(tmp_path, call(1, "add", 1), call(2, "sub", 1)))
-    assert "4 messages of MCP 2025-11-25: 4 ok; 2 requests never answered" in lines
+    assert "5 messages of MCP 2025-11-25: 5 ok; 3 requests never answered" in lines
 
 
 def test_one_rule_stands_below_all_its_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 1, "arguments": 2}}
-    lines = checked(capsys, recording(tmp_path, broken))
+    lines = checked(capsys, recording(tmp_path, request(1, "tools/call", {"name": 1, "arguments": 2})))
     rules = [line for line in lines if line.startswith("protocol/params (")]
     assert (sum(line.startswith("/params/") for line in lines), len(rules)) == (2, 1)
 
 
 def test_findings_that_differ_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [
-        message for ident in range(1, MOST_GROUPS + 4) for message in (call(ident, "add", f"n{ident}"), answer(ident))
-    ]
+    names = [message for ident in range(1, MOST_GROUPS + 4) for message in asked(ident, "add", f"n{ident}")]
     lines = checked(capsys, recording(tmp_path, *names))
     assert "and 3 other findings, which --all lists" in lines
 
@@ -129,13 +110,3 @@ def test_a_recording_without_messages_cannot_pass(
         "",
         f"assay check: {empty}: nothing to judge; assay guard --record FILE writes a recording\n",
     )
-
-
-def test_files_are_separated_by_one_empty_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = recording(tmp_path, *calls(1))
-    other = tmp_path / "other.jsonl"
-    other.write_bytes(Path(one).read_bytes())
-    assert main(["check", "--revision", "2025-11-25", one, str(other)]) == 1
-    text = capsys.readouterr().out
-    assert text.count("\n\n") == 1
-    assert not text.endswith("\n\n")

@@ -31,56 +31,47 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Refused:
     return said
 
 
+COMMAND = ("--", "touch", "started")
+PROXY = "that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names cannot be used"
+
+
 @rows(
     ("options", "reason"),
     [
-        (["--timeout", "-1"], "expected 0 or more seconds"),
-        (["--timeout", "inf"], "expected 0 or more seconds"),
-        (["--timeout", "nan"], "expected 0 or more seconds"),
-        (["--timeout", "soon"], "soon: expected 0 or more seconds"),
-        (["--mode", "loud"], "invalid choice"),
-        (["--set", "guard.mode=loud"], 'guard.mode: expected one of audit, enforce, found the string "loud"'),
-        (["--set", "guard.mode=enforc"], "did you mean enforce?"),
-        (["--set", "guard.timeout=-1"], "timeout must be at least 0"),
-        (["--set", "guard.frame_bytes=0"], "frame_bytes, children and children_each at least 1"),
-        (["--set", "guard.frame=1"], "did you mean"),
-        (["--record", "notes.txt"], "--record notes.txt: exists and is not a recording; remove it, or give another"),
-        (["--record", "nowhere/session.jsonl"], "--record nowhere/session.jsonl: No such file or directory"),
-        (["--record", "-"], "--record -: standard output belongs to the protocol; give a file"),
+        (("--timeout", "-1", *COMMAND), "expected 0 or more seconds"),
+        (("--timeout", "inf", *COMMAND), "expected 0 or more seconds"),
+        (("--timeout", "nan", *COMMAND), "expected 0 or more seconds"),
+        (("--timeout", "soon", *COMMAND), "soon: expected 0 or more seconds"),
+        (("--mode", "loud", *COMMAND), "invalid choice"),
+        (("--set", "guard.mode=enforc", *COMMAND), 'found the string "enforc"; did you mean enforce?'),
+        (("--set", "guard.timeout=-1", *COMMAND), "timeout must be at least 0"),
+        (("--set", "guard.frame_bytes=0", *COMMAND), "frame_bytes, children and children_each at least 1"),
+        (("--record", "notes.txt", *COMMAND), "--record notes.txt: exists and is not a recording; remove it, or give"),
+        (("--record", "nowhere/session.jsonl", *COMMAND), "--record nowhere/session.jsonl: No such file or directory"),
+        (("--record", "-", *COMMAND), "--record -: standard output belongs to the protocol; give a file"),
+        (("--",), "assay guard: give a COMMAND, --target URL or --config FILE.json\n"),
+        (("--target", "http://a", *COMMAND), "assay guard: give only one of a COMMAND and --target URL\n"),
+        (("--target", "nowhere"), "it begins with neither http:// nor https://"),
+        (("--target", "http://"), "it names no host"),
+        (("--target", "http://[::1"), "it is no URL"),
+        (("--target", f"http://me:{TOKEN}@books.example:x/mcp?key={TOKEN}"), "it is no URL"),
+        (("--target", "http://a", "--header", "x"), "--header: expected 'Name: value'"),
+        (("--target", "http://a", "--header", "X: env:NO_SUCH"), "NO_SUCH is not set"),
     ],
 )
-def test_a_slip_in_front_of_a_command_is_status_2(
-    tmp_path: Path, refused: Refused, options: list[str], reason: str
+def test_an_option_that_cannot_be_used_is_status_2_and_nothing_is_started(
+    tmp_path: Path, refused: Refused, options: tuple[str, ...], reason: str
 ) -> None:
     (tmp_path / "notes.txt").write_text("notes\n")
-    assert reason in refused(*options, "--", "touch", "started")
-    assert not (tmp_path / "started").exists()
-
-
-@rows(
-    ("options", "reason"),
-    [
-        (["--"], "assay guard: give a COMMAND, --target URL or --config FILE.json\n"),
-        (["--target", "http://a", "--", "b"], "assay guard: give only one of a COMMAND and --target URL\n"),
-        (["--target", "nowhere"], "it begins with neither http:// nor https://"),
-        (["--target", "http://"], "it names no host"),
-        (["--target", "http://[::1"], "it is no URL"),
-        (["--target", "http://a:b"], "it is no URL"),
-        (["--target", f"http://me:{TOKEN}@books.example:x/mcp?key={TOKEN}"], "it is no URL"),
-        (["--target", "http://a", "--header", "x"], "--header: expected 'Name: value'"),
-        (["--target", "http://a", "--header", "X: env:NO_SUCH"], "NO_SUCH is not set"),
-    ],
-)
-def test_a_slip_in_the_place_of_the_server_is_status_2(refused: Refused, options: list[str], reason: str) -> None:
-    """docs/guard-remote.md."""
     assert reason in refused(*options)
+    assert not (tmp_path / "started").exists()
 
 
 @rows(
     ("variables", "reason"),
     [
-        ({"ALL_PROXY": f"socks9://me:{TOKEN}@a"}, "that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names cannot be used"),
-        ({"ALL_PROXY": f"http://me:{TOKEN}@a:b"}, "that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names cannot be used"),
+        ({"ALL_PROXY": f"socks9://me:{TOKEN}@a"}, PROXY),
+        ({"ALL_PROXY": f"http://me:{TOKEN}@a:b"}, PROXY),
         ({"ASSAY_UPSTREAM_CA": "missing.pem"}, "the certificates of upstream.ca cannot be read"),
         ({"ASSAY_UPSTREAM_CERTIFICATE": "missing.pem"}, "upstream.certificate and upstream.key cannot be used"),
         ({"ASSAY_UPSTREAM_KEY": "missing.pem"}, "key needs certificate"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.cli.lock_servers import WantedServer, _question
-from assay.lock.lock_file import read
+from assay.lock.lock_file import write
+from assay.lock.locked import Locked
 from kit.locking import ALL, FIND, LEND, SERVER, assay_here, linked, lock_here, offer, offering
 from kit.rows import rows
 
@@ -46,26 +46,11 @@ def test_a_server_is_locked_in_the_newest_revision_it_speaks(tmp_path: Path, rev
     assert list(entry["prompts"]) == ["review"]
 
 
-def test_the_same_server_gives_the_same_bytes(tmp_path: Path) -> None:
-    lock_here(tmp_path)
-    first = (tmp_path / "assay.lock").read_bytes()
-    assert lock_here(tmp_path, **{**ALL, "tools": [LEND, dict(reversed(FIND.items()))]}).returncode == 0
-    assert (tmp_path / "assay.lock").read_bytes() == first
-    assert sorted(os.listdir(tmp_path)) == ["assay.lock", "offer.json"]
-
-
-def test_a_server_leaves_the_entries_of_others_alone(tmp_path: Path) -> None:
-    lock_here(tmp_path, "--name", "one")
-    before = servers(tmp_path)["one"]
-    (tmp_path / "other.json").write_text(json.dumps({**ALL, "name": "two"}))
-    assert assay_here(tmp_path, "lock", "--", *offer(tmp_path)[:-1], "other.json").returncode == 0
-    assert servers(tmp_path).keys() == {"one", "two"}
-    assert servers(tmp_path)["one"] == before
-
-
 def test_what_differs_is_not_written_without_update(tmp_path: Path) -> None:
     lock_here(tmp_path)
     before = (tmp_path / "assay.lock").read_bytes()
+    assert lock_here(tmp_path, **{**ALL, "tools": [LEND, dict(reversed(FIND.items()))]}).returncode == 0
+    assert (tmp_path / "assay.lock").read_bytes() == before, "whatever the order"
     changed = {**ALL, "tools": [EVIL, LEND]}
     done = lock_here(tmp_path, **changed)
     assert (done.returncode, done.stdout) == (1, "")
@@ -100,11 +85,19 @@ def test_a_new_version_or_other_arguments_are_shown_and_taken_over(tmp_path: Pat
 
 
 def test_another_program_for_a_name_that_is_taken_is_a_difference(tmp_path: Path) -> None:
-    lock_here(tmp_path)
-    command = ("--", sys.executable, "-IS", linked(tmp_path), "offer.json")
+    lock_here(tmp_path, "--lock", "my.lock")
+    command = ("--lock", "my.lock", "--", sys.executable, "-IS", linked(tmp_path), "offer.json")
+    offer(tmp_path, **{**ALL, "tools": [EVIL, LEND]})
     done = assay_here(tmp_path, "lock", *command)
-    assert done.returncode == 1
-    assert "/command" in done.stderr
+    assert (done.returncode, "/command" in done.stderr) == (1, True)
+    lines = assay_here(tmp_path, "lock", "--check", *command).stdout.splitlines()
+    heads = [line for line in lines if line.startswith("  ~")]
+    assert heads == ["  ~ server library: changed (undecided)", "  ~ tool find_books: changed (wording)"]
+    assert lines[-2:] == [
+        "2 differences from my.lock: 1 undecided (counts as breaking), 1 wording",
+        "Review them; assay lock --update --lock my.lock accepts them.",
+    ]
+    offer(tmp_path)
     assert assay_here(tmp_path, "lock", "--name", "library", *command).returncode == 0
 
 
@@ -130,20 +123,6 @@ def test_a_check_shows_what_differs(tmp_path: Path) -> None:
         "  - prompt review: removed (breaking)",
         "4 differences from assay.lock: 3 breaking, 1 added",
         "Review them; assay lock --update accepts them.",
-    ]
-
-
-def test_the_summary_counts_what_the_lines_show(tmp_path: Path) -> None:
-    lock_here(tmp_path, "--lock", "my.lock")
-    copy = linked(tmp_path)
-    offer(tmp_path, **{**ALL, "tools": [EVIL, LEND]})
-    words = ("lock", "--check", "--lock", "my.lock", "--", sys.executable, "-IS", copy, "offer.json")
-    done = assay_here(tmp_path, *words)
-    heads = [line for line in done.stdout.splitlines() if line.startswith("  ~")]
-    assert heads == ["  ~ server library: changed (undecided)", "  ~ tool find_books: changed (wording)"]
-    assert done.stdout.splitlines()[-2:] == [
-        "2 differences from my.lock: 1 undecided (counts as breaking), 1 wording",
-        "Review them; assay lock --update --lock my.lock accepts them.",
     ]
 
 
@@ -229,23 +208,6 @@ def test_what_cannot_be_done_is_status_2(tmp_path: Path, arguments: list[str], r
 
 # ── a lock of a stranger ─────────────────────────────────────────────────────────────────────────────────────────────
 
-COMMAND = WantedServer("a", ("run",))
-ADDRESS = WantedServer("b", url="http://127.0.0.1:1/mcp")
-
-
-@rows(
-    "asked, question",
-    [
-        ([COMMAND], "Start this command?"),
-        ([COMMAND, COMMAND], "Start these commands?"),
-        ([ADDRESS], "Connect to this address?"),
-        ([ADDRESS, ADDRESS], "Connect to these addresses?"),
-        ([COMMAND, COMMAND, ADDRESS], "Start these commands and connect to this address?"),
-    ],
-)
-def test_the_question_is_about_what_the_lock_names(asked: list[WantedServer], question: str) -> None:
-    assert _question(asked) == question
-
 
 def planted(directory: Path) -> None:
     """Leave a lock whose command leaves a trace, and has what a terminal would act upon."""
@@ -266,6 +228,17 @@ def test_in_a_pipe_no_command_of_a_lock_is_started_unasked(tmp_path: Path, optio
     assert not (tmp_path / "started").exists()
     assay_here(tmp_path, "lock", option, *more, "--yes")
     assert (tmp_path / "started").exists()
+
+
+def test_the_question_is_about_what_the_lock_names(tmp_path: Path) -> None:
+    command, address = Locked(("run",), "", "2025-11-25"), Locked((), "http://127.0.0.1:1/mcp", "2025-11-25")
+    for entries, question in (
+        ([command, command], "Start these commands? [y/N] "),
+        ([address], "Connect to this address? [y/N] "),
+        ([command, command, address, address], "Start these commands and connect to these addresses? [y/N] "),
+    ):
+        write(tmp_path / "assay.lock", {str(number): entry for number, entry in enumerate(entries)})
+        assert question in assay_here(tmp_path, "lock", "--check", typed=b"n\n").stderr
 
 
 @rows("answer, starts", [(b"y\n", True), (b"n\n", False), (b"\n", False)])
@@ -346,9 +319,7 @@ LISTED = answer(result={"tools": [FIND]})
         pytest.param({"server/discover": [answer(result={})]}, "", id="answers-anything"),
         pytest.param({"tools/list": ["hello", LISTED]}, "syntax/json", id="prints"),
         pytest.param({"tools/list": [PING, LISTED]}, "", id="asks-whether-we-are-there"),
-        pytest.param(
-            {"tools/list": [PING.replace("ping", "roots/list"), LISTED]}, "protocol/capability", id="asks-more"
-        ),
+        ({"tools/list": [PING.replace("ping", "roots/list"), LISTED]}, "protocol/capability"),
     ],
 )
 def test_a_server_with_bad_manners_is_locked_all_the_same(tmp_path: Path, on: Any, said: str) -> None:
@@ -367,21 +338,9 @@ def test_a_server_with_bad_manners_is_locked_all_the_same(tmp_path: Path, on: An
         pytest.param({"tools/list": "silence"}, " within 30 s; --timeout SECONDS sets the limit", id="says-nothing"),
         pytest.param({"tools/list": [answer(result={"tools": 7})]}, "protocol/result", id="no-list"),
         pytest.param({"initialize": [answer(result={})]}, "protocol/result", id="no-handshake"),
-        pytest.param(
-            {"tools/list": [answer(error={"code": -32603, "message": "no"})]},
-            "tools/list was refused: -32603 no",
-            id="an-error",
-        ),
-        pytest.param(
-            {"tools/list": [answer(result={"tools": [FIND, EVIL]})]},
-            'two different tools have the name "find_books"',
-            id="one-name-twice",
-        ),
-        pytest.param(
-            {"tools/list": [answer(result={"tools": [], "nextCursor": "0"})]},
-            "more than 1,000 pages",
-            id="pages-without-end",
-        ),
+        ({"tools/list": [answer(error={"code": -32603, "message": "no"})]}, "tools/list was refused: -32603 no"),
+        ({"tools/list": [answer(result={"tools": [FIND, EVIL]})]}, 'two different tools have the name "find_books"'),
+        ({"tools/list": [answer(result={"tools": [], "nextCursor": "0"})]}, "more than 1,000 pages"),
     ],
 )
 def test_a_server_that_cannot_be_asked_is_not_locked(tmp_path: Path, on: Any, reason: str) -> None:
@@ -396,9 +355,8 @@ def test_a_server_that_cannot_be_asked_is_not_locked(tmp_path: Path, on: Any, re
 
 def client_file(directory: Path, **entries: Any) -> str:
     """A client's file that names these servers."""
-    path = directory / "mcp.json"
-    path.write_text(json.dumps({"mcpServers": entries}))
-    return str(path)
+    (directory / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
+    return "mcp.json"
 
 
 def started(directory: Path, *words: str, **members: Any) -> dict[str, Any]:
@@ -407,57 +365,36 @@ def started(directory: Path, *words: str, **members: Any) -> dict[str, Any]:
     return {"command": program, "args": [*rest, *words], **members}
 
 
-def locked(directory: Path) -> Any:
-    return read(directory / "assay.lock")
-
-
 def test_all_servers_of_a_client_are_locked_under_their_names_and_entries_removed(tmp_path: Path) -> None:
-    file = client_file(tmp_path, a=started(tmp_path), b=started(tmp_path, "--verbose"), c=started(tmp_path))
+    off = {"command": "no-such-command", "disabled": True}
+    file = client_file(tmp_path, a=started(tmp_path), b=started(tmp_path, "--verbose"), c=started(tmp_path), off=off)
     done = assay_here(tmp_path, "lock", "--config", file)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 0)
     assert [line.split(": ")[1] for line in done.stdout.splitlines()] == ["a", "b", "c"]
-    assert locked(tmp_path).keys() == {"a", "b", "c"}
     checked = assay_here(tmp_path, "lock", "--check", "--config", file)
-    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "assay.lock is up to date\n", "")
-    before = locked(tmp_path)["b"]
+    assert (checked.returncode, checked.stdout) == (0, "assay.lock is up to date\n")
+    before = servers(tmp_path)
     removed = assay_here(tmp_path, "lock", "--remove", "a", "--remove", "c")
     assert (removed.returncode, removed.stdout) == (0, "assay.lock: removed a\nassay.lock: removed c\n")
-    assert locked(tmp_path) == {"b": before}
-
-
-def test_a_check_and_an_update_ask_the_servers_of_the_file(tmp_path: Path) -> None:
-    file = client_file(tmp_path, books=started(tmp_path))
-    assay_here(tmp_path, "lock", "--config", file)
+    assert servers(tmp_path) == {"b": before["b"]}
+    assert assay_here(tmp_path, "lock", "--config", file, "--name", "a").returncode == 0
+    assert servers(tmp_path) == {"a": before["a"], "b": before["b"]}
+    for name, reason in (("off", "off: it is disabled"), ("d", "no server is named d; it has a, b, c")):
+        refused = assay_here(tmp_path, "lock", "--config", file, "--name", name)
+        assert (refused.returncode, reason in refused.stderr) == (2, True)
     offer(tmp_path, **{**ALL, "tools": [FIND]})
-    done = assay_here(tmp_path, "lock", "--check", "--config", file)
-    assert done.returncode == 1
-    assert "- tool lend_book: removed" in done.stdout
-    assert assay_here(tmp_path, "lock", "--update", "--config", file).returncode == 0
-    assert assay_here(tmp_path, "lock", "--check", "--config", file).returncode == 0
-
-
-def test_one_server_of_a_client_can_be_chosen_and_those_it_does_not_use_are_left_out(tmp_path: Path) -> None:
-    off = {"command": "no-such-command", "disabled": True}
-    file = client_file(tmp_path, books=started(tmp_path), off=off)
-    assert assay_here(tmp_path, "lock", "--config", file).returncode == 0
-    assert locked(tmp_path).keys() == {"books"}
-    assert "off: it is disabled" in assay_here(tmp_path, "lock", "--config", file, "--name", "off").stderr
-    assert assay_here(tmp_path, "lock", "--config", file, "--name", "books").returncode == 0
-    none = assay_here(tmp_path, "lock", "--config", file, "--name", "files")
-    assert none.returncode == 2
-    assert "no server is named files; it has books" in none.stderr
+    assert "- tool lend_book: removed" in assay_here(tmp_path, "lock", "--check", "--config", file).stdout
 
 
 def test_a_server_that_fails_does_not_keep_the_others_from_being_locked(tmp_path: Path) -> None:
     (tmp_path / "gone.json").write_text(json.dumps({"on": {"initialize": "exit"}}))
-    gone = started(tmp_path)
-    gone["args"][-1] = "gone.json"
+    gone = {"command": sys.executable, "args": [*offer(tmp_path)[1:-1], "gone.json"]}
     file = client_file(tmp_path, asks=started(tmp_path, "${input:key}"), gone=gone, books=started(tmp_path))
     done = assay_here(tmp_path, "lock", "--config", file)
     assert done.returncode == 2
     assert "asks: it needs an input" in done.stderr
     assert "gone: the server ended" in done.stderr
-    assert locked(tmp_path).keys() == {"books"}
+    assert servers(tmp_path).keys() == {"books"}
 
 
 def test_variables_are_used_and_their_values_are_not_kept(tmp_path: Path) -> None:
@@ -467,7 +404,7 @@ def test_variables_are_used_and_their_values_are_not_kept(tmp_path: Path) -> Non
     file = client_file(tmp_path, books=entry)
     assert assay_here(tmp_path, "lock", "--config", file, **variables).returncode == 0
     assert "correct horse" not in (tmp_path / "assay.lock").read_text()
-    assert locked(tmp_path)["books"].command[-3:] == ("--phrase", "[redacted]", os.environ["HOME"])
+    assert servers(tmp_path)["books"]["command"][-3:] == ["--phrase", "[redacted]", os.environ["HOME"]]
     assert assay_here(tmp_path, "lock", "--check", "--config", file, **variables).returncode == 0
     done = assay_here(tmp_path, "lock", "--check", "--yes")
     assert done.returncode == 2

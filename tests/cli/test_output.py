@@ -48,12 +48,6 @@ def test_a_comparison_of_revisions_has_whole_lines_in_a_file() -> None:
     assert "createdAt, lastUpdatedAt, ttl, pollInterval?}" in assay_text(*DIFF.split(), COLUMNS="80").stdout
 
 
-def test_a_hint_hangs_below_its_arrow() -> None:
-    lines = on_terminal(f"check {SAMPLE}")
-    arrow = next(number for number, line in enumerate(lines) if "→ Write messages" in line)
-    assert lines[arrow + 1].startswith("           stderr")
-
-
 def test_colours_are_for_terminals_and_respect_no_color() -> None:
     for is_terminal, variables, coloured in (
         (False, {}, False),

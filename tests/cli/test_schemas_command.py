@@ -48,18 +48,6 @@ def test_the_samples_of_the_page_are_what_the_command_prints(
     assert code == (0 if printed.out or command.startswith("schemas export") else 2)
 
 
-def test_the_page_documents_every_command_and_option() -> None:
-    page = (DOCS / "schemas.md").read_text(encoding="utf-8")
-    for name in ("list", "show", "export", "diff", "--literal", "--closure", "--format", "--definition"):
-        assert name in page
-
-
-@rows("revision", REVISIONS)
-def test_list_prints_the_definitions_of_a_revision(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(f"schemas list {revision}") == 0
-    assert capsys.readouterr().out.splitlines() == list(protocol_schema(revision).definitions)
-
-
 def test_show_prints_the_corrected_definition_unless_another_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
     for option in ("", "--literal"):
@@ -87,15 +75,11 @@ def test_export_writes_the_same_files_every_time(
         assert json.loads(written) == protocol_schema(revision, errata=not option).document()
 
 
-def test_export_into_a_file_says_what_is_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "taken").write_text("")
-    assert run(f"schemas export {tmp_path / 'taken'}") == 2
-    assert capsys.readouterr().err == f"assay schemas: cannot write {tmp_path / 'taken'}: File exists\n"
-
-
 def test_diff_prints_records_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("schemas diff 2025-03-26 2025-06-18 --format json --definition Tool") == 0
     report = json.loads(capsys.readouterr().out)
+    assert run("schemas diff 2025-03-26 2025-06-18 --format markdown") == 0
+    assert "| `CallToolResult` | `structuredContent` | new, optional: object | no |\n" in capsys.readouterr().out
     assert (report["old"], report["new"]) == ("2025-03-26", "2025-06-18")
     assert [change["field"] for change in report["changes"]] == ["_meta", "outputSchema", "title"]
     assert report["changes"][2] == {
@@ -107,25 +91,11 @@ def test_diff_prints_records_for_programs(capsys: pytest.CaptureFixture[str]) ->
     }
 
 
-def test_diff_prints_markdown_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("schemas diff 2025-03-26 2025-06-18 --format markdown") == 0
-    text = capsys.readouterr().out
-    assert text.startswith("## 2025-03-26 → 2025-06-18\n")
-    assert "| `CallToolResult` | `structuredContent` | new, optional: object | no |\n" in text
-
-
-def test_diff_of_a_revision_with_itself_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("schemas diff 2025-11-25 2025-11-25") == 0
-    assert capsys.readouterr().out == "0 changes from 2025-11-25 to 2025-11-25, 0 of them breaking\n"
-
-
 @rows(
     ("command", "message"),
     [
         ("schemas list 2025-11-26", "there is no revision '2025-11-26'; there are 2024-11-05,"),
-        ("schemas show newest Tool", "there is no revision 'newest'"),
-        ("schemas show 2025-11-25 Tol", "2025-11-25 has no definition 'Tol'; did you mean Tool"),
-        ("schemas diff 2025-11-25 1999-01-01", "there is no revision '1999-01-01'"),
+        ("schemas export /dev/null/x", "cannot write /dev/null/x: Not a directory"),
         (
             "schemas diff 2025-06-18 2025-11-25 --definition tool",
             "neither revision has a definition 'tool'; did you mean Tool?",
@@ -139,11 +109,3 @@ def test_an_unknown_name_exits_with_2_and_a_hint(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith(f"assay schemas: {message}")
-
-
-@rows("command", ["list", "show", "export", "diff"])
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        run(f"schemas {command} --help")
-    assert caught.value.code == 0
-    assert f"usage: assay schemas {command}" in capsys.readouterr().out

@@ -26,37 +26,23 @@ def terminal() -> Iterator[TextIO]:
     os.close(master)
 
 
-def test_a_table_is_cut_on_a_terminal(terminal: TextIO) -> None:
-    style = Style(terminal, {})
-    assert style.limit == 80
+@rows("columns, width", [(80, 80), (200, 120)])
+def test_a_terminal_has_cut_tables_and_readable_prose(
+    terminal: TextIO, monkeypatch: pytest.MonkeyPatch, columns: int, width: int
+) -> None:
+    """The width is that of the stream, whatever standard output and an odd variable say."""
+    monkeypatch.setattr(sys, "__stdout__", io.StringIO())
+    termios.tcsetwinsize(terminal, (24, columns))
+    for variable in ("", "0", "-5", "many", "²"):
+        style = Style(terminal, {"COLUMNS": variable})
+        assert (style.limit, style.width) == (columns, width)
     assert style.cut(LONG, 20) == LONG[:19] + "…"
     assert style.cut("short", 20) == "short"
-
-
-def test_nothing_is_cut_in_a_file() -> None:
-    with open(os.devnull, "w", encoding="utf-8") as file:
-        style = Style(file, {"COLUMNS": "60"})
-    assert style.limit is None
-    assert style.cut(LONG, 20) == LONG
-    assert style.width == 60
-
-
-def test_a_wide_terminal_has_wide_tables_and_readable_prose(terminal: TextIO) -> None:
-    termios.tcsetwinsize(terminal, (24, 200))
-    style = Style(terminal, {})
-    assert (style.limit, style.width) == (200, 120)
-
-
-def test_the_width_is_that_of_the_stream_not_of_stdout(terminal: TextIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "__stdout__", io.StringIO())
-    assert Style(terminal, {}).width == 80
-
-
-def test_a_terminal_without_an_ellipsis_gets_dots(terminal: TextIO) -> None:
     with open(os.dup(terminal.fileno()), "w", encoding="ascii") as narrow:
         assert Style(narrow, {}).cut(LONG, 20) == LONG[:17] + "..."
 
 
-@rows("columns", ["", "0", "-5", "many", "²"])
-def test_an_odd_columns_variable_is_ignored(terminal: TextIO, columns: str) -> None:
-    assert Style(terminal, {"COLUMNS": columns}).width == 80
+def test_nothing_is_cut_in_a_file() -> None:
+    style = Style(io.StringIO(), {"COLUMNS": "60"})
+    assert (style.limit, style.width) == (None, 60)
+    assert style.cut(LONG, 20) == LONG

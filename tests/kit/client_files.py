@@ -14,13 +14,26 @@ PROGRAM = "/opt/assay/bin/assay"
 
 
 class Sample(NamedTuple):
-    """A configuration, and the same with all its servers behind the guard."""
+    """A configuration, and what changes in it when all its servers go behind the guard."""
 
     name: str
-    before: str
-    after: str
-    path: str = "mcp.json"
+    text: str
+    changes: dict[str, str]
+    path: str
     """Where the client has it, below the home."""
+    newline: str = "\n"
+
+    @property
+    def before(self) -> str:
+        return self.text.replace("\n", self.newline)
+
+    @property
+    def after(self) -> str:
+        text = self.text
+        for old, new in self.changes.items():
+            assert text.count(old) == 1, old
+            text = text.replace(old, new.replace("PROGRAM", f'"{PROGRAM}"'))
+        return text.replace("\n", self.newline)
 
 
 def put(path: Path, text: str) -> Path:
@@ -72,34 +85,15 @@ CLAUDE_DESKTOP = Sample(
   "preferences": {"menuBarEnabled": true}
 }
 """,
-    """\
-{
-  "globalShortcut": "Alt+Space",
-  "mcpServers": {
-    "filesystem": {
-      "command": "/opt/assay/bin/assay",
-      "args": [
-        "guard", "--name", "filesystem", "--", "npx",
-        "-y",
-        "@modelcontextprotocol/server-filesystem",
-        "/Users/jane/Desktop"
-      ]
+    {
+        '"npx",\n      "args": [\n': (
+            'PROGRAM,\n      "args": [\n        "guard", "--name", "filesystem", "--", "npx",\n'
+        ),
+        '"docker",\n      "args": [': 'PROGRAM,\n      "args": ["guard", "--name", "github", "--", "docker", ',
+        '"C:\\\\Users\\\\jane\\\\weather.exe"': (
+            'PROGRAM,\n      "args": ["guard", "--name", "weather", "--", "C:\\\\Users\\\\jane\\\\weather.exe"]'
+        ),
     },
-    "github": {
-      "command": "/opt/assay/bin/assay",
-      "args": ["guard", "--name", "github", "--", "docker", "run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", "ghcr.io/github/github-mcp-server"],
-      "env": {
-        "GITHUB_PERSONAL_ACCESS_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"
-      }
-    },
-    "weather": {
-      "command": "/opt/assay/bin/assay",
-      "args": ["guard", "--name", "weather", "--", "C:\\\\Users\\\\jane\\\\weather.exe"]
-    }
-  },
-  "preferences": {"menuBarEnabled": true}
-}
-""",  # noqa: E501 - a file as it is written
     ".config/Claude/claude_desktop_config.json",
 )
 
@@ -112,13 +106,18 @@ CURSOR = Sample(
 \t"open": {"url": "http://localhost:3000/mcp"},
 \t"old": {"url": "http://localhost:8000/sse"}
 }}""",
-    """\
-{"mcpServers": {
-\t"local": {"type": "stdio", "command": "/opt/assay/bin/assay", "args": ["guard", "--name", "local", "--", "python"], "envFile": ".env", "cwd": "${workspaceFolder}"},
-\t"remote": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "remote", "--target", "https://mcp.example.com/mcp", "--header", "Authorization: Bearer ${env:TOKEN}", "--header", "X-Team: 7"]},
-\t"open": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "open", "--target", "http://localhost:3000/mcp"]},
-\t"old": {"url": "http://localhost:8000/sse"}
-}}""",  # noqa: E501 - a file as it is written
+    {
+        '"python", "args": [': 'PROGRAM, "args": ["guard", "--name", "local", "--", "python"',
+        '"url": "https://mcp.example.com/mcp", "headers": {': (
+            '"command": PROGRAM, "args": ["guard", "--name", "remote", "--target", "https://mcp.example.com/mcp", '
+        ),
+        '"Authorization": "Bearer ${env:TOKEN}", "X-Team": "7"}': (
+            '"--header", "Authorization: Bearer ${env:TOKEN}", "--header", "X-Team: 7"]'
+        ),
+        '"url": "http://localhost:3000/mcp"': (
+            '"command": PROGRAM, "args": ["guard", "--name", "open", "--target", "http://localhost:3000/mcp"]'
+        ),
+    },
     ".cursor/mcp.json",
 )
 
@@ -154,42 +153,24 @@ VS_CODE = Sample(
         "debugged": {"command": "node", "args": ["server.js"], "dev": {"watch": "src/**", "debug": {"type": "node"}}},
     },
 }
-""".replace("\n", "\r\n"),
-    """\
-\ufeff{
-    // What the servers ask for.
-    "inputs": [
-        {"type": "promptString", "id": "github-token", "description": "GitHub token", "password": true},
-    ],
-    "servers": {
-        /* over HTTP */
-        "github": {
-            "type": "stdio", // not sse
-            "command": "/opt/assay/bin/assay",
-            "args": [
-                "guard", "--name", "github",
-                "--target", "https://api.githubcopilot.com/mcp/",
-                "--header", "Authorization: Bearer ${input:github-token}",
-                "--header", "X-MCP-Readonly: true"
-            ],
-            "gallery": "https://api.mcp.github.com",
-        },
-        "playwright": {
-            "type": "stdio",
-            "command": "/opt/assay/bin/assay",
-            "args": [
-                // always the newest
-                "guard", "--name", "playwright", "--", "npx",
-                "@playwright/mcp@latest",
-                "--output-dir", "${workspaceFolder}/out", /* "--headless", */
-            ],
-            "env": {"DEBUG": "pw:*"}
-        },
-        "debugged": {"command": "node", "args": ["server.js"], "dev": {"watch": "src/**", "debug": {"type": "node"}}},
+""",
+    {
+        '"http", // not sse\n            "url": "https://api.githubcopilot.com/mcp/",\n            "headers": {': (
+            '"stdio", // not sse\n            "command": PROGRAM,\n            "args": [\n'
+            '                "guard", "--name", "github",\n'
+            '                "--target", "https://api.githubcopilot.com/mcp/",'
+        ),
+        '"Authorization": "Bearer ${input:github-token}", // asked for once': (
+            '"--header", "Authorization: Bearer ${input:github-token}",'
+        ),
+        '"X-MCP-Readonly": "true",\n            }': '"--header", "X-MCP-Readonly: true"\n            ]',
+        '"command": "npx"': '"command": PROGRAM',
+        '                "@playwright': (
+            '                "guard", "--name", "playwright", "--", "npx",\n                "@playwright'
+        ),
     },
-}
-""".replace("\n", "\r\n"),
     ".config/Code/User/mcp.json",
+    "\r\n",
 )
 
 CLAUDE_CODE = Sample(
@@ -233,48 +214,18 @@ CLAUDE_CODE = Sample(
   },
   "oauthAccount": {"accessToken": "s3cr3t-account"}
 }""",
-    """\
-{
-  "numStartups": 42,
-  "projects": {
-    "/home/jane/shop": {
-      "allowedTools": [],
-      "history": [{"display": "why is \\"mcpServers\\": {} empty?"}],
-      "mcpServers": {
-        "db": {
-          "type": "stdio",
-          "command": "/opt/assay/bin/assay",
-          "args": [
-            "guard", "--name", "db", "--", "uvx",
-            "mcp-server-sqlite"
-          ],
-          "env": {
-            "DB_PASSWORD": "s3cr3t-db"
-          }
-        }
-      }
+    {
+        '"uvx",\n          "args": [\n': (
+            'PROGRAM,\n          "args": [\n            "guard", "--name", "db", "--", "uvx",\n'
+        ),
+        '"type": "http",\n      "url": "https://db.example/mcp",\n      "headers": {\n': (
+            '"type": "stdio",\n      "command": PROGRAM,\n      "args": [\n'
+            '        "guard", "--name", "db",\n        "--target", "https://db.example/mcp",\n'
+        ),
+        '"Authorization": "Bearer s3cr3t-header"\n      }': (
+            '"--header", "Authorization: Bearer s3cr3t-header"\n      ]'
+        ),
     },
-    "/home/jane/blog": {
-      "mcpServers": {}
-    }
-  },
-  "mcpServers": {
-    "db": {
-      "type": "stdio",
-      "command": "/opt/assay/bin/assay",
-      "args": [
-        "guard", "--name", "db",
-        "--target", "https://db.example/mcp",
-        "--header", "Authorization: Bearer s3cr3t-header"
-      ]
-    },
-    "notion": {
-      "type": "http",
-      "url": "https://mcp.notion.com/mcp"
-    }
-  },
-  "oauthAccount": {"accessToken": "s3cr3t-account"}
-}""",
     ".claude.json",
 )
 
@@ -293,19 +244,14 @@ WINDSURF = Sample(
   }
 }
 """,
-    """\
-{
-  "mcpServers": {
-    "git": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "git", "--", "uvx", "mcp-server-git"], "disabled": false, "disabledTools": ["git_reset"]},
-    "tickets": {
-      "command": "/opt/assay/bin/assay",
-      "args": ["guard", "--name", "tickets", "--target", "https://tickets.example/mcp", "--header", "API_KEY: s3cr3t-windsurf"]
+    {
+        '"uvx", "args": [': 'PROGRAM, "args": ["guard", "--name", "git", "--", "uvx", ',
+        '"serverUrl": "https://tickets.example/mcp",\n      "headers": {': (
+            '"command": PROGRAM,\n'
+            '      "args": ["guard", "--name", "tickets", "--target", "https://tickets.example/mcp", '
+        ),
+        '"API_KEY": "s3cr3t-windsurf"}': '"--header", "API_KEY: s3cr3t-windsurf"]',
     },
-    "old": {"serverUrl": "https://old.example/v1/sse"},
-    "off": {"command": "npx", "disabled": true}
-  }
-}
-""",  # noqa: E501 - a file as it is written
     ".codeium/windsurf/mcp_config.json",
 )
 
@@ -331,29 +277,19 @@ GEMINI = Sample(
     "events": {"url": "http://localhost:8080/events"}
   }
 }
-""".replace("\n", "\r\n"),
-    """\
-{
-  // Gemini CLI strips comments.
-  "theme": "Default",
-  "mcpServers": {
-    "py": {
-      "command": "/opt/assay/bin/assay",
-      "args": ["guard", "--name", "py", "--", "python", "-m", "server"],
-      "env": {"KEY": "$MY_KEY", "OTHER": "s3cr3t-env"},
-      "timeout": 30000,
-      "trust": false
+""",
+    {
+        '"python",\n      "args": [': 'PROGRAM,\n      "args": ["guard", "--name", "py", "--", "python", ',
+        '"httpUrl": "https://a.example/mcp", "headers": {"X-Key": "s3cr3t-gemini"}': (
+            '"command": PROGRAM, "args": ["guard", "--name", "stream", "--target", "https://a.example/mcp", '
+            '"--header", "X-Key: s3cr3t-gemini"]'
+        ),
+        '"url": "http://127.0.0.1:3000/mcp",\n      "type": "http"': (
+            '"command": PROGRAM,\n      "args": ["guard", "--name", "typed", "--target", "http://127.0.0.1:3000/mcp"]'
+        ),
     },
-    "stream": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "stream", "--target", "https://a.example/mcp", "--header", "X-Key: s3cr3t-gemini"]},
-    "typed": {
-      "command": "/opt/assay/bin/assay",
-      "args": ["guard", "--name", "typed", "--target", "http://127.0.0.1:3000/mcp"]
-    },
-    "events": {"url": "http://localhost:8080/events"}
-  }
-}
-""".replace("\n", "\r\n"),  # noqa: E501 - a file as it is written
     ".gemini/settings.json",
+    "\r\n",
 )
 
 ZED = Sample(
@@ -376,24 +312,13 @@ ZED = Sample(
 \t},
 }
 """,
-    """\
-// Zed settings
-//
-{
-\t"theme": {"mode": "system", "light": "One Light",},
-\t"context_servers": {
-\t\t"local": { // mine
-\t\t\t"source": "custom",
-\t\t\t"command": "/opt/assay/bin/assay",
-\t\t\t"args": ["guard", "--name", "local", "--", "node", "server.js"],
-\t\t\t"env": {"TOKEN": "s3cr3t-zed"},
-\t\t},
-\t\t"remote": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "remote", "--target", "https://r.example/mcp", "--header", "Authorization: Bearer s3cr3t-zed-header"]},
-\t\t"from-extension": {"source": "extension", "settings": {"api_key": "s3cr3t-extension"}},
-\t\t"off": {"enabled": false, "command": "node"},
-\t},
-}
-""",  # noqa: E501 - a file as it is written
+    {
+        '"node",\n\t\t\t"args": [': 'PROGRAM,\n\t\t\t"args": ["guard", "--name", "local", "--", "node", ',
+        '"url": "https://r.example/mcp", "headers": {"Authorization": "Bearer s3cr3t-zed-header"}': (
+            '"command": PROGRAM, "args": ["guard", "--name", "remote", "--target", "https://r.example/mcp", '
+            '"--header", "Authorization: Bearer s3cr3t-zed-header"]'
+        ),
+    },
     ".config/zed/settings.json",
 )
 
@@ -448,55 +373,25 @@ enabled = false
 trust_level = "trusted"
 since = 2026-01-02 03:04:05
 """,
-    """\
-# Codex
-model = "gpt-5.1-codex"   # the newest
-notify = ["python3", "/home/jane/notify.py"]
-
-[mcp_servers.files] # shared
-command = "/opt/assay/bin/assay"  # node
-args = ["guard", "--name", "files", "--", "npx", "-y", '@modelcontextprotocol/server-filesystem', "/home/jane"]
-
-[mcp_servers.files.env]
-LICENSE = "s3cr3t-codex" # from Ann
-# OLD = 's3cr3t-old'
-
-[mcp_servers."my time"]
-  command = "/opt/assay/bin/assay"
-  args = ["guard", "--name", "my time", "--", 'C:\\tools\\time.exe']
-  startup_timeout_sec = 20
-
-[mcp_servers.lines]
-args = [
-    "guard", "--name", "lines", "--", "uv",
-    "run",   # the verb
-    "server",
-]
-command = "/opt/assay/bin/assay"
-
-[mcp_servers.figma]
-command = "/opt/assay/bin/assay"
-args = ["guard", "--name", "figma", "--target", "https://mcp.figma.example/mcp", "--header", "X-Region: eu", "--header", "X-Key: s3cr3t-figma"]
-tool_timeout_sec = 60.5
-
-[mcp_servers.wiki]
-command = "/opt/assay/bin/assay"
-args = ["guard", "--name", "wiki", "--target", "https://wiki.example/mcp", "--header", "Authorization: Bearer s3cr3t-wiki"]
-enabled = true
-
-[mcp_servers.token]
-command = "/opt/assay/bin/assay"
-args = ["guard", "--name", "token", "--target", "https://token.example/mcp", "--header", "Authorization: Bearer env:TOKEN"]
-env_vars = ["TOKEN"]
-
-[mcp_servers.off]
-command = "off"
-enabled = false
-
-[projects."/home/jane/shop"]
-trust_level = "trusted"
-since = 2026-01-02 03:04:05
-""",  # noqa: E501 - a file as it is written
+    {
+        '"npx"  # node\nargs = [': 'PROGRAM  # node\nargs = ["guard", "--name", "files", "--", "npx", ',
+        "'C:\\tools\\time.exe'": 'PROGRAM\n  args = ["guard", "--name", "my time", "--", \'C:\\tools\\time.exe\']',
+        '    "run",   # the verb': '    "guard", "--name", "lines", "--", "uv",\n    "run",   # the verb',
+        'command = "uv"': "command = PROGRAM",
+        'url = "https://mcp.figma.example/mcp"\nhttp_headers = { "X-Region" = "eu", X-Key = \'s3cr3t-figma\' }': (
+            'command = PROGRAM\nargs = ["guard", "--name", "figma", "--target", "https://mcp.figma.example/mcp", '
+            '"--header", "X-Region: eu", "--header", "X-Key: s3cr3t-figma"]'
+        ),
+        'url = "https://wiki.example/mcp"': (
+            'command = PROGRAM\nargs = ["guard", "--name", "wiki", "--target", "https://wiki.example/mcp", '
+            '"--header", "Authorization: Bearer s3cr3t-wiki"]'
+        ),
+        '# The wiki\'s key.\n[mcp_servers.wiki.http_headers]\nAuthorization = "Bearer s3cr3t-wiki"\n\n': "",
+        'url = "https://token.example/mcp"\nbearer_token_env_var = "TOKEN"': (
+            'command = PROGRAM\nargs = ["guard", "--name", "token", "--target", "https://token.example/mcp", '
+            '"--header", "Authorization: Bearer env:TOKEN"]\nenv_vars = ["TOKEN"]'
+        ),
+    },
     ".codex/config.toml",
 )
 
@@ -507,14 +402,16 @@ CODEX_ON_WINDOWS = Sample(
 inline = { command = "npx", args = [ "-y", "a" ], env = { KEY = "s3cr3t-inline" } }
 short = { command = "b" }
 at = { url = "http://localhost:1/mcp" }
-""".replace("\n", "\r\n"),
-    """\
-\ufeff[mcp_servers]
-inline = { command = "/opt/assay/bin/assay", args = [ "guard", "--name", "inline", "--", "npx", "-y", "a" ], env = { KEY = "s3cr3t-inline" } }
-short = { command = "/opt/assay/bin/assay", args = ["guard", "--name", "short", "--", "b"] }
-at = { command = "/opt/assay/bin/assay", args = ["guard", "--name", "at", "--target", "http://localhost:1/mcp"] }
-""".replace("\n", "\r\n"),  # noqa: E501 - a file as it is written
-    "elsewhere/config.toml",
+""",
+    {
+        '"npx", args = [ ': 'PROGRAM, args = [ "guard", "--name", "inline", "--", "npx", ',
+        '"b"': 'PROGRAM, args = ["guard", "--name", "short", "--", "b"]',
+        'url = "http://localhost:1/mcp"': (
+            'command = PROGRAM, args = ["guard", "--name", "at", "--target", "http://localhost:1/mcp"]'
+        ),
+    },
+    "other/config.toml",
+    "\r\n",
 )
 
 JSON_SAMPLES = (CLAUDE_DESKTOP, CURSOR, VS_CODE, CLAUDE_CODE, WINDSURF, GEMINI, ZED)

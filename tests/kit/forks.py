@@ -1,5 +1,5 @@
 """
-Runs our command many times with real descriptors: a process that has loaded it all forks once for each run.
+Runs our command many times with real descriptors: a process that has loaded it all, or lacks something, forks for each.
 
 `run_all` starts that process, gives it the runs as JSON, and gets what became of each.
 """
@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from os import fork, waitpid
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, Literal, NamedTuple
@@ -37,12 +38,16 @@ class Ended(NamedTuple):
     err: bytes
 
 
-def run_all(directory: Path, runs: list[Run], **environment: str) -> list[Ended]:
-    """Run all of *runs* in *directory*, with 40 letters on standard input."""
+def run_all(directory: Path, runs: list[Run], before: str = "", **environment: str) -> list[Ended]:
+    """
+    Run all of *runs* in *directory*, with 40 letters on standard input.
+
+    With *before*, these statements take something from the process first, and one run ends before the next begins.
+    """
     done = subprocess.run(
-        [sys.executable, __file__],
+        [sys.executable, __file__, before],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **environment},
+        env={**os.environ, **environment},
         input=json.dumps(runs).encode(),
         stdout=subprocess.PIPE,
         check=True,
@@ -74,14 +79,14 @@ class _Started(NamedTuple):
 
     def ended(self) -> dict[str, Any]:
         """Wait for its end; return what became of it."""
-        _, status = os.waitpid(self.pid, 0)
+        _, status = waitpid(self.pid, 0)
         return {"status": os.waitstatus_to_exitcode(status), "out": _content(self.shown), "err": _content(self.logged)}
 
 
 def _start(run: Run) -> _Started | None:
     """Fork; return None in the process that is to run it."""
     (out, shown), (err, logged) = _opened(run.out), _opened(run.err)
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         with TemporaryFile() as said:
             said.write(b"k" * 40)
@@ -111,9 +116,12 @@ def _content(file: IO[bytes] | None) -> str:
 AT_ONCE = 4
 
 if __name__ == "__main__":
+    exec(before := sys.argv.pop())  # noqa: S102 - what takes from the process
+
     from assay.cli.main import main, parser
 
-    parser()
+    if not before:
+        parser()
     # Otherwise each child would copy all memory when it looks for garbage at its end.
     gc.freeze()
     running, found = list[_Started](), []
@@ -123,7 +131,7 @@ if __name__ == "__main__":
             # As in `__main__`: the interpreter closes its streams.
             sys.exit(main(each.words.split()))
         running.append(started)
-        if len(running) == AT_ONCE:
+        if len(running) == (1 if before else AT_ONCE):
             found.append(running.pop(0).ended())
     found += [each.ended() for each in running]
     print(json.dumps(found))

@@ -71,11 +71,10 @@ FORM = {"message": "Which?", "requestedSchema": {"type": "object", "properties":
         pytest.param("ping", {}, {"result": {}}, id="ping"),
         pytest.param("roots/list", {}, {"result": {"roots": []}}, id="roots"),
         pytest.param("elicitation/create", FORM, {"result": {"action": "decline"}}, id="elicitation"),
-        pytest.param(
+        (
             "elicitation/create",
             {"mode": "url", "message": "Sign in", "url": "https://a.example/", "elicitationId": "1"},
             {"result": {"action": "decline"}},
-            id="elicitation-by-url",
         ),
         pytest.param("sampling/createMessage", MESSAGE, {"error": -1}, id="sampling"),
         pytest.param("elicitation/create", {**FORM, "task": {}}, {"error": -1}, id="elicitation-as-a-task"),

@@ -7,7 +7,7 @@ import pytest
 
 from assay.base.server_names import same_server
 from assay.lock.lock_file import FILE, LockError, write
-from assay.lock.locked import Locked, differences
+from assay.lock.locked import Locked
 from assay.lock.matching import chosen, notices
 from kit.locking import FIND, assay_here
 from kit.rows import rows
@@ -28,7 +28,6 @@ def locked(*command: str, **members: Any) -> Locked:
     ("one", "other"),
     [
         ("mcp-server-filesystem /home/jane", "mcp-server-filesystem /tmp /srv"),
-        ("mcp-server-filesystem /home/jane", "/usr/local/bin/mcp-server-filesystem /home/jane"),
         ("npx -y @scope/server-files@1.2 /a", "/usr/bin/npx @scope/server-files /b"),
         ("uvx mcp-server-time", "uvx mcp-server-time==2026.1 --local-timezone UTC"),
         ("python -m weather", "/home/jane/.venv/bin/python3.12 -u -m weather --verbose"),
@@ -36,12 +35,10 @@ def locked(*command: str, **members: Any) -> Locked:
         ("docker run -i --rm mcp/github", "docker run -i -v /a:/b mcp/github:latest"),
         ("npx mcp-remote https://a.example/mcp --port 1", "npx -y mcp-remote https://a.example/mcp --port 2"),
         ("assay serve --schemas a", "/venv/bin/assay serve"),
-        ("docker run --memory 512m imgA", "docker run --cpus 2 imgA x"),
         ("java -cp a:b com.x.Main", "/usr/bin/java -Xmx1g -cp c com.x.Main x"),
         ("node --api-key [redacted] a.js", "node a.js /tmp"),
         ("npx --unheard-of server-a /tmp", "npx --unheard-of server-a /srv"),
         ("docker run -i --rm -e TOKEN mcp/github stdio", "docker run -it mcp/github:2 http"),
-        ("uvx clock --zone UTC", "uvx clock --zone CET"),
     ],
 )
 def test_commands_with_other_arguments_start_the_same_server(one: str, other: str) -> None:
@@ -53,12 +50,10 @@ def test_commands_with_other_arguments_start_the_same_server(one: str, other: st
     ("one", "other"),
     [
         ("mcp-server-filesystem /tmp", "mcp-server-git /tmp"),
-        ("npx server-files", "npx server-git"),
         ("npx @scope/server-files", "npx @evil/server-files"),
         ("npx server-files", "uvx server-files"),
         ("python -m weather", "python weather.py"),
         ("python /home/jane/a/server.py", "python /home/jane/b/server.py"),
-        ("python server.py", "python other.py"),
         ("python -c print(1)", "python -c print(2)"),
         ("npx mcp-remote https://a.example/mcp", "npx mcp-remote https://b.example/mcp"),
         ("sh -c a", "sh -c b"),
@@ -67,10 +62,8 @@ def test_commands_with_other_arguments_start_the_same_server(one: str, other: st
         ("assay serve", "assay demo"),
         ("npx", "npx"),
         ("docker run --memory 512m imgA", "docker run --memory 512m imgB"),
-        ("docker run -m 512m imgA", "docker run -m 512m imgB"),
         ("docker run -e TOKEN -u jane imgA stdio", "docker run -e TOKEN -u jane imgB stdio"),
         ("java -cp a:b com.x.Main", "java -cp a:b com.y.Main"),
-        ("java -jar a.jar", "java -jar b.jar"),
         ("node --max-old-space-size 512 a.js", "node --max-old-space-size 512 b.js"),
         ("npx --unheard-of server-a /tmp", "npx --unheard-of server-b /tmp"),
         ("npx [redacted] /tmp", "npx [redacted] /tmp"),
@@ -108,31 +101,13 @@ SECRET = {"s": locked("serve", "--token", "[redacted]", "--port", "1")}
         pytest.param(FILES, "auto", {"command": ("files", "/home/jane"), "name": "git"}, "git", id="a-name-wins"),
         pytest.param(FILES, "auto", {"command": ("files", "/srv"), "name": "mine"}, "fs", id="an-unknown-name"),
         pytest.param(FILES, "auto", {"command": ("x",), "name": "mine"}, None, id="neither-name-nor-command"),
-        pytest.param(
-            SECRET, "auto", {"command": ("serve", "--token", "hunter2", "--port", "1")}, "s", id="a-secret-is-masked"
-        ),
+        (SECRET, "auto", {"command": ("serve", "--token", "hunter2", "--port", "1")}, "s"),
         pytest.param(SECRET, "auto", {"command": ("serve", "--token", "x", "--port", "2")}, "s", id="a-secret-loosely"),
-        pytest.param(
-            {"x": locked("files", "/a"), "y": locked("files", "/b")},
-            "auto",
-            {"command": ("files", "/c")},
-            "x",
-            id="several-that-allow-the-same",
-        ),
+        ({"x": locked("files", "/a"), "y": locked("files", "/b")}, "auto", {"command": ("files", "/c")}, "x"),
         pytest.param(TWO, "auto", {"url": "HTTP://127.0.0.1:1/mcp/?x=1"}, "b", id="the-same-url-in-other-words"),
-        pytest.param(
-            UV, "auto", {"command": ("uv", "run", "--directory", "/b", "s.py")}, None, id="only-under-enforce"
-        ),
-        pytest.param(
-            UV,
-            FILE,
-            {"command": ("uv", "run", "--directory", "/b", "s.py"), "enforcing": True},
-            "w",
-            id="enforced-in-a-file-that-was-asked-for",
-        ),
-        pytest.param(
-            UV, "auto", {"command": ("npx", "other"), "enforcing": True}, None, id="another-package-under-enforce"
-        ),
+        (UV, "auto", {"command": ("uv", "run", "--directory", "/b", "s.py")}, None),
+        (UV, FILE, {"command": ("uv", "run", "--directory", "/b", "s.py"), "enforcing": True}, "w"),
+        (UV, "auto", {"command": ("npx", "other"), "enforcing": True}, None),
         pytest.param({**ONE, "c": ONE["a"]}, "auto", {"command": ("run", "a")}, "a", id="two-that-are-the-same"),
     ],
 )
@@ -148,44 +123,37 @@ def test_a_lock_is_that_of_the_server(
 @rows(
     ("lock", "wish", "reached", "reason"),
     [
-        pytest.param(
+        (
             TWO,
             FILE,
             {"command": ("walk",)},
             r"assay\.lock: no entry for this server; add one with assay lock -- COMMAND, or choose .* --name \(a, b\)",
-            id="not-there",
         ),
-        pytest.param(
-            ONE, FILE, {"command": ("walk",), "name": "mine"}, "no entry for mine; .* --name .a.", id="no-such-name"
-        ),
-        pytest.param(
+        (ONE, FILE, {"command": ("walk",), "name": "mine"}, "no entry for mine; .* --name .a."),
+        (
             {**ONE, "c": locked("run", "a", listed=OTHER)},
             "auto",
             {"command": ("run", "a")},
             "a and c are both entries for this server; choose one with --name",
-            id="ambiguous",
         ),
         pytest.param(ONE, "other.lock", {"command": ("run", "a")}, "other.lock: no such file", id="no-file"),
-        pytest.param(
+        (
             {"x": locked("files", "/a"), "y": locked("files", "/b", listed=OTHER)},
             "auto",
             {"command": ("files", "/c")},
             r"assay\.lock: x and y are both entries for this server; choose one with --name",
-            id="ambiguous-with-other-arguments",
         ),
-        pytest.param(
+        (
             UV,
             "auto",
             {"command": ("uv", "run", "--directory", "/b", "s.py"), "enforcing": True},
             r"assay\.lock: w may be the entry for this server, but the commands differ; choose it with --name NAME",
-            id="one-that-may-be-meant-under-enforce",
         ),
-        pytest.param(
+        (
             {"x": locked("python", "/a/files.py")},
             "auto",
             {"command": ("python", "/b/files.py"), "enforcing": True},
             "x may be the entry for this server",
-            id="the-same-script-in-another-folder-under-enforce",
         ),
     ],
 )
@@ -217,23 +185,6 @@ def test_the_operator_hears_which_entry_applies_unless_it_is_the_obvious_one(
     [line] = lines(None, "x")
     assert line.startswith("assay.lock has no entry for this command; the lock is not applied; add one with assay lock")
     assert line.endswith(" -- COMMAND, or choose an entry with --name (fs, git, s)")
-
-
-# ── differences ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_other_arguments_are_reported_and_count_for_nothing() -> None:
-    [difference] = differences(locked("files", "/home/jane"), locked("/bin/files", "/srv"))
-    assert (difference.breaking, difference.counts) == (False, False)
-    assert [(each.weight, each.at) for each in difference.changes] == [("wording", "/command")]
-
-
-def test_another_program_counts_unless_the_operator_chose_the_entry() -> None:
-    old, new = locked("files", "/home/jane"), locked("other", "/home/jane")
-    assert [each.breaking for each in differences(old, new)] == [True]
-    assert [each.counts for each in differences(old, new, named=True)] == [False]
-    there, elsewhere = locked(url="http://a/"), locked(url="http://b/")
-    assert [each.breaking for each in differences(there, elsewhere)] == [True]
 
 
 # ── the guard ────────────────────────────────────────────────────────────────────────────────────────────────────────

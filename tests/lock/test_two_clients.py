@@ -97,9 +97,9 @@ def test_a_check_of_one_kind_of_client_alone_is_incomplete(run: Run) -> None:
     status, out, _ = run("--check", tools=[FIND], capable={"on": {"tools/list": "exit"}})
     assert (status, out) == (2, "assay.lock is up to date\n")
     status, out, _ = run("--check", "--format", "json", tools=[FIND], capable={"on": {"tools/list": "exit"}})
-    told = json.loads(out)
-    assert (status, told["clean"]) == (2, False)
-    assert told["failed"][0]["reason"].startswith("the server failed for a client with capabilities")
+    found = json.loads(out)
+    assert (status, found["clean"]) == (2, False)
+    assert found["failed"][0]["reason"].startswith("the server failed for a client with capabilities")
 
 
 def test_a_server_that_fails_without_capabilities_is_locked_with_them(run: Run) -> None:
@@ -113,14 +113,6 @@ def test_a_server_with_two_names_is_not_locked(run: Run) -> None:
     status, out, log = run(tools=[FIND], capable={"name": "other"})
     assert (status, out) == (2, "")
     assert "the server calls itself 'library' or 'other', depending on the client" in log
-
-
-def test_a_server_that_wants_a_handshake_is_asked_for_one_at_once_the_second_time(run: Run) -> None:
-    """Servers that end when they are asked anything else are started once less."""
-    assert run(tools=[FIND], record="seen")[0] == 0
-    methods = [json.loads(line).get("method") for line in Path("seen").read_text().splitlines()]
-    assert methods.count("server/discover") == 1
-    assert methods.count("initialize") == 2
 
 
 def test_the_same_finding_about_both_kinds_is_logged_once(run: Run) -> None:
@@ -159,15 +151,6 @@ def test_a_union_reads_as_it_was_written(tmp_path: Path) -> None:
     assert parsed(written({"a": alone})) == {"a": alone}
 
 
-def test_a_file_without_capabilities_is_read_as_before() -> None:
-    """A file that an earlier version wrote has none of the new members."""
-    content = written({"a": locked_server(FIND)})
-    assert b"offeredTo" not in content
-    assert b"variant" not in content
-    assert b"notAsked" not in content
-    assert json.loads(content)["format"] == 1
-
-
 @rows(
     ("member", "value", "reason"),
     [
@@ -192,23 +175,20 @@ def test_a_damaged_union_is_an_error(tmp_path: Path, member: str, value: Any, re
     ("now", "counts", "words"),
     [
         pytest.param(UNION, None, "", id="the-same"),
-        pytest.param(
+        (
             united(locked_server(FIND, TYPE, ASK), locked_server(RICH, ASK, instructions="Ask.")),
             False,
             "now offered to every client",
-            id="offered-to-more",
         ),
-        pytest.param(
+        (
             united(locked_server(TYPE), locked_server(RICH, ASK, instructions="Ask.")),
             True,
             "now offered only to clients with capabilities",
-            id="offered-to-fewer",
         ),
-        pytest.param(
+        (
             united(locked_server(FIND, TYPE), locked_server(FIND, ASK, instructions="Ask.")),
             False,
             "all clients get the same definition now",
-            id="one-form-is-gone",
         ),
     ],
 )
@@ -220,14 +200,6 @@ def test_a_change_for_one_kind_of_client_is_reported(now: Locked, counts: bool |
         [difference] = found
         assert difference.counts is counts
         assert difference.changes[0].words == words
-
-
-def test_a_change_is_shown_by_the_form_that_is_nearest() -> None:
-    changed = {**RICH, "description": "Finds books."}
-    [difference] = differences(
-        UNION, united(locked_server(FIND, TYPE), locked_server(changed, ASK, instructions="Ask."))
-    )
-    assert [change.at for change in difference.changes] == ["/description"]
 
 
 # ── under a lock ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,5 @@
 """What an `assay.toml` or a `pyproject.toml` of a stranger's directory may decide, and how an operator accepts more."""
 
-import os
 import stat
 import subprocess
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 from assay.settings import Settings, SettingsError, load_cautiously
 from assay.settings.locations import LONGEST
 from assay.settings.state_directory import state_directory
-from assay.settings.trusted_files import accepted, place_of, remember, standing
+from assay.settings.trusted_files import accepted, remember, standing
 from kit.command import assay_text, variables_but
 from kit.rows import rows
-from kit.sheltered import state_variables
 
 HOSTILE = """\
 [guard]
@@ -103,10 +101,8 @@ def ignored(directory: Path, toml: str, *flags: str, **environ: str) -> list[str
     [
         ("[limits]\ndepth = 128", "[limits]\ndepth = 200", "limits.depth"),
         ("[limits]\ndepth = 128", "[limits]\ndepth = 5", "limits.depth"),
-        ("[limits]\ntools = 5_000", "[limits]\ntools = 1", "limits.tools"),
         ("[limits]\ntools = 5_000", "[limits]\ntools = 50_000", "limits.tools"),
         ("[guard]\nstrict = true", "[guard]\nframe_bytes = 1000", "guard.frame_bytes"),
-        ("[guard]\ntimeout = 600", "[guard]\ntimeout = 5", "guard.timeout"),
         ("[guard]\ntimeout = 600", "[guard]\ntimeout = 0", "guard.timeout"),
         ("[guard]\nfail_open = false", "[guard]\nfail_open = true", "guard.fail_open"),
         ('[guard]\nlock = "auto"', '[guard]\nlock = "other.lock"', "guard.lock"),
@@ -130,6 +126,11 @@ def ignored(directory: Path, toml: str, *flags: str, **environ: str) -> list[str
         (
             '[[guard.exceptions]]\nrule = "protocol/progress"\naction = "refuse"\nreason = "x"\nuntil = 2099-01-01',
             '[[guard.exceptions]]\nrule = "contract/output"\ntool = "t"\nreason = "x"\nuntil = 2099-01-01',
+            "guard.exceptions.1",
+        ),
+        (
+            '[[guard.exceptions]]\nrule = "contract/output"\nreason = "x"\nuntil = 2001-01-01',
+            '[[guard.exceptions]]\nrule = "contract/output"\nreason = "x"\nuntil = 2099-01-01',
             "guard.exceptions.1",
         ),
     ],
@@ -176,11 +177,6 @@ def test_a_line_of_the_file_never_wins_over_an_option_in_another_spelling(tmp_pa
     assert found.settings.guard.policy["contract/input"].action == "refuse"
 
 
-def test_an_exception_that_has_ended_weakens_nothing(tmp_path: Path) -> None:
-    toml = '[[guard.exceptions]]\nrule = "contract/output"\nreason = "x"\nuntil = 2001-01-01\n'
-    assert ignored(tmp_path, toml) == []
-
-
 def test_only_the_first_of_many_ignored_lines_are_named(tmp_path: Path) -> None:
     rows = '[[guard.exceptions]]\nrule = "contract/output"\nreason = "x"\nuntil = 2099-01-01\n' * 100
     (tmp_path / "assay.toml").write_text(rows)
@@ -190,27 +186,7 @@ def test_only_the_first_of_many_ignored_lines_are_named(tmp_path: Path) -> None:
     assert len(said) == 2
 
 
-def test_a_mistake_in_an_ignored_line_is_still_shown(tmp_path: Path) -> None:
-    (tmp_path / "assay.toml").write_text('[guard]\nfail_open = "yes"\n')
-    with pytest.raises(SettingsError, match="expected true or false"):
-        load_cautiously({}, tmp_path)
-
-
 # ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_what_is_trusted_is_shown_first_without_secrets(checkout: Path) -> None:
-    (checkout / "assay.toml").write_text(HOSTILE + '[telemetry.headers]\nx-key = "hunter2"\n')
-    done = assay(checkout, "trust", "assay.toml", "--yes")
-    assert "  guard.fail_open = true  (without it: false)\n" in done.stdout
-    assert "  telemetry.headers.x-key" not in done.stdout
-    assert 'telemetry.headers."x-key" = hidden' in done.stdout
-    assert "hunter2" not in done.stdout + done.stderr
-
-
-def test_a_pass_that_is_weaker_only_beside_an_option_is_shown_as_well(checkout: Path) -> None:
-    (checkout / "assay.toml").write_text('[guard.policy]\n"protocol/progress" = "pass"\n')
-    assert 'guard.policy."protocol/progress" = "pass"' in assay(checkout, "trust", "assay.toml").stdout
 
 
 def found(checkout: Path) -> Settings:
@@ -218,18 +194,16 @@ def found(checkout: Path) -> Settings:
     return load_cautiously({"XDG_STATE_HOME": str(checkout.parent / "state")}, checkout).settings
 
 
-def test_without_a_terminal_nothing_is_trusted_unasked(checkout: Path) -> None:
-    (checkout / "assay.toml").write_text(HOSTILE)
-    done = assay(checkout, "trust", "assay.toml", said="y\n")
-    assert done.returncode == 2
-    assert "use --yes" in done.stderr
-    assert not found(checkout).guard.fail_open
-
-
-@rows("answer, status", [(b"\n", 1), (b"no\n", 1), (b"y\n", 0)])
-def test_on_a_terminal_the_answer_decides(checkout: Path, answer: bytes, status: int) -> None:
-    (checkout / "assay.toml").write_text(HOSTILE)
-    assert assay(checkout, "trust", "assay.toml", typed=answer).returncode == status
+@rows("answer, status", [({"said": "y\n"}, 2), ({"typed": b"\n"}, 1), ({"typed": b"no\n"}, 1), ({"typed": b"y\n"}, 0)])
+def test_the_answer_on_a_terminal_decides_about_what_is_shown(checkout: Path, answer: Any, status: int) -> None:
+    """In a pipe there is none, and no secret is shown anywhere."""
+    (checkout / "assay.toml").write_text(HOSTILE + '[telemetry.headers]\nx-key = "hunter2"\n')
+    done = assay(checkout, "trust", "assay.toml", **answer)
+    assert done.returncode == status
+    assert ("use --yes" in done.stderr) is (status == 2)
+    assert "  guard.fail_open = true  (without it: false)\n" in done.stdout
+    assert 'telemetry.headers."x-key" = hidden' in done.stdout
+    assert "hunter2" not in done.stdout + done.stderr
     assert found(checkout).guard.fail_open is (status == 0)
 
 
@@ -254,6 +228,8 @@ def test_trusted_files_are_listed_and_removed(checkout: Path) -> None:
     assay(checkout, "trust", "assay.toml", "--yes")
     assert assay(checkout, "trust", "--list").stdout == f"{checkout}/assay.toml\n"
     (checkout / "assay.toml").write_text("")
+    (checkout / "assay.toml").write_text('[guard.policy]\n"protocol/progress" = "pass"\n')
+    assert 'guard.policy."protocol/progress" = "pass"' in assay(checkout, "trust", "assay.toml").stdout
     assert "(changed: not trusted)" in assay(checkout, "trust", "--list").stdout
     assert "no longer trusted" in assay(checkout, "trust", "--remove", "assay.toml").stderr
     assert assay(checkout, "trust", "--list").stdout == ""
@@ -264,6 +240,7 @@ def test_trusted_files_are_listed_and_removed(checkout: Path) -> None:
     [
         ("assay.toml", "[guard]\nstrict = true\n", 0, "cannot weaken the guard"),
         ("assay.toml", "[limits]\ndept = 9\n", 2, "unknown key"),
+        ("assay.toml", '[guard]\nfail_open = "yes"\n', 2, "expected true or false"),
         ("other.toml", HOSTILE, 2, "--config takes any other"),
     ],
 )
@@ -300,13 +277,6 @@ def test_a_damaged_list_is_shown(tmp_path: Path, content: str) -> None:
         accepted({"XDG_STATE_HOME": str(tmp_path)})
 
 
-def test_a_place_follows_links_of_directories_only(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    (tmp_path / "real" / "assay.toml").symlink_to("elsewhere.toml")
-    assert place_of(tmp_path / "link" / "assay.toml") == str(tmp_path.resolve() / "real" / "assay.toml")
-
-
 @rows(
     ("platform", "environ", "directory"),
     [
@@ -323,12 +293,3 @@ def test_the_state_directory_is_where_the_platform_has_it(
     platform: str, environ: dict[str, str], directory: str | None
 ) -> None:
     assert state_directory(environ, platform) == (None if directory is None else Path(directory))
-
-
-@rows("platform", ["linux", "darwin", "win32"])
-def test_no_test_uses_the_state_directory_of_the_user(platform: str, tmp_path: Path) -> None:
-    environ = {"HOME": "/h", "XDG_STATE_HOME": "/s", "LOCALAPPDATA": "/l", **state_variables(str(tmp_path), platform)}
-    directory = state_directory(environ, platform)
-    assert directory is not None
-    assert directory.is_relative_to(tmp_path)
-    assert state_variables(str(tmp_path)).keys() <= os.environ.keys()

@@ -249,9 +249,7 @@ def fates(settings: Settings, frames: list[tuple[Party, bytes]], mode: str | Non
     guard = settings.guard
     wanted = mode or guard.mode
     conversation = Conversation(
-        mode="enforce" if wanted == "enforce" else "audit",
-        limits=settings.guard_limits,
-        policy=policy(guard, TODAY),
+        mode="enforce" if wanted == "enforce" else "audit", limits=settings.guard_limits, policy=policy(guard, TODAY)
     )
     found = []
     for party, each in frames:

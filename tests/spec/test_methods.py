@@ -1,7 +1,5 @@
 """The method table against the protocol's own unions, and the rows that schemas do not tell."""
 
-import pytest
-
 from assay.spec.methods import Kind, PartyName, methods, revisions_of
 from assay.spec.revision_diff import members, words
 from assay.spec.revisions import REVISIONS
@@ -54,29 +52,11 @@ def test_every_capability_is_one_that_the_party_can_declare(revision: str) -> No
 
 
 @rows(
-    ("revision", "name", "result"),
-    [
-        ("2024-11-05", "initialize", "InitializeResult"),
-        ("2025-11-25", "ping", "EmptyResult"),
-        ("2025-11-25", "tools/call", "CallToolResult"),
-        ("2025-11-25", "tasks/result", "GetTaskPayloadResult"),
-        ("2026-07-28", "server/discover", "DiscoverResult"),
-        ("2026-07-28", "subscriptions/listen", "SubscriptionsListenResult"),
-    ],
-)
-def test_a_result_follows_from_the_method(revision: str, name: str, result: str) -> None:
-    assert methods(revision)[name].result == result
-
-
-@rows(
     ("revision", "name", "sender", "needed"),
     [
-        ("2025-11-25", "tools/call", "client", ("server", "tools")),
         ("2025-11-25", "resources/subscribe", "client", ("server", "resources.subscribe")),
         ("2024-11-05", "completion/complete", "client", None),
         ("2025-03-26", "completion/complete", "client", ("server", "completions")),
-        ("2025-11-25", "sampling/createMessage", "server", ("client", "sampling")),
-        ("2025-11-25", "tasks/list", "client", ("server", "tasks.list")),
         ("2025-11-25", "tasks/list", "server", ("client", "tasks.list")),
         ("2025-11-25", "notifications/tasks/status", "server", ("server", "tasks")),
         ("2025-11-25", "notifications/roots/list_changed", "client", ("client", "roots.listChanged")),
@@ -95,15 +75,9 @@ def test_a_method_needs_the_capability_of_one_party(
         ("tools/call", REVISIONS),
         ("initialize", REVISIONS[:4]),
         ("elicitation/create", REVISIONS[2:4]),
-        ("completion/complete", REVISIONS),
         ("server/discover", REVISIONS[4:]),
         ("tools/cal", ()),
     ],
 )
 def test_the_revisions_of_a_method_are_known(name: str, revisions: tuple[str, ...]) -> None:
     assert revisions_of(name) == revisions
-
-
-def test_the_methods_of_an_unknown_revision_are_a_value_error() -> None:
-    with pytest.raises(ValueError, match="there is no revision"):
-        methods("2025-01-01")

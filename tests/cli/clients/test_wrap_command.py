@@ -2,18 +2,15 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.cli.main import parser
-from kit.client_files import CLAUDE_DESKTOP, CODEX, VS_CODE, Sample
+from kit.client_files import CLAUDE_DESKTOP, VS_CODE
 from kit.command import assay_text, variables_but
 from kit.rows import rows
 
@@ -41,33 +38,6 @@ def backup(path: Path) -> Path:
     return path.with_name(path.name + ".assay-backup")
 
 
-@rows("sample", [VS_CODE, CODEX], ids=lambda sample: sample.name)
-def test_there_and_back(tmp_path: Path, sample: Sample) -> None:
-    path = tmp_path / sample.path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written(path, sample.before).chmod(0o640)
-    done = assay("wrap", str(path), "--yes", *FIXED)
-    assert done.returncode == 0, done.stderr
-    assert path.read_bytes() == sample.after.encode()
-    assert backup(path).read_bytes() == sample.before.encode()
-    assert (path.stat().st_mode & 0o777, backup(path).stat().st_mode & 0o777) == (0o640, 0o600)
-    assert "s3cr3t" not in done.stdout + done.stderr
-    undone = assay("unwrap", str(path))
-    assert undone.returncode == 0, undone.stderr
-    assert "s3cr3t" not in undone.stdout + undone.stderr
-    assert path.read_bytes() == sample.before.encode()
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_wrapping_and_unwrapping_twice_is_not_an_error(config: Path) -> None:
-    assert assay("wrap", str(config), "--yes", *FIXED).returncode == 0
-    again = assay("wrap", str(config), "--yes", *FIXED)
-    assert (again.returncode, again.stdout) == (0, "")
-    assert "nothing to do" in again.stderr
-    assert assay("unwrap", str(config)).returncode == 0
-    assert assay("unwrap", str(config)).returncode == 0
-
-
 def test_the_client_is_given_the_whole_path_of_this_program(config: Path) -> None:
     assert assay("wrap", str(config), "--yes").returncode == 0
     entries = json.loads(config.read_text())["mcpServers"].values()
@@ -79,65 +49,46 @@ def entry_of(path: Path, **entry: object) -> Path:
     return written(path / "mcp.json", json.dumps({"mcpServers": {"x": {"args": ["guard", "--", "server"], **entry}}}))
 
 
-def lookalike(directory: Path) -> str:
-    """Another program that is called assay."""
-    program = directory / "assay"
-    program.write_text("#!/bin/sh\nexec true\n")
-    program.chmod(0o755)
-    return str(program)
-
-
-def test_another_program_of_that_name_is_no_guard(tmp_path: Path) -> None:
-    program = lookalike(tmp_path)
-    path = entry_of(tmp_path, command=program)
-    before = path.read_text()
-    done = assay("wrap", str(path), "--yes")
-    assert (done.returncode, path.read_text()) == (0, before)
-    assert f'x: left alone: its command "{program}" is not this assay' in done.stderr
-    assert "already" not in done.stderr
-    assert assay("wrap", str(path), "--yes", "--server", "x").returncode == 2
-    assert assay("wrap", str(path), "--yes", "--program", OURS).returncode == 0
-    assert json.loads(path.read_text())["mcpServers"]["x"]["command"] == OURS
+FOUND = f"{Path(OURS).parent}:{os.environ['PATH']}"
+NOT_OURS = "is not this assay"
 
 
 @rows(
-    "entry",
+    "entry, why",
     [
-        pytest.param({"command": "./assay"}, id="relative"),
-        pytest.param({"command": "${workspaceFolder}/assay"}, id="variable"),
-        pytest.param({"command": "assay", "env": {"Path": "."}}, id="other-path"),
-        pytest.param({"command": "/nowhere/assay"}, id="missing"),
+        ({"command": "HERE/assay"}, NOT_OURS),
+        ({"command": "./assay"}, NOT_OURS),
+        ({"command": "${workspaceFolder}/assay"}, NOT_OURS),
+        ({"command": "assay", "env": {"Path": "."}}, NOT_OURS),
+        ({"command": "/nowhere/assay"}, NOT_OURS),
+        (
+            {"command": "uvx", "args": ["assay", "guard", "--", "a"]},
+            "through another program, which assay cannot check",
+        ),
     ],
 )
-def test_a_program_that_cannot_be_found_out_is_no_guard(tmp_path: Path, entry: dict[str, object]) -> None:
-    lookalike(tmp_path)
-    path = entry_of(tmp_path, **entry)
-    found = f"{Path(OURS).parent}:{os.environ['PATH']}"
-    assert "is not this assay" in assay("wrap", str(path), "--yes", cwd=tmp_path, PATH=found).stderr
+def test_a_program_that_may_be_another_is_no_guard(tmp_path: Path, entry: dict[str, Any], why: str) -> None:
+    program = written(tmp_path / "assay", "#!/bin/sh\nexec true\n")
+    program.chmod(0o755)
+    path = entry_of(tmp_path, **{**entry, "command": entry["command"].replace("HERE", str(tmp_path))})
+    before = path.read_text()
+    done = assay("wrap", str(path), "--yes", cwd=tmp_path, PATH=FOUND)
+    assert (done.returncode, path.read_text()) == (0, before)
+    assert "x: left alone: " in done.stderr
+    assert why in done.stderr
+    if "HERE" in entry["command"]:
+        assert assay("wrap", str(path), "--yes", "--server", "x").returncode == 2
+        assert assay("wrap", str(path), "--yes", "--program", OURS).returncode == 0
+        assert json.loads(path.read_text())["mcpServers"]["x"]["command"] == OURS
 
 
 def test_this_program_is_known_by_name_by_path_and_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "assay").symlink_to(OURS)
-    found = f"{Path(OURS).parent}:{os.environ['PATH']}"
     for command in ("assay", OURS, str(tmp_path / "assay")):
         path = entry_of(tmp_path, command=command)
-        assert assay("wrap", str(path), "--yes", PATH=found).returncode == 0
+        assert assay("wrap", str(path), "--yes", PATH=FOUND).returncode == 0
         assert json.loads(path.read_text())["mcpServers"]["x"]["args"] == ["guard", "--name", "x", "--", "server"]
-        assert "already runs behind the guard" in assay("wrap", str(path), "--yes", PATH=found).stderr
-
-
-def test_a_guard_that_another_program_starts_is_left_alone(tmp_path: Path) -> None:
-    path = entry_of(tmp_path, command="uvx", args=["assay", "guard", "--", "server"])
-    done = assay("wrap", str(path), "--yes")
-    assert done.returncode == 0
-    assert "through another program, which assay cannot check" in done.stderr
-
-
-def test_variables_that_the_guard_would_obey_are_shown(tmp_path: Path) -> None:
-    env = {"ASSAY_GUARD_FAIL_OPEN": "1", "PYTHONPATH": "evil", "TOKEN": "hunter2"}
-    path = entry_of(tmp_path, command="server", args=[], env=env)
-    done = assay("wrap", str(path), "--yes", *FIXED)
-    assert "x: env sets ASSAY_GUARD_FAIL_OPEN, PYTHONPATH, which the guard obeys too" in done.stderr
+        assert "already runs behind the guard" in assay("wrap", str(path), "--yes", PATH=FOUND).stderr
 
 
 def test_without_a_terminal_it_has_to_be_allowed(config: Path) -> None:
@@ -155,6 +106,8 @@ def test_a_dry_run_shows_and_writes_nothing(config: Path) -> None:
     assert '+      "command": "/opt/assay/bin/assay",' in done.stdout.splitlines()
     assert "3 servers would change" in done.stderr
     assert list(config.parent.iterdir()) == [config]
+    coloured = assay("wrap", str(config), "--dry-run", FORCE_COLOR="1").stdout
+    assert '\x1b[31m-      "command": "npx",\x1b[0m' in coloured.splitlines()
     assay("wrap", str(config), "--yes", *FIXED)
     behind = config.read_text()
     assert assay("wrap", str(config), "--dry-run").returncode == 0
@@ -162,20 +115,6 @@ def test_a_dry_run_shows_and_writes_nothing(config: Path) -> None:
     assert undo.returncode == 1
     assert '+      "command": "npx",' in undo.stdout.splitlines()
     assert config.read_text() == behind
-
-
-def test_no_secret_is_printed(config: Path) -> None:
-    for done in (assay("wrap", str(config), "--yes"), assay("unwrap", str(config))):
-        assert done.returncode == 0
-        assert "ghp_" not in done.stdout + done.stderr
-        assert '"GITHUB_PERSONAL_ACCESS_TOKEN": "[redacted]"' in done.stdout
-
-
-def test_colours_are_for_those_who_want_them(config: Path) -> None:
-    assert "\x1b[" not in assay("wrap", str(config), "--dry-run").stdout
-    coloured = assay("wrap", str(config), "--dry-run", FORCE_COLOR="1").stdout
-    assert '\x1b[31m-      "command": "npx",\x1b[0m' in coloured.splitlines()
-    assert "\x1b[" not in assay("wrap", str(config), "--dry-run", FORCE_COLOR="1", NO_COLOR="1").stdout
 
 
 @rows("typed, status", [(b"n\n", 1), (b"\n", 1), (b"what?\n", 1), (b"\x04", 1), (b"Yes\n", 0)])
@@ -201,27 +140,6 @@ def test_a_link_leads_to_the_file(tmp_path: Path) -> None:
     assert real.read_text() == CLAUDE_DESKTOP.before
 
 
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Have no file of more than *size* bytes: what a full disk looks like to one process."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@rows("size, name", [(100, "mcp.json.assay-backup"), (len(CLAUDE_DESKTOP.before), "mcp.json")])
-def test_a_full_disk_costs_nothing(config: Path, size: int, name: str) -> None:
-    with files_of_at_most(size):
-        done = assay("wrap", str(config), "--yes")
-    assert done.returncode == 2
-    assert f"cannot write {name}: File too large" in done.stderr
-    assert list(config.parent.iterdir()) == [config]
-    assert config.read_text() == CLAUDE_DESKTOP.before
-
-
 def test_servers_one_by_one(config: Path) -> None:
     """The backup always has all of them as they were."""
     assert assay("wrap", str(config), "--yes", "--server", "weather", *FIXED).returncode == 0
@@ -235,16 +153,6 @@ def test_servers_one_by_one(config: Path) -> None:
     assert assay("unwrap", str(config), "--server", "github", "--server", "weather").returncode == 0
     assert config.read_text() == CLAUDE_DESKTOP.before
     assert not backup(config).exists()
-
-
-def test_the_mode_of_those_that_are_there_changes_only_if_one_is_given(config: Path) -> None:
-    assay("wrap", str(config), "--yes", "--mode", "enforce")
-    behind = config.read_text()
-    assert "nothing to do" in assay("wrap", str(config), "--yes").stderr
-    assert assay("wrap", str(config), "--yes", "--mode", "audit").returncode == 0
-    assert config.read_text() == behind.replace('"enforce"', '"audit"')
-    assert assay("unwrap", str(config)).returncode == 0
-    assert config.read_text() == CLAUDE_DESKTOP.before
 
 
 def test_what_was_edited_in_between_stays(tmp_path: Path) -> None:
@@ -262,22 +170,12 @@ def test_what_was_edited_in_between_stays(tmp_path: Path) -> None:
     assert f"{backup(path)} is still there; delete it if you do not need it: it may hold secrets" in again.stderr
 
 
-def test_without_the_backup_servers_come_back_by_their_args(config: Path) -> None:
-    assay("wrap", str(config), "--yes", *FIXED)
-    backup(config).unlink()
-    done = assay("unwrap", str(config))
-    assert done.returncode == 0
-    assert done.stderr.count("rebuilt from its args") == 3
-    found, expected = json.loads(config.read_text()), json.loads(CLAUDE_DESKTOP.before)
-    expected["mcpServers"]["weather"]["args"] = []
-    assert found == expected
-
-
 def test_what_is_left_alone_is_shown(tmp_path: Path) -> None:
     entries = {
         "events": {"type": "sse", "url": "http://localhost/sse"},
         "off": {"command": "a", "disabled": True},
         "tickets": {"url": "https://tickets.example/mcp", "oauth": {"clientId": "x"}},
+        "sets": {"command": "a", "env": {"ASSAY_GUARD_FAIL_OPEN": "1", "PYTHONPATH": "evil", "TOKEN": "hunter2"}},
         "on\x1b[31m": {"command": "assay", "args": ["guard", "--", "a"]},
     }
     path = written(tmp_path / "mcp.json", json.dumps({"mcpServers": entries}))
@@ -287,7 +185,9 @@ def test_what_is_left_alone_is_shown(tmp_path: Path) -> None:
     assert "assay wrap: events: left alone: it has the HTTP+SSE transport" in done.stderr
     signs_in = "its client signs in to its url, which does not work through the guard"
     assert f"assay wrap: tickets: left alone: {signs_in}\n" in done.stderr
-    assert "1 server would change" in done.stderr
+    assert "sets: env sets ASSAY_GUARD_FAIL_OPEN, PYTHONPATH, which the guard obeys too" in done.stderr
+    assert "2 servers would change" in done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     named = assay("wrap", str(path), "--yes", "--server", "tickets")
     assert named.returncode == 2
@@ -298,81 +198,71 @@ def test_what_is_left_alone_is_shown(tmp_path: Path) -> None:
     assert "tickets" not in assay("unwrap", str(path), "--dry-run").stderr
 
 
-def test_a_server_at_a_url_keeps_its_headers_and_they_are_not_shown(tmp_path: Path) -> None:
-    """Variables stay as they are: clients put in their values in args as well."""
-    headers = {"Authorization": "Bearer ${input:token}", "X-Key": "k-4711", "X-Team": "${env:TEAM}"}
-    text = json.dumps({"mcpServers": {"tickets": {"url": "https://tickets.example/mcp", "headers": headers}}}, indent=1)
-    path = written(tmp_path / "mcp.json", text)
-    done = assay("wrap", str(path), "--yes", "--program", "assay")
-    assert done.returncode == 0
-    entry = json.loads(path.read_text())["mcpServers"]["tickets"]
-    given = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
-    target = ["--name", "tickets", "--target", "https://tickets.example/mcp"]
-    assert entry == {"command": "assay", "args": ["guard", *target, *given]}
-    assert "k-4711" not in done.stdout + done.stderr
-    assert "${input:token}" in done.stdout
-    assert "tickets: headers become arguments" in done.stderr
-    assert assay("unwrap", str(path)).returncode == 0
-    assert path.read_text() == text
+TWICE = b'{"servers": {"x": {"command": "a", "command": "b"}}}'
+TWELVE = json.dumps({"servers": {f"s{number}": {} for number in range(12)}}).encode()
 
 
 @rows(
-    "content, arguments, why",
+    "name, content, server, why",
     [
-        (None, (), "mcp.json: No such file or directory"),
-        (b"", (), "mcp.json: not valid JSON: line 1, column 1: expected a value, found the end of the file"),
-        (b"\xff\xfe{\x00}\x00", (), "mcp.json: not UTF-8: byte 1"),
-        (b"{}", (), "mcp.json: no servers: it has no mcpServers, servers or context_servers"),
-        (b'{"servers": {}}', (), "mcp.json: no servers in it"),
-        (b'{"servers": []}', (), "mcp.json: no servers: servers is not an object"),
-        (b'{"servers": {"x": {"command": "a", "command": "b"}}}', (), 'the key "command" is repeated'),
-        (b'{"servers": {"github": {"command": "a"}}}', ("--server", "gihtub"), "did you mean github?"),
+        ("mcp.json", b"", (), "not valid JSON: line 1, column 1: expected a value, found the end of the file"),
+        ("mcp.json", b"[]", (), "not a client's configuration: expected an object"),
+        ("mcp.json", b"\xff\xfe{\x00}\x00", (), "not UTF-8: byte 1"),
+        ("mcp.json", b"{}", (), "no servers: it has no mcpServers, servers or context_servers"),
+        ("mcp.json", b'{"servers": {}}', (), "no servers in it"),
+        ("mcp.json", b'{"servers": []}', (), "no servers: servers is not an object"),
+        ("mcp.json", TWICE, (), 'not valid JSON: line 1, column 36: the key "command" is repeated'),
+        ("mcp.json", b'{"servers": {"github": {}}}', "gihtub", "no server is called gihtub; did you mean github?\n"),
+        ("mcp.json", b'{"servers": {"a": {}, "b": {}}}', "zzz", "no server is called zzz; there are a, b\n"),
+        ("mcp.json", TWELVE, "zzz", "no server is called zzz; there are s0, s1, s2, s3, s4, s5, s6, s7, s8, s9 …\n"),
+        ("config.toml", b"", (), "no servers: it has no [mcp_servers.NAME]"),
+        ("config.toml", b"[mcp_servers]\n", (), "no servers in it"),
+        ("config.toml", b"mcp_servers = 1\n", (), "no servers: mcp_servers is not a table"),
+        ("config.toml", b"[mcp_servers.x\n", (), "not valid TOML: "),
+        ("config.toml", b"x = 1\nx = 2\n", (), "not valid TOML: Cannot overwrite a value"),
+        ("config.toml", b"x = [" + b"[" * 100_000, (), "not valid TOML: nested too deeply"),
+        ("config.toml", b'[mcp_servers.git]\ncommand = "a"\n', "gti", "no server is called gti; did you mean git?\n"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path: Path, content: bytes | None, arguments: tuple[str, ...], why: str) -> None:
-    path = tmp_path / "mcp.json"
-    if content is not None:
-        path.write_bytes(content)
-    for command in (("wrap", "--yes"), ("unwrap",)):
-        done = assay(*command, str(path), *arguments)
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert why in done.stderr
+def test_bad_input_is_one_line(tmp_path: Path, name: str, content: bytes, server: str, why: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    for command in (("wrap", "--yes", *FIXED), ("unwrap",)):
+        done = assay(*command, str(path), *(("--server", server) if server else ()))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"assay {command[0]}: {path}: {why}".removesuffix("\n"))
+        assert done.stderr.endswith(why) or not why.endswith("\n")
         assert done.stderr.count("\n") == 1
-        assert content is None or path.read_bytes() == content
-    assert not backup(path).exists()
+        assert path.read_bytes() == content
+    path.unlink()
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_the_client_may_be_named_in_place_of_the_file(tmp_path: Path) -> None:
-    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "settings")}
-    none = assay("wrap", "--client", "cursor", cwd=tmp_path, **home)
-    assert none.returncode == 2
-    assert "no configuration of cursor at .cursor/mcp.json or " in none.stderr
-    (tmp_path / ".cursor").mkdir()
-    path = written(tmp_path / ".cursor" / "mcp.json", CLAUDE_DESKTOP.before)
-    assert assay("wrap", "--client", "cursor", "--yes", *FIXED, cwd=tmp_path, **home).returncode == 0
-    assert path.read_text() == CLAUDE_DESKTOP.after
-    assert assay("unwrap", "--client", "cursor", "--yes", cwd=tmp_path, **home).returncode == 0
-    assert path.read_text() == CLAUDE_DESKTOP.before
-    for arguments in ((), (str(path), "--client", "cursor")):
-        done = assay("wrap", *arguments)
-        assert done.returncode == 2
-        assert done.stderr == "assay wrap: specify FILE, --client CLIENT or --all\n"
+@rows(
+    "arguments, why",
+    [
+        ((), "specify FILE, --client CLIENT or --all\n"),
+        (("mcp.json", "--client", "cursor"), "specify FILE, --client CLIENT or --all\n"),
+        (("none.json",), "none.json: No such file or directory\n"),
+        (("--client", "cursor"), "no configuration of cursor at .cursor/mcp.json or "),
+        (("mcp.json", "--program", "/usr/bin/env"), "expected a path that ends in assay"),
+        (
+            ("mcp.json", "--yes", "--lock", "no.lock"),
+            "--lock no.lock: No such file or directory; assay lock writes one",
+        ),
+    ],
+)
+def test_a_slip_in_an_option_changes_nothing(config: Path, arguments: tuple[str, ...], why: str) -> None:
+    done = assay("wrap", *arguments, cwd=config.parent, HOME=str(config.parent))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert why in done.stderr
+    assert config.read_text() == CLAUDE_DESKTOP.before
 
 
-def test_a_program_of_another_name_is_refused(config: Path) -> None:
-    done = assay("wrap", str(config), "--program", "/usr/bin/env")
-    assert done.returncode == 2
-    assert "expected a path that ends in assay" in done.stderr
-
-
-@rows("mode", [(), ("--mode", "enforce")])
-def test_the_guard_is_given_the_very_command_of_the_server(tmp_path: Path, mode: tuple[str, ...]) -> None:
+def test_the_guard_is_given_the_very_command_of_the_server(tmp_path: Path) -> None:
     """Whatever dashes it has in it."""
     own = ["python", "-c", "pass", "--", "--mode", "audit", "--", "-x", ""]
-    path = written(tmp_path / "mcp.json", json.dumps({"mcpServers": {"x": {"command": own[0], "args": own[1:]}}}))
-    assert assay("wrap", str(path), "--yes", *mode).returncode == 0
-    told = parser().parse_args(json.loads(path.read_text())["mcpServers"]["x"]["args"])
-    assert told.command == own
-    assert told.mode == (mode[1] if mode else None)
-    assert told.name == "x"
+    path = entry_of(tmp_path, command=own[0], args=own[1:])
+    assert assay("wrap", str(path), "--yes", "--mode", "enforce").returncode == 0
+    given = parser().parse_args(json.loads(path.read_text())["mcpServers"]["x"]["args"])
+    assert (given.command, given.mode, given.name) == (own, "enforce", "x")

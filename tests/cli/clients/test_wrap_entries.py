@@ -7,7 +7,7 @@ import pytest
 from assay.cli.clients.dialect import JSON, ServerEntry, dialect_of, written
 from assay.cli.clients.entries import hesitation, objection
 from assay.cli.clients.jsonc import ConfigError, plain, read
-from assay.cli.clients.plan import guard_names, unwrap
+from assay.cli.clients.plan import unwrap
 from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in, is_program
 from assay.cli.main import parser
 from kit.client_files import JSON_SAMPLES, PROGRAM, SAMPLES, VS_CODE, Sample, behind
@@ -30,16 +30,6 @@ def test_configurations_of_clients(sample: Sample) -> None:
     assert {change.outcome for change in back.changes} == {"restored"}
 
 
-@rows("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_wrapping_again_changes_nothing(sample: Sample) -> None:
-    dialect = dialect_of(sample.path)
-    for mode in (None, "audit", "enforce"):
-        once = behind(sample.before, mode=mode, dialect=dialect)
-        again = behind(once.after, (), mode, "/elsewhere/assay", dialect=dialect)
-        assert again.after == once.after
-        assert not again.changes
-
-
 # ── single entries ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -48,42 +38,25 @@ def test_wrapping_again_changes_nothing(sample: Sample) -> None:
     [
         pytest.param('{"command":"a"}', '{"command":"A", "args": ["guard", "--", "a"]}', id="no-args"),
         pytest.param('{"command":"a","args":[]}', '{"command":"A","args":["guard", "--", "a"]}', id="empty-args"),
-        pytest.param(
-            '{"args":["b"],"command":"a"}', '{"args":["guard", "--", "a", "b"],"command":"A"}', id="args-first"
-        ),
-        pytest.param(
-            '{"command":"a","args":[ // none\n]}', '{"command":"A","args":["guard", "--", "a" // none\n]}', id="comment"
-        ),
-        pytest.param(
+        ('{"args":["b"],"command":"a"}', '{"args":["guard", "--", "a", "b"],"command":"A"}'),
+        ('{"command":"a","args":[ // none\n]}', '{"command":"A","args":["guard", "--", "a" // none\n]}'),
+        (
             '{"command": "a", "args": ["--", "b", "--"]}',
             '{"command": "A", "args": ["guard", "--", "a", "--", "b", "--"]}',
-            id="its-own-dashes",
         ),
-        pytest.param(
-            '{"command": "\\u0061\\/b"}',
-            '{"command": "A", "args": ["guard", "--", "\\u0061\\/b"]}',
-            id="as-it-is-spelt",
-        ),
-        pytest.param(
-            '{\r\n\t"command": "a" // c\r\n}',
-            '{\r\n\t"command": "A",\r\n\t"args": ["guard", "--", "a"] // c\r\n}',
-            id="a-line-of-its-own",
-        ),
-        pytest.param(
+        ('{"command": "\\u0061\\/b"}', '{"command": "A", "args": ["guard", "--", "\\u0061\\/b"]}'),
+        ('{\r\n\t"command": "a" // c\r\n}', '{\r\n\t"command": "A",\r\n\t"args": ["guard", "--", "a"] // c\r\n}'),
+        (
             '{"type": "streamable-http", "url": "http://a/mcp", "headers": {}, "timeout": 5}',
             '{"type": "stdio", "command": "A", "args": ["guard", "--target", "http://a/mcp"], "timeout": 5}',
-            id="empty-headers",
         ),
-        pytest.param(
-            '{"headers": {"X": "a: \\"b\\"", "Y": ""}, "url": "${input:url}"}',
-            '{"args": ["guard", "--target", "${input:url}", "--header", "X: a: \\"b\\"", "--header", "Y: "], '
-            '"command": "A"}',
-            id="headers-first",
+        (
+            '{"headers": {"X": "\\"b\\"", "Y": ""}, "url": "${input}"}',
+            '{"args": ["guard", "--target", "${input}", "--header", "X: \\"b\\"", "--header", "Y: "], "command": "A"}',
         ),
-        pytest.param(
+        (
             '{"url": "http://a/mcp",\n "headers": {\n  "X": "a"}}',
             '{"command": "A",\n "args": [\n  "guard",\n  "--target", "http://a/mcp",\n  "--header", "X: a"]}',
-            id="lines",
         ),
     ],
 )
@@ -98,28 +71,22 @@ def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, wrapped: str)
     ("entry", "why"),
     [
         ('"npx"', "it is not an object"),
-        ("null", "it is not an object"),
         ('{"type": "sse", "url": "http://a/mcp"}', "HTTP+SSE"),
-        ('{"url": "http://a/sse?x=1"}', "HTTP+SSE"),
         ('{"url": "http://a/v1/sse/"}', "HTTP+SSE"),
         ('{"command": "a", "url": "http://a"}', "both"),
         ('{"serverUrl": "http://a", "httpUrl": "http://b"}', "more than one url"),
         ("{}", "neither"),
         ('{"type": "http", "command": "a"}', "type"),
         ('{"type": "stdio", "url": "http://a"}', "type"),
-        ('{"type": "ws", "url": "http://a"}', "type"),
         ('{"type": 1, "command": "a"}', "type"),
         ('{"command": ["a", "b"]}', "its command is not a string"),
         ('{"command": ""}', "its command is not a string"),
         ('{"command": "a", "args": "b"}', "its args"),
         ('{"command": "a", "args": ["b", 1]}', "its args"),
-        ('{"command": "a", "args": null}', "its args"),
         ('{"url": "http://a", "args": []}', "its args"),
         ('{"command": "node", "dev": {"debug": {"type": "node"}}}', "dev.debug"),
         ('{"url": "unix:///tmp/a"}', "its url is neither"),
         ('{"url": "--listen"}', "its url is neither"),
-        ('{"url": 1}', "its url is neither"),
-        ('{"url": "http://a", "headers": []}', "its headers"),
         ('{"url": "http://a", "headers": {"X": 1}}', "its headers"),
         ('{"url": "http://a", "headers": {"X": "a\\nb"}}', "its headers"),
         ('{"url": "http://a", "headers": {"X:Y": "a"}}', "its headers"),
@@ -142,27 +109,11 @@ def test_what_cannot_run_behind_the_guard_is_left_alone(entry: str, why: str) ->
 
 
 @rows(
-    "entry",
-    [
-        '{"command": "a", "disabled": false, "enabled": true, "dev": {"watch": "x"}}',
-        '{"type": "local", "command": "a", "headers": {"left": "over"}}',
-        '{"type": "http", "url": "http://a/sse"}',
-        '{"type": "streamableHttp", "url": "https://a"}',
-        '{"serverUrl": "https://a"}',
-        '{"httpUrl": "https://a"}',
-    ],
-)
-def test_there_is_no_objection_to_other_entries(entry: str) -> None:
-    assert objection(server(entry)) is None
-
-
-@rows(
     ("entry", "why"),
     [
         ('{"command": "a", "disabled": true}', "disabled"),
         ('{"command": "a", "enabled": false}', "disabled"),
         ('{"url": "https://a/mcp"}', "sign in"),
-        ('{"url": "https://a/mcp", "headers": {}}', "sign in"),
         ('{"serverUrl": "http://10.0.0.1/mcp"}', "sign in"),
         ('{"url": "${input:url}"}', "sign in"),
     ],
@@ -177,20 +128,6 @@ def test_some_entries_go_behind_the_guard_only_by_name(entry: str, why: str) -> 
     assert [change.server.name for change in named.changes] == ["x"]
     assert unwrap(named.after, text).after == text
     assert not behind(named.after, (), "enforce").left
-
-
-@rows(
-    "entry",
-    [
-        '{"url": "http://localhost:1/mcp"}',
-        '{"url": "http://127.0.0.1/mcp"}',
-        '{"url": "http://[::1]:1/mcp"}',
-        '{"url": "https://a/mcp", "headers": {"X": "y"}}',
-        '{"command": "a", "disabled": false, "enabled": true}',
-    ],
-)
-def test_all_others_go_behind_the_guard_unasked(entry: str) -> None:
-    assert hesitation(server(entry)) is None
 
 
 # ── those that are there already ─────────────────────────────────────────────────────────────────────────────────────
@@ -209,14 +146,9 @@ def args_of(text: str, name: str = "x") -> list[str]:
     ("args", "mode", "now"),
     [
         (["guard", "--", "a"], "enforce", ["guard", "--name", "x", "--mode", "enforce", "--", "a"]),
-        (
-            ["guard", "--mode", "audit", "--", "a"],
-            "enforce",
-            ["guard", "--name", "x", "--mode", "enforce", "--", "a"],
-        ),
+        (["guard", "--mode", "audit", "--", "a"], "enforce", ["guard", "--name", "x", "--mode", "enforce", "--", "a"]),
         (["guard", "--mode=audit", "--", "a"], "enforce", ["guard", "--name", "x", "--mode=enforce", "--", "a"]),
         (["guard", "--name", "y", "--", "a"], "audit", ["guard", "--name", "y", "--mode", "audit", "--", "a"]),
-        (["guard", "--name=y", "--", "a"], "audit", ["guard", "--name=y", "--mode", "audit", "--", "a"]),
         (
             ["guard", "--timeout", "3", "--", "a"],
             "audit",
@@ -288,29 +220,6 @@ def test_the_guard_is_given_the_name_of_the_entry(name: str, given: list[str]) -
     assert not behind(after).changes
 
 
-def test_options_are_written_in_one_order_and_replaced_in_place() -> None:
-    text = config(x={"command": "a"})
-    wanted = {"--mode": "enforce", "--journal": "/j", "--lock": "/l"}
-    whole = ["guard", "--name", "x", "--mode", "enforce", "--journal", "/j", "--lock", "/l", "--", "a"]
-    assert args_of(behind(text, options=wanted).after) == whole
-    one_by_one = behind(text).after
-    for option in ("--lock", "--mode", "--journal"):
-        one_by_one = behind(one_by_one, options={option: wanted[option]}).after
-    assert args_of(one_by_one) == whole
-    other = behind(one_by_one, options={"--journal": "off"}).after
-    assert args_of(other) == [word.replace("/j", "off") for word in whole]
-    assert unwrap(other, text).after == text
-
-
-def test_changing_the_mode_is_as_good_as_having_it_from_the_start() -> None:
-    for sample in SAMPLES:
-        dialect = dialect_of(sample.path)
-        audit = behind(sample.before, mode="audit", dialect=dialect).after
-        assert behind(audit, (), "enforce", dialect=dialect).after == (
-            behind(sample.before, mode="enforce", dialect=dialect).after
-        )
-
-
 @rows(
     ("command", "args"),
     [
@@ -357,33 +266,6 @@ def test_what_only_looks_like_the_guard_is_not(entry: object) -> None:
 # ── coming back ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_entry_comes_back_although_the_rest_has_changed() -> None:
-    wrapped = behind(VS_CODE.before, (), "enforce").after
-    changed = wrapped.replace("// What the servers ask for.", "// Ask.").replace('"inputs"', '"renamed"')
-    plan = unwrap(changed, VS_CODE.before)
-    assert plan.after == VS_CODE.before.replace("// What the servers ask for.", "// Ask.").replace(
-        '"inputs"', '"renamed"'
-    )
-    assert {change.outcome for change in plan.changes} == {"restored"}
-
-
-def test_what_was_changed_in_an_entry_stays() -> None:
-    before = '{"mcpServers": {"x": {"command": "a", "args": ["b"], "env": {"A": "1"}}}}'
-    wrapped = behind(before).after.replace('"1"', '"2"').replace('"b"', '"b", "c"')
-    plan = unwrap(wrapped, before)
-    assert plan.after == '{"mcpServers": {"x": {"command": "a", "args": ["b", "c"], "env": {"A": "2"}}}}'
-    assert plan.changes[0].outcome == "rebuilt"
-
-
-def test_options_that_were_given_to_the_guard_go_with_it() -> None:
-    for entry in ('{"command": "a", "args": ["b"]}', '{"url": "http://a", "headers": {"A": "b"}}'):
-        before = f'{{"servers": {{"x": {entry}}}}}'
-        wrapped = behind(before, ["x"]).after.replace('"guard"', '"guard", "--timeout", "3"')
-        plan = unwrap(wrapped, before)
-        assert plan.after == before
-        assert plan.changes[0].outcome == "restored"
-
-
 def test_a_client_may_write_the_file_anew() -> None:
     """Claude Desktop and others do, in a layout of their own. What is not in JSON is gone; what is, comes back."""
     wrapped = json.dumps(plain(read(VS_CODE.after.removeprefix("\ufeff")).root), indent=2)
@@ -392,11 +274,6 @@ def test_a_client_may_write_the_file_anew() -> None:
     github = next(change for change in plan.changes if change.server.name == "github")
     assert github.outcome == "restored"
     assert "// not sse" in github.text
-
-
-def test_a_trailing_comma_that_was_added_does_not_stay_alone() -> None:
-    text = '{"mcpServers": {"x": {"command": "assay", "args": ["guard", "--", "a", ]}}}'
-    assert json.loads(unwrap(text, None).after) == {"mcpServers": {"x": {"command": "a", "args": []}}}
 
 
 @rows(
@@ -428,51 +305,3 @@ def test_a_guard_at_a_url_that_was_written_by_hand_comes_out(text: str, bare: ob
 def test_a_backup_of_something_else_is_not_believed(backup: str) -> None:
     text = config(x={"command": "assay", "args": ["guard", "--", "a", "b"]})
     assert json.loads(unwrap(text, backup).after) == {"mcpServers": {"x": {"command": "a", "args": ["b"]}}}
-
-
-# ── which servers ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_only_those_that_are_named() -> None:
-    text = config(x={"command": "a"}, y={"command": "b"}, z={"command": "c"})
-    plan = behind(text, ["z", "x"], None)
-    assert [change.server.name for change in plan.changes] == ["x", "z"]
-    back = unwrap(plan.after, text, ["z"])
-    assert [change.server.name for change in back.changes] == ["z"]
-    assert guard_names(back.after)
-    assert not guard_names(unwrap(back.after, text).after)
-
-
-def test_both_sections_of_a_file_that_has_both() -> None:
-    text = '{"servers": {"x": {"command": "a"}}, "mcpServers": {"x": {"command": "b"}}}'
-    plan = behind(text, ["x"], None)
-    assert len(plan.changes) == 2
-    assert unwrap(plan.after, text).after == text
-
-
-@rows(
-    ("text", "names", "why"),
-    [
-        ("", (), "not valid JSON: line 1, column 1"),
-        ("[]", (), "expected an object"),
-        ("{}", (), "no mcpServers, servers or context_servers"),
-        ('{"mcpServers": []}', (), "mcpServers is not an object"),
-        ('{"mcpServers": {}}', (), "no servers in it"),
-        ('{"mcpServers": {"x": {}, "x": {}}}', (), 'the key "x" is repeated'),
-        ('{"mcpServers": {}}', ["x"], "no server is called x$"),
-        ('{"mcpServers": {"github": {}}}', ["GitHbu"], "no server is called GitHbu; did you mean github"),
-        ('{"mcpServers": {"a": {}, "b": {}}}', ["zzz"], "no server is called zzz; there are a, b$"),
-        (config(**{f"s{n}": {} for n in range(12)}), ["zzz"], "s9 …$"),
-    ],
-)
-def test_what_is_no_configuration_is_shown(text: str, names: list[str], why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        behind(text, names, None)
-    with pytest.raises(ConfigError, match=why):
-        unwrap(text, None, names)
-
-
-def test_servers_are_found_where_they_stand() -> None:
-    found = JSON.servers(VS_CODE.before)
-    assert [server.name for server in found] == ["github", "playwright", "debugged"]
-    assert all(VS_CODE.before[server.start : server.end] == server.text for server in found)

@@ -14,7 +14,7 @@ from kit.rows import rows
 
 FIXED = ("--program", PROGRAM)
 CLAUDE_CODE = "Close Claude Code first: it may overwrite ~/.claude.json while it runs."
-DESKTOP = "claude_desktop_config.json"
+DESKTOP = "Claude Desktop  ~/.config/Claude/claude_desktop_config.json"
 BACKUP = "beside each file, FILE.assay-backup has the original servers"
 
 
@@ -48,90 +48,49 @@ def shown(*arguments: str, typed: bytes | None = None, **environment: str) -> st
 
 
 def test_all_has_a_heading_and_notes_for_each_file_and_a_total(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wrap", "--all", "--yes", *FIXED]) == 0
-    blocks = capsys.readouterr().err.split("\n\n")
+    def said(command: str, *options: str, status: int = 0) -> str:
+        fixed = FIXED if command == "wrap" else ()
+        assert main([command, "--all", *options, *fixed]) == status
+        shown = capsys.readouterr().err
+        assert (shown.count("would change"), "Close " in shown) == (len(KNOWN) + 1, False) or "--dry-run" not in options
+        return shown
+
+    total = "8 files, 23 servers would change, 9 left alone. Nothing was written.\n"
+    assert said("wrap", "--dry-run", status=1).endswith(f"assay wrap: {total}")
+    blocks = said("wrap", "--yes").split("\n\n")
     headings = [block.splitlines()[0] for block in blocks[:-1]]
-    assert headings[:3] == [
-        f"Claude Desktop  ~/.config/Claude/{DESKTOP}",
-        "Claude Code  ~/.claude.json",
-        "Cursor  ~/.cursor/mcp.json",
-    ]
+    assert headings[:3] == [DESKTOP, "Claude Code  ~/.claude.json", "Cursor  ~/.cursor/mcp.json"]
     assert len(headings) == len(KNOWN)
     assert "\n  notion: left alone: its client may sign in" in blocks[1]
     assert [block.count("assay") for block in blocks[:-1]] == [0] * len(KNOWN)
     end = blocks[-1].splitlines()
     assert sum(BACKUP in line for line in end) == 1
-    assert end[-1] == "assay wrap: 8 files, 23 servers behind the guard, 9 left alone. Undo: assay unwrap --all"
-    assert (home / ".claude.json.assay-backup").exists()
-
-
-def test_a_second_run_counts_the_servers_that_are_behind_the_guard(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["wrap", "--all", "--yes", *FIXED]) == 0
-    capsys.readouterr()
-    assert main(["wrap", "--all", "--yes", *FIXED]) == 0
-    again = capsys.readouterr().err
-    heading = f"Claude Desktop  ~/.config/Claude/{DESKTOP}"
-    assert again.startswith(f"{heading}\n  nothing to do: 3 servers already behind the guard\n")
-    assert again.endswith("8 files, 23 servers behind the guard, 9 left alone. Undo: assay unwrap --all\n")
-    assert BACKUP not in again
-    assert "same name" not in again
-    assert home.exists()
-
-
-@rows(
-    ("command", "total"),
-    [
-        ("wrap", "8 files, 23 servers would change, 9 left alone. Nothing was written.\n"),
-        ("unwrap", "8 files, 23 servers would change. Nothing was written.\n"),
-    ],
-)
-@pytest.mark.usefixtures("home")
-def test_a_dry_run_ends_with_what_would_change(capsys: pytest.CaptureFixture[str], command: str, total: str) -> None:
-    if command == "unwrap":
-        main(["wrap", "--all", "--yes", *FIXED])
-    capsys.readouterr()
-    assert main([command, "--all", "--dry-run", *(FIXED if command == "wrap" else ())]) == 1
-    shown = capsys.readouterr().err
-    assert shown.count("would change") == len(KNOWN) + 1
-    assert shown.endswith(f"assay {command}: {total}")
-    assert "Close " not in shown
-
-
-def test_unwrap_all_ends_with_a_total(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["wrap", "--all", "--yes", *FIXED])
+    total = "8 files, 23 servers behind the guard, 9 left alone. Undo: assay unwrap --all"
+    assert end[-1] == f"assay wrap: {total}"
+    again = said("wrap", "--yes")
+    assert again.startswith(f"{DESKTOP}\n  nothing to do: 3 servers already behind the guard\n")
+    assert again.endswith(f"{total}\n")
+    assert (BACKUP in again, "same name" in again) == (False, False)
+    total = "8 files, 23 servers would change. Nothing was written.\n"
+    assert said("unwrap", "--dry-run", status=1).endswith(f"assay unwrap: {total}")
     path = home / ".cursor/mcp.json"
     path.write_text(path.read_text().replace('"python"', '"python3"'))
-    capsys.readouterr()
-    assert main(["unwrap", "--all"]) == 0
-    shown = capsys.readouterr().err
-    assert "\n\nCursor  ~/.cursor/mcp.json\n  local: rebuilt from its args" in shown
-    assert shown.endswith("\n\nassay unwrap: 8 files, 22 servers restored, 1 rebuilt\n")
-    assert main(["unwrap", "--all"]) == 0
-    assert capsys.readouterr().err.endswith("assay unwrap: 8 files, no server behind the guard\n")
-
-
-def test_the_undo_of_one_server_names_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wrap", "--all", "--server", "my time", "--yes", *FIXED]) == 0
-    shown = capsys.readouterr().err
-    assert shown.startswith("Codex  ~/.codex/config.toml\n")
-    assert shown.endswith("1 file, 1 server behind the guard. Undo: assay unwrap --all --server 'my time'\n")
-    assert home.exists()
+    back = said("unwrap")
+    assert "\n\nCursor  ~/.cursor/mcp.json\n  local: rebuilt from its args" in back
+    assert back.endswith("\n\nassay unwrap: 8 files, 22 servers restored, 1 rebuilt\n")
+    assert said("unwrap").endswith("assay unwrap: 8 files, no server behind the guard\n")
+    one = said("wrap", "--server", "my time", "--yes")
+    assert one.startswith("Codex  ~/.codex/config.toml\n")
+    assert one.endswith("1 file, 1 server behind the guard. Undo: assay unwrap --all --server 'my time'\n")
 
 
 def test_notes_of_one_file_come_after_its_changes(tmp_path: Path) -> None:
-    path = put(tmp_path / "mcp.json", servers(a={"command": "a"}, old={"type": "sse", "url": "http://a"}))
+    two = {name: {"url": "https://a/mcp", "headers": {"K": "v"}} for name in ("one", "two")}
+    path = put(tmp_path / "mcp.json", servers(a={"command": "a"}, old={"type": "sse", "url": "http://a"}, **two))
     both = shown("wrap", str(path), "--dry-run", *FIXED)
     assert both.startswith("--- ")
     assert both.index("\n+") < both.index("old: left alone: ")
-
-
-def test_the_same_advice_is_given_once_for_each_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = {name: {"url": "https://a/mcp", "headers": {"K": "v"}} for name in ("one", "two")}
-    path = put(tmp_path / "mcp.json", servers(**entries))
-    assert main(["wrap", str(path), "--dry-run", *FIXED]) == 1
-    assert "assay wrap: one, two: headers become arguments, which others" in capsys.readouterr().err
+    assert "assay wrap: one, two: headers become arguments, which others" in both
 
 
 # ── clients that write their file while they run ─────────────────────────────────────────────────────────────────────
@@ -145,8 +104,10 @@ def test_a_client_that_overwrites_its_file_is_to_be_closed(home: Path, capsys: p
     assert main(["unwrap", str(home / ".claude.json")]) == 0
     assert capsys.readouterr().err.splitlines()[0] == CLAUDE_CODE
     assert main(["wrap", "--client", "claude-desktop", "--yes", *FIXED]) == 0
-    warning = f"Close Claude Desktop first: it may overwrite ~/.config/Claude/{DESKTOP} while it runs."
-    assert warning in capsys.readouterr().err.splitlines()
+    assert (
+        f"Close Claude Desktop first: it may overwrite {DESKTOP.rsplit(maxsplit=1)[-1]} while it runs."
+        in capsys.readouterr().err.splitlines()
+    )
 
 
 def test_other_files_need_no_closed_client(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,14 +142,11 @@ def test_servers_of_one_name_are_reported_once(home: Path, capsys: pytest.Captur
     assert args[:6] == ["guard", "--name", "time-claude-code", "--mode", "enforce", "--"]
     assert main(["unwrap", "--all"]) == 0
     assert path.read_text() == time.replace("other", "third")
-
-
-def test_servers_of_one_name_in_one_file_are_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
-    assert "same name: db (2 in Claude Code); their runs" in capsys.readouterr().err
-    assert main(["wrap", "--client", "claude-code", "--yes", "--journal", "off", *FIXED]) == 0
-    assert "same name" not in capsys.readouterr().err
-    assert home.exists()
+    put(path, next(sample for sample in KNOWN if sample.name == "claude-code").before)
+    for options, is_said in ((["--yes"], True), (["--yes", "--journal", "off"], False)):
+        capsys.readouterr()
+        assert main(["wrap", "--client", "claude-code", *options, *FIXED]) == 0
+        assert ("same name: db (2 in Claude Code); their runs" in capsys.readouterr().err) is is_said
 
 
 # ── the journal ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,20 +155,20 @@ def test_servers_of_one_name_in_one_file_are_counted(home: Path, capsys: pytest.
 def test_a_state_directory_of_this_shell_alone_is_reported(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def told(*options: str) -> bool:
+    def is_reported(*options: str) -> bool:
         main(["wrap", "--client", "cursor", "--yes", *FIXED, *options])
         shown = capsys.readouterr().err
         main(["unwrap", "--client", "cursor"])
         capsys.readouterr()
         return "if runs are missing: assay journal list ~/.local/state/assay/servers\n" in shown
 
-    assert not told()
+    assert not is_reported()
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
-    assert told()
-    assert not told("--journal", str(home / "runs"))
-    assert not told("--journal", "off")
+    assert is_reported()
+    assert not is_reported("--journal", str(home / "runs"))
+    assert not is_reported("--journal", "off")
     monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
-    assert not told()
+    assert not is_reported()
 
 
 # ── slips ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,16 +197,12 @@ def test_nothing_was_wrapped_if_all_servers_are_left_alone(tmp_path: Path, capsy
 )
 @pytest.mark.usefixtures("home")
 def test_the_name_of_a_client_in_place_of_a_file(capsys: pytest.CaptureFixture[str], given: str, meant: str) -> None:
+    put(Path("cursor"), "{")
     for command in (["wrap", *FIXED], ["unwrap"]):
+        assert main([*command, "cursor"]) == 2
+        assert "did you mean" not in capsys.readouterr().err, "a file may be called like a client"
         assert main([*command, given]) == 2
         assert capsys.readouterr().err == f"assay {command[0]}: {given}: No such file or directory{meant}\n"
-
-
-@pytest.mark.usefixtures("home")
-def test_a_file_may_be_called_like_a_client(capsys: pytest.CaptureFixture[str]) -> None:
-    put(Path("cursor"), "{")
-    assert main(["wrap", "cursor", *FIXED]) == 2
-    assert "did you mean" not in capsys.readouterr().err
 
 
 # ── a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from assay.base.extras import how_to_install
 from assay.cli.main import _COMMANDS
 from assay.cli.program import NEED_POSIX, refusal
 from kit.command import assay_process
-from kit.in_turn import Ended, run_in_turn
+from kit.forks import Ended, Run, run_all
 from kit.places import CATALOGUE, ROOT
 
 CONVERSATION = ROOT / "examples" / "conversation.jsonl"
@@ -31,11 +31,11 @@ def test_commands_say_what_can_be_installed(tmp_path: Path) -> None:
         of_console = lacking in {"uvicorn", "httptools"}
         commands = {say: words for say, words in NEED_EXTRA.items() if of_console is (words[0] == "console")}
         remedy = "ssl, which this Python does not have" if lacking == "ssl" else f"{lacking}: {how_to_install('http')}"
-        for say, done in zip(
-            commands, run_in_turn([*commands.values()], f"sys.modules[{lacking!r}] = None", tmp_path), strict=True
-        ):
+        runs = [Run(" ".join(words)) for words in commands.values()]
+        ended = run_all(tmp_path, runs, f"sys.modules[{lacking!r}] = None", XDG_STATE_HOME=str(tmp_path))
+        for say, done in zip(commands, ended, strict=True):
             assert done.status == 2
-            assert f"{say.rpartition(': ')[2]}{remedy}\n" in done.err
+            assert f"{say.rpartition(': ')[2]}{remedy}\n" in done.err.decode()
 
 
 # ── POSIX ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,9 +110,11 @@ def without_posix(commands: list[tuple[str, ...]], directory: Path) -> list[Ende
         "PYTHONWARNINGS": "error::EncodingWarning",
     }
     places = {name: str(directory / name) for name in ("APPDATA", "LOCALAPPDATA")}
+    places |= {"COLUMNS": "100", "XDG_STATE_HOME": str(directory)}
     public = "import assay; [getattr(assay, name) for name in assay.__all__]"
-    done = run_in_turn(commands, f"import without_posix\n{public}", directory, {**python, **places, "COLUMNS": "100"})
-    assert [each for each in done if "Traceback" in each.err] == []
+    runs = [Run(" ".join(words)) for words in commands]
+    done = run_all(directory, runs, f"import without_posix\n{public}", **python, **places)
+    assert [each for each in done if b"Traceback" in each.err] == []
     return done
 
 
@@ -129,11 +131,11 @@ def test_without_posix_commands_that_need_it_say_so_in_one_line_and_all_others_w
     every = without_posix([*REFUSED, *(words for words, _, _ in READING)], tmp_path)
     refused, ended = every[: len(REFUSED)], every[len(REFUSED) :]
     for words, done in zip(REFUSED, refused, strict=True):
-        assert done == (2, "", f"assay {words[0]} needs Linux or macOS for now\n")
+        assert done == (2, b"", f"assay {words[0]} needs Linux or macOS for now\n".encode())
     assert [name for name in NEED_POSIX if refusal(name) is not None] == [], "where there is POSIX"
     for (words, status, shown), done in zip(READING, ended, strict=True):
         assert done.status == status, (words, done)
-        assert shown in done.out + done.err, (words, done)
-    assert ended[-1].out == ""
+        assert shown.encode() in done.out + done.err, (words, done)
+    assert ended[-1].out == b""
     assert (tmp_path / "mcp.json").read_text(encoding="utf-8") == PLAIN
     assert {each.name for each in _COMMANDS} <= {words[0] for words, _, _ in READING} | NEED_POSIX
