@@ -16,11 +16,11 @@ from assay.console.console_access import ConsoleAccess
 from assay.console.console_app import ConsoleApp
 from assay.console.console_state import ConsoleState
 from assay.core.conversation import Conversation
-from assay.core.policy import Policy
-from assay.records.journal.writer import Journal
 from assay.settings import Settings
+from kit import talk
 from kit.consoles import HANDSHAKE
-from kit.talk import frame_of
+from kit.records import open_journal
+from kit.talk import frame_of, notification, request, result
 
 PORT = 9
 ORIGIN = f"http://127.0.0.1:{PORT}"
@@ -90,50 +90,39 @@ TOOLS: list[dict[str, Any]] = [
     },
     {"name": "change", "inputSchema": {"type": "object"}},
 ]
-WELCOME = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {"tools": {}},
-    "serverInfo": {"name": "lib", "version": "1"},
-}
-PROGRESS = {"method": "notifications/progress", "params": {"progressToken": 9, "progress": 1}}
+OPENING = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+PROGRESS = notification("notifications/progress", {"progressToken": 9, "progress": 1})
 
 
 def call(ident: int, tool: str, **arguments: Any) -> list[dict[str, Any]]:
     """Return a call and its answer."""
-    asked = {"id": ident, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-    return [asked, {"id": ident, "result": {"content": [{"type": "text", "text": str(arguments)}]}}]
+    answer = {"content": [{"type": "text", "text": str(arguments)}]}
+    return [talk.call(ident, tool, arguments), result(ident, answer)]
 
 
 def opening(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the messages that open a conversation and list *tools*."""
     return [
-        {"id": "i", "method": "initialize", "params": HANDSHAKE},
-        {"id": "i", "result": WELCOME},
-        {"method": "notifications/initialized"},
-        {"id": "l", "method": "tools/list"},
-        {"id": "l", "result": {"tools": tools}},
+        request("i", "initialize", HANDSHAKE),
+        result("i", {**OPENING, "serverInfo": {"name": "lib", "version": "1"}}),
+        notification("notifications/initialized"),
+        request("l", "tools/list"),
+        result("l", {"tools": tools}),
     ]
 
 
 def journal(
-    folder: Path,
-    messages: Iterable[dict[str, Any]],
-    *,
-    tools: list[dict[str, Any]] = TOOLS,
-    mode: Any = "audit",
-    policy: Policy | None = None,
-    payloads: bool = True,
+    folder: Path, messages: Iterable[dict[str, Any]], *, mode: Any = "audit", payloads: bool = True, **terms: Any
 ) -> Path:
     """Write the journal of a guard that has heard an opening and *messages*; a stopped call has no answer."""
-    made = Journal.open(folder, payloads=payloads, server="lib", mode=mode)
-    assert made is not None
-    conversation = Conversation(mode=mode, policy=policy)
+    made = open_journal(folder, payloads=payloads, server="lib", mode=mode)
+    conversation = Conversation(mode=mode, policy=terms.get("policy"))
     moments: dict[Any, Any] = {}
     stopped = set()
-    for each in (*opening(tools), *messages):
+    for each in (*opening(terms.get("tools", TOOLS)), *messages):
         if "method" not in each and each["id"] in stopped:
             continue
-        party, frame = Party.CLIENT if "method" in each else Party.SERVER, frame_of({"jsonrpc": "2.0", **each})
+        party, frame = Party.CLIENT if "method" in each else Party.SERVER, frame_of(each)
         verdict = conversation.hear(party, frame)
         moment = moments.get(each.get("id")) or made.moment("stdio", "stdio", verdict.method, frame, session="s")
         moments[each.get("id", len(moments))] = moment

@@ -1,6 +1,7 @@
 """A console for files: recordings are judged, journals are shown as written, and exports open again."""
 
 import json
+import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -209,9 +210,21 @@ def test_an_exception_lets_the_message_pass(served: ServedConsole, tmp_path: Pat
     assert "blocked" not in {row["verdict"] for row in again.rows()}
 
 
+@rows("tool", [" look", "*", 'a" # b', "a\\", "'''", "[[guard]]", "a\u202eb", "\u00a0", "\x9b\u2028"])
+def test_an_exception_is_for_the_named_tool_alone_and_hides_nothing(served: ServedConsole, tool: str) -> None:
+    """Whatever a peer has called its tool; what cannot be seen is escaped."""
+    text = served.http.post("api/exception", json={"rule": "contract/input", "tool": tool}).json()["toml"]
+    [made] = tomllib.loads(text)["guard"]["exceptions"]
+    assert (made["rule"], made["tool"], sorted(made)) == ("contract/input", tool, ["reason", "rule", "tool", "until"])
+    assert text.replace("\n", "").isprintable()
+
+
 @rows(
     "wrong",
     [
+        {"rule": "contract/input", "tool": "x" * 501},
+        {"rule": "contract/input", "tool": "a\x7fb"},
+        {"rule": "contract/input", "tool": ["look"]},
         {"rule": "contract/inptu"},
         {},
         {"rule": "contract/input", "until": "2020-01-01"},

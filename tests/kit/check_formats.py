@@ -9,29 +9,28 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 from assay.cli.reports.report_options import FORMATS
+from kit import talk
+from kit.talk import notification, request, result
 
-OPENED = [
-    {"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}},
-    {"jsonrpc": "2.0", "id": "i", "result": {
-        "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}},
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    {"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {}},
-    {"jsonrpc": "2.0", "id": 0, "result": {"tools": [
-        {"name": "add", "inputSchema": {"type": "object", "properties": {
-            "n": {"type": "integer"}, "list": {"type": "array", "items": {"type": "integer"}}}}},
-    ]}},
-]  # fmt: skip
+INTEGERS = {"n": {"type": "integer"}, "list": {"type": "array", "items": {"type": "integer"}}}
+OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}}
+OPENED: list[dict[str, Any]] = [
+    request("i", "initialize", {**OPENING, "clientInfo": {"name": "c", "version": "1"}}),
+    result("i", {**OPENING, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}),
+    notification("notifications/initialized"),
+    request(0, "tools/list", {}),
+    result(0, {"tools": [{"name": "add", "inputSchema": {"type": "object", "properties": INTEGERS}}]}),
+]
 
 
 def call(ident: int, arguments: Any, tool: str = "add") -> dict[str, Any]:
     """A call of *tool*."""
-    return {"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    return talk.call(ident, tool, arguments)
 
 
 def answer(ident: int) -> dict[str, Any]:
     """A result of a call."""
-    return {"jsonrpc": "2.0", "id": ident, "result": {"content": []}}
+    return result(ident, {"content": []})
 
 
 def recording(path: Path, *messages: Any) -> str:
@@ -93,20 +92,17 @@ def of_json(text: str) -> Iterator[Read]:
 
 def of_sarif(text: str) -> Iterator[Read]:
     [run] = json.loads(text)["runs"]
-    for result in run["results"]:
-        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
-        for location in [*result["locations"], *result["relatedLocations"]]:
+    for each in run["results"]:
+        rule = each["ruleId"]
+        assert run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] == rule
+        for location in [*each["locations"], *each["relatedLocations"]]:
             [logical] = location["logicalLocations"]
-            if "physicalLocation" not in location:
-                # A recording outside of the working directory.
-                yield Read(
-                    result["properties"]["recording"], 0, result["ruleId"], logical.get("fullyQualifiedName", "")
-                )
-                continue
-            physical = location["physicalLocation"]
-            line = physical.get("region", {"startLine": 0})["startLine"]
-            file = unquote(physical["artifactLocation"]["uri"])
-            yield Read(file, line, result["ruleId"], logical.get("fullyQualifiedName", ""))
+            file, line = each["properties"]["recording"], 0
+            # A recording outside of the working directory has none.
+            if (physical := location.get("physicalLocation")) is not None:
+                file = unquote(physical["artifactLocation"]["uri"])
+                line = physical.get("region", {"startLine": 0})["startLine"]
+            yield Read(file, line, rule, logical.get("fullyQualifiedName", ""))
 
 
 _IN_CASE = re.compile(

@@ -147,6 +147,7 @@ class CollectorInProcess(Collector):
         response = requests.Response()
         response.status_code, response.request, response.url = self.status, request, request.url or ""
         response.reason, response.raw = {503: "Service Unavailable"}.get(self.status, ""), BytesIO()
+        response.headers["Retry-After"] = "0"
         with self._changed:
             self.answered += 1
             self._changed.notify_all()
@@ -155,14 +156,22 @@ class CollectorInProcess(Collector):
 
 @contextmanager
 def collecting_in_process() -> Iterator[CollectorInProcess]:
-    """A collector for all that is exported meanwhile. What the machine says of collectors is not for us."""
+    """
+    A collector for all that is exported meanwhile. What the machine says of collectors is not for us.
+
+    No thread of an exporter outlives it: with each attempt one draws from `random`, and Hypothesis fails a law during
+    which another does.
+    """
     collector = CollectorInProcess()
+    before = set(threading.enumerate())
     with pytest.MonkeyPatch.context() as patch:
         nothing_said(patch)
-        # Sessions that are made meanwhile keep it: a retry that comes later must not leave the process, either.
         adapter = type("Adapter", (requests.adapters.HTTPAdapter,), {"send": staticmethod(collector.send)})
         patch.setattr(requests.sessions, "HTTPAdapter", adapter)
         yield collector
+        for thread in set(threading.enumerate()) - before:
+            thread.join(SECONDS)
+            assert not thread.is_alive(), thread.name
 
 
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from assay.cli.main import main
-from kit.places import TESTS
+from kit.places import GOLDEN
 
-GOLDEN = TESTS / "data" / "golden.jsonl"
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
 SAME = "56 records: 54 the same; not replayable: 2 redacted"
-SEARCH = {"name": "search", "inputSchema": {"type": "object", "required": ["words"]}}
 
 
 def edited(path: Path, number: int = 10) -> Path:
@@ -53,6 +51,11 @@ def test_findings_do_not_count_and_can_be_written_to_a_file(tmp_path: Path, caps
     assert capsys.readouterr().out == report.read_text()
 
 
+def test_it_prints_text_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--compare", "--format", "json", str(GOLDEN)]) == 2
+    assert "--compare prints text; --output json=FILE writes the findings" in capsys.readouterr().err
+
+
 def test_a_file_without_verdicts_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "recording.jsonl").write_bytes(b'{"dir":"c2s","msg":"x"}\n')
     (tmp_path / "empty.jsonl").write_bytes(b"")
@@ -62,16 +65,3 @@ def test_a_file_without_verdicts_is_an_error(tmp_path: Path, capsys: pytest.Capt
     assert errors[1].endswith(
         "recording.jsonl: a recording, not a journal: it has no verdicts to compare; assay check judges it"
     )
-
-
-def test_it_prints_text_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--compare", "--format", "json", str(GOLDEN)]) == 2
-    assert "--compare prints text; --output json=FILE writes the findings" in capsys.readouterr().err
-
-
-def test_a_call_is_not_known_by_another_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["replay", "--help"])
-    out = capsys.readouterr().out
-    assert "--jobs" not in out
-    assert "assay check --compare" in out

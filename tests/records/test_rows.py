@@ -42,6 +42,7 @@ def end_of(path: Path, rows: Iterable[str] | None = None) -> UnitEnd:
         ("[]", "line 3: expected an object with dir and msg"),
         ("{}", "line 3: expected an object with dir and msg"),
         ('{"dir":"up","msg":"{}"}', 'line 3: expected "dir": "c2s" or "s2c"'),
+        (r'{"dir":"c2s","msg":"\ud800"}', "line 3: "),
         ('{"dir":"c2s"}', 'line 3: expected "msg", the frame'),
         ('{"dir":"c2s","msg":"{}","dir":"s2c"}', "line 3: expected "),
         ('{"dir":"c2s","msg":"{}"}}', "line 3: expected "),

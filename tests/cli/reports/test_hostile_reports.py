@@ -1,7 +1,6 @@
 """Names and values that peers choose: they stay text in every format, and secrets are in none of them."""
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -80,37 +79,6 @@ def test_hostile_text_stays_text_in_every_format(
     for line in (reports["markdown"] + reports["summary"]).splitlines():
         assert not re.search(r"[<>@]|\]\(javascript", re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", line)), line
     capsys.readouterr()
-
-
-def test_names_of_files_are_text_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = [b"a,b::c%0A.jsonl", b"| `x` <b>.jsonl", b"\xff\xfe.jsonl", b"new\nline.jsonl", b"x:y #?.jsonl"]
-    files = []
-    for raw in names:
-        files.append(os.fsdecode(raw))
-        Path(recording(tmp_path / "made.jsonl", call(1, {"n": "x"}), answer(1))).rename(files[-1])
-    (tmp_path / "out").mkdir()
-    assert main(["check", "--all", *outputs(tmp_path / "out"), *files]) == 1
-    reports = written(tmp_path / "out")
-    shown = {os.fsencode(each).decode(errors="replace") for each in files}
-    for name in ("ndjson", "json", "sarif"):
-        assert {each.file for each in READERS[name](reports[name])} == shown
-    assert {each["location"]["path"] for each in json.loads(reports["gitlab"])} == shown
-    assert len(reports["github"].splitlines()) == len(files)
-    assert [each.attrib["name"] for each in parsed("junit", reports["junit"])] == ["recordings", "server"]
-    table = [line for line in reports["markdown"].splitlines() if line.startswith("| `")]
-    assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [10] * len(files)
-
-
-def test_half_a_character_in_the_recording_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = Path(recording(tmp_path / "a.jsonl", call(1, {"n": "x"}), answer(1)))
-    with file.open("a", encoding="utf-8") as more:
-        more.write(r'{"dir":"c2s","msg":"\ud800"}' + "\n")
-    assert main(["check", *outputs(tmp_path), str(file)]) == 2
-    for name, text in written(tmp_path).items():
-        parsed(name, text)
-        assert "contract/input" in text, name
-    assert "half of a pair" in capsys.readouterr().err
 
 
 # ── secrets ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,13 @@
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
+
+from kit.command import assay_text
+from kit.rows import rows
 
 SCHEMA = {"type": "object", "properties": {"limit": {"type": "integer"}}}
 TOOL = {"name": "find_books", "inputSchema": SCHEMA, "outputSchema": {**SCHEMA, "required": ["limit"]}}
@@ -302,3 +308,78 @@ RENDERINGS = {
     "har-streams": Rendering(har_streams, "har", (STRAYS,)),
     "map": Rendering(mapped, "map", (), ("--map", "dir=log.way,msg=log.body,c2s=fromClient,ts=when")),
 }
+
+EVERY = rows("rendering", [pytest.param(each, id=name) for name, each in RENDERINGS.items()])
+
+QUIET = (Step(STEPS[0].client, STEPS[0].server[1:]), *STEPS[1:3], Step(call(2, 5), (found(2, 5),)))
+"""A conversation without faults."""
+
+
+class Checked(NamedTuple):
+    """What `assay check` says of a file."""
+
+    status: int
+    errors: str
+    records: list[dict[str, Any]]
+
+    @property
+    def faults(self) -> list[tuple[str, str, str]]:
+        """The findings: the party, the rule and the place."""
+        return [(each["party"], it["rule"], it["at"]) for each in self.records for it in each["violations"]]
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that are broken."""
+        return [rule for _, rule, _ in self.faults]
+
+    @property
+    def lines(self) -> list[int]:
+        """The lines of the findings."""
+        return [each["line"] for each in self.records]
+
+
+def check(file: Path | str, *options: str, said: bytes = b"") -> Checked:
+    """Run `assay check`."""
+    done = assay_text("check", "--format", "ndjson", *options, str(file), said=said)
+    return Checked(done.returncode, done.stderr, [json.loads(line) for line in done.stdout.splitlines()])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file without a name that would give its format away."""
+    return tmp_path / "recording"
+
+
+def judged(file: Path, content: bytes, *options: str) -> Checked:
+    """Write a file and run `assay check` on it."""
+    file.write_bytes(content)
+    return check(file, *options)
+
+
+def expected(rendering: Rendering) -> list[tuple[str, str, str]]:
+    """The findings that are visible in a format."""
+    further = [each for rule, each in IN_CONSEQUENCE.items() if rule not in rendering.hides]
+    return [each for each in FAULTS if each[1] not in rendering.hides] + further
+
+
+# ── without a handshake ──────────────────────────────────────────────────────────────────────────────────────────────
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def modern(ident: int, method: str, **params: Any) -> Step:
+    """A request of a revision without a handshake."""
+    return Step(frame(id=ident, method=method, params={**params, "_meta": META}))
+
+
+def modern_entry(step: Step, headers: dict[str, str], answer: bytes, at: int) -> dict[str, Any]:
+    """The request of a HAR."""
+    begun = START + timedelta(seconds=at)
+    made = entry(Step(step.client, (answer,)), begun, begun + timedelta(milliseconds=5))
+    version = {"MCP-Protocol-Version": "2026-07-28"}
+    made["request"]["headers"] = [{"name": name, "value": value} for name, value in {**version, **headers}.items()]
+    made["response"]["headers"] = [{"name": "content-type", "value": "application/json"}]
+    return made

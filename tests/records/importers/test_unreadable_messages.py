@@ -5,9 +5,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from renderings import START, claude_all, claude_server, frame, inspector, iso, lines, vscode
-from test_importers import Checked, check, file
-from test_other_files import QUIET
+from renderings import (
+    QUIET,
+    START,
+    Checked,
+    check,
+    claude_all,
+    claude_server,
+    file,
+    frame,
+    inspector,
+    iso,
+    judged,
+    lines,
+    vscode,
+)
 
 from kit.rows import rows
 
@@ -19,27 +31,16 @@ HALF = rb'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"i
 """Half of a surrogate pair, which programs in JavaScript read and write."""
 
 
-def in_vscode(message: bytes) -> bytes:
-    """A line of the output of VS Code."""
-    return b"2026-07-24 02:03:15.000 [debug] [server -> editor] " + message + b"\n"
-
-
-def in_claude_server(message: bytes) -> bytes:
-    """A line of the log of one server of Claude Desktop."""
-    head = f"{iso(START)} [library] [info] Message from server: ".encode()
-    return head + message + b" { metadata: undefined }\n"
-
-
-def in_claude_all(message: bytes) -> bytes:
-    """A line of the log of all servers of Claude Desktop."""
-    return f"{iso(START)} [info] [library] Message from server: ".encode() + message + b"\n"
-
-
-LOGS: dict[str, tuple[Callable[..., bytes], Callable[[bytes], bytes]]] = {
-    "vscode": (vscode, in_vscode),
-    "claude-server": (claude_server, in_claude_server),
-    "claude-all": (claude_all, in_claude_all),
+LOGS: dict[str, tuple[Callable[..., bytes], bytes]] = {
+    "vscode": (vscode, b"2026-07-24 02:03:15.000 [debug] [server -> editor] %b\n"),
+    "claude-server": (
+        claude_server,
+        iso(START).encode() + b" [library] [info] Message from server: %b { metadata: undefined }\n",
+    ),
+    "claude-all": (claude_all, iso(START).encode() + b" [info] [library] Message from server: %b\n"),
 }
+"""How a log is written, and a line of it with a message of the server."""
+IN_VSCODE = LOGS["vscode"][1]
 
 
 def placed(checked: Checked) -> list[tuple[int, str, str]]:
@@ -49,35 +50,31 @@ def placed(checked: Checked) -> list[tuple[int, str, str]]:
 
 @rows("message", [PROSE, BROKEN, HALF])
 @rows("name", LOGS)
-def test_a_message_of_a_log_that_is_not_json_is_found(
-    file: Path, capsys: pytest.CaptureFixture[str], name: str, message: bytes
-) -> None:
-    write, logged = LOGS[name]
+def test_a_message_of_a_log_that_is_not_json_is_found(file: Path, name: str, message: bytes) -> None:
+    write, line = LOGS[name]
     log = write(QUIET)
-    file.write_bytes(log + logged(message) + b"a line of the program\n")
-    checked = check(capsys, file)
+    checked = judged(file, log + line % message + b"a line of the program\n")
     rule = "syntax/surrogate" if message == HALF else "syntax/json"
     assert placed(checked) == [(log.count(b"\n") + 1, "server", rule)]
     assert checked.status == 1
     assert "not judged" not in checked.errors
 
 
-def test_the_rest_of_a_log_is_judged_with_its_requests(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_rest_of_a_log_is_judged_with_its_requests(file: Path) -> None:
     """The answer behind the prose still belongs to its request."""
     asked, answer = frame(id=9, method="ping"), frame(id=9, result=None)
-    sent = in_vscode(asked).replace(b"[server -> editor]", b"[editor -> server]")
+    sent = (IN_VSCODE % asked).replace(b"[server -> editor]", b"[editor -> server]")
     log = vscode(QUIET)
-    file.write_bytes(log + sent + in_vscode(PROSE) + in_vscode(answer))
+    file.write_bytes(log + sent + IN_VSCODE % PROSE + IN_VSCODE % answer)
     first = log.count(b"\n") + 1
-    assert placed(check(capsys, file)) == [
+    assert placed(check(file)) == [
         (first + 1, "server", "syntax/json"),
         (first + 2, "server", "envelope/result"),
     ]
 
 
-def test_a_last_line_of_vscode_that_is_cut_off_is_not_judged(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file.write_bytes(vscode(QUIET) + in_vscode(frame(method="notifications/message"))[:-9])
-    checked = check(capsys, file)
+def test_a_last_line_of_vscode_that_is_cut_off_is_not_judged(file: Path) -> None:
+    checked = judged(file, vscode(QUIET) + (IN_VSCODE % frame(method="notifications/message"))[:-9])
     assert (checked.faults, checked.status) == ([], 2)
     assert "1 message not judged: cut by the log" in checked.errors
 
@@ -102,24 +99,25 @@ def entry(message: bytes, **more: str) -> bytes:
 )
 @rows("is_cut", [False, True])
 def test_a_message_of_mcp_inspector_that_is_not_json_is_found(
-    file: Path, capsys: pytest.CaptureFixture[str], message: bytes, rule: str, is_cut: bool
+    file: Path, message: bytes, rule: str, is_cut: bool
 ) -> None:
     export = inspector(QUIET).rstrip(b"\n]")
     file.write_bytes(export + b",\n" + entry(message) + b"\n]\n")
     with pytest.MonkeyPatch.context() as patch:
         if is_cut:
             patch.setattr("assay.records.importers.json_documents.MOST_WHOLE", 0)
-        checked = check(capsys, file)
+        checked = check(file)
     assert placed(checked) == [(export.count(b"\n") + 2, "server", rule)]
     assert checked.status == 1
 
 
-def test_the_text_of_a_message_of_mcp_inspector_is_judged(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_a_message_of_mcp_inspector_is_judged(file: Path) -> None:
     asked = {"direction": "request", "origin": "client"}
     texts = [frame(id=1, method="ping"), frame(id=1, result=None)]
     one, other = (json.dumps(each.decode()).encode() for each in texts)
-    file.write_bytes(b"[" + entry(one, **asked)[:-1] + b', "response": ' + other + b"}]")
-    checked = check(capsys, file, "--revision", "2025-11-25")
+    checked = judged(
+        file, b"[" + entry(one, **asked)[:-1] + b', "response": ' + other + b"}]", "--revision", "2025-11-25"
+    )
     assert checked.faults == [("server", "envelope/result", "/result")]
 
 
@@ -128,28 +126,28 @@ def test_the_text_of_a_message_of_mcp_inspector_is_judged(file: Path, capsys: py
 OPTIONS = ("--map", "dir=way,msg=log.body,c2s=in", "--revision", "2025-11-25")
 
 
-def test_a_mapped_message_is_the_same_as_text_and_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mapped_message_is_the_same_as_text_and_as_json(file: Path) -> None:
     """JSON is judged to the byte, as text is: a key may be there twice."""
     answer = b'{"jsonrpc": "2.0", "id": 1, "result": {}, "result": {}}'
     asked = lines({"way": "in", "log": {"body": {"jsonrpc": "2.0", "id": 1, "method": "ping"}}})
     for body in (answer, json.dumps(answer.decode()).encode()):
         file.write_bytes(asked + b'{"way": "out", "log": {"body": ' + body + b"}}\n")
-        assert placed(check(capsys, file, *OPTIONS))[0] == (2, "server", "syntax/duplicate-key")
+        assert placed(check(file, *OPTIONS))[0] == (2, "server", "syntax/duplicate-key")
 
 
-@rows(("body", "rule"), [(b'"oops"', "syntax/json"), (b"oops", "syntax/json"), (HALF, "syntax/surrogate")])
-def test_a_mapped_message_that_is_not_json_is_found(
-    file: Path, capsys: pytest.CaptureFixture[str], body: bytes, rule: str
+@rows(
+    ("line", "found", "status"),
+    [
+        (b'{"way": "out", "log": {"body": "oops"}}\n', ["syntax/json"], 1),
+        (b'{"way": "out", "log": {"body": oops}}\n', ["syntax/json"], 1),
+        (b'{"way": "out", "log": {"body": ' + HALF + b"}}\n", ["syntax/surrogate"], 1),
+        (b'{"way": "out", "log": {"bo\n', [], 2),
+    ],
+)
+def test_a_mapped_message_that_is_not_json_is_found_or_counted(
+    file: Path, line: bytes, found: list[str], status: int
 ) -> None:
     fine = lines({"way": "in", "log": {"body": {"jsonrpc": "2.0", "method": "notifications/initialized"}}})
-    file.write_bytes(b"starting\n" + fine + b'{"way": "out", "log": {"body": ' + body + b"}}\n[1]\n" + fine)
-    checked = check(capsys, file, *OPTIONS)
-    assert (placed(checked), checked.status) == ([(3, "server", rule)], 1)
-
-
-def test_a_mapped_line_without_a_readable_message_is_counted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fine = lines({"way": "in", "log": {"body": {"jsonrpc": "2.0", "method": "notifications/initialized"}}})
-    file.write_bytes(fine + b'{"way": "out", "log": {"bo\n' + fine)
-    checked = check(capsys, file, *OPTIONS, "--messages")
-    assert (checked.faults, checked.status, len(checked.records)) == ([], 2, 2)
-    assert "1 message not judged: the line is not JSON" in checked.errors
+    checked = judged(file, b"starting\n" + fine + line + b"[1]\n" + fine, *OPTIONS)
+    assert (placed(checked), checked.status) == ([(3, "server", rule) for rule in found], status)
+    assert ("1 message not judged: the line is not JSON" in checked.errors) == (not found)

@@ -5,14 +5,13 @@ from pathlib import Path
 from assay.records.journal.events import ServerPlace, item_of
 from assay.records.journal.reading import entries
 from assay.records.journal.run_files import files_of
-from assay.records.journal.writer import Journal
+from kit.records import open_journal
 
 SECRET = "ghp_" + "a1B2" * 9
 
 
 def test_every_file_of_a_run_begins_with_its_servers(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path, server="one", file_bytes=2_000)
-    assert journal is not None
+    journal = open_journal(tmp_path, server="one", file_bytes=2_000)
     journal.introduce("stdio", "stdio", ServerPlace(("server", f"--token={SECRET}")))
     line = b'{"filler":"' + b"x" * 500 + b'"}\n'
     for _ in range(12):
@@ -31,8 +30,7 @@ def test_every_file_of_a_run_begins_with_its_servers(tmp_path: Path) -> None:
 
 
 def test_a_deterministic_journal_has_no_events(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path, server="one", deterministic=True)
-    assert journal is not None
+    journal = open_journal(tmp_path, server="one", deterministic=True)
     journal.introduce("stdio", "stdio", ServerPlace(("server",)))
     assert journal.event("restart", "stdio", "", {"restarts": 1}) == b""
     journal.close()
@@ -40,8 +38,7 @@ def test_a_deterministic_journal_has_no_events(tmp_path: Path) -> None:
 
 
 def test_readers_of_records_pass_over_events(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path, server="one")
-    assert journal is not None
+    journal = open_journal(tmp_path, server="one")
     journal.introduce("stdio", "stdio", ServerPlace(("\udcff", "x" * 5_000)))
     journal.write(journal.event("state", "stdio", "", {"state": "failed", "why": f"key {SECRET}", "more": ["x" * 999]}))
     journal.write(b'{"event":"unknown"}\nno JSON\n')

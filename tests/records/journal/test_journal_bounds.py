@@ -1,6 +1,5 @@
 """How much a journal takes: files of a certain length, all of them together, and garbage that is only counted."""
 
-import gc
 import os
 import stat
 import tracemalloc
@@ -8,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from assay.base.limits import Limits
@@ -22,7 +20,7 @@ from assay.records.journal.reading import LONGEST_LINE, Pages, entries
 from assay.records.journal.record import payload
 from assay.records.journal.writer import Journal
 from kit import command
-from kit.records import record_verdict
+from kit.records import open_journal, record_verdict
 from kit.rows import rows
 
 FILE_BYTES = 8192
@@ -31,9 +29,7 @@ PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
 
 def opened(directory: Path, said: list[str] | None = None, **options: Any) -> Journal:
     options = {"file_bytes": FILE_BYTES, "log": (said if said is not None else []).append, **options}
-    journal = Journal.open(directory, **options)
-    assert journal is not None
-    return journal
+    return open_journal(directory, **options)
 
 
 def fill(journal: Journal, messages: int) -> bytes:
@@ -82,15 +78,6 @@ def test_a_run_goes_on_in_further_files_that_are_read_as_one(tmp_path: Path) -> 
     assert (journal.written, journal.failures) == (len(every), 0)
 
 
-def test_a_record_longer_than_a_file_may_be_has_a_file_of_its_own(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
-    fill(journal, 1)
-    journal.write(b"x" * 3 * FILE_BYTES + b"\n")
-    fill(journal, 1)
-    journal.close()
-    assert len(names(tmp_path)) == 3
-
-
 def test_a_file_that_cannot_be_begun_leaves_the_run_where_it_is(tmp_path: Path) -> None:
     said: list[str] = []
     journal = opened(tmp_path, said)
@@ -104,60 +91,16 @@ def test_a_file_that_cannot_be_begun_leaves_the_run_where_it_is(tmp_path: Path) 
     assert all(line.startswith("journal: ") for line in said)
 
 
-def test_a_run_that_is_followed_goes_on_with_its_next_file(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
-    every = fill(journal, 10)
-    read: list[bytes] = []
-    with Pages(str(tmp_path)) as pages:
-
-        def more() -> None:
-            nonlocal every
-            every += fill(journal, 30)
-
-        for line in pages.followed(more):
-            read.append(line)
-            if len(read) == 100:
-                break
-    journal.close()
-    assert b"".join(read) == b"".join(every.splitlines(keepends=True)[:100])
-    assert len(names(tmp_path)) > 2
-
-
-def test_a_run_in_several_files_is_replayed_as_one(tmp_path: Path) -> None:
-    journal = opened(tmp_path, payloads=True)
-    conversation = Conversation()
-    recorder = Recorder("stdio", "stdio", Records(journal))
-    opening = b'{"jsonrpc":"2.0","id":"a","method":"initialize","params":%b}' % orjson.dumps(
-        {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
-    )
-    for frame in (opening, *(PING % number for number in range(50)), *[b"oops"] * 3, PING % 0):
-        record_verdict(recorder, conversation.hear(Party.CLIENT, frame), recorder.clock(), 0)
-    journal.close()
-    assert len(names(tmp_path)) > 3
-    for name in (tmp_path, tmp_path / names(tmp_path)[0]):
-        done = assay("replay", str(name))
-        assert (done.returncode, done.stderr) == (0, b"")
-        assert done.stdout == b"54 records: 54 the same\n"
-
-
-def test_the_link_stays_with_a_newer_run(tmp_path: Path) -> None:
-    older = opened(tmp_path)
-    newer = opened(tmp_path)
-    fill(older, 100)
-    assert os.readlink(tmp_path / ".latest") == os.path.basename(newer.path)
-    older.close()
-    newer.close()
-
-
-@pytest.mark.parametrize("target", ["/etc/passwd", "../other.jsonl", "nothing"])
+@rows("target", ["/etc/passwd", "../other.jsonl", "nothing"])
 def test_a_link_that_leads_outside_is_not_followed(tmp_path: Path, target: str) -> None:
-    journal = opened(tmp_path / "runs")
+    place = tmp_path / str(len(target))
+    journal = opened(place)
     every = fill(journal, 1)
     journal.close()
     (tmp_path / "other.jsonl").write_bytes(b"secret\n")
-    (tmp_path / "runs" / ".latest").unlink()
-    (tmp_path / "runs" / ".latest").symlink_to(target)
-    assert assay("journal", "show", "--format", "json", str(tmp_path / "runs")).stdout == every
+    (place / ".latest").unlink()
+    (place / ".latest").symlink_to(target)
+    assert assay("journal", "show", "--format", "json", str(place)).stdout == every
 
 
 # ── what is removed ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -228,7 +171,7 @@ def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_file_that_cannot_be_opened_anew_is_written_on(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_anew_is_written_on_and_a_stopped_journal_goes_on(tmp_path: Path) -> None:
     said: list[str] = []
     journal = opened(tmp_path, said)
     path = Path(journal.path)
@@ -236,21 +179,14 @@ def test_a_file_that_cannot_be_opened_anew_is_written_on(tmp_path: Path) -> None
     path.symlink_to(tmp_path / "other")
     journal.reopen()
     written = fill(journal, 2)
-    journal.close()
     assert (tmp_path / "moved").read_bytes() == written
-    assert not (tmp_path / "other").exists()
-    assert len(said) == 1
-
-
-def test_a_journal_that_has_stopped_goes_on_when_it_is_opened_anew(tmp_path: Path) -> None:
-    said: list[str] = []
-    journal = opened(tmp_path, said)
+    assert (not (tmp_path / "other").exists(), len(said)) == (True, 1)
     os.close(journal.output._descriptor)
     fill(journal, 2)
-    assert journal.failures == 2
-    assert len(said) == 1
+    assert (journal.failures, len(said)) == (2, 2)
+    path.unlink()
     journal.reopen()
-    assert Path(journal.path).read_bytes() + fill(journal, 2) == Path(journal.path).read_bytes()
+    assert fill(journal, 2) == path.read_bytes()
     journal.close()
 
 
@@ -275,52 +211,42 @@ def counts(directory: Path) -> list[int]:
     return [each["metadata"].get("repeated", 0) for each in records(directory)]
 
 
-def test_garbage_that_comes_again_and_again_is_one_record_and_a_count(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
-    recorded(journal, [b"1", *[b"%d" % number for number in range(1000)], PING % 1, b"1", b"1"])
+GARBAGE = [b"1", b"{}", b"[]", b"[1]", b'"x"', b"\xff", b"oops", b'{"id":1}']
+
+
+@rows(
+    ("frames", "options", "expected"),
+    [
+        ([b"1", *[b"%d" % number for number in range(1000)], PING % 1, b"1", b"1"], {}, [0, 1000, 0, 0, 1]),
+        *(([each] * 100, {}, [0, 99]) for each in GARBAGE),
+        ([b"1", b"oops", b"1"], {}, [0, 0, 0]),
+        # With payloads only the same bytes are counted; a deterministic run counts nothing.
+        ([b"1", b"1", b"2", b"2", b"2"], {"payloads": True}, [0, 1, 0, 2]),
+        ([b"1"] * 5, {"deterministic": True}, [0] * 5),
+    ],
+)
+def test_garbage_that_comes_again_and_again_is_one_record_and_a_count(
+    tmp_path: Path, frames: list[bytes], options: dict[str, Any], expected: list[int]
+) -> None:
+    place = tmp_path / str(len(list(tmp_path.iterdir())))
+    journal = opened(place, **options)
+    recorded(journal, frames)
     journal.close()
-    assert counts(tmp_path) == [0, 1000, 0, 0, 1]
-    count = records(tmp_path)[1]
-    assert (count["status"], count["inputBytes"]) == ("refused", 10 + 2 * 90 + 3 * 900)
-    shown = assay("journal", "show", str(tmp_path)).stdout.decode()
-    assert "(not a message) × 1,000" in shown
+    found = records(place)
+    assert [each["metadata"].get("repeated", 0) for each in found] == expected
+    assert sum(each["inputBytes"] for each in found) == sum(map(len, frames))
+    if max(expected) == 1000:
+        assert "(not a message) × 1,000" in assay("journal", "show", str(place)).stdout.decode()
 
 
-@pytest.mark.parametrize("frame", [b"1", b"{}", b"[]", b"[1]", b'"x"', b"\xff", b"oops", b'{"id":1}'])
-def test_every_kind_of_garbage_is_counted(tmp_path: Path, frame: bytes) -> None:
+def test_garbage_of_another_session_or_party_is_counted_by_itself(tmp_path: Path) -> None:
     journal = opened(tmp_path)
-    recorded(journal, [frame] * 100)
-    journal.close()
-    assert counts(tmp_path) == [0, 99]
-
-
-def test_what_is_wrong_otherwise_or_is_said_by_another_has_a_record_of_its_own(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
-    recorder = recorded(journal, [b"1", b"oops", b"1"], "a")
+    recorder = recorded(journal, [b"1"], "a")
     conversation = Conversation(revision="2025-11-25")
     for party, session in ((Party.CLIENT, "b"), (Party.SERVER, "a"), (Party.CLIENT, "a"), (Party.CLIENT, "b")):
         record_verdict(recorder, conversation.hear(party, b"1"), recorder.clock(), 0, session)
     journal.close()
-    assert counts(tmp_path) == [0, 0, 0, 0, 0, 1, 1]
-
-
-def test_with_payloads_only_the_same_bytes_are_counted(tmp_path: Path) -> None:
-    journal = opened(tmp_path, payloads=True)
-    recorded(journal, [b"1", b"1", b"2", b"2", b"2"])
-    journal.close()
-    assert [(each["metadata"]["frame"], each["metadata"].get("repeated")) for each in records(tmp_path)] == [
-        ("1", None),
-        ("1", 1),
-        ("2", None),
-        ("2", 2),
-    ]
-
-
-def test_in_a_deterministic_run_nothing_is_counted(tmp_path: Path) -> None:
-    journal = opened(tmp_path, deterministic=True)
-    recorded(journal, [b"1"] * 5)
-    journal.close()
-    assert counts(tmp_path) == [0] * 5
+    assert counts(tmp_path) == [0, 0, 0, 1, 1]
 
 
 def test_many_sessions_that_send_garbage_are_counted_within_bounds(tmp_path: Path) -> None:
@@ -364,34 +290,6 @@ def test_long_names_of_tools_and_long_garbage_are_not_kept(tmp_path: Path) -> No
     journal.close()
 
 
-def test_contracts_of_tools_are_not_kept_by_the_journal(tmp_path: Path) -> None:
-    """With them their schemas would stay, long after the session has ended."""
-    journal = opened(tmp_path)
-    recorder = Recorder("stdio", "stdio", Records(journal))
-    conversation = Conversation(revision="2025-11-25")
-    tools = b'{"tools":[{"name":"only-here","inputSchema":{"type":"object"}}]}'
-    for party, frame in (
-        (Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
-        (Party.SERVER, b'{"jsonrpc":"2.0","id":1,"result":%b}' % tools),
-        (Party.CLIENT, b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"only-here"}}'),
-        (Party.SERVER, b'{"jsonrpc":"2.0","id":2,"result":{"content":[]}}'),
-    ):
-        verdict = conversation.hear(party, frame)
-        assert verdict.findings is None
-        record_verdict(recorder, verdict, recorder.clock(), 0)
-    assert verdict.exchange is not None
-    kind = type(verdict.exchange.contract)
-
-    def kept() -> int:
-        gc.collect()
-        return sum(type(each) is kind and each.name == "only-here" for each in gc.get_objects())
-
-    assert kept() == 1
-    del verdict, conversation
-    assert kept() == 0
-    journal.close()
-
-
 @rows(
     ("frame", "omitted"),
     [
@@ -415,35 +313,19 @@ def test_a_payload_that_would_take_long_to_look_through_is_left_out(frame: bytes
 # ── long lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_is_passed_over_and_one_in_parts_is_whole(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"a\n" + b"b" * 99 + b"\n" + b"c" * 100 + b"\n" + b"d\n" + b"e" * 200)
-    expected = [
-        b"a\n",
-        b"b" * 99 + b"\n",
-        b"(a line of 101 bytes; at most 100 are read)\n",
-        b"d\n",
-        b"(a line of 200 bytes; at most 100 are read)\n",
-    ]
+    cut = b"(a line of %d bytes; at most 100 are read)\n"
+    expected = [b"a\n", b"b" * 99 + b"\n", cut % 101, b"d\n"]
     with Pages(str(file), longest=100) as pages:
-        assert list(pages) == expected
-        assert pages.too_long == 2
-    with Pages(str(file), longest=100) as pages:
-        assert list(pages.arrived()) == expected[:-1]
-        with file.open("ab") as more:
-            more.write(b"\n")
-        assert list(pages.arrived()) == [b"(a line of 201 bytes; at most 100 are read)\n"]
-
-
-def test_a_line_that_is_written_bit_by_bit_is_whole_at_the_end(tmp_path: Path) -> None:
-    file = tmp_path / "a.jsonl"
-    file.touch()
-    with Pages(str(file)) as pages, file.open("ab", buffering=0) as more:
-        for _ in range(100):
-            more.write(b"x" * 50_000)
-            assert list(pages.arrived()) == []
-        more.write(b"\ny\nz")
-        assert list(pages.arrived()) == [b"x" * 5_000_000 + b"\n", b"y\n"]
+        assert (list(pages), pages.too_long) == ([*expected, cut % 200], 2)
+    with Pages(str(file), longest=100) as pages, file.open("ab", buffering=0) as more:
+        assert list(pages.arrived()) == expected
+        more.write(b"\nx")
+        assert list(pages.arrived()) == [cut % 201]
+        more.write(b"y\nz")
+        assert list(pages.arrived()) == [b"xy\n"]
 
 
 def test_commands_report_a_line_that_is_too_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

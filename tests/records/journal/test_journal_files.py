@@ -3,10 +3,7 @@
 import errno
 import os
 import re
-import resource
 import stat
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -15,9 +12,14 @@ import pytest
 from assay.base.verdict import Party, verdict
 from assay.records.journal.run_files import runs
 from assay.records.journal.writer import Journal
+from kit.records import open_journal
+from kit.rows import rows
+from kit.small_files import small_files
 
 NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}\.jsonl")
 SECONDS = 60
+FIRST = -1
+"""A write that takes as much as the first line has."""
 GOOD = verdict(Party.CLIENT, b"{}", "request", {"jsonrpc": "2.0", "id": 1, "method": "get_schema"}, None, None)
 
 
@@ -28,9 +30,7 @@ def said() -> list[str]:
 
 
 def opened(directory: Path | str, said: list[str] | None = None, keep: int = 50) -> Journal:
-    journal = Journal.open(directory, keep=keep, log=(said if said is not None else []).append)
-    assert journal is not None
-    return journal
+    return open_journal(directory, keep=keep, log=(said if said is not None else []).append)
 
 
 def line_of(journal: Journal) -> bytes:
@@ -62,74 +62,36 @@ def test_a_run_has_a_file_of_its_own_that_only_its_owner_can_read(tmp_path: Path
     journal.close()
 
 
-def test_what_is_written_is_in_the_file_at_once(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
-    lines = line_of(journal) + line_of(journal)
-    journal.write(lines)
-    assert Path(journal.path).read_bytes() == lines
-    assert (journal.written, journal.failures) == (len(lines), 0)
-    journal.close()
-
-
-def test_the_newest_run_is_found_by_a_relative_link(tmp_path: Path) -> None:
+def test_lines_are_in_the_file_at_once_and_none_after_the_end(tmp_path: Path, said: list[str]) -> None:
     for _ in range(3):
-        journal = opened(tmp_path / "runs")
-        journal.write(line_of(journal))
+        journal = opened(tmp_path / "runs", said)
+        lines = line_of(journal) + line_of(journal)
+        journal.write(lines)
+        assert Path(journal.path).read_bytes() == lines
         assert os.readlink(tmp_path / "runs" / ".latest") == os.path.basename(journal.path)
         journal.close()
+        journal.close()
+        journal.write(lines)
+        assert (journal.written, journal.failures, said) == (len(lines), 2, [])
+    # The link is relative.
     (tmp_path / "runs").rename(tmp_path / "moved")
-    assert whole((tmp_path / "moved" / ".latest").read_bytes()) == 1
+    assert (tmp_path / "moved" / ".latest").read_bytes() == lines
     assert len(os.listdir(tmp_path / "moved")) == 4
-
-
-def test_the_link_is_there_at_any_time(tmp_path: Path) -> None:
-    """A reader finds a run however often the link is swapped."""
-    opened(tmp_path).close()
-    done = threading.Event()
-
-    def begin_runs() -> None:
-        for _ in range(100):
-            opened(tmp_path).close()
-        done.set()
-
-    thread = threading.Thread(target=begin_runs)
-    thread.start()
-    looks = 0
-    while not done.is_set() or not looks:
-        assert (tmp_path / ".latest").is_file()
-        looks += 1
-    thread.join(SECONDS)
-
-
-def test_after_the_end_nothing_is_written(tmp_path: Path, said: list[str]) -> None:
-    journal = opened(tmp_path, said)
-    line = line_of(journal)
-    journal.close()
-    journal.close()
-    journal.write(line + line)
-    assert Path(journal.path).read_bytes() == b""
-    assert (journal.written, journal.failures, said) == (0, 2, [])
 
 
 # ── places where there can be none ───────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("place", ["file/below", "/proc/none/of/it", "x" * 300])
+@rows("place", ["file/below", "/proc/none/of/it", "x" * 300])
 def test_a_directory_that_cannot_be_written_is_no_journal_and_one_line(
     tmp_path: Path, said: list[str], place: str
 ) -> None:
+    said.clear()
     (tmp_path / "file").write_text("")
     assert Journal.open(tmp_path / place, log=said.append) is None
     [line] = said
     assert line.startswith("no journal: ")
     assert line.endswith(("Not a directory", "No such file or directory", "File name too long"))
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to the administrator")
-def test_a_directory_of_somebody_else_is_no_journal(tmp_path: Path, said: list[str]) -> None:
-    tmp_path.chmod(0o500)
-    assert Journal.open(tmp_path, log=said.append) is None
-    assert said == [f"no journal: {tmp_path}: Permission denied"]
 
 
 def test_without_a_link_there_is_a_journal_all_the_same(tmp_path: Path, said: list[str]) -> None:
@@ -145,48 +107,24 @@ def test_without_a_link_there_is_a_journal_all_the_same(tmp_path: Path, said: li
 # ── old runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def old_runs(directory: Path, count: int) -> list[Path]:
-    paths = [directory / f"20200101T0000{number:02}Z-00000000.jsonl" for number in range(count)]
-    for path in paths:
-        path.write_bytes(b"")
-    return paths
-
-
-def test_old_runs_are_removed_the_oldest_first(tmp_path: Path) -> None:
-    old = old_runs(tmp_path, 5)
+def test_old_runs_are_removed_the_oldest_first_unless_they_are_still_written(tmp_path: Path) -> None:
+    old = [tmp_path / f"20200101T0000{number:02}Z-00000000.jsonl" for number in range(5)]
     others = [tmp_path / name for name in ("notes.txt", "20200101.jsonl", "20200101T000000Z-0000000g.jsonl")]
-    for path in others:
-        path.write_text("not ours")
-    journal = opened(tmp_path, keep=3)
-    assert runs(str(tmp_path)) == [*map(str, old[3:]), journal.path]
-    assert all(path.exists() for path in others)
-    journal.close()
-
-
-def test_a_run_that_is_still_written_is_not_removed(tmp_path: Path) -> None:
-    first = opened(tmp_path, keep=1)
+    for path in (*old, *others):
+        path.write_bytes(b"")
+    first = opened(tmp_path, keep=3)
+    assert runs(str(tmp_path)) == [*map(str, old[3:]), first.path]
     second = opened(tmp_path, keep=1)
     assert set(runs(str(tmp_path))) == {first.path, second.path}
-    first.write(line_of(first))
     first.close()
     third = opened(tmp_path, keep=1)
     assert set(runs(str(tmp_path))) == {second.path, third.path}
+    assert all(path.exists() for path in others)
     second.close()
     third.close()
 
 
 # ── a full disk ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def small_files() -> Iterator[None]:
-    """No file can grow past 64 KiB. Python ignores the signal that comes with it."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def fill(journal: Journal, times: int) -> bytes:
@@ -197,32 +135,6 @@ def fill(journal: Journal, times: int) -> bytes:
         everything += lines
         journal.write(lines)
     return everything
-
-
-def stopped_well(journal: Journal, everything: bytes, said: list[str], reason: str) -> None:
-    content = Path(journal.path).read_bytes()
-    assert everything.startswith(content)
-    assert content.endswith(b"\n")
-    assert journal.written == len(content)
-    assert journal.failures == everything.count(b"\n") - content.count(b"\n") > 0
-    assert said == [f"journal stopped: {journal.path}: {reason}"]
-
-
-@pytest.mark.usefixtures("small_files")
-def test_a_file_that_may_not_grow_stops_the_journal_after_a_whole_line(tmp_path: Path, said: list[str]) -> None:
-    journal = opened(tmp_path, said)
-    everything = fill(journal, 200)
-    stopped_well(journal, everything, said, "File too large")
-
-
-def test_a_disk_that_is_full_from_the_start_is_logged_once(tmp_path: Path, said: list[str]) -> None:
-    journal = opened(tmp_path, said)
-    full = os.open("/dev/full", os.O_WRONLY)
-    os.dup2(full, journal.output._descriptor)
-    os.close(full)
-    fill(journal, 3)
-    assert (journal.written, journal.failures) == (0, 6)
-    assert said == [f"journal stopped: {journal.path}: No space left on device"]
 
 
 def half_taken(monkeypatch: pytest.MonkeyPatch, *outcomes: int | OSError) -> None:
@@ -239,26 +151,37 @@ def half_taken(monkeypatch: pytest.MonkeyPatch, *outcomes: int | OSError) -> Non
     monkeypatch.setattr(os, "write", taking)
 
 
-def test_a_short_write_is_completed_if_it_can_be(
-    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+@rows(
+    ("outcomes", "whole", "reason"),
+    [
+        ((50,), 2, ""),
+        ((50, FIRST), 1, "only a part was written"),
+        ((OSError(errno.ENOSPC, "No space left"),), 0, "No space left"),
+    ],
+)
+def test_a_short_write_is_completed_and_a_second_one_ends_after_a_whole_line(
+    tmp_path: Path, said: list[str], outcomes: tuple[int | OSError, ...], whole: int, reason: str
 ) -> None:
     journal = opened(tmp_path, said)
-    lines = line_of(journal)
-    half_taken(monkeypatch, 50)
-    journal.write(lines)
-    assert Path(journal.path).read_bytes() == lines
-    assert (journal.written, journal.failures, said) == (len(lines), 0, [])
-    journal.close()
+    lines = line_of(journal), line_of(journal)
+    with pytest.MonkeyPatch.context() as patch:
+        half_taken(patch, *(len(lines[0]) if each == FIRST else each for each in outcomes))
+        journal.write(b"".join(lines))
+    assert Path(journal.path).read_bytes() == b"".join(lines[:whole])
+    assert journal.failures == 2 - whole
+    assert said == ([f"journal stopped: {journal.path}: {reason}"] if reason else [])
+    said.clear()
 
 
-def test_two_short_writes_are_enough(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_may_not_grow_stops_the_journal_after_a_whole_line(tmp_path: Path, said: list[str]) -> None:
     journal = opened(tmp_path, said)
-    first, second = line_of(journal), line_of(journal)
-    half_taken(monkeypatch, 50, len(first))
-    journal.write(first + second)
-    assert Path(journal.path).read_bytes() == first
-    assert (journal.written, journal.failures) == (len(first), 1)
-    assert said == [f"journal stopped: {journal.path}: only a part was written"]
+    with small_files(1 << 16):
+        everything = fill(journal, 200)
+    content = Path(journal.path).read_bytes()
+    assert everything.startswith(content)
+    assert (content[-1:], journal.written) == (b"\n", len(content))
+    assert journal.failures == everything.count(b"\n") - content.count(b"\n") > 0
+    assert said == [f"journal stopped: {journal.path}: File too large"]
 
 
 def test_what_another_process_appended_is_not_cut_off(

@@ -1,48 +1,53 @@
-"""What people see of a message in the journal: the mode, quarantined entries, and what is normal."""
+"""What became of a message in one of five words: the same in the journal, a check, the console and its exports."""
 
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from assay.base.limits import Limits
 from assay.base.verdict import Party
-from assay.cli.main import main
-from assay.cli.terminal.journal_table import JournalTable, View
 from assay.cli.terminal.journal_table import title as recorded_title
-from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import title as title_of
+from assay.console.console_rows import COLUMNS
+from assay.console.console_state import ConsoleSource, ConsoleState
 from assay.core.conversation import Conversation
-from assay.records.journal.tally import mode_in
-from assay.records.journal.writer import Journal
+from assay.core.policy import REPAIRED_RESULTS, Policy
+from assay.records.filter_words import FilterWords
+from assay.records.journal.events import RECORD, JournalItem
+from assay.records.outcomes import WORDS, outcome_of, recorded_outcome
 from assay.settings.state_directory import server_folder
-from kit.outputs import Terminal
+from kit.command import assay_text
+from kit.records import open_journal, write_verdict
 from kit.rows import rows
-from kit.talk import SEARCH, call, error, frame_of, notification, request, result
+from kit.talk import HITS, SEARCH, call, error, frame_of, notification, request, result
 
 BAD = {**SEARCH, "name": "bad", "inputSchema": {"type": "object", "properties": {"a": 1, "b": 2}, "required": True}}
-
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-INFORMATION = {"name": "a", "version": "1"}
 OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}}
+PEER = {"name": "a", "version": "1"}
+FAILED = {"content": [{"type": "text", "text": "x"}], "isError": True}
 
-SAID: list[tuple[Party, Any]] = [
-    (Party.CLIENT, request(0, "server/discover", {"_meta": META})),
-    (Party.SERVER, error(0, -32601)),
-    (Party.CLIENT, request(1, "initialize", {**OPENING, "clientInfo": INFORMATION})),
-    (Party.SERVER, result(1, {**OPENING, "capabilities": {"tools": {}}, "serverInfo": INFORMATION})),
-    (Party.CLIENT, notification("notifications/initialized")),
-    (Party.CLIENT, request(2, "tools/list")),
-    (Party.SERVER, result(2, {"tools": [SEARCH, BAD]})),
-    (Party.CLIENT, call(3, "search", {})),
-    (Party.SERVER, b"starting"),
+Said = list[tuple[Party, Any, str]]
+SAID: Said = [
+    (Party.CLIENT, request(1, "initialize", {**OPENING, "clientInfo": PEER}), "ok"),
+    (Party.SERVER, result(1, {**OPENING, "capabilities": {"tools": {}}, "serverInfo": PEER}), "ok"),
+    (Party.CLIENT, notification("notifications/initialized"), "ok"),
+    (Party.CLIENT, request(2, "tools/list"), "ok"),
+    (Party.SERVER, result(2, {"tools": [SEARCH, BAD]}), "reported"),
+    (Party.CLIENT, call(3, "search", {}), "blocked"),
+    (Party.CLIENT, call(4, "search", {"words": "sea"}), "ok"),
+    (Party.SERVER, result(4, FAILED), "failed"),
+    (Party.CLIENT, call(5, "search", {"words": "sea"}), "ok"),
+    (Party.SERVER, error(5, -32603), "failed"),
+    (Party.SERVER, b"starting", "blocked"),
 ]
+"""A conversation, and the word for each message."""
 
 
 @pytest.fixture(autouse=True)
@@ -53,128 +58,108 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def recorded(mode: Any, said: list[tuple[Party, Any]] = SAID, server: str = "demo") -> str:
+def recorded(mode: Any, said: Said = SAID) -> str:
     """Write the journal of a guard in this mode; return its path."""
-    journal = Journal.open(server_folder(os.environ, server) or "", server=server, mode=mode)
-    assert journal is not None
+    journal = open_journal(server_folder(os.environ, "demo") or "", server="demo", mode=mode, payloads=True)
     conversation = Conversation(mode=mode)
-    for party, message in said:
+    for party, message, word in said:
         verdict = conversation.hear(party, frame_of(message))
-        moment = journal.moment("stdio", "stdio", verdict.method, verdict.frame)
-        journal.write(journal.line(verdict, moment, 0))
+        assert outcome_of(verdict).word == word
+        write_verdict(journal, verdict)
     journal.close()
     return journal.path
 
 
-def shown(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
-    assert main(["journal", "show", *options]) == 0
-    return capsys.readouterr().out.splitlines()
+def records_of(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
-def on_terminal(path: str, columns: str = "80", unfolded: int = 0, no_color: str = "1") -> str:
-    """All records as a terminal shows them."""
-    table = JournalTable(
-        Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": no_color}), View(utc=True, unfolded=unfolded)
-    )
-    records = map(orjson.loads, Path(path).read_bytes().splitlines())
-    return "\n".join(line for record in records for line in table.lines(record))
+def printed(*arguments: str, **options: Any) -> str:
+    """What a command prints that succeeds."""
+    done = assay_text(*arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def test_an_audit_run_does_not_claim_to_have_blocked_anything(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(capsys, recorded("audit"))
-    assert [line.split()[-5:-3] for line in lines if "tools/call" in line or "(not" in line] == 2 * [["would", "block"]]
-    assert "    would be quarantined: tool bad" in lines
-    assert "9 records: 6 ok, 1 reported, 2 would block" in lines
-    assert lines[-1] == "(audit: everything was forwarded)"
+@rows(("mode", "blocked"), [("audit", "would block"), ("enforce", "blocked")])
+def test_every_surface_has_the_same_word(mode: str, blocked: str) -> None:
+    path = recorded(mode)
+    words = [word for _, _, word in SAID]
+    shown = [blocked if word == "blocked" else word for word in words]
+    records = records_of(path)
+    assert [recorded_outcome(each).word for each in records] == words
+    console = ConsoleState()
+    for each in records:
+        console.take(ConsoleSource("test", "journal"), JournalItem(RECORD, each), 0.0)
+    assert [json.loads(row)[COLUMNS.index("verdict")] for row in console.store.after(0)] == shown
+    table = printed("journal", "show", path).splitlines()
+    assert f"11 records: 6 ok, 1 reported, 2 {blocked}, 2 failed" in table
+    # An audit run does not claim to have blocked or quarantined anything.
+    assert ("(audit: everything was forwarded)" in table) == (mode == "audit")
+    assert f"    {'would be ' if mode == 'audit' else ''}quarantined: tool bad" in table
+    checked = printed("check", "--fail-on", "never", path)
+    assert "11 messages of MCP 2025-11-25: 6 ok, 1 reported, 2 blocked, 2 failed" in checked
+    lines = printed("check", "--fail-on", "never", "--messages", "--format", "ndjson", path).splitlines()
+    assert [json.loads(line)["verdict"] for line in lines] == words
+    # One word chooses the same messages in both modes: `blocked` also what audit mode forwarded.
+    for word in WORDS:
+        wanted = [at for at, each in enumerate(words) if each == word]
+        chosen = printed("journal", "show", "--verdict", word, "--format", "json", path).splitlines()
+        assert [json.loads(line) for line in chosen] == [records[at] for at in wanted]
+        filtered = FilterWords.parse(f"verdict:{word}")
+        assert [at for at, each in enumerate(records) if filtered.wants(each)] == wanted
 
 
-def test_an_enforce_run_has_blocked_messages_and_quarantined_tools(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(capsys, recorded("enforce"))
-    assert [line.split()[-4] for line in lines if "tools/call" in line or "(not" in line] == 2 * ["blocked"]
-    assert [line.split()[-4] for line in lines if "result of tools/list" in line] == ["reported"]
-    assert "    quarantined: tool bad" in lines
-    assert "9 records: 6 ok, 1 reported, 2 blocked" in lines
-    assert "audit" not in "".join(lines)
-
-
-def test_the_statuses_of_records_do_not_depend_on_the_mode() -> None:
-    """Programs rely on them."""
-    for mode in ("audit", "enforce"):
-        records = [json.loads(line) for line in Path(recorded(mode)).read_text().splitlines()]
-        assert [each["status"] for each in records if each["status"] != "ok"] == [
-            *("failed", "reported", "refused", "refused")
-        ]
-
-
-def test_runs_of_both_modes_are_shown_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_both_modes_are_shown_apart() -> None:
     recorded("audit")
     recorded("enforce", SAID[:3])
-    lines = shown(capsys, "--server", "demo", "--all")
-    assert lines[-1] == "(9 of 12 records are from audit mode: everything in them was forwarded)"
-    assert main(["journal", "list"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert rows[0][2] == "mode"
-    assert {row[3] for row in rows[1:3]} == {"audit", "enforce"}
-    assert main(["journal", "list", "--format", "json"]) == 0
-    assert {row["mode"] for row in json.loads(capsys.readouterr().out)["runs"]} == {"audit", "enforce"}
+    lines = printed("journal", "show", "--server", "demo", "--all").splitlines()
+    assert lines[-1] == "(11 of 14 records are from audit mode: everything in them was forwarded)"
+    listed = [line.split() for line in printed("journal", "list").splitlines()]
+    assert (listed[0][2], {row[3] for row in listed[1:3]}) == ("mode", {"audit", "enforce"})
+    found = json.loads(printed("journal", "list", "--format", "json"))["runs"]
+    assert {row["mode"] for row in found} == {"audit", "enforce"}
 
 
-def test_what_audit_could_not_forward_is_counted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text = Path(recorded("audit")).read_text().replace('"passed":true,', "", 1)
-    (tmp_path / "changed").write_text(text)
-    assert shown(capsys, "changed")[-1] == "(audit: everything was forwarded, except 1 blocked message)"
+def test_journals_of_earlier_versions_and_what_audit_could_not_forward(tmp_path: Path) -> None:
+    """Records without a mode have that of what passed, and the status in a record keeps its four words."""
+    text = Path(recorded("audit")).read_text()
+    (tmp_path / "changed").write_text(text.replace('"passed":true,', "", 1))
+    last = printed("journal", "show", "changed").splitlines()[-1]
+    assert last == "(audit: everything was forwarded, except 1 blocked message)"
+    (tmp_path / "old").write_text(text.replace(',"mode":"audit"', ""))
+    assert "would block" in printed("journal", "show", "old")
+    record: dict[str, Any] = {"method": "ping", "error": {"violations": []}, "metadata": {"kind": "request"}}
+    statuses = {"ok": "ok", "reported": "reported", "refused": "blocked", "failed": "failed", "odd": "reported"}
+    assert {each: recorded_outcome({**record, "status": each}).shown for each in statuses} == statuses
 
 
-def test_the_mode_of_an_older_journal_is_known_by_what_passed(tmp_path: Path) -> None:
-    """Its records have no mode."""
-    text = Path(recorded("audit")).read_text().replace(',"mode":"audit"', "")
-    (tmp_path / "old").write_text(text)
-    (tmp_path / "good").write_text("".join(text.splitlines(keepends=True)[:3]))
-    assert [mode_in(name) for name in ("old", "good")] == ["audit", ""]
-    assert "would block" in on_terminal("old")
+def test_a_terminal_names_quarantined_entries_first_and_folds_what_is_long() -> None:
+    def on_terminal(path: str, *options: str, columns: str = "80") -> str:
+        return printed("journal", "show", path, *options, on_terminal=True, NO_COLOR="1", COLUMNS=columns)
 
-
-def test_a_terminal_names_quarantined_entries_first(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = on_terminal(recorded("enforce")).splitlines()
-    number = next(number for number, line in enumerate(lines) if "result of tools/list" in line)
-    assert "reported" in lines[number]
-    assert lines[number + 1] == "    quarantined: tool bad"
-    narrow = on_terminal(recorded("audit"), "40")
-    assert "    would be quarantined: tool bad" in narrow
-    assert max(map(len, narrow.splitlines())) <= 40
-    assert "would block" in narrow
-
-
-def test_findings_are_not_folded_where_a_filter_leaves_few_records(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
     path = recorded("enforce")
-    assert " more)" in on_terminal(path)
-    assert " more)" not in on_terminal(path, unfolded=10)
-    monkeypatch.setattr("sys.stdout", Terminal())
-    for options, is_folded in (([], True), (["--quarantined"], False), (["--rule", "contract"], False)):
-        monkeypatch.setattr("sys.stdout", out := Terminal())
-        assert main(["journal", "show", path, *options]) == 0
-        assert (" more)" in " ".join(out.getvalue().split())) is is_folded
+    lines = on_terminal(path).splitlines()
+    number = next(number for number, line in enumerate(lines) if "result of tools/list" in line)
+    assert ("reported" in lines[number], lines[number + 1]) == (True, "    quarantined: tool bad")
+    narrow = on_terminal(recorded("audit"), columns="40")
+    assert ("    would be quarantined: tool bad" in narrow, "would block" in narrow) == (True, True)
+    assert max(map(len, narrow.splitlines())) <= 40
+    # Where a filter leaves few records their findings are not folded.
+    for options, is_folded in (((), True), (("--quarantined",), False), (("--rule", "contract"), False)):
+        assert (" more)" in " ".join(on_terminal(path, *options).split())) is is_folded
 
 
 @rows(
-    ("code", "asked", "is_normal"),
-    [(-32601, "server/discover", True), (-32602, "server/discover", True), (-32601, "tools/list", False)],
+    ("code", "asked", "word"),
+    [(-32601, "server/discover", "ok"), (-32602, "server/discover", "ok"), (-32601, "tools/list", "failed")],
 )
-def test_a_server_that_does_not_know_the_probe_has_not_failed(code: int, asked: str, is_normal: bool) -> None:
+def test_a_server_that_does_not_know_the_probe_has_not_failed(code: int, asked: str, word: str) -> None:
     """Clients of several revisions ask `server/discover` first: in every session with a server of 2025."""
-    path = recorded(
-        "enforce",
-        [
-            (Party.CLIENT, request(0, asked, {"_meta": META})),
-            (Party.SERVER, error(0, code)),
-        ],
-    )
-    lines = on_terminal(path, no_color="")
-    assert ("\x1b[35mfailed" in lines) is not is_normal
-    assert lines.count("\x1b[32mok") == 1 + is_normal
-    assert '"status":"failed"' in Path(path).read_text()
+    said = [(Party.CLIENT, request(0, asked, {"_meta": META}), "ok"), (Party.SERVER, error(0, code), word)]
+    path = recorded("enforce", said)
+    assert records_of(path)[1]["status"] == "failed"
+    assert (" 2 ok" in printed("journal", "show", path)) == (word == "ok")
 
 
 @rows(
@@ -183,7 +168,6 @@ def test_a_server_that_does_not_know_the_probe_has_not_failed(code: int, asked: 
         (b"library server 0.3 starting", "(not JSON)"),
         (b'{"jsonrpc":"2.0","id":1', "(not JSON)"),
         (b'{"a":1,"a":2}', "(not a message)"),
-        (b"\xff\xfe", "(not a message)"),
         (b" " * 2000, "(not a message)"),
         (b"5", "(not a message)"),
         (b"[5]", "a batch"),
@@ -193,8 +177,35 @@ def test_a_stray_line_is_called_what_it_is(frame: bytes, title: str) -> None:
     """In the journal, and by the guard and `assay check`."""
     verdict = Conversation(limits=Limits(frame_bytes=1000)).hear(Party.SERVER, frame)
     assert title_of(verdict) == title
-    journal = Journal.open("here")
-    assert journal is not None
+    journal = open_journal("here")
     line = journal.line(verdict, journal.moment("stdio", "stdio", None, frame), 0)
     journal.close()
-    assert recorded_title(orjson.loads(line)) == title
+    assert recorded_title(json.loads(line)) == title
+
+
+def test_a_recording_counts_failures_that_are_not_listed(tmp_path: Path) -> None:
+    """Messages without findings are only counted, in blocks; the answers of a server that failed are among them."""
+    said = [*SAID[:4], (Party.SERVER, result(2, {"tools": [SEARCH]}), "")]
+    for number in range(10, 60):
+        said.append((Party.CLIENT, call(number, "search", {"words": "sea"}), ""))
+        said.append((Party.SERVER, result(number, HITS if number % 5 else FAILED), ""))
+    lines: list[dict[str, Any]] = [
+        {"event": "recording", "version": 1},
+        {"event": "open", "conversation": 1, "server": "demo", "mode": "audit", "revision": None, "lines": True},
+    ]
+    for party, message, _ in said:
+        side = "c2s" if party is Party.CLIENT else "s2c"
+        lines.append({"dir": side, "conversation": 1, "msg": frame_of(message).decode()})
+    lines.append({"event": "close"})
+    text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines)
+    (tmp_path / "r.jsonl").write_text(text)
+    for options in ((), ("--messages",), ("--output", "html=page.html")):
+        assert "105 messages of MCP 2025-11-25: 95 ok, 10 failed" in printed("check", *options, "r.jsonl")
+
+
+def test_a_repaired_message_is_repaired_even_if_it_is_an_error() -> None:
+    conversation = Conversation(mode="enforce", revision="2026-07-28", policy=Policy(repairs=REPAIRED_RESULTS))
+    conversation.hear(Party.CLIENT, frame_of(request(1, "resources/read", {"uri": "a:b", "_meta": META})))
+    verdict = conversation.hear(Party.SERVER, frame_of(error(1, -32002)))
+    assert verdict.repairs
+    assert outcome_of(verdict).word == "repaired"

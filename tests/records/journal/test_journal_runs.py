@@ -2,9 +2,10 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -12,24 +13,21 @@ import pytest
 
 from assay.base.server_names import folder_of
 from assay.base.verdict import Party
-from assay.cli.main import main
 from assay.cli.terminal.run_tables import RunRow, RunTable
 from assay.cli.terminal.style import Style
 from assay.core.conversation import Conversation
-from assay.records.journal.following import Following
 from assay.records.journal.runs import JournalRun, runs_in
-from assay.records.journal.tally import ReadBudget, Tally, servers_in
+from assay.records.journal.tally import ReadBudget, Tally
 from assay.records.journal.writer import Journal
 from assay.settings.state_directory import server_folder
+from kit.command import assay_text
 from kit.outputs import Terminal
 from kit.places import GOLDEN
+from kit.records import open_journal
 
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
 PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
 PONG = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
-
-LATER = 1e12
-"""A time before which all runs of these tests begin."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +42,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def begun(server: str, folder: str | None = None) -> Journal:
     """A new journal of the server called *server*."""
-    journal = Journal.open(folder or server_folder(os.environ, server) or "", server=server)
-    assert journal is not None
-    return journal
+    return open_journal(folder or server_folder(os.environ, server) or "", server=server)
 
 
 def said(journal: Journal, number: int, answer: bytes | None = None) -> None:
@@ -74,29 +70,40 @@ def run(second: int, server: str, *answers: bytes | None) -> str:
     return named(journal, second)
 
 
-def listed(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
-    assert main(["journal", "list", "--format", "json", *options]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+def journal(*arguments: str) -> CompletedProcess[str]:
+    """Run `assay journal`."""
+    return assay_text("journal", *arguments)
+
+
+def listed(*options: str) -> dict[str, Any]:
+    done = journal("list", "--format", "json", *options)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def shown(*options: str) -> tuple[str, str]:
+    done = journal("show", *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
 
 
 # ── list ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_runs_of_all_servers_are_listed_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_all_servers_are_listed_newest_first() -> None:
     first = run(1, "files", None, b"garbage", None)
     second = run(2, "time server", None)
     run(3, "time server")
-    assert main(["journal", "list"]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    assert [line.split()[-4:] for line in printed.out.splitlines()[2:4]] == [
+    printed = journal("list")
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert [line.split()[-4:] for line in printed.stdout.splitlines()[2:4]] == [
         ["2", "0", "0", second],
         ["6", "1", "1", first],
     ]
-    assert "time server  2026-11-16 18:00" in printed.out
-    assert printed.out.splitlines()[-1] == "3 runs of 2 servers; times are in local time (UTC+00:00)"
-    [row] = listed(capsys, "--server", "files")["runs"]
+    assert "time server  2026-11-16 18:00" in printed.stdout
+    assert printed.stdout.splitlines()[-1] == "3 runs of 2 servers; times are in local time (UTC+00:00)"
+    [row] = listed("--server", "files")["runs"]
     assert row | {"bytes": 0, "files": []} == {
         "run": first,
         "servers": ["files"],
@@ -113,78 +120,46 @@ def test_runs_of_all_servers_are_listed_newest_first(capsys: pytest.CaptureFixtu
     }
 
 
-def test_runs_of_one_second_are_in_the_order_in_which_they_were_written(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_runs_of_one_second_are_in_the_order_in_which_they_were_written(tmp_path: Path) -> None:
     """Their names have no order, since an id is random."""
     idents = [run(1, "files", *number * [None]) for number in range(1, 7)]
     for number, ident in enumerate(idents):
         [path] = (tmp_path / "state/assay/servers/files").glob(f"*{ident}.jsonl")
         os.utime(path, (number, number))
     for options in ([], ["--server", "files"]):
-        assert [row["run"] for row in listed(capsys, *options)["runs"]] == idents[::-1]
-    assert f"-{idents[-1]}.jsonl" in shown(capsys, "--server", "files")[1]
+        assert [row["run"] for row in listed(*options)["runs"]] == idents[::-1]
+    assert f"-{idents[-1]}.jsonl" in shown("--server", "files")[1]
 
 
-def test_a_run_that_is_written_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
-    journal = begun("files")
-    try:
-        assert [row["writing"] for row in listed(capsys)["runs"]] == [True]
-        assert main(["journal", "list"]) == 0
-        assert capsys.readouterr().out.splitlines()[1].endswith("  writing")
-    finally:
-        journal.close()
-    assert [row["writing"] for row in listed(capsys)["runs"]] == [False]
+def test_a_journal_with_several_servers_names_them(tmp_path: Path) -> None:
+    made = begun("", str(tmp_path / "mixed"))
+    made.name_route("stdio", "one")
+    said(made, 1)
+    made.close()
+    text = Path(made.path).read_bytes()
+    Path(made.path).write_bytes(text + text.replace(b'"one"', b'"the \\"other\\""'))
+    assert [row["servers"] for row in listed(str(tmp_path / "mixed"))["runs"]] == [["one", 'the "other"']]
+    out, _ = shown(made.path, "--server", "one")
+    assert "2 of 4 records: 2 ok" in out
+    assert out.splitlines()[0].split()[:3] == ["time", "server", "who"]
 
 
-def test_flights_are_listed_beside_the_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    run(1, "files", None)
+def test_flights_and_runs_that_are_written_are_marked(tmp_path: Path) -> None:
+    made = begun("files")
+    assert [row["writing"] for row in listed()["runs"]] == [True]
+    assert journal("list").stdout.splitlines()[1].endswith("  writing")
+    made.close()
+    assert [row["writing"] for row in listed()["runs"]] == [False]
     flights = tmp_path / "state/assay/servers/files/flights"
     flights.mkdir()
     (flights / "flight-20261116T180000Z-1.jsonl").write_text("{}\n")
     (flights / "mine.jsonl").write_text("{}\n")
-    [flight] = listed(capsys)["flights"]
+    [flight] = listed()["flights"]
     assert flight["servers"] == ["files"]
-    assert main(["journal", "list"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == flight["file"]
+    assert journal("list").stdout.splitlines()[-1] == flight["file"]
 
 
-def test_a_journal_with_several_servers_names_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    journal = begun("", str(tmp_path / "mixed"))
-    journal.name_route("stdio", "one")
-    said(journal, 1)
-    journal.close()
-    text = Path(journal.path).read_bytes()
-    Path(journal.path).write_bytes(text + text.replace(b'"one"', b'"the \\"other\\""'))
-    assert [row["servers"] for row in listed(capsys, str(tmp_path / "mixed"))["runs"]] == [["one", 'the "other"']]
-    assert main(["journal", "show", journal.path, "--server", "one"]) == 0
-    shown = capsys.readouterr().out
-    assert "2 of 4 records: 2 ok" in shown
-    assert shown.splitlines()[0].split()[:3] == ["time", "server", "who"]
-
-
-@pytest.mark.parametrize(
-    ("make", "status", "words"),
-    [
-        (lambda path: path.mkdir(), 0, "no journals yet; assay guard -- COMMAND writes one"),
-        (lambda _: None, 2, "No such file or directory"),
-        (lambda path: path.write_text("x"), 2, "Not a directory"),
-        (lambda path: path.symlink_to("nowhere"), 2, "No such file or directory"),
-    ],
-    ids=["empty", "missing", "a-file", "a-dead-link"],
-)
-def test_a_directory_without_journals_is_one_line(
-    make: Callable[[Path], None], status: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make(tmp_path / "d")
-    assert main(["journal", "list", str(tmp_path / "d")]) == status
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    assert words in printed.err
-
-
-def test_what_is_not_a_journal_does_not_hide_the_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_what_is_not_a_journal_does_not_hide_the_others(tmp_path: Path) -> None:
     """A binary file with the name of a run is printed in a line; a link is not followed."""
     good = run(1, "files", None)
     folder = tmp_path / "state/assay/servers/files"
@@ -192,10 +167,18 @@ def test_what_is_not_a_journal_does_not_hide_the_others(capsys: pytest.CaptureFi
     binary.write_bytes(bytes(range(256)) * 100)
     (folder / "20261116T180003Z-00000003.jsonl").symlink_to("/etc/hostname")
     (folder / "notes.txt").write_text("mine")
-    assert main(["journal", "list"]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == f"assay journal: {binary}: not a journal\n"
-    assert [line.split()[-1] for line in printed.out.splitlines()[1:-1]] == [good]
+    printed = journal("list")
+    assert (printed.returncode, printed.stderr) == (0, f"assay journal: {binary}: not a journal\n")
+    assert [line.split()[-1] for line in printed.stdout.splitlines()[1:-1]] == [good]
+    for make, status, words in (
+        (Path.mkdir, 0, "no journals yet; assay guard -- COMMAND writes one"),
+        (Path.rmdir, 2, "No such file or directory"),
+        (Path.touch, 2, "Not a directory"),
+    ):
+        make(tmp_path / "d")
+        printed = journal("list", str(tmp_path / "d"))
+        assert (printed.returncode, printed.stdout, printed.stderr.count("\n")) == (status, "", 1)
+        assert words in printed.stderr
 
 
 @contextmanager
@@ -211,9 +194,7 @@ def as_somebody() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_a_directory_that_cannot_be_read_is_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_that_cannot_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given, and among those of the servers."""
     with TemporaryDirectory() as place:
         Path(place).chmod(0o755)
@@ -222,73 +203,47 @@ def test_a_directory_that_cannot_be_read_is_one_line(
         hidden.mkdir(parents=True)
         # What is imported on the way is read now, while we may.
         monkeypatch.setenv("XDG_STATE_HOME", place)
-        assert main(["journal", "list"]) == main(["journal", "list", str(hidden)]) == 0
-        assert main(["journal", "list", "nowhere"]) == 2
-        capsys.readouterr()
+        assert [journal("list", *each).returncode for each in ((), (str(hidden),), ("nowhere",))] == [0, 0, 2]
         hidden.chmod(0)
-        with as_somebody():
-            for options, status in (([], 0), ([str(hidden)], 2)):
-                assert main(["journal", "list", *options]) == status
-                printed = capsys.readouterr()
-                assert printed.out == ""
-                assert f"{hidden}: Permission denied\n" in printed.err
+        for options, status in (([], 0), ([str(hidden)], 2)):
+            with as_somebody():
+                printed = journal("list", *options)
+            assert (printed.returncode, printed.stdout) == (status, "")
+            assert f"{hidden}: Permission denied\n" in printed.stderr
         hidden.chmod(0o700)
 
 
-def test_an_unknown_server_gets_the_likely_one_and_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    run(1, "filesystem", None)
-    run(2, "time", None)
-    for command in (["show"], ["show", "--follow"], ["list"]):
-        assert main(["journal", *command, "--server", "filesytem"]) == 2
-        assert capsys.readouterr().err == (
-            "assay journal: --server filesytem: no journal of this server; did you mean filesystem?"
-            " (known: filesystem, time)\n"
-        )
-
-
-def test_an_unknown_server_without_any_journal_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("show", "list"):
-        assert main(["journal", command, "--server", "files"]) == 2
-        assert capsys.readouterr().err == (
-            "assay journal: --server files: no journal of this server; there are no journals yet\n"
-        )
+def test_an_unknown_server_gets_the_likely_one_and_the_known_ones() -> None:
+    for known in ("there are no journals yet", "did you mean filesystem? (known: filesystem, time)"):
+        for command in (["show"], ["show", "--follow"], ["list"]):
+            done = journal(*command, "--server", "filesytem")
+            about = f"assay journal: --server filesytem: no journal of this server; {known}\n"
+            assert (done.returncode, done.stderr) == (2, about)
+        run(1, "filesystem", None)
+        run(2, "time", None)
 
 
 # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def golden(tmp_path: Path, times: int) -> JournalRun:
-    (tmp_path / "20261116T180000Z-00000000.jsonl").write_bytes(GOLDEN.read_bytes() * times)
-    [found] = runs_in(str(tmp_path))
-    return found
-
-
-def test_counts_are_those_of_the_records(tmp_path: Path) -> None:
+def test_counts_are_those_of_the_records_and_many_bytes_are_estimated(tmp_path: Path) -> None:
+    """A payload cannot pretend to be a member."""
+    forged = json.loads(LINES[7])
+    forged["metadata"]["frame"] = '{"status":"refused","server":"other","more":7,"rule":"x"}'
+    file = tmp_path / "20261116T180000Z-00000000.jsonl"
+    content = GOLDEN.read_bytes() + json.dumps(forged, separators=(",", ":")).encode() + b"\n"
+    file.write_bytes(content)
     records = [json.loads(line) for line in LINES]
-    found = sum(len(each["error"]["violations"]) for each in records if each["error"])
-    refused = sum(each["status"] == "refused" for each in records)
-    assert ReadBudget().tally(golden(tmp_path, 1)) == Tally(len(LINES), found, refused)
-
-
-def test_many_bytes_are_counted_without_parsing_and_more_are_estimated(tmp_path: Path) -> None:
-    whole = golden(tmp_path, 20)
-    exact = ReadBudget(whole.size).tally(whole)
-    assert exact.exact
-    budget = ReadBudget(whole.size - 1)
-    estimated = budget.tally(whole)
-    assert not estimated.exact
-    assert budget.left == whole.size - 1
+    findings = sum(len(each["error"]["violations"]) for each in records if each["error"])
+    [row] = listed(str(tmp_path))["runs"]
+    blocked = sum(each["status"] == "refused" for each in records)
+    assert (row["messages"], row["findings"], row["blocked"]) == (len(LINES) + 1, findings, blocked)
+    assert row["servers"] == []
+    file.write_bytes(content * 20)
+    [many] = runs_in(str(tmp_path))
+    exact, estimated = ReadBudget(many.size).tally(many), ReadBudget(many.size - 1).tally(many)
+    assert (exact.messages, exact.exact, estimated.exact) == (20 * row["messages"], True, False)
     assert 0.8 * exact.messages < estimated.messages < 1.2 * exact.messages
-    assert 0.8 * exact.findings < estimated.findings < 1.2 * exact.findings
-
-
-def test_a_payload_cannot_pretend_to_be_a_member(tmp_path: Path) -> None:
-    record = json.loads(LINES[7])
-    record["metadata"]["frame"] = '{"status":"refused","server":"other","more":7,"rule":"x"}'
-    (tmp_path / "20261116T180000Z-00000000.jsonl").write_text(json.dumps(record, separators=(",", ":")) + "\n")
-    [found] = runs_in(str(tmp_path))
-    assert ReadBudget().tally(found) == Tally(1)
-    assert servers_in(found.paths) == []
 
 
 def test_a_table_of_runs_fits_the_terminal() -> None:
@@ -316,155 +271,90 @@ def test_a_table_of_runs_fits_the_terminal() -> None:
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shown(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[str, str]:
-    assert main(["journal", "show", *options]) == 0
-    printed = capsys.readouterr()
-    return printed.out, printed.err
-
-
-def test_without_a_file_it_is_the_newest_run_that_is_not_empty(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_file_it_is_the_newest_run_that_is_not_empty() -> None:
     run(1, "files", None, None)
     ident = run(2, "time", None)
     run(3, "files")
-    out, err = shown(capsys)
+    out, err = shown()
     assert "2 records: 2 ok" in out
     assert err.endswith(f"-{ident}.jsonl, of time\n")
     assert err.startswith("assay journal: showing /")
-    out, err = shown(capsys, "--server", "files")
+    out, err = shown("--server", "files")
     assert "4 records: 4 ok" in out
-    out, err = shown(capsys, "--all")
+    out, err = shown("--all")
     assert "6 records: 6 ok" in out
     assert out.splitlines()[0].split()[1] == "server"
 
 
-def test_the_asset_servers_journal_counts_where_it_is_newer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_or_the_configured_journal_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def two(server: str, folder: str, second: int) -> None:
+        made = begun(server, folder)
+        said(made, 1)
+        said(made, 2)
+        made.close()
+        named(made, second)
+
     run(1, "files", None)
-    journal = begun("assets", "runs/mcp_server/envelope_validation")
-    said(journal, 1)
-    said(journal, 2)
-    journal.close()
-    named(journal, 2)
-    assert "4 records" in shown(capsys)[0]
+    two("assets", "runs/mcp_server/envelope_validation", 2)
+    assert "4 records" in shown()[0]
     run(3, "files", None)
-    assert "2 records" in shown(capsys)[0]
-
-
-def test_a_directory_that_is_configured_wins(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = begun("another", str(tmp_path / "j"))
-    said(journal, 1)
-    said(journal, 2)
-    journal.close()
-    named(journal, 1)
-    run(2, "files", None)
+    assert "2 records" in shown()[0]
+    two("another", str(tmp_path / "j"), 1)
     monkeypatch.setenv("ASSAY_JOURNAL", str(tmp_path / "j"))
-    assert "4 records" in shown(capsys)[0]
-    assert "2 records" in shown(capsys, "--server", "files")[0]
+    assert "4 records" in shown()[0]
+    assert "2 records" in shown("--server", "files")[0]
 
 
-def test_a_run_is_found_by_its_id(capsys: pytest.CaptureFixture[str]) -> None:
-    ident = run(1, "files", None)
-    run(2, "files", None, None)
-    assert "2 records" in shown(capsys, ident)[0]
-    assert main(["journal", "diff", ident, ident]) == 0
-    assert capsys.readouterr().out == "no differences in 2 records\n"
-
-
-def test_a_server_is_found_by_its_folder_too(capsys: pytest.CaptureFixture[str]) -> None:
-    run(1, "my server!", None)
+def test_a_run_is_found_by_its_id_and_a_server_by_its_name_or_folder() -> None:
+    ident = run(1, "my server!", None)
     run(2, "my-server", None, None)
-    assert "2 records" in shown(capsys, "--server", folder_of("my server!"))[0]
-    assert "2 records" in shown(capsys, "--server", "my server!")[0]
-    assert "4 records" in shown(capsys, "--server", "my-server")[0]
+    begun("empty!").close()
+    assert "2 records" in shown(ident)[0]
+    assert journal("diff", ident, ident).stdout == "no differences in 2 records\n"
+    for name, count in ((folder_of("my server!"), 2), ("my server!", 2), ("my-server", 4)):
+        assert f"{count} records" in shown("--server", name)[0]
+    assert listed("--server", "empty!")["runs"][0]["servers"] == [folder_of("empty!")]
 
 
-def test_a_server_without_records_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    begun("my server!")
-    [row] = listed(capsys, "--server", "my server!")["runs"]
-    assert row["servers"] == [folder_of("my server!")]
-
-
-def test_all_files_of_a_run_are_shown_where_the_first_is_gone(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_all_files_of_a_run_are_shown_where_the_first_is_gone(tmp_path: Path) -> None:
     for number in (2, 3):
         (tmp_path / f"20261116T180000Z-00000000.{number:04}.jsonl").write_bytes(LINES[1])
-    assert "2 records" in shown(capsys, str(tmp_path))[0]
+    assert "2 records" in shown(str(tmp_path))[0]
 
 
-def test_replay_takes_the_same_journal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_takes_the_same_journal() -> None:
     run(1, "files", None)
-    assert main(["replay"]) == 2
-    printed = capsys.readouterr().err.splitlines()
-    assert printed[0].startswith("assay replay: replaying /")
-    assert printed[1].endswith("2 without payloads; a guard or server writes them with --set journal.payloads=true")
+    done = assay_text("replay")
+    replaying, missing = done.stderr.splitlines()
+    assert (done.returncode, replaying.startswith("assay replay: replaying /")) == (2, True)
+    assert missing.endswith("2 without payloads; a guard or server writes them with --set journal.payloads=true")
 
 
 # ── payloads and quarantined entries ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_payloads_are_shown_below_each_record(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = shown(capsys, str(GOLDEN), "--payloads", "--tool", "find_books")
-    assert '        "method": "tools/call",' in out.splitlines()
-    assert "(secrets are hidden)" in out
-    assert err == ""
-
-
-def test_a_long_payload_is_cut_unless_all_is_wanted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_payloads_are_shown_below_each_record_and_long_ones_are_cut(tmp_path: Path) -> None:
+    out, err = shown(str(GOLDEN), "--payloads", "--tool", "find_books")
+    assert ('        "method": "tools/call",' in out.splitlines(), "(secrets are hidden)" in out, err) == (
+        True,
+        True,
+        "",
+    )
     record = json.loads(LINES[7])
     record["metadata"]["frame"] = json.dumps({"values": list(range(100))})
     (tmp_path / "long.jsonl").write_text(json.dumps(record) + "\n")
-    out, _ = shown(capsys, str(tmp_path / "long.jsonl"), "--payloads")
-    assert "(74 more lines; --wide shows them)" in out
-    out, _ = shown(capsys, str(tmp_path / "long.jsonl"), "--payloads", "--wide")
-    assert "          99" in out.splitlines()
-
-
-def test_a_journal_without_payloads_says_once_how_to_get_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "(74 more lines; --wide shows them)" in shown(str(tmp_path / "long.jsonl"), "--payloads")[0]
+    assert "          99" in shown(str(tmp_path / "long.jsonl"), "--payloads", "--wide")[0].splitlines()
     run(1, "files", None, None)
-    _, err = shown(capsys, "--payloads")
-    assert err.splitlines()[1:] == [
+    assert shown("--payloads")[1].splitlines()[1:] == [
         "assay journal: no payloads in this journal; a guard or server writes them with --set journal.payloads=true"
     ]
 
 
-def test_lists_with_quarantined_entries_can_be_chosen(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_lists_with_quarantined_entries_can_be_chosen(tmp_path: Path) -> None:
     record = json.loads(LINES[9])
     record["error"]["quarantined"] = [{"kind": "tool", "name": "legacy"}, {"kind": "tool", "name": "bad"}]
     (tmp_path / "q.jsonl").write_text(json.dumps(record) + "\n" + LINES[9].decode())
-    out, _ = shown(capsys, str(tmp_path / "q.jsonl"), "--quarantined")
+    out, _ = shown(str(tmp_path / "q.jsonl"), "--quarantined")
     assert "    quarantined: tool legacy, tool bad" in out.splitlines()
     assert "1 of 2 records: 1 blocked" in out
-
-
-# ── follow ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_run_that_goes_on_in_a_further_file_is_followed(tmp_path: Path) -> None:
-    first = begun("one")
-    said(first, 1)
-    [found] = runs_in(os.path.dirname(first.path))
-    follower = Following(lambda: [os.path.dirname(first.path)], found, LATER)
-    assert [news.entry.number for news in follower.arrived()] == [1, 2]
-    Path(first.path.replace(".jsonl", ".0002.jsonl")).write_bytes(LINES[1])
-    assert [news.entry.number for news in follower.arrived()] == [3]
-    assert list(follower.arrived()) == []
-    follower.close()
-    first.close()
-
-
-def test_what_was_written_before_is_passed_over_but_for_the_first(tmp_path: Path) -> None:
-    old, living = begun("old"), begun("living")
-    said(old, 1)
-    said(living, 1)
-    folders = [os.path.dirname(each.path) for each in (old, living)]
-    follower = Following(lambda: folders, None, LATER)
-    assert list(follower.arrived()) == []
-    said(living, 2)
-    assert [news.source.run.name for news in follower.arrived()] == 2 * [Path(living.path).stem]
-    new = begun("old")
-    said(new, 3)
-    follower.look_around()
-    assert [news.source.is_new for news in follower.arrived()] == [True, True]
-    follower.close()
