@@ -55,6 +55,10 @@ PROXY = "that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names cannot be used"
         (("--target", "http://"), "it names no host"),
         (("--target", "http://[::1"), "it is no URL"),
         (("--target", f"http://me:{TOKEN}@books.example:x/mcp?key={TOKEN}"), "it is no URL"),
+        (
+            ("--target", f"http://me:{TOKEN}@books.example/mcp", "--header", "Authorization: Bearer y"),
+            "it has a user name, and --header has Authorization: give one of them: http://books.example/mcp",
+        ),
         (("--target", "http://a", "--header", "x"), "--header: expected 'Name: value'"),
         (("--target", "http://a", "--header", "X: env:NO_SUCH"), "NO_SUCH is not set"),
     ],

@@ -236,3 +236,16 @@ def test_evidence_of_an_earlier_version_with_a_preview_of_drafts_is_read(tmp_pat
         (tmp_path / "old.jsonl").write_text("".join(json.dumps(line) + "\n" for line in each))
         status, out, _ = check(tmp_path / "old.jsonl")
         assert (status, "2 ok" in out, "draft/" in out) == (0, True, False)
+
+
+def test_a_journal_from_a_pipe_is_judged_beside_other_files() -> None:
+    """As of `assay check a.jsonl <(zcat old.gz)`: what is there only once is read once."""
+    reader, writer = os.pipe()
+    # Less than a pipe holds.
+    os.write(writer, GOLDEN.read_bytes())
+    os.close(writer)
+    both = assay_text("check", "--fail-on", "never", str(GOLDEN), f"/dev/fd/{reader}")
+    os.close(reader)
+    twice = assay_text("check", "--fail-on", "never", str(GOLDEN), str(GOLDEN))
+    assert (both.returncode, twice.returncode) == (0, 0)
+    assert both.stdout.replace(f"/dev/fd/{reader}", "tests/data/golden.jsonl") == twice.stdout

@@ -163,7 +163,8 @@ class Pages:
     def keep(self) -> None:
         """Make the journal readable twice: standard input, or another pipe, is copied."""
         if not self._file.seekable():
-            self._file = BufferedReader(cast("RawIOBase", BytesIO(self._file.read())))
+            with self._file as pipe:
+                self._file = BufferedReader(cast("RawIOBase", BytesIO(pipe.read())))
 
     def rewind(self) -> None:
         """Start again with the first line."""
