@@ -13,7 +13,16 @@ from typing import Any
 
 import httpx
 
+from kit.guard_process import hurried
+
 SECONDS = 60.0
+
+PACES = {
+    "console.console_sources:PAUSE": 0.02,
+    "console.event_stream:PACE": 0.02,
+    "console.event_stream:SLOW_PACE": 0.02,
+}
+"""How long a console waits between two looks at journals, and between two events."""
 
 SERVER = """# warm start
 import json, sys
@@ -133,7 +142,7 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[str, Any, str]]:
 @contextmanager
 def console(state: Path, *arguments: str, cwd: Path | None = None) -> Iterator[RunningConsole]:
     """Run `assay console` with *arguments*, in a directory without a journal; it must end cleanly."""
-    command = [sys.executable, "-m", "assay", "console", "--no-browser", *arguments]
+    command = [*hurried(PACES, "console"), "--no-browser", *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(state), cwd=cwd or state, text=True
     ) as process:

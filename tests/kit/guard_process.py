@@ -5,7 +5,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,32 @@ SECONDS = 60
 """What anything here may take. It takes a fraction of a second, and seconds where a server has to be killed."""
 
 GUARD = [sys.executable, "-m", "assay", "guard"]
+
+_HURRIED = """
+import json, sys
+from importlib import import_module
+from assay.cli.main import main
+for place, seconds in json.loads(sys.argv.pop(1)).items():
+    module, _, name = place.partition(":")
+    setattr(import_module(f"assay.{module}"), name, seconds)
+sys.exit(main())
+"""
+GRACE = {
+    f"edges.{module}:{name}": 0.1
+    for module, names in {
+        "child": ("TERMINATED",),
+        "child_supervisor": ("CLOSED", "TERMINATED", "LAST_WORDS"),
+        "child_pipe": ("CLOSED", "TERMINATED", "LAST_WORDS"),
+        "stdio_child": ("CLOSED", "LINGER"),
+    }.items()
+    for name in names
+}
+"""How long the guard waits for a server that does not end, or has ended and left its output open."""
+
+
+def hurried(seconds: Mapping[str, float] = GRACE, command: str = "guard") -> list[str]:
+    """The command of a guard that waits for these *seconds* where it would wait longer, by module and name."""
+    return [sys.executable, "-c", _HURRIED, json.dumps(seconds), command]
 
 
 def scripted(**script: Any) -> list[str]:
@@ -162,10 +188,15 @@ class Guarded:
 
 @contextmanager
 def guarded(
-    directory: Path, *options: str, command: Sequence[str] | None = None, streams: Any = None, **script: Any
+    directory: Path,
+    *options: str,
+    command: Sequence[str] | None = None,
+    streams: Any = None,
+    guard: Sequence[str] = GUARD,
+    **script: Any,
 ) -> Iterator[Guarded]:
     """
-    A guard with *options* in front of *command*, or of a scripted server with that *script*.
+    A *guard* with *options* in front of *command*, or of a scripted server with that *script*.
 
     `received=True` in the script has the server write down what it receives. *streams* are options of Popen.
     """
@@ -175,7 +206,7 @@ def guarded(
         os.mkfifo(script["received"])
         received = os.open(script["received"], os.O_RDONLY | os.O_NONBLOCK)
     with subprocess.Popen(
-        [*GUARD, *options, "--", *(command or scripted(**script))],
+        [*guard, *options, "--", *(command or scripted(**script))],
         cwd=directory,
         bufsize=0,
         **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **(streams or {})},

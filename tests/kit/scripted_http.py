@@ -7,13 +7,13 @@ Nothing of ours is on the server's side: a test gives the bytes that go over the
 import json
 import socket
 import ssl
+import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from assay.edges.auth.api_keys import new_key, written_hash
@@ -35,6 +35,9 @@ OPENED: dict[str, Any] = {
     "serverInfo": {"name": "scripted", "version": "1"},
 }
 """The result of `initialize`."""
+
+FOUND: dict[str, Any] = {"content": [], "structuredContent": {"found": 1}}
+"""The result of a call."""
 
 
 # ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -60,6 +63,26 @@ class Received:
         """What it carries."""
         return json.loads(self.body)
 
+    @property
+    def what(self) -> str:
+        """The method that it asks for: that of HTTP, or that of its message; `answer` where that has none."""
+        if not self.body:
+            return self.method
+        message = self.message
+        return str(message.get("method", "answer")) if isinstance(message, dict) else "batch"
+
+
+def result(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a request."""
+    return {"jsonrpc": "2.0", "id": message["id"], "result": dict(value)}
+
+
+def whole(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a request, with what 2026-07-28 wants in every result if the request is of that revision."""
+    modern = "io.modelcontextprotocol/protocolVersion" in message.get("params", {}).get("_meta", {})
+    hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if modern else {}
+    return result(message, {**hints, **value})
+
 
 class Peer:
     """The server's end of a connection, for one request: how an answer is written. Where to, `send` knows."""
@@ -74,11 +97,19 @@ class Peer:
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self.send("\r\n".join([*lines, "", ""]).encode())
 
-    def json(self, message: Any, status: int = 200, **headers: str) -> None:
+    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
         """A whole answer."""
-        frame = frame_of(message)
-        self.head(status, content_type="application/json", content_length=str(len(frame)), **headers)
-        self.send(frame)
+        self.head(status, content_length=str(len(body)), **headers)
+        if body:
+            self.send(body)
+
+    def json(self, message: Any, status: int = 200, **headers: str) -> None:
+        """A whole answer that is a message."""
+        self.reply(status, frame_of(message), content_type="application/json", **headers)
+
+    def answer(self, received: Received, value: Mapping[str, Any], **headers: str) -> None:
+        """A whole answer: the result of what was *received*."""
+        self.json(whole(received.message, value), 200, **headers)
 
     def events(self, *messages: Any, **headers: str) -> None:
         """A stream, with these messages as the first events; bytes are events already."""
@@ -113,13 +144,13 @@ class WirePeer(Peer):
         """Until the test is over, or lets go."""
         self._released.wait(SECONDS)
 
+    def reset(self) -> None:
+        """Break the connection."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
 
-Script = Callable[[Received, WirePeer], None]
 
-
-def result(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to a request."""
-    return {"jsonrpc": "2.0", "id": message["id"], "result": dict(value)}
+Script = Callable[[Received, WirePeer], object]
 
 
 def good(received: Received, peer: Peer) -> None:
@@ -134,9 +165,9 @@ def good(received: Received, peer: Peer) -> None:
     elif method == "initialize":
         peer.json(result(message, OPENED), mcp_session_id=SESSION)
     elif method == "tools/list":
-        peer.json(result(message, {"tools": [TOOL]}))
+        peer.answer(received, {"tools": [TOOL]})
     elif method == "tools/call":
-        peer.json(result(message, {"content": [], "structuredContent": {"found": 1}}))
+        peer.json(result(message, FOUND))
     else:
         peer.json(result(message, {}))
 
@@ -144,14 +175,14 @@ def good(received: Received, peer: Peer) -> None:
 AnyScript = Callable[[Received, Any], Any]
 
 
+def by_method(scripts: Mapping[str, AnyScript], otherwise: AnyScript = good) -> AnyScript:
+    """A good server, or one that does *otherwise*, but for what *scripts* answer, by what is asked for."""
+    return lambda received, peer: scripts.get(received.what, otherwise)(received, peer)
+
+
 def answering(script: AnyScript, method: str = "tools/call", otherwise: AnyScript = good) -> AnyScript:
-    """A good server, but for one method, or for GET, which *script* answers; or one that does *otherwise*."""
-
-    def chosen(received: Received, peer: Any) -> Any:
-        named = received.message.get("method") if received.body else received.method
-        return (script if named == method else otherwise)(received, peer)
-
-    return chosen
+    """The same with one script."""
+    return by_method({method: script}, otherwise)
 
 
 def is_own_listing(received: Received) -> bool:
@@ -161,8 +192,7 @@ def is_own_listing(received: Received) -> bool:
 
 def answer_own_listing(received: Received, peer: Peer) -> None:
     """The list of the one tool."""
-    modern = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if b"_meta" in received.body else {}
-    peer.json(result(received.message, {"tools": [TOOL], **modern}))
+    peer.answer(received, {"tools": [TOOL]})
 
 
 @dataclass
@@ -171,33 +201,50 @@ class ScriptedServer:
 
     url: str
     script: Script = good
-    received: "SimpleQueue[Received]" = field(default_factory=SimpleQueue)
     seen: list[Received] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     failures: list[BaseException] = field(default_factory=list)
+    _news: threading.Condition = field(default_factory=threading.Condition)
+    _next: int = 0
+
+    def take(self, received: Received) -> None:
+        """A request has come."""
+        with self._news:
+            self.seen.append(received)
+            self._news.notify_all()
+
+    def heard(self, what: str = "", count: int = 1) -> list[Received]:
+        """The requests so far that ask for *what*, or all; at least *count*, which are waited for."""
+
+        def found() -> list[Received]:
+            return [each for each in self.seen if not what or each.what == what]
+
+        with self._news:
+            assert self._news.wait_for(lambda: len(found()) >= count, SECONDS), f"no {what} in {self.asked()}"
+            return found()
 
     def next(self, method: str | None = None) -> Received:
         """The next request, or the next that carries *method*."""
-        while True:
-            try:
-                found = self.received.get(timeout=SECONDS)
-            except Empty:
-                raise AssertionError(f"no request for {method or 'anything'}") from None
-            if method is None or (found.body and found.message.get("method") == method):
-                return found
+        with self._news:
+            while True:
+                assert self._news.wait_for(lambda: len(self.seen) > self._next, SECONDS), f"no {method or 'request'}"
+                self._next += 1
+                found = self.seen[self._next - 1]
+                if method in (None, found.what):
+                    return found
 
     def asked(self) -> list[str]:
-        """The methods of all messages so far."""
-        return [each.message.get("method", "") for each in self.seen if each.body]
+        """What all requests so far ask for."""
+        return [each.what for each in self.seen]
 
     def forget(self) -> None:
         """A new test begins."""
         self.released.set()
         self.script = good
-        self.received = SimpleQueue()
         self.seen = []
         self.failures = []
         self.released = threading.Event()
+        self._next = 0
 
 
 def _read(stream: Any) -> Received | None:
@@ -214,15 +261,19 @@ def _read(stream: Any) -> Received | None:
 
 def _served(server: ScriptedServer, sock: socket.socket) -> None:
     with sock, suppress(ConnectionError, BrokenPipeError, ssl.SSLError):
-        received = _read(sock.makefile("rb"))
+        with sock.makefile("rb") as stream:
+            if stream.peek(1)[:1] == b"\x16":
+                # What servers without TLS say to those who want it.
+                sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                return
+            received = _read(stream)
         if received is None:
             return
         peer = WirePeer(sock, server.released)
         if is_own_listing(received):
             answer_own_listing(received, peer)
             return
-        server.seen.append(received)
-        server.received.put(received)
+        server.take(received)
         try:
             server.script(received, peer)
         except (ConnectionError, TimeoutError):
@@ -260,9 +311,11 @@ def scripted(script: Script = good, tls: ssl.SSLContext | None = None) -> Iterat
 
 
 @contextmanager
-def listening(directory: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Service]:
-    """A guard that is ready, with these *options*, at a port of its own."""
-    line = [*GUARD, "--listen", "127.0.0.1:0", *options]
+def listening(
+    directory: Path, *options: str, env: Mapping[str, str] | None = None, guard: Sequence[str] = GUARD
+) -> Iterator[Service]:
+    """A *guard* that is ready, with these *options*, at a port of its own."""
+    line = [*guard, "--listen", "127.0.0.1:0", *options]
     with started(line, directory, "assay: guarding ", env) as service:
         yield service
 

@@ -104,11 +104,7 @@ class ObedientHttp:
         return not is_open
 
     def events(
-        self,
-        writer: asyncio.StreamWriter,
-        said: bytes,
-        beside: list[asyncio.StreamWriter] | None,
-        more: dict[str, str],
+        self, writer: asyncio.StreamWriter, said: bytes, beside: list[asyncio.StreamWriter] | None, more: dict[str, str]
     ) -> None:
         """Each line as an event; without its end if there is none."""
         head(writer, 200, None, EVENTS, more)

@@ -53,6 +53,10 @@ class Pairing(ABC):
         return self.renumbers and not handshake(self.revision)
 
     @abstractmethod
+    def guard(self, *server: str) -> None:
+        """Starts the guard in front of *server*."""
+
+    @abstractmethod
     def start(self) -> None:
         """Starts both the guard and the server."""
 
@@ -81,8 +85,12 @@ class Pairing(ABC):
         """After the server was killed: whether there is one again, or will be, and the guard goes on."""
 
     @abstractmethod
+    def end_guard(self) -> int:
+        """Ends the guard, and waits for it; its exit status."""
+
     def stop(self) -> int:
-        """Ends everything, and waits for it; the exit status of the guard."""
+        """Ends everything; the exit status of the guard."""
+        return self.end_guard()
 
     def __enter__(self) -> "Pairing":
         self.start()
@@ -95,10 +103,9 @@ class Pairing(ABC):
 class Child(Pairing):
     """The server as a child process of the guard."""
 
-    @property
-    def server(self) -> list[str]:
-        """What the guard starts."""
-        return ["--", sys.executable, "-IS", str(SERVER), *(str(self.place / each) for each in FILES)]
+    def start(self) -> None:
+        """The guard starts the server; over HTTP, with the first request."""
+        self.guard("--", sys.executable, "-IS", str(SERVER), *(str(self.place / each) for each in FILES))
 
     def kill(self) -> None:
         """The one that was started last."""
@@ -106,18 +113,16 @@ class Child(Pairing):
             os.kill(int((self.place / "pid").read_text()), signal.SIGKILL)
 
 
-class AtUrl:
+class AtUrl(Pairing):
     """The server at a port, which is kept for it while there is none."""
 
-    place: Path
-
-    def serve(self) -> str:
-        """Starts it; its URL."""
+    def start(self) -> None:
+        """The server comes first."""
         self._port = socket.socket()
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self._port.bind(("127.0.0.1", 0))
         self._serve()
-        return f"http://127.0.0.1:{self._port.getsockname()[1]}/mcp"
+        self.guard("--target", f"http://127.0.0.1:{self._port.getsockname()[1]}/mcp")
 
     def _serve(self) -> None:
         files = [str(self.place / name) for name in ("script", "received")]
@@ -138,11 +143,14 @@ class AtUrl:
         self._serve()
         return True
 
-    def end_server(self) -> None:
-        """For good."""
-        self._server.kill()
-        self._server.wait(SECONDS)
-        self._port.close()
+    def stop(self) -> int:
+        """The guard, and then the server for good."""
+        try:
+            return self.end_guard()
+        finally:
+            self._server.kill()
+            self._server.wait(SECONDS)
+            self._port.close()
 
 
 # ── clients ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -171,7 +179,7 @@ class Stdio(Pairing):
 
     def converse(self, revision: str) -> None:
         """Another guard of the same kind."""
-        assert self._end() == 0
+        assert self.end_guard() == 0
         (self.place / "pid").unlink(missing_ok=True)
         self.revision = revision
         self._begin()
@@ -213,17 +221,14 @@ class Stdio(Pairing):
         """Closes the input of the guard."""
         self._sink.close()
 
-    def _end(self) -> int:
+    def end_guard(self) -> int:
+        """It ends by itself, unless a test has failed."""
         for each in (self._sink, self._source):
             each.close()
         try:
             return self._process.wait(SECONDS)
         finally:
             self._process.kill()
-
-    def stop(self) -> int:
-        """It ends by itself, unless a test has failed."""
-        return self._end()
 
 
 class Http(Pairing):
@@ -272,7 +277,7 @@ class Http(Pairing):
         """Ends the session."""
         self.client.leave()
 
-    def stop(self) -> int:
+    def end_guard(self) -> int:
         """By a signal."""
         if self._process.poll() is None:
             self.client.close()
@@ -294,10 +299,6 @@ class StdioToChild(Child, Stdio):
     name = "stdio-child"
     in_order = True
 
-    def start(self) -> None:
-        """The guard starts the server."""
-        self.guard(*self.server)
-
     def revive(self) -> bool:
         """The guard ends with the server."""
         return False
@@ -309,27 +310,12 @@ class StdioToHttp(AtUrl, Stdio):
     name = "stdio-http"
     in_order = False
 
-    def start(self) -> None:
-        """The server comes first."""
-        self.guard("--target", self.serve())
-
-    def stop(self) -> int:
-        """Both."""
-        try:
-            return super().stop()
-        finally:
-            self.end_server()
-
 
 class HttpToChild(Child, Http):
     """The client over HTTP, the server a child process: one of the session, or one for all requests without any."""
 
     name = "http-child"
     renumbers = True
-
-    def start(self) -> None:
-        """The server is started by the first request."""
-        self.guard(*self.server)
 
     def revive(self) -> bool:
         """The guard starts another, for the next session or the next request."""
@@ -342,21 +328,10 @@ class HttpToHttp(AtUrl, Http):
 
     name = "http-http"
 
-    def start(self) -> None:
-        """The server comes first."""
-        self.guard("--target", self.serve())
-
     def revive(self) -> bool:
         """The session is gone with the server."""
         self.client.forget()
         return super().revive()
-
-    def stop(self) -> int:
-        """Both."""
-        try:
-            return super().stop()
-        finally:
-            self.end_server()
 
 
 PAIRINGS: list[type[Pairing]] = [StdioToChild, StdioToHttp, HttpToChild, HttpToHttp]

@@ -28,7 +28,7 @@ from kit import journals
 from kit.command import assay
 from kit.guard_process import SECONDS
 
-EXCHANGES = int(os.environ.get("RANDOM_EXCHANGES", "250"))
+EXCHANGES = int(os.environ.get("RANDOM_EXCHANGES", "160"))
 SEED = os.environ.get("RANDOM_SEED", "first")
 KEPT = ["--journal", "journal", "--record", "session.jsonl", "--set", "guard.record_secrets=true"]
 

@@ -1,7 +1,6 @@
 """Slips in the arguments of calls, and defects of results, through a real guard that enforces, and a real server."""
 
 import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,6 +9,7 @@ from pairings import PAIRINGS, Pairing
 
 from assay.core.policy import REPAIRED_RESULTS
 from kit.guard_process import INITIALIZED, frame_of, initialize, request, result
+from kit.rows import rows
 
 LENT: dict[str, Any] = {"content": [{"type": "text", "text": "lent"}]}
 META = {
@@ -98,16 +98,17 @@ def written(revision: str, *, blanks: bool) -> dict[str, str]:
     return {key(arrives): answer.decode() for arrives, answer in lines}
 
 
-@pytest.mark.parametrize("kind", PAIRINGS, ids=lambda kind: str(kind.name))
+@rows("kind", PAIRINGS, ids=lambda kind: kind.name)
 def test_slips_of_the_client_and_defects_of_the_server_are_repaired_on_their_way(
-    tmp_path: Path, kind: type[Pairing]
+    tmp_path_factory: pytest.TempPathFactory, kind: type[Pairing]
 ) -> None:
     """Slips by themselves, defects of results because a setting says so."""
+    place = tmp_path_factory.mktemp(kind.name)
     scripts = [written(each, blanks=kind.renumbers and each == "2026-07-28") for each in TURNS]
-    (tmp_path / "script").write_text(json.dumps({name: said for each in scripts for name, said in each.items()}))
+    (place / "script").write_text(json.dumps({name: said for each in scripts for name, said in each.items()}))
     settings = [f'guard.policy."{rule}".repair=true' for rule in REPAIRED_RESULTS]
     options = ["--journal", "off", *(option for each in settings for option in ("--set", each))]
-    with kind(tmp_path, next(iter(TURNS)), "enforce", options) as pairing:
+    with kind(place, next(iter(TURNS)), "enforce", options) as pairing:
         for revision, turns in TURNS.items():
             if revision != pairing.revision:
                 pairing.leave()
@@ -118,6 +119,6 @@ def test_slips_of_the_client_and_defects_of_the_server_are_repaired_on_their_way
                 if turn.sent["method"] == "initialize":
                     pairing.send([frame_of(INITIALIZED) + b"\n"])
         pairing.leave()
-    received = (tmp_path / "received").read_bytes().splitlines()
+    received = (place / "received").read_bytes().splitlines()
     calls = [line for line in received if b"tools/call" in line and b"_meta" not in line]
     assert calls == [frame_of(turn.arrives) for turn in TURNS["2025-11-25"] if turn.sent["method"] == "tools/call"]

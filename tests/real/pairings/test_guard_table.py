@@ -43,12 +43,14 @@ def end_of(kind: type[Pairing], mode: str) -> End:
     return End("leave", found=()) if kind is HttpToChild else End("kill")
 
 
-@pytest.mark.parametrize("mode", ["enforce", "audit"])
 @pytest.mark.parametrize("kind", PAIRINGS, ids=lambda kind: str(kind.name))
+@rows("mode", ["enforce", "audit"])
 def test_every_exchange_comes_to_what_the_table_says(tmp_path: Path, kind: type[Pairing], mode: str) -> None:
+    place = tmp_path / mode
+    place.mkdir()
     every = {STATELESS: STATELESS_ROWS, HANDSHAKE: [*HANDSHAKE_ROWS, HANG]}
     tables = {name: [row for row in each if mode == "enforce" or row.audit is not None] for name, each in every.items()}
-    run = TableRun(kind, tmp_path, mode, tables)
+    run = TableRun(kind, place, mode, tables)
     end = end_of(kind, mode)
     with run.pairing:
         for revision in tables:
@@ -63,7 +65,7 @@ def test_every_exchange_comes_to_what_the_table_says(tmp_path: Path, kind: type[
     assert run.reached() == {name: each.reaches for name, each in expected.items()}
     assert run.own() == sorted(line for each in expected.values() for line in each.back)
     assert run.found() == sorted([*end.found, *(line for each in expected.values() for line in each.found)])
-    assert "Traceback" not in (tmp_path / "log").read_text()
+    assert "Traceback" not in (place / "log").read_text()
 
 
 @rows("kind", PAIRINGS, ids=lambda kind: kind.name)

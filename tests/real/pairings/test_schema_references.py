@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kit.broken_rules import taking, tool
 from kit.guard_process import SERVER, call, guarded
+from kit.rows import rows
 
 POINTING: dict[str, dict[str, Any]] = {
     "an address": taking({"$ref": "http://ADDRESS/a.json"}),
@@ -24,16 +23,17 @@ POINTING: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@rows("mode", ["enforce", "audit"])
 def test_nothing_that_a_schema_points_to_is_opened_or_reached(tmp_path: Path, mode: str) -> None:
     """A pipe that is opened for reading would hang the guard; a connection would wait at the socket."""
-    os.mkfifo(tmp_path / "pipe")
+    pipe = tmp_path / f"pipe of {mode}"
+    os.mkfifo(pipe)
     tools = [tool("first"), *({**each, "name": name} for name, each in POINTING.items()), tool("last")]
     names = [each["name"] for each in tools]
     with socket.create_server(("127.0.0.1", 0)) as trap:
         host, port = trap.getsockname()
         text = json.dumps({"tools": tools}).replace("ADDRESS", f"{host}:{port}")
-        (tmp_path / "script").write_text(text.replace("PIPE", str(tmp_path / "pipe")))
+        (tmp_path / "script").write_text(text.replace("PIPE", str(pipe)))
         command = [sys.executable, "-IS", str(SERVER), f"@{tmp_path / 'script'}"]
         with guarded(tmp_path, "--mode", mode, command=command) as one:
             assert [each["name"] for each in one.open()["tools"]] == names

@@ -9,20 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kit.guard_process import Guarded, Lines, Watched, frame_of
+from kit.guard_process import GRACE, Guarded, Lines, Watched, frame_of, hurried
 
 SERVER = Path(__file__).with_name("mortal_server.py")
 
-_PROGRAM = """# warm start
-import sys
-from assay.cli.main import main
-from assay.edges import child, child_supervisor, stdio_child
-from assay.guard import backoff
-backoff.FIRST = backoff.LONGEST = float(sys.argv.pop(1))
-for module in (child, child_supervisor, stdio_child):
-    module.CLOSED = module.TERMINATED = module.LINGER = 0.2
-sys.exit(main())
-"""
 QUICK = 0.01
 """Seconds of back-off, unless a test says otherwise."""
 
@@ -79,7 +69,8 @@ def restarting(
     directory: Path, *given: str, mode: str = "enforce", pause: float = QUICK, received: int = -1
 ) -> Iterator[Mortal]:
     """A guard with these options and what it is in front of; *pause* has the seconds between two lives of that."""
-    line = [sys.executable, "-c", _PROGRAM, str(pause), "guard", "--mode", mode, *given]
+    pauses = {"guard.backoff:FIRST": pause, "guard.backoff:LONGEST": pause}
+    line = [*hurried({**GRACE, **pauses}), "--mode", mode, *given]
     pipe = subprocess.PIPE
     with subprocess.Popen(line, cwd=directory, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:

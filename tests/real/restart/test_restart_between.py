@@ -15,10 +15,7 @@ from kit.journals import records
 from kit.scripted_server import CAPABILITIES
 
 STATELESS = {
-    "_meta": {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
+    "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 }
 
 
@@ -133,11 +130,7 @@ def test_the_next_server_gets_what_the_client_had_set_and_calls_are_held_to_what
         one.taken(call("die", "die"))
         said = [json.loads(each) for each in one.taken(request("ping", "ping"))]
         assert [each["method"] for each in said[:2]] == ["initialize", "notifications/initialized"]
-        assert [each["params"] for each in said[2:]] == [
-            {"level": "error"},
-            {"uri": "file:///b"},
-            {"uri": "file:///ü"},
-        ]
+        assert [each["params"] for each in said[2:]] == [{"level": "error"}, {"uri": "file:///b"}, {"uri": "file:///ü"}]
         # What was listed stands until the next list; a tool that was not listed may be new.
         assert one.ask(call("again", "strict"))["result"]["isError"] is True
         assert "result" in one.ask(call("new", "unheard-of"))

@@ -12,7 +12,18 @@ import pytest
 
 from assay.edges.child import Child, StartError
 from kit.command import assay_process
-from kit.guard_process import GUARD, INITIALIZED, SECONDS, frame_of, guarded, initialize, request, result, scripted
+from kit.guard_process import (
+    GUARD,
+    INITIALIZED,
+    SECONDS,
+    frame_of,
+    guarded,
+    hurried,
+    initialize,
+    request,
+    result,
+    scripted,
+)
 from kit.rows import rows
 
 SAID = b"".join(frame_of(each) + b"\n" for each in (initialize(), INITIALIZED, request(1, "ping")))
@@ -126,7 +137,8 @@ def test_a_server_that_floods_its_log_is_not_held_up_by_who_does_not_read_it(tmp
     noise = ["often", 5000, "this is no message".ljust(60) + "\n"]
     on = {"ping": [["logs", 2_000_000], noise, ["good"]], "tools/call": [["log", "the end\n"], ["exit", 1]]}
     try:
-        with guarded(tmp_path, "--mode", "enforce", on=on, streams={"stderr": writer}) as one:
+        soon = hurried({"cli.guard:_LAST_LINES": 0.05})
+        with guarded(tmp_path, "--mode", "enforce", guard=soon, on=on, streams={"stderr": writer}) as one:
             one.open()
             assert one.ask(request(1, "ping")) == result(1, {})
             failed = one.ask(request(2, "tools/call", CALL))

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from kit.guard_process import INITIALIZED, Watched, call, enforcing, guarded, request, result, scripted, tool
+from kit.guard_process import INITIALIZED, Watched, call, enforcing, guarded, hurried, request, result, scripted, tool
 from kit.rows import rows
 
 LAST_WORDS = ["log", "password=hunter2hunter2\nValueError: it is gone\n"]
@@ -29,7 +29,7 @@ def test_every_open_request_gets_one_error_when_the_server_ends(
 ) -> None:
     """With its last words, which have no secrets, and exit status 3."""
     on: dict[str, Any] = {f"#{number}": [] for number in (4, 5, 6)}
-    with enforcing(tmp_path, on={**on, "#7": actions}) as one:
+    with enforcing(tmp_path, guard=hurried(), on={**on, "#7": actions}) as one:
         one.open()
         one.say(call(1), request("two", "ping"), call(3), INITIALIZED)
         errors = [json.loads(line) for line in one.out.rest()]
@@ -158,7 +158,7 @@ def test_a_signal_ends_guard_and_server_and_what_is_open_gets_an_answer(
 def test_nothing_of_a_server_that_ignores_sigterm_stays(tmp_path: Path) -> None:
     """It ignores the end of its input, too, and has started a process that does the same."""
     start = [["stubborn"], ["pid"], ["spawn"]]
-    with enforcing(tmp_path, received=True, start=start, end=[["stay"]]) as one:
+    with enforcing(tmp_path, guard=hurried(), received=True, start=start, end=[["stay"]]) as one:
         processes = [Watched(int(one.received.next())) for _ in range(2)]
         one.open()
         assert all(each.is_alive() for each in processes)

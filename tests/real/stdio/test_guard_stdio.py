@@ -6,7 +6,7 @@ import pty
 from pathlib import Path
 from typing import Any
 
-from kit.guard_process import Guarded, call, enforcing, frame_of, guarded, initialize, request, result, tool
+from kit.guard_process import Guarded, call, enforcing, frame_of, guarded, hurried, initialize, request, result, tool
 from kit.rows import rows
 
 LIMIT = ("--set", "guard.frame_bytes=20000")
@@ -121,7 +121,9 @@ def test_the_guard_introduces_itself_and_says_in_a_terminal_what_it_waits_for(tm
         assert introduced(one) == []
     ours, theirs = pty.openpty()
     try:
-        with enforcing(tmp_path, "--name", "my files", "--journal", "off", streams={"stdin": theirs}) as one:
+        options = ("--name", "my files", "--journal", "off")
+        soon = hurried({"edges.stdio_lines:WAITED": 0.01})
+        with enforcing(tmp_path, *options, guard=soon, streams={"stdin": theirs}) as one:
             assert one.log.next() == b"assay: guarding my files (enforce), no journal"
             assert one.log.next() == (
                 b"assay: waiting for an MCP client on standard input; a client starts this command itself"

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from guarded_url import INITIALIZE, GuardedUrl, enforcing, guarded_url, modern
-from scripted_url import OPENED, SECONDS, Line, Said, Script, result, scripted_url
 
 from assay.edges.stdio_url import MOST_ASKED, REFUSED_AT_ONCE
 from kit.faulting import INTERNAL_ERROR, JUDGED, RECORDED, WATCHED, assert_logged_once, fault_at
-from kit.guard_process import call, notification, request
+from kit.guard_process import SECONDS, call, notification, request
 from kit.journals import records
 from kit.rows import rows
+from kit.scripted_http import FOUND, OPENED, Received, Script, WirePeer, answering, by_method, result, scripted
 
 LOST, INVALID, LATE = -31011, -31010, -31012
 LIMIT = 65536
@@ -22,81 +22,72 @@ LIMIT = 65536
 
 def html(status: int) -> Script:
     page = b"\n\n<html>The <b>gateway</b> is down</html>\n<p>Sorry</p>" + b"x" * 100_000
-    return lambda line, _: line.reply(status, page, "text/html; charset=utf-8")
+    return replies(status, page, "text/html; charset=utf-8")
 
 
-def truncated(line: Line, said: Said) -> None:
-    line.begin(length=1000, type_="application/json")
-    line.send(b'{"jsonrpc":"2.0","id":1,"res')
-    line.close()
+def truncated(said: Received, peer: WirePeer) -> None:
+    peer.head(content_type="application/json", content_length="1000")
+    peer.send(b'{"jsonrpc":"2.0","id":1,"res')
 
 
-def ends(line: Line, said: Said) -> None:
-    line.begin()
-    line.event(notification("notifications/message", {"level": "info", "data": 1}))
-    line.close()
+def ends(said: Received, peer: WirePeer) -> None:
+    peer.events(notification("notifications/message", {"level": "info", "data": 1}))
 
 
-def breaks(line: Line, said: Said) -> None:
-    line.begin()
-    line.send(b"data: {")
-    line.reset()
+def breaks(said: Received, peer: WirePeer) -> None:
+    peer.events(b"data: {")
+    peer.reset()
 
 
-def endless_body(line: Line, said: Said) -> None:
-    line.begin(type_="application/json")
+def endless_body(said: Received, peer: WirePeer) -> None:
+    peer.head(content_type="application/json")
     while True:
-        line.send(b'"' + b"x" * 65536)
+        peer.send(b'"' + b"x" * 65536)
 
 
-def endless_event(line: Line, said: Said) -> None:
-    line.begin()
+def endless_event(said: Received, peer: WirePeer) -> None:
+    peer.events()
     for _ in range(8):
-        line.send(b"data: " + b"x" * 65536)
-    line.close()
+        peer.send(b"data: " + b"x" * 65536)
 
 
-def babble(line: Line, said: Said) -> None:
-    line.send(b"SSH-2.0-x\r\n")
-    line.close()
-
-
-def replies(status: int, body: bytes = b"", type_: str = "", **headers: str) -> Script:
-    return lambda line, _: line.reply(status, body, type_, **headers)
+def replies(status: int, body: bytes = b"", kind: str = "", **headers: str) -> Script:
+    typed = {"content_type": kind} if kind else {}
+    return lambda _, peer: peer.reply(status, body, **typed, **headers)
 
 
 def barred(status: int) -> Script:
     wants = 'Bearer realm="books", resource_metadata="https://books.example/.well-known"'
-    return replies(status, b"not you", "text/plain", WWW_Authenticate=wants)
+    return replies(status, b"not you", "text/plain", www_authenticate=wants)
 
 
 NO_HTTP = "it closed the connection, or its answer is not HTTP"
 RESET = "the connection broke off: Connection reset by peer"
 MOVED = "https://me:secret@books.example/mcp?token=secret"
 FAILURES: list[tuple[Script, int, str]] = [
-    (barred(401), LOST, 'it answered 401 Some Reason; it asks for Bearer realm="books"'),
-    (barred(403), LOST, "it answered 403 Some Reason; it asks for Bearer"),
-    (html(404), LOST, "it answered 404 Some Reason: <html>The <b>gateway</b> is down</html>"),
-    (replies(405), LOST, "it answered 405 Some Reason"),
-    (replies(415, b'{"detail":"no"}', "application/json"), LOST, '415 Some Reason: {"d'),
-    (html(500), LOST, "it answered 500 Some Reason: <html>The <b>gateway</b> is down</html>"),
-    (html(200), INVALID, "it answered 200 Some Reason with the content type text/html: <html>The"),
+    (barred(401), LOST, 'it answered 401 Something; it asks for Bearer realm="books"'),
+    (barred(403), LOST, "it answered 403 Something; it asks for Bearer"),
+    (html(404), LOST, "it answered 404 Something: <html>The <b>gateway</b> is down</html>"),
+    (replies(405), LOST, "it answered 405 Something"),
+    (replies(415, b'{"detail":"no"}', "application/json"), LOST, '415 Something: {"d'),
+    (html(500), LOST, "it answered 500 Something: <html>The <b>gateway</b> is down</html>"),
+    (html(200), INVALID, "it answered 200 Something with the content type text/html: <html>The"),
     (replies(200, b"{}"), INVALID, "with no content type: {}"),
-    (replies(202), INVALID, "it answered 202 Some Reason, and nothing else"),
+    (replies(202), INVALID, "it answered 202 Something, and nothing else"),
     (replies(200, b"", "application/json"), INVALID, "with an empty body"),
     (replies(200, b'{"jsonrpc":"2.0","id', "application/json"), INVALID, 'not JSON: {"jsonrpc":"2.0","id'),
-    (lambda line, said: line.json({**result(said), "id": 77}), INVALID, "its answer does not belong to this request"),
+    (replies(200, b'{"jsonrpc":"2.0","id":77,"result":{}}', "application/json"), INVALID, "not belong to this request"),
     (replies(200, b'{"detail":"no"}', "application/json"), INVALID, 'belong to this request: {"detail":"no"}'),
     (truncated, LOST, NO_HTTP),
     (ends, LOST, "its stream ended without the answer"),
     (breaks, LOST, RESET),
     (endless_body, INVALID, f"its answer has more than {LIMIT:,} bytes"),
     (endless_event, LOST, "its stream ended without the answer"),
-    (replies(200, gzip.compress(b"{}"), "application/json", Content_Encoding="gzip"), INVALID, "answer is compressed"),
-    (replies(307, Location=MOVED), LOST, "it redirects to https://books.example/mcp (307 Some Reason), which is not"),
-    (lambda line, _: line.reset(), LOST, RESET),
-    (lambda line, _: line.close(), LOST, NO_HTTP),
-    (babble, LOST, NO_HTTP),
+    (replies(200, gzip.compress(b"{}"), "application/json", content_encoding="gzip"), INVALID, "answer is compressed"),
+    (replies(307, location=MOVED), LOST, "it redirects to https://books.example/mcp (307 Something), which is not"),
+    (lambda _, peer: peer.reset(), LOST, RESET),
+    (lambda *_: None, LOST, NO_HTTP),
+    (lambda _, peer: peer.send(b"SSH-2.0-x\r\n"), LOST, NO_HTTP),
 ]
 
 
@@ -110,9 +101,9 @@ def reason_of(answer: Any) -> str:
 def test_a_request_that_fails_gets_one_error_and_the_next_is_answered(tmp_path: Path, mode: str) -> None:
     """Ours: over HTTP it is the guard that loses an answer, and only it could say so; under audit as well."""
     options = ("--mode", mode, "--set", f"guard.frame_bytes={LIMIT}")
-    with scripted_url() as server, guarded_url(tmp_path, server.url, *options) as guard:
+    with scripted() as server, guarded_url(tmp_path, server.url, *options) as guard:
         for number, (script, code, words) in enumerate(FAILURES):
-            server.on("prompts/list", script)
+            server.script = answering(script, "prompts/list")
             answer = guard.ask(modern(number, "prompts/list"))
             while answer.get("id") in {None, 77}:
                 # What came before is passed on.
@@ -144,24 +135,24 @@ SPELT = b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no s
 @rows("mode", ["audit", "enforce"])
 def test_a_refusal_keeps_its_reason_and_is_no_finding(tmp_path: Path, mode: str) -> None:
     """2025-11-25, basic/transports: the body "MAY comprise a JSON-RPC error response that has no id"."""
-    with scripted_url() as server, guarded_url(tmp_path, server.url, "--mode", mode) as guard:
+    with scripted() as server, guarded_url(tmp_path, server.url, "--mode", mode) as guard:
         for status in (400, 401, 404, 429):
             for body, code, message in REFUSALS:
                 type_ = "application/json" if body.startswith(b"{") else "text/plain"
-                server.on("prompts/list", replies(status, body, type_))
+                server.script = answering(replies(status, body, type_), "prompts/list")
                 answer = guard.ask(modern(1, "prompts/list"))
                 assert (answer["id"], answer["error"]["code"]) == (1, code)
                 assert answer["error"]["message"].startswith(f"{message}{status}" if code == LOST else message)
                 assert answer["error"]["data"] == [1] or answer["error"]["data"]["status"] == status
                 assert code != LOST or body.decode()[-8:-3] in reason_of(answer)
         # 2026-07-28: an unknown method has the status 404, and its error is passed on as it is.
-        server.on("prompts/list", replies(404, SPELT, "application/json"))
+        server.script = answering(replies(404, SPELT, "application/json"), "prompts/list")
         guard.say(modern(1, "prompts/list"))
         assert guard.out.next() == SPELT
-        server.on("prompts/list", barred(401))
+        server.script = answering(barred(401), "prompts/list")
         assert guard.ask(modern(1, "prompts/list"))["error"]["data"]["wwwAuthenticate"].startswith('Bearer realm="bo')
         # HTTP+SSE of 2024-11-05 answers a POST to its stream with 405.
-        server.on("initialize", replies(405))
+        server.script = answering(replies(405), "initialize")
         assert "this may be a server of 2024-11-05 (HTTP+SSE)" in reason_of(guard.ask(INITIALIZE))
         assert guard.rest() == []
         assert guard.ended() == 0
@@ -180,20 +171,20 @@ def test_what_the_server_does_not_answer_or_take_in_time_is_given_up(tmp_path: P
     """
     closed = threading.Semaphore(0)
 
-    def until_closed(line: Line, said: Said) -> None:
-        line.hold()
+    def until_closed(said: Received, peer: WirePeer) -> None:
+        peer.gone()
         closed.release()
 
     held: dict[str, Script] = dict.fromkeys(("notifications/roots/list_changed", "prompts/list"), until_closed)
-    with scripted_url(held) as server, enforcing(tmp_path, server.url, "--timeout", "0.5") as guard:
+    with scripted(by_method(held)) as server, enforcing(tmp_path, server.url, "--timeout", "0.5") as guard:
         assert guard.ask(modern(1, "prompts/list"))["error"]["code"] == LATE
         assert closed.acquire(timeout=SECONDS)
         # When the client sends no more, what it asked last waits as long as everything else.
         guard.say(modern(2, "prompts/list"))
         assert [(each["id"], each["error"]["code"]) for each in guard.rest()] == [(2, LATE)]
         assert guard.ended() == 0
-        assert set(server.order()) == {"prompts/list"}
-    with scripted_url(held) as server, guarded_url(tmp_path, server.url, "--timeout", "0.1") as guard:
+        assert set(server.asked()) == {"prompts/list"}
+    with scripted(by_method(held)) as server, guarded_url(tmp_path, server.url, "--timeout", "0.1") as guard:
         guard.say(notification("notifications/roots/list_changed"))
         assert closed.acquire(timeout=SECONDS)
         assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
@@ -207,25 +198,22 @@ def test_what_the_server_does_not_answer_or_take_in_time_is_given_up(tmp_path: P
 def test_what_waits_for_a_server_is_bounded(tmp_path: Path) -> None:
     """Ours: requests at once, of which each has a connection, and refusals of what the server asks."""
 
-    def floods(line: Line, said: Said) -> None:
-        line.begin()
-        for number in range(5 * REFUSED_AT_ONCE):
-            line.event({"jsonrpc": "2.0", "id": number, "method": "roots/list", "params": 3})
-        line.event(result(said, {"resources": []}))
-        line.close()
+    def floods(said: Received, peer: WirePeer) -> None:
+        peer.events(*(request(number, "roots/list", 3) for number in range(5 * REFUSED_AT_ONCE)))
+        peer.event(result(said.message, {"resources": []}))
 
     scripts: dict[str, Script] = {
-        "prompts/list": lambda line, _: line.hold(),
+        "prompts/list": lambda _, peer: peer.gone(),
         "resources/list": floods,
-        "answer": lambda line, _: line.hold(),
+        "answer": lambda _, peer: peer.gone(),
     }
-    with scripted_url(scripts) as server, enforcing(tmp_path, server.url) as guard:
+    with scripted(by_method(scripts)) as server, enforcing(tmp_path, server.url) as guard:
         guard.begin()
         assert guard.ask(request(1, "resources/list"))["result"] == {"resources": []}
         server.heard("answer", REFUSED_AT_ONCE)
         for number in range(2, 12):
             assert guard.ask(request(number, "ping"))["id"] == number
-        assert server.order().count("answer") == REFUSED_AT_ONCE
+        assert server.asked().count("answer") == REFUSED_AT_ONCE
         guard.say(*(request(ident, "prompts/list") for ident in range(100, 101 + MOST_ASKED)))
         answer = guard.answer()
         assert answer["id"] == 100 + MOST_ASKED
@@ -250,21 +238,21 @@ class Forgetful:
         self._again = again
         self._sessions = 0
 
-    def initialize(self, line: Line, said: Said) -> None:
+    def initialize(self, said: Received, peer: WirePeer) -> None:
         self._sessions += 1
         answer = {**OPENED, "capabilities": SETTLED, **(self._again if self._sessions > 1 else {})}
-        line.result(said, answer, Mcp_Session_Id=f"session-{self._sessions}")
+        peer.answer(said, answer, mcp_session_id=f"session-{self._sessions}")
 
-    def call(self, line: Line, said: Said) -> None:
-        if said.headers["mcp-session-id"] == "session-1":
-            line.json(GONE, 404)
+    def call(self, said: Received, peer: WirePeer) -> None:
+        if said.header("mcp-session-id") == "session-1":
+            peer.json(GONE, 404)
         else:
-            line.result(said, {"content": []})
+            peer.answer(said, FOUND)
 
     @property
     def scripts(self) -> dict[str, Script]:
-        taken: Script = lambda line, said: line.result(said, {"_meta": {}})  # noqa: E731 - one of three
-        silent: Script = lambda line, _: line.hold()  # noqa: E731
+        taken: Script = lambda said, peer: peer.answer(said, {"_meta": {}})  # noqa: E731 - one of three
+        silent: Script = lambda _, peer: peer.gone()  # noqa: E731
         return {
             "initialize": self.initialize,
             "tools/call": self.call,
@@ -280,7 +268,7 @@ def test_a_session_that_the_server_forgot_is_begun_anew_as_the_client_began_it(t
     options = ("--mode", mode, "--journal", str(journal))
     both = ["session-1", "session-2"]
     settings = {"logging/setLevel": {"level": "error"}, "resources/subscribe": {"uri": "a:b"}}
-    with scripted_url(Forgetful().scripts) as server, guarded_url(tmp_path, server.url, *options) as guard:
+    with scripted(by_method(Forgetful().scripts)) as server, guarded_url(tmp_path, server.url, *options) as guard:
         guard.begin()
         for ident, (method, params) in enumerate(settings.items()):
             assert "result" in guard.ask(request(ident, method, params))
@@ -292,19 +280,19 @@ def test_a_session_that_the_server_forgot_is_begun_anew_as_the_client_began_it(t
         assert "its session is gone: it answered 404" in reason_of(lost[3])
         assert "Session not found" in reason_of(lost[3])
         assert guard.answer()["method"] == "notifications/tools/list_changed"
-        assert guard.ask(call(4))["result"] == {"content": []}
+        assert guard.ask(call(4))["result"] == FOUND
         first, second = server.heard("initialize", 2)
         assert first.body == second.body
-        assert "mcp-session-id" not in second.headers
+        assert second.header("mcp-session-id") is None
         for method, params in settings.items():
             again = server.heard(method, 2)
-            assert [each.headers["mcp-session-id"] for each in again] == both
-            assert again[1].json["params"] == params
+            assert [each.header("mcp-session-id") for each in again] == both
+            assert again[1].message["params"] == params
         initialized = server.heard("notifications/initialized", 2)
-        assert [each.headers["mcp-session-id"] for each in initialized] == both
+        assert [each.header("mcp-session-id") for each in initialized] == both
         assert guard.rest() == []
         assert guard.ended() == 0
-        assert server.heard("DELETE")[0].headers["mcp-session-id"] == "session-2"
+        assert server.heard("DELETE")[0].header("mcp-session-id") == "session-2"
         assert mode == "audit" or ", 0 findings" in guard.shown
     recorded = {each.get("method") for each in records(journal) if "session" in each["metadata"]}
     assert {"initialize", "notifications/initialized", *settings} <= recorded
@@ -324,18 +312,18 @@ def test_a_server_that_does_not_come_back_as_it_was_is_lost(tmp_path: Path) -> N
         ({"protocolVersion": "2025-06-18"}, "it answered initialize with another revision than before"),
     ]
     for again, words in changes:
-        with scripted_url(Forgetful(**again).scripts) as server, enforcing(tmp_path, server.url) as guard:
+        with scripted(by_method(Forgetful(**again).scripts)) as server, enforcing(tmp_path, server.url) as guard:
             guard.begin()
             assert words in broken_off(guard)
     state = {"XDG_STATE_HOME": str(tmp_path)}
-    with scripted_url(Forgetful().scripts) as server, enforcing(tmp_path, server.url, **state) as guard:
+    with scripted(by_method(Forgetful().scripts)) as server, enforcing(tmp_path, server.url, **state) as guard:
         guard.begin()
-        server.on("initialize", html(503))
+        server.script = answering(html(503), "initialize", server.script)
         assert "no other could be begun: it answered 503" in broken_off(guard)
     [flight] = tmp_path.glob("assay/servers/127.0.0.1-*/flights/*")
     assert json.loads(flight.read_text().splitlines()[0])["msg"] == json.dumps(INITIALIZE, separators=(",", ":"))
     gone = {"notifications/initialized": replies(404)}
-    with scripted_url(gone) as server, enforcing(tmp_path, server.url) as guard:
+    with scripted(by_method(gone)) as server, enforcing(tmp_path, server.url) as guard:
         guard.begin()
         assert guard.ended() == 3
         assert "no other could be begun: it answered 404" in guard.shown
@@ -354,9 +342,9 @@ def test_an_internal_error_fails_one_message_or_lets_it_pass_and_the_guard_goes_
     fault_at(monkeypatch, f"{place},assay.edges.stdio_url:StdioUrl._send" if mode == "enforce" else place)
     journal = ("--journal", str(tmp_path / "journal"))
     fault = {"_meta": {"fault": 1}}
-    scripts: dict[str, Script] = {"resources/list": lambda line, said: line.result(said, {"resources": [], **fault})}
+    scripts: dict[str, Script] = {"resources/list": lambda said, peer: peer.answer(said, {"resources": [], **fault})}
     fails = mode == "enforce"
-    with scripted_url(scripts) as server, guarded_url(tmp_path, server.url, "--mode", mode, *journal) as guard:
+    with scripted(by_method(scripts)) as server, guarded_url(tmp_path, server.url, "--mode", mode, *journal) as guard:
         guard.begin()
         for _ in range(2):
             asked = guard.ask(request(7, "tools/list", fault))

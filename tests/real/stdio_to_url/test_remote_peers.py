@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from guarded_url import META, guarded_url
-from scripted_url import SECONDS
 
 from assay.spec.revisions import LATEST
-from kit.guard_process import INITIALIZED, frame_of, initialize, request
+from kit.guard_process import INITIALIZED, SECONDS, frame_of, initialize, request
 from kit.places import ROOT
-from kit.rows import rows
 
 CATALOGUE = ROOT / "examples" / "catalogue"
 ASSETS = (
@@ -68,43 +66,50 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 BAD = called("get_schema", name=7)
 
 
-@rows(("revision", "mode"), [("2025-06-18", "audit"), (LATEST, "enforce")])
-def test_the_asset_server_answers_as_it_does_over_standard_streams_and_is_found_again(
-    tmp_path: Path, revision: str, mode: str
-) -> None:
-    """Over HTTP behind the guard, and as a process without it. One answer for each request, also while it is down."""
+def asked_in(revision: str) -> tuple[bytes, Any]:
+    """All frames of a client in *revision*, and the request that it sends again."""
     opening = [] if revision == LATEST else [initialize(revision), INITIALIZED]
     meta = {"_meta": META} if revision == LATEST else {}
     asked = [request(ident, method, {**params, **meta}) for ident, (method, params) in enumerate([*ASKED, BAD])]
-    frames = b"".join(frame_of(each) + b"\n" for each in [*opening, *asked])
-    direct = subprocess.run(
-        ASSETS,
-        cwd=tmp_path,
-        env={**os.environ, "MCP_READY_FILE": str(tmp_path / "ready")},
-        input=frames,
-        capture_output=True,
-        timeout=SECONDS,
-        check=True,
-    )
-    expected = {json.loads(each)["id"]: _without_ids(each) for each in direct.stdout.splitlines()}
     again = request("again", "tools/call", {"name": "list_schemas", "arguments": {}, **meta})
+    return b"".join(frame_of(each) + b"\n" for each in [*opening, *asked]), again
+
+
+def directly(directory: Path, frames: bytes) -> dict[Any, bytes]:
+    """What the server answers on its standard streams, by id."""
+    environment = {**os.environ, "MCP_READY_FILE": str(directory / "ready")}
+    done = subprocess.run(
+        ASSETS, cwd=directory, env=environment, input=frames, capture_output=True, timeout=SECONDS, check=True
+    )
+    return {json.loads(each)["id"]: _without_ids(each) for each in done.stdout.splitlines()}
+
+
+def test_the_asset_server_answers_as_it_does_over_standard_streams_and_is_found_again(tmp_path: Path) -> None:
+    """Over HTTP behind the guard, and as a process without it. One answer for each request, also while it is down."""
+    talks = [("audit", *asked_in("2025-06-18")), ("enforce", *asked_in(LATEST))]
     with ExitStack() as stack:
+        guards = []
         with serving(tmp_path, [*ASSETS, "--http", "127.0.0.1:0"]) as url:
-            guard = stack.enter_context(guarded_url(tmp_path, url, "--mode", mode))
-            guard.write(frames)
-            got = {json.loads(each)["id"]: _without_ids(each) for each in (guard.out.next() for _ in expected)}
-        if mode == "enforce":
-            # The guard refuses bad arguments itself, once it knows the tool; in its own words.
-            assert got.pop(len(ASKED)) != expected.pop(len(ASKED))
-        assert got == expected
+            for mode, frames, _ in talks:
+                guard = stack.enter_context(guarded_url(tmp_path, url, "--mode", mode))
+                guards.append(guard)
+                expected = directly(tmp_path, frames)
+                guard.write(frames)
+                got = {json.loads(each)["id"]: _without_ids(each) for each in (guard.out.next() for _ in expected)}
+                if mode == "enforce":
+                    # The guard refuses bad arguments itself, once it knows the tool; in its own words.
+                    assert got.pop(len(ASKED)) != expected.pop(len(ASKED))
+                assert got == expected
         address = url.removeprefix("http://").removesuffix("/mcp")
-        down = guard.ask(again)["error"]
-        assert down["code"] == -31011
-        assert down["message"] == f"No answer came: cannot connect to {address}: Connection refused"
+        for guard, (_, _, again) in zip(guards, talks, strict=True):
+            down = guard.ask(again)["error"]
+            assert down["code"] == -31011
+            assert down["message"] == f"No answer came: cannot connect to {address}: Connection refused"
         with serving(tmp_path, [*ASSETS, "--http", address]):
-            assert guard.ask(again)["result"]["structuredContent"]["data"]["ok"]
-            assert guard.rest() == []
-            assert guard.ended() == 0
+            for guard, (_, _, again) in zip(guards, talks, strict=True):
+                assert guard.ask(again)["result"]["structuredContent"]["data"]["ok"]
+                assert guard.rest() == []
+                assert guard.ended() == 0
 
 
 def _without_ids(frame: bytes) -> bytes:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from guarded_url import INITIALIZE, META, enforcing, guarded_url, modern
-from scripted_url import OPENED, SECONDS, Line, Said, Script, result, scripted_url
 
-from kit.guard_process import INITIALIZED, call, notification, request
+from kit.guard_process import INITIALIZED, SECONDS, call, notification, request
 from kit.journals import records
 from kit.rows import rows
+from kit.scripted_http import FOUND, OPENED, SESSION, Received, Script, WirePeer, by_method, result, scripted
 
 LOG = notification("notifications/message", {"level": "info", "data": "so far, so good"})
 ASKED = {
@@ -33,7 +33,7 @@ def test_everything_in_a_session_has_its_headers_and_secrets_reach_the_server_al
     """
     options: tuple[str, ...] = ("--header", "X-Key: Bearer env:BOOKS_TOKEN", "--header", "X-Tenant: süd")
     options += ("--journal", "records", "--set", "journal.payloads=true")
-    with scripted_url({"prompts/list": lambda line, _: line.reply(401, b"who?")}) as server:
+    with scripted(by_method({"prompts/list": lambda _, peer: peer.reply(401, b"who?")})) as server:
         url = server.url.replace("//", f"//me:{TOKEN}@") + f"?key={TOKEN}"
         with enforcing(tmp_path, url, *options, BOOKS_TOKEN=TOKEN) as guard:
             # What was said before the end is sent, and answered, with and without a newline.
@@ -46,20 +46,20 @@ def test_everything_in_a_session_has_its_headers_and_secrets_reach_the_server_al
         assert sorted(each["id"] for each in answers[1:]) == [1, 2]
         first, *others = server.heard(count=6)
         assert first.what == "initialize"
-        assert not {"mcp-session-id", "mcp-protocol-version"} & first.headers.keys()
+        assert [first.header(name) for name in ("mcp-session-id", "mcp-protocol-version")] == [None, None]
         posted = {"notifications/initialized", "prompts/list", "tools/list"}
         assert {each.what for each in others} == {*posted, "GET", "DELETE"}
-        assert server.order()[-1] == "DELETE"
+        assert server.asked()[-1] == "DELETE"
         for each in others:
-            assert each.headers["mcp-session-id"] == "a-session"
-            assert each.headers["mcp-protocol-version"] == "2025-11-25"
+            assert each.header("mcp-session-id") == SESSION
+            assert each.header("mcp-protocol-version") == "2025-11-25"
         for each in server.heard():
-            assert each.headers["x-key"] == f"Bearer {TOKEN}"
-            assert each.headers["x-tenant"] == "süd"
-            if each.verb == "POST":
-                assert each.headers["accept"] == "application/json, text/event-stream"
-                assert each.headers["content-type"] == "application/json"
-        assert server.heard("GET")[0].headers["accept"] == "text/event-stream"
+            assert each.header("x-key") == f"Bearer {TOKEN}"
+            assert each.header("x-tenant") == "süd".encode().decode("latin-1")
+            if each.method == "POST":
+                assert each.header("accept") == "application/json, text/event-stream"
+                assert each.header("content-type") == "application/json"
+        assert server.heard("GET")[0].header("accept") == "text/event-stream"
     assert f"assay: guarding {server.url.split('/')[2]} (enforce), journal {tmp_path}/records\n" in guard.shown
     assert "it answered 401" in guard.shown
     written = records(tmp_path / "records")
@@ -80,10 +80,10 @@ SCHEMA = {
 def test_without_a_session_headers_repeat_the_message_and_nothing_is_ended(tmp_path: Path) -> None:
     """2026-07-28, basic/transports: Mcp-Name and Mcp-Param-…, of the arguments as they are sent after a repair."""
     scripts: dict[str, Script] = {
-        "tools/list": lambda line, said: line.result(said, {"tools": [{"name": "find", "inputSchema": SCHEMA}]}),
-        "tools/call": lambda line, said: line.result(said, {"content": []}),
+        "tools/list": lambda said, peer: peer.answer(said, {"tools": [{"name": "find", "inputSchema": SCHEMA}]}),
+        "tools/call": lambda said, peer: peer.answer(said, FOUND),
     }
-    with scripted_url(scripts) as server:
+    with scripted(by_method(scripts)) as server:
         with enforcing(tmp_path, server.url) as guard:
             assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
             given: list[Any] = [{"region": "süd", "limit": 7}, '{"limit": "7"}', {"limit": "7", "region": None}]
@@ -92,16 +92,16 @@ def test_without_a_session_headers_repeat_the_message_and_nothing_is_ended(tmp_p
             assert guard.rest() == []
         listed, called, *repaired = server.heard()
         assert {each.what for each in repaired} == {"tools/call"}, "neither GET nor DELETE"
-        assert listed.headers["mcp-protocol-version"] == "2026-07-28"
-        assert listed.headers["mcp-method"] == "tools/list"
-        assert "mcp-session-id" not in listed.headers
-        assert called.headers["mcp-name"] == "find"
-        assert called.headers["mcp-param-region"] == "=?base64?c8O8ZA==?="
-        assert called.headers["mcp-param-limit"] == "7"
+        assert listed.header("mcp-protocol-version") == "2026-07-28"
+        assert listed.header("mcp-method") == "tools/list"
+        assert listed.header("mcp-session-id") is None
+        assert called.header("mcp-name") == "find"
+        assert called.header("mcp-param-region") == "=?base64?c8O8ZA==?="
+        assert called.header("mcp-param-limit") == "7"
         for each in repaired:
-            assert each.json["params"]["arguments"] == {"limit": 7}
-            assert each.headers["mcp-param-limit"] == "7"
-            assert "mcp-param-region" not in each.headers
+            assert each.message["params"]["arguments"] == {"limit": 7}
+            assert each.header("mcp-param-limit") == "7"
+            assert each.header("mcp-param-region") is None
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,77 +110,67 @@ def test_without_a_session_headers_repeat_the_message_and_nothing_is_ended(tmp_p
 def test_what_the_server_says_before_its_answer_and_unasked_reaches_the_client(tmp_path: Path) -> None:
     """2025-11-25, basic/transports: in the stream of a POST, and in that of the session, which is opened again."""
     answered, listened = threading.Event(), threading.Event()
-    opened: list[Said] = []
+    opened: list[Received] = []
 
-    def streamed(line: Line, said: Said) -> None:
-        line.begin()
-        line.event(LOG)
-        line.event(ASKED)
+    def streamed(said: Received, peer: WirePeer) -> None:
+        peer.events(LOG, ASKED)
         assert answered.wait(SECONDS)
-        line.event(result(said, {"content": []}))
-        line.close()
+        peer.event(result(said.message, FOUND))
 
-    def taken(line: Line, said: Said) -> None:
-        line.reply(202)
+    def taken(said: Received, peer: WirePeer) -> None:
+        peer.reply(202)
         answered.set()
 
-    def stream(line: Line, said: Said) -> None:
+    def stream(said: Received, peer: WirePeer) -> None:
         assert listened.wait(SECONDS)
         opened.append(said)
-        line.begin()
-        line.send(b"retry: 10\n\n")
-        line.event({**LOG, "params": {"level": "info", "data": len(opened)}}, ident=f"event-{len(opened)}")
+        peer.events(f"retry: 10\nid: event-{len(opened)}\n".encode())
+        peer.event({**LOG, "params": {"level": "info", "data": len(opened)}})
         if len(opened) > 2:
-            line.hold()
-        line.close()
+            peer.gone()
 
     scripts: dict[str, Script] = {"tools/call": streamed, "answer": taken, "GET": stream}
-    with scripted_url(scripts) as server, enforcing(tmp_path, server.url) as guard:
+    with scripted(by_method(scripts)) as server, enforcing(tmp_path, server.url) as guard:
         guard.begin()
         assert guard.ask(call(5)) == LOG
         assert guard.answer() == ASKED
         guard.say({"jsonrpc": "2.0", "id": 1, "result": {"action": "decline"}})
         assert guard.answer()["id"] == 5
-        assert server.heard("answer")[0].json["result"] == {"action": "decline"}
+        assert server.heard("answer")[0].message["result"] == {"action": "decline"}
         listened.set()
         assert [guard.answer()["params"]["data"] for _ in range(3)] == [1, 2, 3]
-        assert [each.headers.get("last-event-id") for each in server.heard("GET", 3)] == [None, "event-1", "event-2"]
+        assert [each.header("last-event-id") for each in server.heard("GET", 3)] == [None, "event-1", "event-2"]
 
 
 def test_a_stream_with_the_answer_that_breaks_off_is_resumed_or_fails_the_request(tmp_path: Path) -> None:
     """2025-11-25, basic/transports, resumability."""
-    waiting: dict[str, Said] = {}
+    waiting: dict[str, Received] = {}
     arrived = threading.Event()
 
-    def begun(line: Line, said: Said) -> None:
-        how = said.json["id"]
+    def begun(said: Received, peer: WirePeer) -> None:
+        how = said.message["id"]
         waiting[f"{how}-1"] = said
-        line.begin()
-        line.send(f"id: {how}-1\nretry: 10\ndata:\n\n".encode())
+        peer.events(f"id: {how}-1\nretry: 10\ndata:\n\n".encode())
         if how == "reset":
-            line.event(LOG)
+            peer.event(LOG)
             # A reset takes away what has not been read yet.
             assert arrived.wait(SECONDS)
-            line.reset()
-        else:
-            line.close()
+            peer.reset()
 
-    def rest(line: Line, said: Said) -> None:
-        last = said.headers.get("last-event-id")
+    def rest(said: Received, peer: WirePeer) -> None:
+        last = said.header("last-event-id")
         if last in (None, "gone-1"):
-            line.reply(405)
+            peer.reply(405)
             return
-        assert said.headers["mcp-session-id"] == "a-session"
-        line.begin()
-        line.event(result(waiting[str(last)], {"content": []}))
-        line.close()
+        assert said.header("mcp-session-id") == SESSION
+        peer.events(result(waiting[str(last)].message, FOUND))
 
-    with scripted_url({"tools/call": begun, "GET": rest}) as server, enforcing(tmp_path, server.url) as guard:
+    with scripted(by_method({"tools/call": begun, "GET": rest})) as server, enforcing(tmp_path, server.url) as guard:
         guard.begin()
-        assert guard.ask(call("ends"))["result"] == {"content": []}
+        assert guard.ask(call("ends"))["result"] == FOUND
         assert guard.ask(call("reset")) == LOG
         arrived.set()
-        assert guard.answer()["result"] == {"content": []}
+        assert guard.answer()["result"] == FOUND
         error = guard.ask(call("gone"))["error"]
         assert error["code"] == -31011
         assert "its stream ended without the answer, and could not be resumed: it answered 405" in str(error["data"])
@@ -190,22 +180,21 @@ def test_a_request_is_cancelled_by_closing_its_response_or_in_a_session_by_the_n
     """basic/utilities/cancellation: 2026-07-28 closes; 2025-11-25 says so, and the answer may cross that."""
     closed, cancelled = threading.Event(), threading.Event()
 
-    def subscribed(line: Line, said: Said) -> None:
-        line.begin()
-        meta = {"io.modelcontextprotocol/subscriptionId": said.json["id"]}
-        line.event(notification("notifications/subscriptions/acknowledged", {"notifications": {}, "_meta": meta}))
-        line.hold()
+    def subscribed(said: Received, peer: WirePeer) -> None:
+        meta = {"io.modelcontextprotocol/subscriptionId": said.message["id"]}
+        peer.events(notification("notifications/subscriptions/acknowledged", {"notifications": {}, "_meta": meta}))
+        peer.gone()
         closed.set()
 
-    def crossing(line: Line, said: Said) -> None:
+    def crossing(said: Received, peer: WirePeer) -> None:
         assert cancelled.wait(SECONDS)
-        line.result(said, {"content": []})
+        peer.answer(said, FOUND)
 
-    def taken(line: Line, said: Said) -> None:
-        line.reply(202)
+    def taken(said: Received, peer: WirePeer) -> None:
+        peer.reply(202)
         cancelled.set()
 
-    with scripted_url({"subscriptions/listen": subscribed}) as server, enforcing(tmp_path, server.url) as guard:
+    with scripted(by_method({"subscriptions/listen": subscribed})) as server, enforcing(tmp_path, server.url) as guard:
         guard.say(modern("sub", "subscriptions/listen", notifications={"toolsListChanged": True}))
         assert guard.answer()["method"] == "notifications/subscriptions/acknowledged"
         assert guard.ask(modern(2, "tools/list"))["result"]["tools"]
@@ -214,15 +203,15 @@ def test_a_request_is_cancelled_by_closing_its_response_or_in_a_session_by_the_n
         assert closed.wait(SECONDS)
         assert guard.rest() == []
         assert guard.ended() == 0
-        assert server.order() == ["subscriptions/listen", "tools/list"]
+        assert server.asked() == ["subscriptions/listen", "tools/list"]
     scripts: dict[str, Script] = {"tools/call": crossing, "notifications/cancelled": taken}
-    with scripted_url(scripts) as server, enforcing(tmp_path, server.url) as guard:
+    with scripted(by_method(scripts)) as server, enforcing(tmp_path, server.url) as guard:
         guard.begin()
         guard.say(call(5))
         server.heard("tools/call")
         guard.say(notification("notifications/cancelled", {"requestId": 5}))
         assert guard.answer()["id"] == 5
-        assert server.heard("notifications/cancelled")[0].json["params"] == {"requestId": 5}
+        assert server.heard("notifications/cancelled")[0].message["params"] == {"requestId": 5}
 
 
 # ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -240,27 +229,27 @@ def test_messages_go_in_their_order_and_requests_do_not_wait_for_each_others_ans
     together = threading.Barrier(count)
     overtaking: list[Any] = []
 
-    def in_order(line: Line, received: Said) -> None:
+    def in_order(received: Received, peer: WirePeer) -> None:
         """Nothing that was said later has come by now. An earlier request may be on its way."""
-        later = said[said.index(received.json) + 1 :]
-        overtaking.extend(each.json for each in server.heard() if each.verb == "POST" and each.json in later)
+        later = said[said.index(received.message) + 1 :]
+        overtaking.extend(each.message for each in server.heard() if each.method == "POST" and each.message in later)
         if received.what == "initialize":
-            line.result(received, OPENED, Mcp_Session_Id="late")
+            peer.answer(received, OPENED, mcp_session_id="late")
         else:
-            line.reply(202)
+            peer.reply(202)
 
-    def answered(line: Line, received: Said) -> None:
+    def answered(received: Received, peer: WirePeer) -> None:
         together.wait(SECONDS)
-        line.result(received, {"content": []})
+        peer.answer(received, FOUND)
 
     waits = ("initialize", "notifications/initialized", "notifications/roots/list_changed")
     scripts: dict[str, Script] = {**dict.fromkeys(waits, in_order), "tools/call": answered}
-    with scripted_url(scripts) as server, guarded_url(tmp_path, server.url) as guard:
+    with scripted(by_method(scripts)) as server, guarded_url(tmp_path, server.url) as guard:
         guard.say(*said)
         assert sorted(each["id"] for each in guard.rest() if each["id"] != "open") == list(range(count))
-        heard = [each for each in server.heard() if each.verb == "POST"]
+        heard = [each for each in server.heard() if each.method == "POST"]
         assert len(heard) == len(said)
-        assert {each.headers.get("mcp-session-id") for each in heard[1:]} == {"late"}
+        assert {each.header("mcp-session-id") for each in heard[1:]} == {"late"}
         assert overtaking == []
 
 
@@ -274,17 +263,18 @@ LINES = '{\n "jsonrpc": "2.0",\n "id": %s,\n "result": {\n  "tools": [],\n  "n":
 def test_a_frame_passes_as_the_very_bytes_that_came(tmp_path: Path, mode: str) -> None:
     """In either form that HTTP has. Only a frame of several lines is spelt on one: STDIO has no other way."""
 
-    def answered(line: Line, said: Said) -> None:
-        form, spelling = said.json["params"]["form"], said.json["params"]["spelling"]
-        text = (SPELT if spelling == "odd" else LINES) % f"{said.json['id']}.0"
+    def answered(said: Received, peer: WirePeer) -> None:
+        form, spelling = said.message["params"]["form"], said.message["params"]["spelling"]
+        text = (SPELT if spelling == "odd" else LINES) % f"{said.message['id']}.0"
         if form == "json":
-            line.json(text.encode())
+            peer.json(text.encode())
             return
-        line.begin()
-        line.send("".join(f"data: {each}\n" for each in text.splitlines()).encode() + b"\n")
-        line.close()
+        peer.events("".join(f"data: {each}\n" for each in text.splitlines()).encode() + b"\n")
 
-    with scripted_url({"tools/list": answered}) as server, guarded_url(tmp_path, server.url, "--mode", mode) as guard:
+    with (
+        scripted(by_method({"tools/list": answered})) as server,
+        guarded_url(tmp_path, server.url, "--mode", mode) as guard,
+    ):
         guard.begin()
         for ident, form in ((1, "json"), (2, "events")):
             asked = f'{{ "method":"tools/list", "id" :{ident}, "jsonrpc":"2.0", "params": {{"x": 1e2, "é":"\\u00e9",'
@@ -302,14 +292,14 @@ def test_under_audit_everything_passes_but_what_is_too_long_to_be_sent(tmp_path:
     """Ours: a body is sent whole or not at all. An id that is open already, or an answer that is none, passes."""
     neither, both = {"jsonrpc": "2.0", "id": 3}, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "result": {}}
 
-    def later(line: Line, said: Said) -> None:
-        if said.json["id"] == 1:
+    def later(said: Received, peer: WirePeer) -> None:
+        if said.message["id"] == 1:
             server.heard("tools/call", 2)
-            line.result(said, {"content": []})
+            peer.answer(said, FOUND)
         else:
-            line.json(neither if said.json["id"] == 3 else both)
+            peer.json(neither if said.message["id"] == 3 else both)
 
-    with scripted_url({"tools/call": later}) as server:
+    with scripted(by_method({"tools/call": later})) as server:
         with guarded_url(tmp_path, server.url, "--set", "guard.frame_bytes=4096") as guard:
             guard.begin()
             guard.say(call(1), call(1))
@@ -319,28 +309,28 @@ def test_under_audit_everything_passes_but_what_is_too_long_to_be_sent(tmp_path:
             assert [guard.ask(call(3)), guard.ask(call(4))] == [neither, both]
             assert guard.ask(request(5, "tools/list"))["id"] == 5
             assert guard.rest() == []
-        assert "prompts/list" not in server.order()
+        assert "prompts/list" not in server.asked()
 
 
 def test_what_breaks_the_contract_stops_in_both_directions(tmp_path: Path) -> None:
     """The guard's own work, over HTTP as over pipes; and what is no message is shown as such."""
     neither, both = {"jsonrpc": "2.0", "id": 3}, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "result": {}}
 
-    def answered(line: Line, said: Said) -> None:
-        ident = said.json["id"]
+    def answered(said: Received, peer: WirePeer) -> None:
+        ident = said.message["id"]
         if ident == 1:
-            line.result(said, {"content": [{"type": "text"}]})
+            peer.answer(said, {"content": [{"type": "text"}]})
         elif ident in (3, 4):
-            line.json(neither if ident == 3 else both)
+            peer.json(neither if ident == 3 else both)
         else:
-            line.begin()
-            line.event({"jsonrpc": "2.0", "id": "mine", "method": "nonsense/ask"})
-            line.send(b"data: \x1b]0;gotcha\x07\xc2\x9b2Jassay: all is well\n\n")
-            line.send(b"data: assay: forged\ndata: assay: forged too " + b"x" * 10_000 + b"\n\n")
-            line.event(result(said, {"content": []}))
-            line.close()
+            peer.events(
+                request("mine", "nonsense/ask"),
+                b"data: \x1b]0;gotcha\x07\xc2\x9b2Jassay: all is well\n\n",
+                b"data: assay: forged\ndata: assay: forged too " + b"x" * 10_000 + b"\n\n",
+                result(said.message, FOUND),
+            )
 
-    with scripted_url({"tools/call": answered}) as server, enforcing(tmp_path, server.url) as guard:
+    with scripted(by_method({"tools/call": answered})) as server, enforcing(tmp_path, server.url) as guard:
         guard.begin()
         assert guard.ask(call(1))["result"]["isError"] is True
         assert guard.ask(request(2, "tools/list", {"cursor": 7}))["error"]["code"] == -32602
@@ -348,11 +338,11 @@ def test_what_breaks_the_contract_stops_in_both_directions(tmp_path: Path) -> No
         for ident in (3, 4):
             failed = guard.ask(call(ident))
             assert (failed["id"], failed["error"]["code"]) == (ident, -31010)
-        assert guard.ask(call(5))["result"] == {"content": []}
-        refusal = server.heard("answer")[0].json
+        assert guard.ask(call(5))["result"] == FOUND
+        refusal = server.heard("answer")[0].message
         assert (refusal["id"], refusal["error"]["code"]) == ("mine", -32601)
         assert guard.rest() == []
-        assert "tools/list" not in server.order()
+        assert "tools/list" not in server.asked()
         log = guard.shown
     assert "[protocol/result]" in log
     assert not {"\x1b", "\x07", "\x9b"} & set(log)
@@ -370,7 +360,7 @@ def test_a_signal_or_a_client_that_is_gone_ends_the_guard_and_the_session(
     tmp_path: Path, how: signal.Signals | str
 ) -> None:
     """Ours: what is open is answered; answers that cannot be read are not waited for."""
-    with scripted_url({"tools/call": lambda line, _: line.hold()}) as server:
+    with scripted(by_method({"tools/call": lambda _, peer: peer.gone()})) as server:
         with enforcing(tmp_path, server.url) as guard:
             guard.begin()
             guard.say(call(1))
@@ -384,4 +374,4 @@ def test_a_signal_or_a_client_that_is_gone_ends_the_guard_and_the_session(
                 guard.process.stdout.close()
             assert guard.ended() == 0
             assert "] 3 messages from the client, " in guard.shown
-        assert server.heard("DELETE")[0].headers["mcp-session-id"] == "a-session"
+        assert server.heard("DELETE")[0].header("mcp-session-id") == SESSION

@@ -17,13 +17,15 @@ import pytest
 
 from assay.spec.revisions import LATEST
 from kit import journals
-from kit.guard_process import Guarded, Lines, guarded, request
+from kit.guard_process import Guarded, Lines, guarded, hurried, request
 from kit.guard_process import scripted as scripted_command
 from kit.http_client import READY, SECONDS, Service, Wire, call, command, environment, modern, started, until
 from kit.rows import rows
-from kit.scripted_http import GUARD, guarding, listening, scripted
+from kit.scripted_http import listening, scripted
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)
+SOON = {"records.journal.repeats:SECONDS": 0.05, "edges.stdio_url:RECORDED": 0.05}
+GUARD = hurried(SOON)
 
 
 class Running(NamedTuple):
@@ -66,21 +68,22 @@ def piped(line: list[str], directory: Path) -> Iterator[Guarded]:
 
 @contextmanager
 def serve_stdio(directory: Path, *options: str) -> Iterator[Running]:
-    with piped(command(*options), directory) as one:
+    with piped([*hurried(SOON, "serve"), *command(*options)[4:]], directory) as one:
         assert b"mcp:ready" in one.log.next()
         yield over_pipes(one, opens=False)
 
 
 @contextmanager
 def serve_http(directory: Path, *options: str) -> Iterator[Running]:
-    with started(command("--http", "127.0.0.1:0", *options), directory, READY) as service:
+    line = [*hurried(SOON, "serve"), *command("--http", "127.0.0.1:0", *options)[4:]]
+    with started(line, directory, READY) as service:
         ping = request(1, "ping")
         yield Running(service.process, lambda: service.post(ping), lambda: garbage(service))
 
 
 @contextmanager
 def stdio_to_child(directory: Path, *options: str) -> Iterator[Running]:
-    with guarded(directory, *options) as one:
+    with guarded(directory, *options, guard=GUARD) as one:
         yield over_pipes(one, opens=True)
 
 
@@ -93,13 +96,14 @@ def stdio_to_http(directory: Path, *options: str) -> Iterator[Running]:
 
 @contextmanager
 def http_to_child(directory: Path, *options: str) -> Iterator[Running]:
-    with listening(directory, *options, "--", *scripted_command()) as guard:
+    with listening(directory, *options, "--", *scripted_command(), guard=GUARD) as guard:
         yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: garbage(guard))
 
 
 @contextmanager
 def http_to_http(directory: Path, *options: str) -> Iterator[Running]:
-    with scripted() as server, guarding(directory, server.url, "--mode", "enforce", *options) as guard:
+    line = ("--mode", "enforce", *options, "--target")
+    with scripted() as server, listening(directory, *line, server.url, guard=GUARD) as guard:
         yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: garbage(guard))
 
 
@@ -107,7 +111,7 @@ def http_to_http(directory: Path, *options: str) -> Iterator[Running]:
 def host(directory: Path, *options: str) -> Iterator[Running]:
     entry = {"command": sys.executable, "args": scripted_command()[1:]}
     (directory / "mcp.json").write_bytes(orjson.dumps({"mcpServers": {"books": entry}}))
-    with listening(directory, "--config", str(directory / "mcp.json"), *options) as guard:
+    with listening(directory, "--config", str(directory / "mcp.json"), *options, guard=GUARD) as guard:
         body = orjson.dumps(CALL)
         yield Running(guard.process, lambda: guard.ask("POST", "/books/mcp", body, modern(CALL)), lambda: None)
 

@@ -107,22 +107,37 @@ def test_every_server_has_a_path_a_state_and_documents_of_its_own(tmp_path: Path
 
 
 def test_every_line_names_its_server_and_the_summary_has_those_that_were_used(tmp_path: Path) -> None:
+    """No line of a server can pass for one of the guard, nor do anything to a terminal, nor is kept until it ends."""
     bad = {"name": "bad", "inputSchema": {"type": "object", "required": True}}
-    chatty = entry(tools=[bad], on={"tools/call": [["log", "assay: I am the guard\n"], ["exit", 3]]})
-    servers = {"files": chatty, "idle": entry(), "down": {"url": "http://127.0.0.1:9/mcp"}}
+    flood = [*[["log", "x" * 1000]] * 100, ["log", "\nend\n"], ["good"]]
+    last = [["log", "\x1b]0;gotcha\x07assay: all is well\tno?\n"], ["log", "half a line"], ["exit", 3]]
+    servers = {
+        "files": entry(tools=[bad], on={"tools/call:search": flood, "tools/call:last": last}),
+        "idle": entry(),
+        "down": {"url": "http://127.0.0.1:9/mcp"},
+    }
     flights = ("--set", f"guard.flights={tmp_path}/flights")
     with listening(tmp_path, "--config", write_file(tmp_path, servers), "--mode", "enforce", *flights) as guard:
         assert post(guard, "files").json()["result"]["tools"] == []
-        failed = post(guard, "files", request(2, "tools/call", {"name": "x"}, LATEST)).error()
+        post(guard, "files", call(7, "search", {"words": "sea"}, LATEST))
+        guard.log.line("[files] end")
+        failed = post(guard, "files", call(8, "last", {}, LATEST)).error()
         assert "exited with status 3" in failed["message"]
         assert "error" in post(guard, "down").json()
         guard.signal(signal.SIGTERM)
         assert guard.ended() == 0
         first, *rest = guard.log.whole()
     assert first.startswith("assay: guarding 3 servers of mcp.json (enforce), no journal, at http://127.0.0.1:")
-    assert {"[files] assay: I am the guard", "assay: [files] quarantined: bad (1 tool)"} <= set(rest)
-    assert "assay: [files] quarantined 1 tool in tools/list #1: bad" in rest
-    for start in ("[files] the last messages of this session", "[files] 2 messages from", "[down] 1 message from"):
+    assert {"[files] ·]0;gotcha·assay: all is well    no?", "[files] half a line"} <= set(rest)
+    assert "\x1b" not in "".join(rest)
+    assert {
+        "assay: [files] quarantined 1 tool in tools/list #1: bad",
+        "assay: [files] quarantined: bad (1 tool)",
+    } <= set(rest)
+    flooded = [line for line in rest if line.startswith("[files] x")]
+    assert sum(line.count("x") for line in flooded) == 100_000
+    assert max(map(len, flooded)) < 100_000
+    for start in ("[files] the last messages of this session", "[files] 3 messages from", "[down] 1 message from"):
         assert any(line.startswith(f"assay: {start}") for line in rest)
     assert [line for line in rest if not line.startswith(("assay: [files] ", "assay: [down] ", "[files] "))] == []
 
@@ -244,24 +259,3 @@ def test_a_server_that_hangs_leaves_places_for_the_others(tmp_path: Path) -> Non
             assert (refused.status, refused.header("retry-after")) == (503, "1")
             assert refused.error()["data"]["detail"] == "too many requests at once for this server"
             assert post(guard, "quick").status == 200
-
-
-# ── what servers write to stderr ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_stderr_of_a_server_comes_in_lines_with_its_name_before_each(tmp_path: Path) -> None:
-    """None can pass for a line of the guard, nor do anything to a terminal, nor is kept until it has an end."""
-    forged = "\x1b]0;gotcha\x07assay: all is well\tno?\n"
-    flood = [*[["log", "x" * 1000]] * 100, ["log", "\nend\n"], ["good"]]
-    last = [["log", forged], ["log", "half a line"], ["exit", 1]]
-    servers = {"books": entry(on={"tools/call:search": flood, "tools/call:last": last})}
-    with listening(tmp_path, "--config", write_file(tmp_path, servers), "--mode", "enforce") as guard:
-        post(guard, "books", call(7, "search", {"words": "sea"}, LATEST))
-        guard.log.line("[books] end")
-        lines = [line for line in guard.log.so_far().splitlines() if line.startswith("[books] x")]
-        assert sum(line.count("x") for line in lines) == 100_000
-        assert max(map(len, lines)) < 100_000
-        post(guard, "books", call(8, "last", {}, LATEST))
-        assert guard.log.line("[books] ·") == "]0;gotcha·assay: all is well    no?"
-        assert guard.log.line("[books] half") == " a line"
-        assert "\x1b" not in guard.log.so_far()

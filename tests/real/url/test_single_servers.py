@@ -1,8 +1,7 @@
-"""A guard over HTTP in front of one server: over TLS, by a command, with stderr that is not read, with real clients."""
+"""A guard over HTTP in front of one server: by a command, with stderr that is not read, with real clients."""
 
 import asyncio
 import json
-import ssl
 import subprocess
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from assay.edges.upstream_client import UpstreamClient, url_of
 from assay.spec.revisions import LATEST, handshake
+from kit.guard_process import hurried
 from kit.guard_process import scripted as scripted_command
 from kit.http_client import (
     BOTH,
@@ -30,28 +29,12 @@ from kit.http_client import (
 )
 from kit.places import ROOT
 from kit.rows import rows
-from kit.scripted_http import GUARD, good, guarding, listening, scripted
+from kit.scripted_http import guarding, listening
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)
 LISTING = request(1, "tools/list", {}, LATEST)
 
-# ── a server over TLS, and connections that are used again ───────────────────────────────────────────────────────────
-
-
-def test_only_a_server_of_the_given_authority_is_asked(tmp_path: Path) -> None:
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    with scripted(good, context) as server:
-        with guarding(tmp_path, server.url, "--set", f"upstream.ca={tmp_path / 'ca.pem'}") as guard:
-            assert guard.post(LISTING, modern(LISTING)).status == 200
-            assert [each.method for each in server.seen] == ["POST"]
-        with guarding(tmp_path, server.url, "--mode", "enforce") as guard:
-            answer = guard.post(LISTING, modern(LISTING))
-            assert answer.status == 502
-            assert "unable to get local issuer certificate" in answer.error()["message"]
-            assert len(server.seen) == 1
+# ── connections that are used again ──────────────────────────────────────────────────────────────────────────────────
 
 
 Behaviour = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -135,7 +118,15 @@ def test_a_single_server_is_called_by_its_name_and_has_the_environment_of_the_gu
 def test_a_flood_on_a_stderr_that_is_not_read_holds_up_no_client(tmp_path: Path) -> None:
     server = scripted_command(on={"tools/call": [["logs", 4 << 20], ["good"]]})
     with subprocess.Popen(
-        [*GUARD, "--mode", "enforce", "--listen", "127.0.0.1:0", "--", *server],
+        [
+            *hurried({"edges.stderr_writer:LAST_LINES": 0.05}),
+            "--mode",
+            "enforce",
+            "--listen",
+            "127.0.0.1:0",
+            "--",
+            *server,
+        ],
         env=environment(tmp_path),
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,

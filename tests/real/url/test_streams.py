@@ -152,10 +152,7 @@ def test_at_the_end_streams_end_what_is_in_hand_is_finished_and_everything_is_re
             peer.json(result(CALL, {"content": 5}))
 
     journal = tmp_path / "journal"
-    with (
-        scripted() as server,
-        guarding(tmp_path, server.url, "--mode", "enforce", "--journal", str(journal)) as guard,
-    ):
+    with scripted() as server, guarding(tmp_path, server.url, "--mode", "enforce", "--journal", str(journal)) as guard:
         headers = guard.session(REVISION)
         assert guard.post({**CALL, "id": 1}, headers).json()["result"] == ANSWER
         metrics = guard.ask("GET", "/metrics").body.decode()
