@@ -2,7 +2,16 @@
 
 import pytest
 
-from assay.spec.revisions import FEATURES, LATEST, REVISIONS, features_of, handshake, nearest_handshake, position
+from assay.spec.revisions import (
+    FEATURES,
+    LATEST,
+    REVISIONS,
+    Features,
+    features_of,
+    handshake,
+    nearest_handshake,
+    position,
+)
 from kit.rows import rows
 
 
@@ -19,6 +28,30 @@ def test_all_but_the_latest_open_with_a_handshake() -> None:
 def test_an_unknown_revision_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no revision 'latest'; there are 2024-11-05, .*2026-07-28"):
         position("latest")
+
+
+FEATURE_ROWS = {
+    "handshake": [True, True, True, True, False],
+    "batches": [False, True, False, False, False],
+    "annotations": [False, True, True, True, True],
+    "titles": [False, False, True, True, True],
+    "output_schemas": [False, False, True, True, True],
+    "bare_envelopes": [True, True, True, False, False],
+    "failed_results": [False, False, False, True, True],
+    "optional_error_id": [False, False, False, True, True],
+    "primed_streams": [False, False, False, True, True],
+    "capability_modes": [False, False, False, True, True],
+    "tool_names": [False, False, False, True, True],
+    "ordered_lists": [False, False, False, False, True],
+    "tasks": [False, False, False, True, False],
+    "result_types": [False, False, False, False, True],
+}
+
+
+def test_the_features_of_each_revision() -> None:
+    """Each column is one revision, oldest first; `error_codes` is not a yes or no. Some have no other test."""
+    assert FEATURE_ROWS.keys() | {"error_codes"} == set(Features._fields)
+    assert {name: [getattr(FEATURES[each], name) for each in REVISIONS] for name in FEATURE_ROWS} == FEATURE_ROWS
 
 
 def test_without_a_known_revision_the_features_are_those_of_the_oldest() -> None:
