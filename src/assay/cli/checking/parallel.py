@@ -159,8 +159,11 @@ def _pool(jobs: int) -> Iterator[_Others]:
     try:
         yield submit, result, jobs
     finally:
+        # Half a result of a killed process would be waited for as long as anybody could write the rest.
+        results: Any = pool._result_queue
         for each in list((pool._processes or {}).values()):
             each.kill()
+        results._writer.close()
         pool.shutdown(cancel_futures=True)
 
 
