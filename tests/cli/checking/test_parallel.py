@@ -7,6 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import SimpleQueue
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -63,6 +64,7 @@ class Pool:
     def __init__(self, *_: Any) -> None:
         self._broken: str | bool = False
         self._processes: dict[int, Any] = {}
+        self._result_queue: Any = SimpleQueue()
 
     def submit(self, call: Any, *given: Any) -> "Future[Any]":
         """Begin with a unit."""
