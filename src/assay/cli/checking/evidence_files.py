@@ -67,8 +67,10 @@ def found(name: str) -> FoundEvidence:
 
 def is_read_once(name: str) -> bool:
     """Return whether the bytes of *name* are there only once: standard input, or a pipe."""
-    if name == "-" or is_url(name):
-        return name == "-"
+    if name == "-":
+        return True
+    if is_url(name):
+        return False
     try:
         return not stat.S_ISREG(os.stat(name).st_mode)
     except OSError:
