@@ -77,4 +77,4 @@ def test_a_call_whose_headers_differ_is_refused() -> None:
 
 def test_a_conversation_needs_a_known_party() -> None:
     with pytest.raises(ValueError, match="none"):
-        Conversation().hear("none", b"{}")  # type: ignore[arg-type]
+        Conversation().hear("none", b"{}")  # type: ignore[arg-type]  # that is the mistake

@@ -1,7 +1,6 @@
 """A large batch through a session: what is remembered of it is let go of, whatever comes first."""
 
 import json
-from typing import Any
 
 from assay.base.limits import DEFAULT
 from assay.edges.client_http import HttpClient
@@ -12,31 +11,11 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from kit.http_client import events, request
+from kit.kept_link import KeptLink
 from kit.rows import rows
 
 REVISION = "2025-03-26"
 COUNT = 1000
-
-
-class Wire:
-    """What leads to a server: it keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.said: list[bytes] = []
-
-    def has_room(self, _: int) -> bool:
-        """There always is."""
-        return True
-
-    def send(self, frame: bytes, _: Any = None) -> None:
-        """One message."""
-        self.said.append(frame)
-
-    def leave(self) -> None:
-        """The session is over."""
-
-    def slow(self, _: ResponseStream) -> None:
-        """No client is."""
 
 
 def asked() -> tuple[HttpClient, ResponseStream]:
@@ -44,7 +23,7 @@ def asked() -> tuple[HttpClient, ResponseStream]:
     watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch)
     session = factory.open(ClientTraits("http"), ServerTraits("child"), revision=REVISION)
-    client = HttpClient(session, Wire())
+    client = HttpClient(session, KeptLink())
     batch = [request(number, "ping", {"_meta": {"progressToken": f"t{number}"}}) for number in range(COUNT)]
     post = client.ask(json.dumps(batch).encode(), as_json=True, as_stream=True)
     assert isinstance(post, ResponseStream)

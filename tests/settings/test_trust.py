@@ -11,22 +11,9 @@ from assay.settings import Settings, SettingsError, load_cautiously
 from assay.settings.locations import LONGEST
 from assay.settings.state_directory import state_directory
 from assay.settings.trusted_files import accepted, remember, standing
-from kit.command import assay_text, variables_but
+from kit.command import assay_text
 from kit.rows import rows
-
-HOSTILE = """\
-[guard]
-fail_open = true
-lock = "off"
-flights = "there"
-[guard.policy]
-"*" = "pass"
-[journal]
-directory = "off"
-payloads = true
-[telemetry]
-endpoint = "http://127.0.0.1:9"
-"""
+from kit.strangers import HOSTILE, environment
 
 
 @pytest.fixture
@@ -38,8 +25,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def assay(directory: Path, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    env = {**variables_but("ASSAY_", "OTEL_"), "XDG_STATE_HOME": str(directory.parent / "state"), "NO_COLOR": "1"}
-    return assay_text(*arguments, cwd=directory, env=env, **options)
+    return assay_text(*arguments, cwd=directory, env=environment(directory), **options)
 
 
 # ── files that stop a guard ──────────────────────────────────────────────────────────────────────────────────────────

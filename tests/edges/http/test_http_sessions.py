@@ -21,6 +21,7 @@ from assay.guard.terms import Terms
 from assay.settings.http_section import Http
 from kit.hosted import NEWEST
 from kit.http_client import frame_of, request
+from kit.kept_link import KeptLink
 from kit.memory_http import answer_of
 from kit.rows import rows
 
@@ -188,7 +189,7 @@ def test_a_client_whose_answer_is_lost_altogether_gets_a_status_and_not_an_empty
 
     async def listening(receive: Any, send: Any) -> None:
         backend = ChildBackend(factory(), ["true"])
-        client = client_of(Link())
+        client = client_of(KeptLink())
         session = client.http_session = backend._sessions.begin("anonymous", client)
         assert session is not None
         session.keep(session.new_stream(), 1, b"x" * 20, answers=(1,))
@@ -231,34 +232,12 @@ def test_a_request_of_the_server_outlives_later_messages_and_is_answered_if_no_c
             assert (kept(session, stream)[0]["id"], len(kept(session, stream))) == ("s1", 1 + REPLAYED)
 
 
-class Link:
-    """The way to a server, which keeps what is sent."""
-
-    def __init__(self) -> None:
-        self.said: list[bytes] = []
-
-    def has_room(self, _: int) -> bool:
-        return True
-
-    def send(self, frame: bytes, _: Any = None) -> None:
-        self.said.append(frame)
-
-    def leave(self) -> None: ...
-
-    def slow(self, _: ResponseStream) -> None: ...
-
-    @property
-    def refused(self) -> list[Any]:
-        """The ids of the errors that the server got."""
-        return [each["id"] for each in map(json.loads, self.said) if "error" in each]
-
-
 def factory() -> SessionFactory:
     watch = GuardSummary(lambda _: None, lambda _: None, enforcing=False)
     return SessionFactory(Terms("audit", DEFAULT, 60.0), Sinks(), watch)
 
 
-def client_of(link: Link) -> HttpClient:
+def client_of(link: KeptLink) -> HttpClient:
     """The client of a session."""
     return HttpClient(factory().open(ClientTraits("http"), ServerTraits("child"), revision=NEWEST), link)
 
@@ -271,7 +250,7 @@ def asked(client: HttpClient) -> ResponseStream:
 
 
 def test_a_request_on_a_stream_that_is_cut_off_is_answered() -> None:
-    link = Link()
+    link = KeptLink()
     client = client_of(link)
     stream = client.listen()
     client.from_server(ASKS)
@@ -281,7 +260,7 @@ def test_a_request_on_a_stream_that_is_cut_off_is_answered() -> None:
 
 @rows("listens", [True, False])
 def test_a_request_on_a_response_whose_client_has_gone_waits_for_a_listener(listens: bool) -> None:
-    link = Link()
+    link = KeptLink()
     client = client_of(link)
     response = asked(client)
     client.from_server(ASKS)
@@ -295,7 +274,7 @@ def test_a_request_on_a_response_whose_client_has_gone_waits_for_a_listener(list
 
 
 def test_a_stream_with_an_answer_to_come_can_be_resumed_however_many_others_were_left() -> None:
-    client = client_of(Link())
+    client = client_of(KeptLink())
     client.http_session = Table().begin()
 
     def leave(stream: ResponseStream) -> int:

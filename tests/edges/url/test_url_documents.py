@@ -304,7 +304,7 @@ def test_a_browser_gets_a_page_without_anything_that_it_would_act_upon() -> None
         ("::1", ("books.example",), "http://[::1]:80", (), False),
         ("192.0.2.7", (), "http://192.0.2.7:80", (), False),
         ("0.0.0.0", (), "http://127.0.0.1:80", (), True),  # noqa: S104 - not listened at
-        ("0.0.0.0", ("books.example:443",), "http://127.0.0.1:80", ("http://books.example:80",), False),  # noqa: S104
+        ("0.0.0.0", ("books.example:443",), "http://127.0.0.1:80", ("http://books.example:80",), False),  # noqa: S104 - as above
         ("::", ("[2001:db8::1]",), "http://[::1]:80", ("http://[2001:db8::1]:80",), False),
     ],
 )

@@ -28,7 +28,7 @@ from kit.places import ROOT
 from kit.rows import rows
 
 pytest.importorskip("aiohttp", reason="populate_backend needs aiohttp")
-httpx = pytest.importorskip("httpx")
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
 ASSET = {"name": "Tap", "haptic": {"name": "Tap", "pulses": [{"intensity": 1, "milliseconds": 20}]}}
 

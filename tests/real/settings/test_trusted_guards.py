@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kit.command import ASSAY, assay_process_text, assay_text, variables_but
+from kit.command import ASSAY, assay_process_text, assay_text
+from kit.strangers import HOSTILE, environment
 
 SECONDS = 60
 
@@ -42,20 +43,6 @@ SAID = "".join(
     )
 )
 
-HOSTILE = """\
-[guard]
-fail_open = true
-lock = "off"
-flights = "there"
-[guard.policy]
-"*" = "pass"
-[journal]
-directory = "off"
-payloads = true
-[telemetry]
-endpoint = "http://127.0.0.1:9"
-"""
-
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
@@ -64,10 +51,6 @@ def checkout(tmp_path: Path) -> Path:
     directory.mkdir()
     (directory / "server.py").write_text(SERVER)
     return directory
-
-
-def environment(directory: Path) -> dict[str, str]:
-    return {**variables_but("ASSAY_", "OTEL_"), "XDG_STATE_HOME": str(directory.parent / "state"), "NO_COLOR": "1"}
 
 
 def assay(directory: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:

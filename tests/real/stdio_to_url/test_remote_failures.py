@@ -252,7 +252,7 @@ class Forgetful:
     @property
     def scripts(self) -> dict[str, Script]:
         taken: Script = lambda said, peer: peer.answer(said, {"_meta": {}})  # noqa: E731 - one of three
-        silent: Script = lambda _, peer: peer.gone()  # noqa: E731
+        silent: Script = lambda _, peer: peer.gone()  # noqa: E731 - another one
         return {
             "initialize": self.initialize,
             "tools/call": self.call,
