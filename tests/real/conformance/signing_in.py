@@ -32,7 +32,7 @@ from suite import (
 
 LIST = HERE / "signing_in.toml"
 CLIENT = HERE / "auth_client.mjs"
-PACKAGE = ROOT / "tests" / "clients" / "node_modules" / "@modelcontextprotocol" / "client"
+PACKAGE = ROOT / "tests" / "real" / "clients" / "node_modules" / "@modelcontextprotocol" / "client"
 GUARD = (sys.executable, "-m", "assay", "guard", "--mode", "enforce", "--journal", "off", "--set", "guard.flights=off")
 
 AT_ONCE = 2
