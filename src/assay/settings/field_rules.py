@@ -4,7 +4,7 @@ Constraints on a field beyond its type, and whether a change of it weakens the g
 A setting weakens the guard if any message that is refused, reported, recorded or authenticated without it is not with
 it. A field that says nothing weakens the guard by every change, upwards and downwards: a lower limit stops a list of
 tools, and the calls of these tools are then not judged by their schemas. A field that states otherwise has its proof in
-`tests/laws/test_untrusted_settings.py`.
+`tests/settings/test_untrusted_settings.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
