@@ -97,23 +97,6 @@ def test_the_corrections_are_the_only_difference(revision: str) -> None:
     assert differing == {erratum.definition for erratum in ERRATA if revision in erratum.revisions}
 
 
-@rows(
-    ("definition", "part", "value", "valid"),
-    [
-        pytest.param("CallToolRequestParams", "", {"name": "search"}, True, id="definition"),
-        pytest.param("CallToolRequestParams", "", {"name": 1}, False, id="definition-refused"),
-        pytest.param("CallToolRequest", "/properties/params", {"name": "search"}, True, id="part"),
-        pytest.param("CallToolRequest", "/properties/params", {}, False, id="part-refused"),
-        pytest.param("JSONRPCErrorResponse", "/properties/error", {"code": 1, "message": ""}, True, id="error"),
-        pytest.param("JSONRPCErrorResponse", "/properties/error", {"code": "1"}, False, id="error-refused"),
-    ],
-)
-def test_a_validator_judges_by_a_definition_or_a_part_of_it(
-    definition: str, part: str, value: Any, valid: bool
-) -> None:
-    assert protocol_schema("2025-11-25").validator(definition, part).is_valid(value) is valid
-
-
 def test_formats_are_asserted_on_request_only() -> None:
     protocol = protocol_schema("2025-11-25")
     root = {"uri": "no URI at all"}

@@ -21,10 +21,6 @@ def test_the_revisions_are_in_the_order_of_their_dates() -> None:
     assert [position(revision) for revision in REVISIONS] == [1, 2, 3, 4, 5]
 
 
-def test_all_but_the_latest_open_with_a_handshake() -> None:
-    assert [handshake(revision) for revision in REVISIONS] == [True, True, True, True, False]
-
-
 def test_an_unknown_revision_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no revision 'latest'; there are 2024-11-05, .*2026-07-28"):
         position("latest")
