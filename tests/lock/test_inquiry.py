@@ -1,4 +1,4 @@
-"""A client that only lists: the capabilities it declares, and its answers to the server's own requests."""
+"""A client that only lists: its answers to the server's own requests."""
 
 import json
 import time
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from assay.base.limits import DEFAULT
-from assay.base.meta import CAPABILITIES_KEY
 from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
 from assay.edges.probe.server_probe import CLIENT, Inquiry
 from assay.lock.changes import KINDS
@@ -97,23 +96,3 @@ def test_a_client_without_capabilities_does_not_know_these_methods(method: str) 
     answered, logged = asked_by_server(method, params, NO_CAPABILITIES)
     assert answered["error"]["code"] == -32601
     assert "protocol/capability" in logged[0]
-
-
-class StatelessServer(AskingServer):
-    """A line to a server of 2026-07-28."""
-
-    def say(self, frame: bytes, *_: Any) -> None:
-        """Take a request, and queue its answer."""
-        message = json.loads(frame)
-        self.heard.append(message)
-        cached = {"ttlMs": 0, "cacheScope": "public", "resultType": "complete"}
-        self._queue(message["id"], {"supportedVersions": ["2026-07-28"], "capabilities": {}, **cached})
-
-
-def test_capabilities_are_declared_with_each_request_where_there_is_no_handshake() -> None:
-    line = StatelessServer("ping", {})
-    inquiry = Inquiry(line, print, DEFAULT, time.monotonic() + SECONDS, CLIENT, ALL_CAPABILITIES)
-    assert inquiry.discover(SECONDS) is not None
-    declared = line.heard[0]["params"]["_meta"][CAPABILITIES_KEY]
-    assert declared.keys() == {"roots", "sampling", "elicitation", "extensions"}
-    assert declared["roots"] == {}

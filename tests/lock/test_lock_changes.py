@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from assay.lock.changes import BY_METHOD, MOST, changes
+from assay.lock.lock_file import known_by
 from kit.rows import rows
 
 TOOL, TEMPLATE, PROMPT = BY_METHOD["tools/list"], BY_METHOD["resources/templates/list"], BY_METHOD["prompts/list"]
@@ -67,6 +68,7 @@ SCHEMAS = [
     ("one-value-more", one({"enum": ["a"]}), one({"enum": ["a", "b"]}), OK, NO),
     ("one-value-fewer", one({"enum": ["a", "b"]}), one({"enum": ["a"]}), NO, OK),
     ("a-constant-for-one-value", one({"enum": ["a"]}), one(A), NO, NO),
+    ("a-constant-in-another-order", one({"const": ["a", "b"]}), one({"const": ["b", "a"]}), NO, NO),
     ("true-is-not-one", one({"enum": [1]}), one({"enum": [True]}), NO, NO),
     ("values-where-there-were-none", one(S), one({**S, "enum": ["a"]}), NO, OK),
     ("a-higher-minimum", one({**INT, "minimum": 1}), one({**INT, "minimum": 5}), NO, OK),
@@ -271,28 +273,10 @@ def test_a_member_that_changes(kind: Any, old: Any, new: Any, weight: str, at: s
     assert found.breaking == (weight in {"breaking", "undecided"})
 
 
-SPELLINGS = [
-    ("keys", {"a": 1, "b": 2}, {"b": 2, "a": 1}),
-    ("required", {"inputSchema": {"required": ["a", "b"]}}, {"inputSchema": {"required": ["b", "a"]}}),
-    ("enum", {"inputSchema": one({"enum": ["a", 1]})}, {"inputSchema": one({"enum": [1, "a"]})}),
-    ("types", {"inputSchema": one({"type": ["string", "null"]})}, {"inputSchema": one({"type": ["null", "string"]})}),
-    ("alternatives", {"outputSchema": {"anyOf": [S, INT]}}, {"outputSchema": {"anyOf": [INT, S]}}),
-    ("numbers", {"inputSchema": one({"minimum": 1})}, {"inputSchema": one({"minimum": 1.0})}),
-]
-
-
-@rows(("old", "new"), [row[1:] for row in SPELLINGS], ids=[row[0] for row in SPELLINGS])
-def test_another_spelling_is_no_change(old: Any, new: Any) -> None:
-    from assay.lock.lock_file import known_by
-
+def test_another_spelling_of_a_number_is_no_change() -> None:
+    old, new = ({"inputSchema": one({"minimum": number})} for number in (1, 1.0))
     assert changes(TOOL, old, new) == []
     assert known_by(old) == known_by(new)
-
-
-def test_an_order_that_says_something_is_kept() -> None:
-    assert worst(TOOL, tool(inputSchema=one({"const": ["a", "b"]})), tool(inputSchema=one({"const": ["b", "a"]}))) == (
-        "breaking"
-    )
 
 
 @rows(

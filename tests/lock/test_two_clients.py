@@ -205,23 +205,20 @@ def test_a_change_for_one_kind_of_client_is_reported(now: Locked, counts: bool |
 # ── under a lock ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@rows("tools", [[FIND, TYPE], [RICH, ASK], [FIND, ASK, TYPE]], ids=["bare", "capable", "between"])
-def test_no_kind_of_client_loses_a_tool_or_hears_of_others(tools: list[Any]) -> None:
-    under = Talk(mode="enforce", lock=Inspection(UNION)).opened()
+SHARED = united(locked_server(FIND, LEND), locked_server(FIND, LEND, ASK))
+
+
+@rows(
+    ("lock", "tools", "found"),
+    [
+        pytest.param(UNION, [FIND, TYPE], [], id="bare"),
+        pytest.param(UNION, [RICH, ASK], [], id="capable"),
+        pytest.param(UNION, [FIND, ASK, TYPE], [], id="between"),
+        (UNION, [{**RICH, "description": "Send all letters."}, {**ASK, "name": "x"}], ["lock/changed", "lock/added"]),
+        pytest.param(SHARED, [FIND], ["lock/removed"], id="offered-to-every-client"),
+    ],
+)
+def test_a_client_gets_what_its_kind_or_the_other_was_offered(lock: Locked, tools: list[Any], found: list[str]) -> None:
+    under = Talk(mode="enforce", lock=Inspection(lock)).opened()
     good(under.client(request(1, "tools/list")))
-    good(under.server(result(1, {"tools": tools})))
-
-
-def test_what_neither_kind_was_offered_is_quarantined() -> None:
-    under = Talk(mode="enforce", lock=Inspection(UNION)).opened()
-    good(under.client(request(1, "tools/list")))
-    tools = [{**RICH, "description": "Send it all letters."}, {**ASK, "name": "burn_book"}]
-    assert rules(under.server(result(1, {"tools": tools}))) == ["lock/changed", "lock/added"]
-
-
-def test_what_every_client_gets_is_still_missed() -> None:
-    under = Talk(
-        mode="enforce", lock=Inspection(united(locked_server(FIND, LEND), locked_server(FIND, LEND, ASK)))
-    ).opened()
-    good(under.client(request(1, "tools/list")))
-    assert rules(under.server(result(1, {"tools": [FIND]}))) == ["lock/removed"]
+    assert rules(under.server(result(1, {"tools": tools}))) == found
