@@ -89,25 +89,10 @@ def test_a_directory_stands_for_all_files_of_its_runs(tmp_path: Path) -> None:
     assert check(tmp_path)[1].count(" of MCP ") == 2
 
 
-def test_a_directory_is_searched_for_recordings_and_journals_below_it(tmp_path: Path) -> None:
-    row = json.dumps({"dir": "c2s", "msg": {"jsonrpc": "2.0", "id": 1, "method": "ping"}}).encode() + b"\n"
-    good = row + row.replace(b"c2s", b"s2c").replace(b'"method": "ping"', b'"result": {}')
-    (tmp_path / "session.jsonl").write_bytes(good)
+def test_a_directory_without_recordings_is_an_error(tmp_path: Path) -> None:
     assert check(f"{tmp_path}/none/")[0] == 2
     (tmp_path / "none").mkdir()
     assert check(f"{tmp_path}/none/")[2] == f"assay check: no recordings (*.jsonl) in {tmp_path}/none/\n"
-    options = ("--revision", "2025-11-25", tmp_path)
-    assert check(*options)[0] == 0
-    journalled(tmp_path, LISTING)
-    status, out, _ = check(*options)
-    assert (status, "contract/input" in out) == (1, True)
-    for run in tmp_path.glob("2*.jsonl"):
-        run.unlink()
-    below = tmp_path / "job" / "1"
-    below.mkdir(parents=True)
-    (below / "session.jsonl").write_bytes(b'{"dir":"s2c","msg":"broken"}\n')
-    status, out, _ = check(*options)
-    assert (status, str(below / "session.jsonl") in out) == (1, True)
 
 
 def test_what_is_passed_over_in_a_directory_is_reported(tmp_path: Path) -> None:

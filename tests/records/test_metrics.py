@@ -1,16 +1,12 @@
 """The metrics: what is counted, that a peer cannot make it many, and that Prometheus' own parser reads it."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from assay import __version__
-from assay.assets.asset_server import AssetServer
-from assay.assets.asset_sources import Catalogue
-from assay.assets.mcp_methods import Methods
 from assay.base.verdict import Findings, Party, Verdict, Violation, verdict
 from assay.contracts.own_tools import TOOLS
 from assay.records.journal.record import status_of
@@ -21,7 +17,7 @@ from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 from kit.places import ROOT
 from kit.rows import rows
-from kit.talk import HITS, SEARCH, Talk, call, error, frame_of, notification, request, result
+from kit.talk import HITS, SEARCH, Talk, call, error, notification, request, result
 
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 
@@ -69,20 +65,6 @@ def heard(*verdicts: Verdict, transport: str = "stdio") -> Metrics:
 
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_messages_are_counted_by_who_sent_what_and_what_became_of_it() -> None:
-    metrics = Metrics()
-    talk = Talk().opened().listed(SEARCH)
-    for ident in (1, 2):
-        metrics.heard(talk.client(call(ident, "search", {"words": "x"})), "http")
-        metrics.heard(talk.server(result(ident, HITS)), "http")
-    metrics.heard(talk.client(notification("notifications/cancelled", {"requestId": 1})), "stdio")
-    assert messages(metrics) == {
-        ("http", "client", "tools/call", "ok"): 2,
-        ("http", "server", "tools/call", "ok"): 2,
-        ("stdio", "client", "notifications/cancelled", "ok"): 1,
-    }
 
 
 CALL = call(1, "search", {"words": "x"})
@@ -238,18 +220,6 @@ def test_text_is_escaped() -> None:
     [family] = [each for each in text_string_to_metric_families(metrics.render().decode()) if each.type == "gauge"][:1]
     assert family.documentation == 'With "quotes",\nlines and \\.'
     assert value(metrics, "assay_sessions") == -math.inf
-
-
-def test_the_asset_server_is_counted_like_any_other(tmp_path: Path) -> None:
-    """Through the bare door, what is refused there, and an MCP conversation."""
-    server = AssetServer(Methods(Catalogue.read({}, tmp_path, log=lambda _: None)))
-    frames = [request(1, "list_schemas", {}), request(2, "get_schema", {}), request(3, "nope", {})]
-    metrics = heard(*(server.hear(frame_of(each)).verdict for each in frames))
-    assert messages(metrics) == {
-        ("stdio", "client", "list_schemas", "ok"): 1,
-        ("stdio", "client", "get_schema", "refused"): 1,
-        ("stdio", "client", "other", "ok"): 1,
-    }
 
 
 def test_every_metric_is_documented() -> None:

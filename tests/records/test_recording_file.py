@@ -309,12 +309,6 @@ def test_recordings_can_be_joined_and_each_has_an_end(tmp_path: Path, file: Path
     assert (status, errors.count("the recording has no end")) == (2, 1)
 
 
-def test_a_recording_of_another_program_needs_no_end(file: Path) -> None:
-    file.write_text(json.dumps({"dir": "c2s", "msg": (PING % 1).decode()}) + "\n")
-    status, out, errors = check(file, "--revision", "2025-11-25")
-    assert (status, "never answered: ping #1" in out, errors) == (1, True, "")
-
-
 @rows("content", ["", "head", "close"])
 def test_a_recording_without_messages_is_no_pass(file: Path, content: str) -> None:
     file.unlink(missing_ok=True)

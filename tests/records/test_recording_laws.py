@@ -183,41 +183,6 @@ def test_conversations_of_one_file_are_distinguished_and_share_their_tools(share
     assert {path.stem for path in paths} <= {each.server for each in again}
 
 
-def test_input_that_one_conversation_asks_for_is_given_in_another(tmp_path: Path) -> None:
-    """Over HTTP without sessions they share what the server asked for, as they share its tools."""
-    tools, said = Tools(DEFAULT.tools, DEFAULT.contract_bytes), []
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
-    }
-    asked: dict[str, Any] = {"inputRequests": {"where": {"method": "roots/list"}}, "requestState": "7c9e6679-7425-40de"}
-    messages: list[list[dict[str, Any]]] = [
-        [
-            {"method": "tools/call", "params": {"name": "search", "_meta": meta}},
-            {"result": {"resultType": "input_required", **asked}},
-        ],
-        [{"method": "tools/call", "params": {"name": "search", "_meta": meta, "requestState": asked["requestState"]}}],
-        [{"method": "prompts/get", "params": {"name": "a", "_meta": meta, "requestState": asked["requestState"]}}],
-    ]
-    made = recording(tmp_path / "made.jsonl")
-    for each in messages:
-        conversation = made.judge("")(mode="enforce", limits=DEFAULT, revision="2026-07-28", tools=tools)
-        for message in each:
-            frame = json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode()
-            party, facts = (
-                (Party.CLIENT, Facts("http", "2026-07-28")) if "method" in message else (Party.SERVER, Facts())
-            )
-            said.append(conversation.hear(party, frame, facts))
-    made.close()
-    found, _ = judged(tmp_path / "made.jsonl")
-    found_rules = [each.rule for verdict in said for each in verdict.violations]
-    assert [rule for rule in found_rules if rule != "contract/not-judged"] == [
-        "protocol/input-responses",
-        "protocol/retry-target",
-    ]
-    assert [shown(each.verdict) for each in found] == list(map(shown, said))
-
-
 def test_what_http_says_of_a_message_is_carried(tmp_path: Path) -> None:
     made = recording(tmp_path / "session.jsonl")
     conversation = made.judge("")(mode="audit", limits=DEFAULT, revision="2026-07-28")

@@ -54,23 +54,10 @@ def test_a_row_that_cannot_be_read_ends_the_file_with_its_line(tmp_path: Path, r
     assert (found.error or "").startswith(error)
 
 
-def test_the_last_row_may_be_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(f'{{"dir":"c2s",{NOTICE}}}\n{{"dir":"c2s","ms', encoding="utf-8")
-    found = end_of(path)
-    assert found.error is None
-    assert found.is_partial
-    assert "line 2 is cut off and not judged; the recorder was killed" in found.notes
-
-
 def test_a_line_without_an_end_can_be_whole(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.jsonl", 3, is_cut=False)
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
     assert "cut off" not in str([*end_of(path).all_remarks()])
-
-
-def test_a_file_that_is_gone_is_an_error_of_that_file(tmp_path: Path) -> None:
-    assert end_of(tmp_path / "gone.jsonl").error == "No such file or directory"
 
 
 def test_a_conversation_is_dropped_by_its_last_message_not_by_its_first(

@@ -198,13 +198,9 @@ def test_a_failed_request_says_what_failed(code: str | None, attributes: dict[st
     assert {name: found[name] for name in found if name.startswith(("rpc.", "error."))} == attributes
 
 
-def test_a_refusal_is_one_although_it_has_no_code_and_a_report_is_none() -> None:
+def test_a_refusal_is_an_error_without_a_code_and_a_result_alone_has_only_its_method() -> None:
     span = span_of(talk().client(request(1, "tools/made-up")))
     assert (span.name, values(span.attributes)["error.type"]) == ("_OTHER", "METHOD_NOT_FOUND")
-    # Where nothing is enforced a broken request goes on, and may well be answered.
-    span = span_of(Talk(mode="audit").opened().listed(SEARCH).client(call(1, "search", {})))
-    assert span.status.code == Status.STATUS_CODE_UNSET
-    assert values(span.attributes)["assay.rules"] == ["contract/input"]
     # A result is no request: all that is known is that there was something.
     conversation = talk()
     conversation.client(call(1, "search", {"words": "x"}))

@@ -27,7 +27,6 @@ from assay.records.importers.entry_cutter import CutEntry, EntryCutter
 from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME
 from assay.records.importers.time_sorting import in_order
-from assay.records.transcript import TranscriptError
 from kit.rows import rows
 
 __all__ = ["file"]
@@ -119,25 +118,7 @@ def test_the_entries_of_a_document_are_cut_out(entries: list[Any], other: Any, s
             assert each.text.split(b"\n")[0] in written.split(b"\n")[each.line - 1]
 
 
-@given(st.lists(VALUES, min_size=1), st.lists(st.integers(1, 30), min_size=1), st.data())
-def test_of_a_document_that_is_cut_off_the_first_entries_are_found(
-    entries: list[Any], sizes: list[int], data: st.DataObject
-) -> None:
-    written = json.dumps({"log": {"entries": entries}}).encode()
-    part = written[: data.draw(st.integers(1, len(written) - 1))]
-    found: list[Any] = []
-    with pytest.raises(TranscriptError, match="it is cut off"):
-        found.extend(json.loads(each.text) for each in cuts(part, ("log", "entries"), sizes))
-    assert found == entries[: len(found)]
-
-
 # ── the order of time ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers())))
-def test_items_are_sorted_and_equal_ones_stay(items: list[tuple[int, int]]) -> None:
-    found = in_order(items, lambda each: each[0], lambda _: 1)
-    assert list(found) == sorted(items, key=lambda each: each[0])
 
 
 @rows(("limit", "most", "size"), [("MOST_HELD", 20, 10), ("MOST_ITEMS", 2, 0)])

@@ -6,7 +6,6 @@ import re
 import stat
 from pathlib import Path
 
-import orjson
 import pytest
 
 from assay.base.verdict import Party, verdict
@@ -17,7 +16,6 @@ from kit.rows import rows
 from kit.small_files import small_files
 
 NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}\.jsonl")
-SECONDS = 60
 FIRST = -1
 """A write that takes as much as the first line has."""
 GOOD = verdict(Party.CLIENT, b"{}", "request", {"jsonrpc": "2.0", "id": 1, "method": "get_schema"}, None, None)
@@ -35,15 +33,6 @@ def opened(directory: Path | str, said: list[str] | None = None, keep: int = 50)
 
 def line_of(journal: Journal) -> bytes:
     return journal.line(GOOD, journal.moment("stdio", "stdio", "get_schema", b"{}"), 0)
-
-
-def whole(content: bytes) -> int:
-    """How many whole records *content* has; only its last line may be none."""
-    *lines, rest = content.split(b"\n")
-    for line in lines:
-        assert orjson.loads(line)["status"] == "ok"
-    assert rest == b"" or rest.startswith(b'{"ts":')
-    return len(lines)
 
 
 # ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -147,28 +147,23 @@ def test_whatever_is_said_gets_one_line(
 # ── through a recorder ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def recorded(directory: Path, *messages: tuple[Party, Any], restarts: int = 0) -> list[dict[str, Any]]:
-    """The records of what is said after a list of tools, written after so many restarts."""
+def recorded(directory: Path, *messages: tuple[Party, Any]) -> list[dict[str, Any]]:
+    """The records of what is said after a list of tools."""
     journal = open_journal(directory)
     recorder = Recorder("stdio", "stdio", Records(journal), holding=True)
     talk = opened()
     for party, message in messages:
         said = talk.conversation.hear(party, frame_of(message))
         record_verdict(recorder, said, journal.clock(), len(said.frame))
-    if restarts:
-        recorder.sinks[0].event("restart", b"%d" % restarts, "")
     recorder.flush()
     journal.close()
     return [orjson.loads(line) for line in Path(journal.path).read_bytes().splitlines()]
 
 
-GOOD_CALL = call(1, "search", {"words": "a"})
-
-
 def test_an_answer_has_the_ids_of_its_request_whatever_it_is(tmp_path: Path) -> None:
     found = recorded(
         tmp_path,
-        (Party.CLIENT, GOOD_CALL),
+        (Party.CLIENT, call(1, "search", {"words": "a"})),
         (Party.CLIENT, call(2, "search", {"words": "b"})),
         (Party.CLIENT, call(3, "search", {"words": "c"})),
         (Party.SERVER, result(2, HITS)),
@@ -183,12 +178,6 @@ def test_an_answer_has_the_ids_of_its_request_whatever_it_is(tmp_path: Path) -> 
     known = [(each["requestId"], each["traceId"], each["spanId"]) for each in found]
     assert known[3:] == [known[1], known[0], known[2]]
     assert len(set(known)) == 3
-
-
-def test_what_was_said_to_a_server_that_ended_is_not_counted_to_the_next(tmp_path: Path) -> None:
-    asked, restarted = recorded(tmp_path, (Party.CLIENT, GOOD_CALL), restarts=1)
-    assert "restarts" not in asked["metadata"]
-    assert (restarted["event"], restarted["restarts"]) == ("restart", 1)
 
 
 # ── status and error ─────────────────────────────────────────────────────────────────────────────────────────────────
