@@ -60,50 +60,6 @@ def timeless(line: bytes) -> bytes:
     return re.sub(rb'"durationMs":\d+\.\d{3}', b"", line, count=1)
 
 
-def variants() -> Iterator[Verdict]:
-    """Good messages of every kind: those that the quick way is for."""
-    for ident in (5, 0, "x" * 200, '"quoted" – é', 2**53, 7.0):
-        # A conversation for each id: within one it is used once.
-        for asked, answer in (
-            (call(ident, "search", {"words": "a"}), result(ident, HITS)),
-            (request(ident, "ping"), result(ident, {})),
-            (request(ident, "resources/list", {"cursor": "2"}), result(ident, {"resources": []})),
-        ):
-            talk = opened()
-            yield talk.client(asked)
-            yield talk.server(answer)
-    talk = opened()
-    asked_for = talk.client(call(5, "search", {"words": "a"}))
-    assert asked_for.exchange is not None
-    yield talk.conversation.vouch(asked_for.exchange, b"{}")
-    yield talk.server(request("server", "ping"))
-    yield talk.client(result("server", {}))
-    yield talk.client(b'{"jsonrpc":"2.0","id":1180591620717411303424,"method":"ping"}')
-    yield talk.client(notification("notifications/roots/list_changed"))
-    yield verdict(Party.CLIENT, b"{}", "request", request(1, "get_schema"), None, None)
-    yield verdict(Party.CLIENT, b"{}", "notification", notification("x" * 300), None, None)
-    yield verdict(Party.SERVER, b"{}", "result", None, None, None)
-
-
-@rows("session", ["", "a session", ConnectionName("a session", "alice"), ConnectionName("", 'ä"%d"')])
-@rows("options", [{}, {"server": "assets", "mode": "enforce"}, {"deterministic": True}, {"payloads": True}])
-def test_good_messages_have_the_line_of_their_record(tmp_path: Path, session: str, options: dict[str, Any]) -> None:
-    journal = open_journal(tmp_path, **options)
-    templates = journal.templates("http", "/möp")
-    before = None
-    # Twice: the second time with what was kept of the first.
-    for said in (*variants(), *variants()):
-        moment = journal.moment("http", "/möp", said.method, said.frame, session=session)
-        plain = journal._thorough(said, moment, len(said.frame), False, None)
-        assert timeless(journal.line(said, moment, len(said.frame))) == timeless(plain)
-        if before is not None and templates is not None and before.exchange is said.exchange:
-            # The asset server knows both at once.
-            pair = templates.pair(before, said, moment)
-            assert pair is None or timeless(pair.splitlines(keepends=True)[1]) == timeless(plain)
-        before = said
-    journal.close()
-
-
 def test_what_a_stranger_calls_its_methods_fills_no_memory(journal: Journal) -> None:
     for number in range(5000):
         recorded_as(journal, verdict(Party.CLIENT, b"{}", "notification", {"method": f"m{number}"}, None, None))
@@ -120,27 +76,46 @@ JSON = st.recursive(
 MEMBER = st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error", "code", "message", "isError", "name"])
 MESSAGE = st.dictionaries(MEMBER, JSON | st.sampled_from(["2.0", "ping", "tools/call", 1, True]), max_size=6)
 FRAME = st.binary(max_size=40) | (MESSAGE | JSON).map(lambda value: json.dumps(value).encode())
+IDENT = st.sampled_from([5, 0, "x" * 200, '"quoted" – é', 2**53, 2**70])
+GOOD = st.one_of(
+    IDENT.map(lambda ident: call(ident, "search", {"words": "a"})),
+    IDENT.map(lambda ident: result(ident, HITS)),
+    IDENT.map(lambda ident: request(ident, "ping")),
+    IDENT.map(lambda ident: result(ident, {})),
+    st.sampled_from(["notifications/roots/list_changed", "x" * 300]).map(notification),
+).map(lambda message: json.dumps(message).encode())
+SESSION = st.sampled_from(["", "a session", ConnectionName("a session", "alice"), ConnectionName("", 'ä"%d"')])
+OPTIONS = st.sampled_from([{}, {"server": "assets"}, {"deterministic": True}, {"payloads": True}])
 
 
 @law(300)
-@given(
-    frames=st.lists(st.tuples(st.sampled_from(Party), FRAME), max_size=4),
-    payloads=st.booleans(),
-    mode=st.sampled_from(["enforce", "audit"]),
-)
+@given(st.lists(st.tuples(st.sampled_from(Party), FRAME | GOOD), max_size=6), SESSION, OPTIONS, st.booleans())
 def test_whatever_is_said_gets_one_line(
-    tmp_path_factory: pytest.TempPathFactory, frames: list[tuple[Party, bytes]], payloads: bool, mode: Any
+    tmp_path_factory: pytest.TempPathFactory,
+    frames: list[tuple[Party, bytes]],
+    session: str,
+    options: dict[str, Any],
+    enforces: bool,
 ) -> None:
-    journal = open_journal(tmp_path_factory.getbasetemp() / "law", payloads=payloads, keep=1)
+    """That of the plain way, also where the quick one writes it, alone or with the request that it answers."""
+    mode = "enforce" if enforces else "audit"
+    journal = open_journal(tmp_path_factory.getbasetemp() / "law", keep=1, mode=mode, **options)
+    templates = journal.templates("http", "/möp")
     conversation = Conversation(mode=mode, revision="2025-11-25")
+    asked = {}
     for party, frame in frames:
         said = conversation.hear(party, frame)
-        moment = journal.moment("stdio", "stdio", said.method, frame)
-        line = journal.line(said, moment, 1)
+        moment = journal.moment("http", "/möp", said.method, frame, session=session)
+        line, plain = journal.line(said, moment, len(frame)), journal._thorough(said, moment, len(frame), False, None)
         found = record(line)
         assert (found["error"] is None) == (found["status"] == "ok")
         assert (found["status"] == "refused") == (not said.accepted)
-        assert timeless(line) == timeless(journal._thorough(said, moment, 1, False, None))
+        assert timeless(line) == timeless(plain)
+        if said.exchange in asked and templates is not None:
+            # The asset server knows both at once.
+            pair = templates.pair(asked[said.exchange], said, moment)
+            assert pair is None or timeless(pair.splitlines(keepends=True)[1]) == timeless(plain)
+        asked[said.exchange] = said
     journal.close()
 
 
