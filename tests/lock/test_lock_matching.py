@@ -136,13 +136,6 @@ def test_a_lock_is_that_of_the_server(
             {"command": ("run", "a")},
             "a and c are both entries for this server; choose one with --name",
         ),
-        pytest.param(ONE, "other.lock", {"command": ("run", "a")}, "other.lock: no such file", id="no-file"),
-        (
-            {"x": locked("files", "/a"), "y": locked("files", "/b", listed=OTHER)},
-            "auto",
-            {"command": ("files", "/c")},
-            r"assay\.lock: x and y are both entries for this server; choose one with --name",
-        ),
         (
             UV,
             "auto",

@@ -2,13 +2,9 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from renderings import (
     RENDERINGS,
     archive,
@@ -23,7 +19,6 @@ from renderings import (
     modern_entry,
 )
 
-from assay.records.importers.entry_cutter import CutEntry, EntryCutter
 from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME
 from assay.records.importers.time_sorting import in_order
@@ -54,6 +49,17 @@ def test_a_document_is_judged_the_same_in_pieces(file: Path, name: str, indent: 
 
 
 @pytest.mark.usefixtures("cut")
+@rows("name", DOCUMENTS)
+def test_pieces_of_any_size_give_the_same_rows(name: str) -> None:
+    written, read = RENDERINGS[name].write(), BY_NAME[RENDERINGS[name].source].read
+    whole = list(read([written], ImportOptions()))
+    assert whole
+    for size in (1, 2, 7, 30, 1000):
+        pieces = [written[at : at + size] for at in range(0, len(written), size)]
+        assert list(read(pieces, ImportOptions())) == whole
+
+
+@pytest.mark.usefixtures("cut")
 @rows(
     ("written", "reason"),
     [
@@ -81,41 +87,6 @@ def test_an_entry_that_is_too_large_is_refused(file: Path, monkeypatch: pytest.M
     for write in (har, inspector, inspector_network):
         checked = judged(file, write())
         assert (checked.status, "expected an entry of at most 100 bytes" in checked.errors) == (2, True)
-
-
-# ── cutting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('"\\{}[],: \nä\0entrieslog')),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["log", "entries", "a"]), inner),
-    max_leaves=12,
-)
-
-
-def cuts(document: bytes, path: tuple[str, ...], sizes: list[int]) -> Iterator[CutEntry]:
-    """The entries of a document that comes in pieces of these *sizes*, again and again."""
-    cutter = EntryCutter("a test", path, 10_000_000)
-    at, turn = 0, 0
-    while at < len(document):
-        size = sizes[turn % len(sizes)]
-        yield from cutter.feed(document[at : at + size])
-        at, turn = at + size, turn + 1
-    yield from cutter.end()
-
-
-@given(st.lists(VALUES), VALUES, st.lists(st.integers(1, 30), min_size=1), st.sampled_from([None, 1]))
-@example([{"entries": [1]}], {"log": {"entries": [2]}}, [1], None)
-def test_the_entries_of_a_document_are_cut_out(entries: list[Any], other: Any, sizes: list[int], indent: int) -> None:
-    for path, document in (
-        ((), entries),
-        (("entries",), {"before": other, "entries": entries, "behind": other}),
-        (("log", "entries"), {"entries": other, "log": {"a": other, "entries": entries, "b": other}, "c": other}),
-    ):
-        written = json.dumps(document, indent=indent).encode()
-        found = list(cuts(written, path, sizes))
-        assert [json.loads(each.text) for each in found] == entries
-        for each in found:
-            assert each.text.split(b"\n")[0] in written.split(b"\n")[each.line - 1]
 
 
 # ── the order of time ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,15 +13,12 @@ import pytest
 
 from assay.base.server_names import folder_of
 from assay.base.verdict import Party
-from assay.cli.terminal.run_tables import RunRow, RunTable
-from assay.cli.terminal.style import Style
 from assay.core.conversation import Conversation
-from assay.records.journal.runs import JournalRun, runs_in
-from assay.records.journal.tally import ReadBudget, Tally
+from assay.records.journal.runs import runs_in
+from assay.records.journal.tally import ReadBudget
 from assay.records.journal.writer import Journal
 from assay.settings.state_directory import server_folder
 from kit.command import assay_text
-from kit.outputs import Terminal
 from kit.places import GOLDEN
 from kit.records import open_journal
 
@@ -247,25 +244,15 @@ def test_counts_are_those_of_the_records_and_many_bytes_are_estimated(tmp_path: 
 
 
 def test_a_table_of_runs_fits_the_terminal() -> None:
-    def table(columns: str, *names: str, wide: bool = False, is_written: bool = True) -> list[str]:
-        style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})
-        run = JournalRun("20261116T180000Z-00000000", 0, ("x",), 1)
-        rows = [RunRow(run, (name,), Tally(123_456, 7_890, 12), is_written, "enforce") for name in names]
-        return list(RunTable(style, wide=wide, utc=True).lines(rows, []))
-
-    for columns in ("50", "60", "73", "74", "80", "100", "200"):
-        for length in (4, 17, 50):
-            lines = table(columns, "n" * length, "files")
-            assert max(map(len, lines)) <= int(columns)
-            # A name is whole, since it is what --server takes; one that is too long has a line of its own.
-            assert any(line.split(" ")[0] == "n" * length for line in lines)
-            assert [line.split()[-2:] for line in lines if "00000000" in line] == 2 * [["00000000", "writing"]]
-    assert table("200", "n" * 64) == table("20", "n" * 64, wide=True)
-    assert table("80", "assay.demo.server", is_written=False) == [
-        "server             start        mode     messages  findings  blocked  run",
-        "assay.demo.server  11-16 18:00  enforce   123,456     7,890       12  00000000",
-        "1 run of 1 server; times are in UTC",
-    ]
+    """A name is whole, since it is what --server takes; one that is too long has a line of its own."""
+    name = "n" * 50
+    run(1, name, None)
+    run(2, "files", None)
+    for columns in (60, 74, 80, 100, 200):
+        printed = assay_text("journal", "list", on_terminal=True, COLUMNS=str(columns), NO_COLOR="1").stdout
+        lines = printed.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert {"files", name} <= {line.split(" ")[0] for line in lines}
 
 
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
