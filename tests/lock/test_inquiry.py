@@ -61,38 +61,35 @@ def asked_by_server(method: str, params: Any, capabilities: Any) -> tuple[dict[s
 
 
 MESSAGE = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 9}
+SIGN_IN = {"mode": "url", "message": "Sign in", "url": "https://a.example/", "elicitationId": "1"}
 FORM = {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}}
 
 
 @rows(
     ("method", "params", "answer"),
     [
-        pytest.param("ping", {}, {"result": {}}, id="ping"),
-        pytest.param("roots/list", {}, {"result": {"roots": []}}, id="roots"),
-        pytest.param("elicitation/create", FORM, {"result": {"action": "decline"}}, id="elicitation"),
-        (
-            "elicitation/create",
-            {"mode": "url", "message": "Sign in", "url": "https://a.example/", "elicitationId": "1"},
-            {"result": {"action": "decline"}},
-        ),
-        pytest.param("sampling/createMessage", MESSAGE, {"error": -1}, id="sampling"),
-        pytest.param("elicitation/create", {**FORM, "task": {}}, {"error": -1}, id="elicitation-as-a-task"),
-        pytest.param("tasks/list", {}, {"result": {"tasks": []}}, id="tasks"),
-        pytest.param("tasks/get", {"taskId": "t"}, {"error": -32602}, id="an-unknown-task"),
+        pytest.param("ping", {}, {}, id="ping"),
+        pytest.param("roots/list", {}, {"roots": []}, id="roots"),
+        pytest.param("elicitation/create", FORM, {"action": "decline"}, id="elicitation"),
+        pytest.param("elicitation/create", SIGN_IN, {"action": "decline"}, id="elicitation-by-url"),
+        pytest.param("sampling/createMessage", MESSAGE, -1, id="sampling"),
+        pytest.param("elicitation/create", {**FORM, "task": {}}, -1, id="elicitation-as-a-task"),
+        pytest.param("tasks/list", {}, {"tasks": []}, id="tasks"),
+        pytest.param("tasks/get", {"taskId": "t"}, -32602, id="an-unknown-task"),
     ],
 )
 def test_a_client_with_all_capabilities_answers_what_the_server_asks(method: str, params: Any, answer: Any) -> None:
+    """With a result, or with an error of that code."""
     answered, logged = asked_by_server(method, params, ALL_CAPABILITIES)
-    if "error" in answer:
-        assert answered["error"]["code"] == answer["error"]
-    else:
-        assert answered["result"] == answer["result"]
+    assert (answered["result"] if "result" in answered else answered["error"]["code"]) == answer
     assert logged == []
 
 
-@rows("method", ["roots/list", "sampling/createMessage", "elicitation/create", "tasks/list"])
-def test_a_client_without_capabilities_does_not_know_these_methods(method: str) -> None:
-    params = {"sampling/createMessage": MESSAGE, "elicitation/create": FORM}.get(method, {})
+@rows(
+    ("method", "params"),
+    [("roots/list", {}), ("sampling/createMessage", MESSAGE), ("elicitation/create", FORM), ("tasks/list", {})],
+)
+def test_a_client_without_capabilities_does_not_know_these_methods(method: str, params: Any) -> None:
     answered, logged = asked_by_server(method, params, NO_CAPABILITIES)
     assert answered["error"]["code"] == -32601
     assert "protocol/capability" in logged[0]

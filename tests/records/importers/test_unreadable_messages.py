@@ -40,7 +40,6 @@ LOGS: dict[str, tuple[Callable[..., bytes], bytes]] = {
     "claude-all": (claude_all, iso(START).encode() + b" [info] [library] Message from server: %b\n"),
 }
 """How a log is written, and a line of it with a message of the server."""
-IN_VSCODE = LOGS["vscode"][1]
 
 
 def placed(checked: Checked) -> list[tuple[int, str, str]]:
@@ -58,25 +57,6 @@ def test_a_message_of_a_log_that_is_not_json_is_found(file: Path, name: str, mes
     assert placed(checked) == [(log.count(b"\n") + 1, "server", rule)]
     assert checked.status == 1
     assert "not judged" not in checked.errors
-
-
-def test_the_rest_of_a_log_is_judged_with_its_requests(file: Path) -> None:
-    """The answer behind the prose still belongs to its request."""
-    asked, answer = frame(id=9, method="ping"), frame(id=9, result=None)
-    sent = (IN_VSCODE % asked).replace(b"[server -> editor]", b"[editor -> server]")
-    log = vscode(QUIET)
-    file.write_bytes(log + sent + IN_VSCODE % PROSE + IN_VSCODE % answer)
-    first = log.count(b"\n") + 1
-    assert placed(check(file)) == [
-        (first + 1, "server", "syntax/json"),
-        (first + 2, "server", "envelope/result"),
-    ]
-
-
-def test_a_last_line_of_vscode_that_is_cut_off_is_not_judged(file: Path) -> None:
-    checked = judged(file, vscode(QUIET) + (IN_VSCODE % frame(method="notifications/message"))[:-9])
-    assert (checked.faults, checked.status) == ([], 2)
-    assert "1 message not judged: cut by the log" in checked.errors
 
 
 # ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -168,7 +168,7 @@ def test_without_a_link_there_is_a_journal_all_the_same(tmp_path: Path, said: li
     assert len(os.listdir(tmp_path)) == 2
 
 
-# ── what is removed ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is removed ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_old_runs_are_removed_the_oldest_first_unless_they_are_still_written(tmp_path: Path) -> None:
