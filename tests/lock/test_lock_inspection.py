@@ -10,11 +10,10 @@ from assay.lock.inspection import Inspection
 from assay.lock.locked import Locked
 from kit.locking import ALL, FIND, LEND
 from kit.rows import rows
+from kit.stateless_talk import COMPLETE, HINTS, asks
 from kit.talk import Talk, good, notification, replacement, request, result, rules
 
 OTHER: dict[str, Any] = {"name": "burn_book", "inputSchema": {"type": "object"}}
-REVISION = "io.modelcontextprotocol/protocolVersion"
-CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
 def lock(**members: Any) -> Inspection:
@@ -191,10 +190,9 @@ def test_another_version_and_other_instructions_are_only_reported(members: Any, 
 
 def test_a_server_without_handshake_is_known_by_what_its_results_say() -> None:
     of = Talk(lock=lock(revision="2026-07-28"))
-    meta = {"_meta": {REVISION: "2026-07-28", CAPABILITIES: {}}}
-    good(of.client(request(1, "tools/list", meta)))
-    listed = {"tools": [FIND, LEND], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
-    verdict = of.server(result(1, {**listed, "_meta": {SERVER_KEY: {"name": "b", "version": "1"}}}))
+    good(of.client(asks(1, "tools/list")))
+    server = {"_meta": {SERVER_KEY: {"name": "b", "version": "1"}}}
+    verdict = of.server(result(1, {"tools": [FIND, LEND], **COMPLETE, **HINTS, **server}))
     assert rules(verdict) == ["lock/server"]
     assert "error" in replacement(verdict)
 

@@ -16,6 +16,7 @@ from kit.command import assay_text
 from kit.places import GOLDEN
 from kit.records import open_journal, write_verdict
 from kit.rows import rows
+from kit.stateless_talk import COMPLETE, HINTS, asks
 from kit.talk import call, frame_of, request, result
 
 SEARCH = {"name": "search", "inputSchema": {"type": "object", "required": ["words"]}}
@@ -141,14 +142,9 @@ def test_a_request_that_was_left_out_does_not_make_its_answer_wrong(tmp_path: Pa
 def test_requests_without_a_session_share_the_tools_of_the_server(tmp_path: Path) -> None:
     journal = open_journal(tmp_path, payloads=True, mode="audit")
     tools = Tools(DEFAULT.tools)
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    listed = {"tools": [SEARCH], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    calling = request(1, "tools/call", {"name": "search", "arguments": {}, "_meta": meta})
+    calling = asks(1, "tools/call", name="search", arguments={})
     for route, asked, answered in (
-        ("/a/mcp", request(1, "tools/list", {"_meta": meta}), result(1, listed)),
+        ("/a/mcp", asks(1, "tools/list"), result(1, {"tools": [SEARCH], **COMPLETE, **HINTS})),
         ("/a/mcp", calling, None),
         ("/b/mcp", calling, None),
     ):

@@ -10,6 +10,7 @@ import pytest
 
 from kit.command import assay_text
 from kit.rows import rows
+from kit.stateless_talk import META
 
 SCHEMA = {"type": "object", "properties": {"limit": {"type": "integer"}}}
 TOOL = {"name": "find_books", "inputSchema": SCHEMA, "outputSchema": {**SCHEMA, "required": ["limit"]}}
@@ -363,11 +364,6 @@ def expected(rendering: Rendering) -> list[tuple[str, str, str]]:
 
 
 # ── without a handshake ──────────────────────────────────────────────────────────────────────────────────────────────
-
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 def modern(ident: int, method: str, **params: Any) -> Step:

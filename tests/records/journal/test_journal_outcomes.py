@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import Limits
+from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Party
 from assay.cli.terminal.journal_table import title as recorded_title
 from assay.cli.terminal.verdicts import title as title_of
@@ -18,17 +18,15 @@ from assay.core.policy import REPAIRED_RESULTS, Policy
 from assay.records.filter_words import FilterWords
 from assay.records.journal.events import RECORD, JournalItem
 from assay.records.outcomes import WORDS, outcome_of, recorded_outcome
+from assay.records.recording.recording_file import Recording
 from assay.settings.state_directory import server_folder
 from kit.command import assay_text
 from kit.records import open_journal, write_verdict
 from kit.rows import rows
+from kit.stateless_talk import asks
 from kit.talk import HITS, SEARCH, call, error, frame_of, notification, request, result
 
 BAD = {**SEARCH, "name": "bad", "inputSchema": {"type": "object", "properties": {"a": 1, "b": 2}, "required": True}}
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}}
 PEER = {"name": "a", "version": "1"}
 FAILED = {"content": [{"type": "text", "text": "x"}], "isError": True}
@@ -156,7 +154,7 @@ def test_a_terminal_names_quarantined_entries_first_and_folds_what_is_long() -> 
 )
 def test_a_server_that_does_not_know_the_probe_has_not_failed(code: int, asked: str, word: str) -> None:
     """Clients of several revisions ask `server/discover` first: in every session with a server of 2025."""
-    said = [(Party.CLIENT, request(0, asked, {"_meta": META}), "ok"), (Party.SERVER, error(0, code), word)]
+    said = [(Party.CLIENT, asks(0, asked), "ok"), (Party.SERVER, error(0, code), word)]
     path = recorded("enforce", said)
     assert records_of(path)[1]["status"] == "failed"
     assert (" 2 ok" in printed("journal", "show", path)) == (word == "ok")
@@ -183,29 +181,24 @@ def test_a_stray_line_is_called_what_it_is(frame: bytes, title: str) -> None:
     assert recorded_title(json.loads(line)) == title
 
 
-def test_a_recording_counts_failures_that_are_not_listed(tmp_path: Path) -> None:
+def test_a_recording_counts_failures_that_are_not_listed() -> None:
     """Messages without findings are only counted, in blocks; the answers of a server that failed are among them."""
     said = [*SAID[:4], (Party.SERVER, result(2, {"tools": [SEARCH]}), "")]
     for number in range(10, 60):
         said.append((Party.CLIENT, call(number, "search", {"words": "sea"}), ""))
         said.append((Party.SERVER, result(number, HITS if number % 5 else FAILED), ""))
-    lines: list[dict[str, Any]] = [
-        {"event": "recording", "version": 1},
-        {"event": "open", "conversation": 1, "server": "demo", "mode": "audit", "revision": None, "lines": True},
-    ]
+    recording = Recording("r.jsonl", most=1 << 28, redactor=None, log=pytest.fail)
+    conversation = recording.judge("demo")(mode="audit", limits=DEFAULT)
     for party, message, _ in said:
-        side = "c2s" if party is Party.CLIENT else "s2c"
-        lines.append({"dir": side, "conversation": 1, "msg": frame_of(message).decode()})
-    lines.append({"event": "close"})
-    text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines)
-    (tmp_path / "r.jsonl").write_text(text)
+        conversation.hear(party, frame_of(message))
+    recording.close()
     for options in ((), ("--messages",), ("--output", "html=page.html")):
         assert "105 messages of MCP 2025-11-25: 95 ok, 10 failed" in printed("check", *options, "r.jsonl")
 
 
 def test_a_repaired_message_is_repaired_even_if_it_is_an_error() -> None:
     conversation = Conversation(mode="enforce", revision="2026-07-28", policy=Policy(repairs=REPAIRED_RESULTS))
-    conversation.hear(Party.CLIENT, frame_of(request(1, "resources/read", {"uri": "a:b", "_meta": META})))
+    conversation.hear(Party.CLIENT, frame_of(asks(1, "resources/read", uri="a:b")))
     verdict = conversation.hear(Party.SERVER, frame_of(error(1, -32002)))
     assert verdict.repairs
     assert outcome_of(verdict).word == "repaired"

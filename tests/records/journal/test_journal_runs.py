@@ -58,9 +58,9 @@ def named(journal: Journal, second: int) -> str:
     return path.stem[-8:]
 
 
-def run(second: int, server: str, *answers: bytes | None) -> str:
+def run(second: int, server: str, *answers: bytes | None, folder: str | None = None) -> str:
     """A run that has ended; its id."""
-    journal = begun(server)
+    journal = begun(server, folder)
     for number, answer in enumerate(answers):
         said(journal, number, answer)
     journal.close()
@@ -274,19 +274,12 @@ def test_without_a_file_it_is_the_newest_run_that_is_not_empty() -> None:
 
 
 def test_the_newest_or_the_configured_journal_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def two(server: str, folder: str, second: int) -> None:
-        made = begun(server, folder)
-        said(made, 1)
-        said(made, 2)
-        made.close()
-        named(made, second)
-
     run(1, "files", None)
-    two("assets", "runs/mcp_server/envelope_validation", 2)
+    run(2, "assets", None, None, folder="runs/mcp_server/envelope_validation")
     assert "4 records" in shown()[0]
     run(3, "files", None)
     assert "2 records" in shown()[0]
-    two("another", str(tmp_path / "j"), 1)
+    run(1, "another", None, None, folder=str(tmp_path / "j"))
     monkeypatch.setenv("ASSAY_JOURNAL", str(tmp_path / "j"))
     assert "4 records" in shown()[0]
     assert "2 records" in shown("--server", "files")[0]
