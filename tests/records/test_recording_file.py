@@ -14,7 +14,6 @@ from assay.base.limits import DEFAULT
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
 from assay.core.redaction import Redactor
-from assay.records.journal.reading import LONGEST_LINE
 from assay.records.journal.record import PAYLOAD_BYTES
 from assay.records.recording import recording_file
 from assay.records.recording.recording_file import Recording, RecordingError
@@ -317,12 +316,3 @@ def test_a_recording_without_messages_is_no_pass(file: Path, content: str) -> No
         file.write_bytes(b"")
     status, _, errors = check(file)
     assert (status, "nothing to judge; assay guard --record FILE writes a recording" in errors) == (2, True)
-
-
-def test_a_line_that_is_too_long_is_not_read(file: Path) -> None:
-    file.write_bytes(b'{"dir":"c2s","msg":"x"}\n{')
-    # Nothing of this is on the disk.
-    os.truncate(file, LONGEST_LINE + 100)
-    status, _, errors = check(file)
-    found = 'line 2: expected one JSON value, found the text "(a line of 134217804 bytes; at most 134217728 are read)'
-    assert (status, found in errors) == (2, True)

@@ -98,11 +98,11 @@ def test_whatever_is_said_gets_one_line(
     enforces: bool,
 ) -> None:
     """That of the plain way, also where the quick one writes it, alone or with the request that it answers."""
-    mode = "enforce" if enforces else "audit"
+    mode: Any = "enforce" if enforces else "audit"
     journal = open_journal(tmp_path_factory.getbasetemp() / "law", keep=1, mode=mode, **options)
     templates = journal.templates("http", "/möp")
     conversation = Conversation(mode=mode, revision="2025-11-25")
-    asked = {}
+    asked: dict[Any, Verdict] = {}
     for party, frame in frames:
         said = conversation.hear(party, frame)
         moment = journal.moment("http", "/möp", said.method, frame, session=session)
