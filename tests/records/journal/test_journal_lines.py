@@ -111,11 +111,12 @@ def test_whatever_is_said_gets_one_line(
         assert (found["error"] is None) == (found["status"] == "ok")
         assert (found["status"] == "refused") == (not said.accepted)
         assert timeless(line) == timeless(plain)
-        if said.exchange in asked and templates is not None:
+        if said.kind == "request" and said.findings is None:
+            asked[said.exchange] = said
+        elif said.kind == "result" and found["status"] == "ok" and said.exchange in asked and templates is not None:
             # The asset server knows both at once.
             pair = templates.pair(asked[said.exchange], said, moment)
             assert pair is None or timeless(pair.splitlines(keepends=True)[1]) == timeless(plain)
-        asked[said.exchange] = said
     journal.close()
 
 
