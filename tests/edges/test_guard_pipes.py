@@ -58,16 +58,6 @@ def test_what_does_not_fit_is_kept_and_written_in_order(pipe: Ends) -> None:
     assert outlet.taken == len(sent)
 
 
-def test_it_is_full_until_enough_is_gone(pipe: Ends) -> None:
-    outlet = Outlet(pipe[1])
-    outlet.write(b"x" * (FULL - 1))
-    assert [outlet.full, outlet.clogged] == [False, False]
-    outlet.write(b"", b"\n")
-    assert [outlet.full, outlet.clogged] == [True, False]
-    outlet.push()
-    assert [outlet.full, outlet.clogged] == [False, False]
-
-
 def test_replies_are_counted_apart_and_only_while_they_wait(pipe: Ends) -> None:
     """However much of something else is before and after them."""
     outlet = Outlet(pipe[1])

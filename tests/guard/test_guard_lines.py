@@ -3,7 +3,6 @@
 import random
 import re
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -57,180 +56,28 @@ def test_blank_lines_and_bad_notifications_stop_without_an_answer(guard: Guarded
 
 # ── what a server gets wrong ─────────────────────────────────────────────────────────────────────────────────────────
 
-TEXT = [{"type": "text", "text": "x"}]
-PROMISE = {"type": "object", "properties": {"hits": {"type": "integer"}}, "required": ["hits"]}
-GOOD = {"content": TEXT, "structuredContent": {"hits": 3}}
 OUTPUT, RESULT = "contract/output", "protocol/result"
-
-
-@rows(
-    ("answer", "rule", "at"),
-    [
-        (result(1, {"content": TEXT, "structuredContent": {"hits": "3"}}), OUTPUT, "/result/structuredContent/hits"),
-        (result(1, {"content": TEXT}), OUTPUT, "/result"),
-        (result(1, {"content": [{"type": "text"}]}), RESULT, "/result/content/0"),
-        (result(1, "fine"), "envelope/result", "/result"),
-        ({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}}, "envelope/members", "/error"),
-        ({"jsonrpc": "2.0", "id": 1, "error": {"code": "1"}}, "envelope/error", "/error/code"),
-        (b'{"jsonrpc":"2.0","id":1,"result":{"content":[],"x":NaN}}', "syntax/number", ""),
-        (b'{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":1}}', "syntax/duplicate-key", "/result/a"),
-        (b'{"jsonrpc":"2.0","id":1,"result":{"cont', "syntax/json", ""),
-        ([result(1, {"content": TEXT})], "envelope/batch", ""),
-    ],
-)
-def test_a_bad_answer_fails_the_request_and_says_what_is_wrong(answer: Any, rule: str, at: str) -> None:
-    guard = GuardedLines()
-    guard.open(tool("search", outputSchema=PROMISE))
-    guard.client(call(1))
-    [failed] = guard.server(answer)
-    assert failed["id"] == 1
-    if rule in {OUTPUT, RESULT}:
-        first, second = failed["result"]["content"][0]["text"].splitlines()[:2]
-        assert first == "The result of search broke its contract and was withheld."
-        assert second.startswith(f"{at}: expected ")
-        assert f"[{rule}]" in second
-    else:
-        assert failed["error"]["code"] == -31010
-        violation = failed["error"]["data"]["violations"][0]
-        assert (violation["rule"], violation["at"]) == (rule, at)
-    guard.client(call(2))
-    assert guard.server(result(2, GOOD)) == [result(2, GOOD)]
-
-
-@rows(
-    "stray",
-    [
-        result("unknown", {}),
-        result([1], {}),
-        result("11", {}),
-        {"jsonrpc": "2.0", "id": 77, "error": {"code": 1, "message": "no"}},
-        b'{"jsonrpc":"2.0","id":1.5,"result":{}}',
-    ],
-)
-def test_an_answer_without_a_request_is_not_delivered(guard: GuardedLines, stray: Any) -> None:
-    guard.client(request(1, "ping"))
-    assert guard.server(stray, result(1, {}), result(1, {})) == [result(1, {})]
-
-
-PRINTED = ["banner v0.3", '{"level":"info","msg":"started"}', "   * * *", "caf\xe9 \xff", "null"]
-
-
-def test_what_a_server_prints_is_shown_and_never_reaches_the_client(guard: GuardedLines) -> None:
-    """With every kind of line end; a batch of no messages is one message too many, and no line of a log."""
-    guard.client(request(1, "ping"))
-    printed = "".join(f"{line}\n" for line in [*PRINTED, "[1, 2]"])
-    guard.write(SERVER, b"\n \r\n" + printed.encode("latin-1") + b"\n\r\n" + frame_of(result(1, {})) + b"\nx\r\n")
-    assert guard.messages(CLIENT) == [result(1, {})]
-    shown = [line.removeprefix("assay: the server sent: ") for line in guard.printed]
-    assert shown == [*(line.encode("latin-1").decode(errors="replace") for line in PRINTED), "x"]
 
 
 # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@rows(
-    ("entry", "rule"),
-    [
-        ({"name": "no-schema"}, "protocol/result"),
-        (tool("cycle", outputSchema={"type": "object", "$ref": "#"}), "contract/"),
-        (tool("typo", outputSchema={"type": "object", "properties": {"a": {"type": "strnig"}}}), "contract/"),
-        (tool("good"), "contract/duplicate-tool"),
-    ],
-)
-def test_one_bad_entry_of_a_list_is_taken_out_and_the_others_stay(entry: dict[str, Any], rule: str) -> None:
-    guard = GuardedLines()
-    assert guard.open(tool("good"), entry, tool("last")) == [tool("good"), tool("last")]
-    assert guard.client(call(2, "good"), call(3, "last")) == []
-    assert guard.messages(SERVER) == [call(2, "good"), call(3, "last")]
-    assert guard.log.count(f'assay: quarantined 1 tool in tools/list #"list": {entry["name"]}') == 1
-    assert any(line.startswith("assay:     /result/tools/1") and rule in line for line in guard.log)
-    assert f"assay: quarantined: {entry['name']} (1 tool)" in [line.rstrip() for line in guard.watch.summary()]
-
-
-def bomb(levels: int) -> dict[str, Any]:
-    """A schema whose judging takes twice as long with every level."""
-    twice = {str(level): {"allOf": [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(levels)}
-    return {"type": "object", "$ref": "#/$defs/0", "$defs": {**twice, str(levels): {"type": "object"}}}
-
-
-@rows(
-    ("schema", "rule"),
-    [
-        ({"type": "object", "$ref": "https://example.com/x"}, "contract/remote-ref"),
-        ({"type": "object", "$ref": "file:///etc/passwd"}, "contract/remote-ref"),
-        (bomb(40), "contract/schema-cost"),
-    ],
-)
-def test_a_tool_that_cannot_be_judged_lives_and_is_reported_once(schema: dict[str, Any], rule: str) -> None:
-    guard = GuardedLines()
-    odd = tool("odd", outputSchema=schema)
-    assert guard.open(odd) == [odd]
-    for number in (2, 3, 4):
-        guard.client(call(number, "odd"))
-        assert guard.server(result(number, GOOD)) == [result(number, GOOD)]
-    reported = [line for line in guard.log if line.startswith("assay: reported: server result of")]
-    assert [rule in line for line in reported] == [True]
-
-
 # ── what a server asks, and says unasked ─────────────────────────────────────────────────────────────────────────────
 
 
-@rows(
-    ("method", "params", "good", "bad"),
-    [
-        ("roots/list", None, {"roots": [{"uri": "file:///a"}]}, {"roots": [{"uri": 5}]}),
-        (
-            "sampling/createMessage",
-            {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5},
-            {"role": "assistant", "content": {"type": "text", "text": "ho"}, "model": "m"},
-            {"role": "assistant"},
-        ),
-        (
-            "elicitation/create",
-            {"message": "which?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}},
-            {"action": "accept", "content": {"a": "b"}},
-            {"action": "perhaps"},
-        ),
-    ],
-)
-def test_a_server_asks_and_the_client_answers(method: str, params: Any, good: Any, bad: Any) -> None:
+def test_a_server_asks_and_the_client_answers(guard: GuardedLines) -> None:
     """Ids of either side count for themselves. For a bad answer the server gets an error."""
-    guard = GuardedLines()
-    guard.open(SEARCH)
+    good = {"roots": [{"uri": "file:///a"}]}
     guard.client(call("1"), call("2"))
     guard.got(SERVER)
-    assert guard.server(request("1", method, params)) == [request("1", method, params)]
+    assert guard.server(request("1", "roots/list")) == [request("1", "roots/list")]
     guard.client(result("1", good))
     assert guard.messages(SERVER) == [result("1", good)]
-    guard.server(request("2", method, params))
-    guard.client(result("2", bad))
+    guard.server(request("2", "roots/list"))
+    guard.client(result("2", {"roots": [{"uri": 5}]}))
     [got] = guard.messages(SERVER)
     assert (got["id"], got["error"]["code"]) == ("2", -31010)
     assert got["error"]["data"]["violations"][0]["rule"] == "protocol/result"
-
-
-def test_a_bad_request_of_a_server_is_answered_here_and_the_client_never_sees_it(guard: GuardedLines) -> None:
-    assert guard.server(request("s", "sampling/createMessage", {"messages": "hi"})) == []
-    [refused] = guard.messages(SERVER)
-    assert refused["id"] == "s"
-    assert refused["error"]["data"]["violations"][0]["rule"] == "protocol/params"
-
-
-def test_notifications_of_a_server_pass_and_bad_ones_do_not(guard: GuardedLines) -> None:
-    good = [
-        notification("notifications/message", {"level": "info", "data": {"a": 1}}),
-        notification("notifications/progress", {"progressToken": "p", "progress": 1, "total": 2}),
-        notification("notifications/tools/list_changed"),
-    ]
-    bad = [
-        notification("notifications/message", {"level": "loud", "data": 1}),
-        notification("notifications/initialized"),
-        notification("notifications/nope"),
-    ]
-    guard.client(
-        request(1, "tools/call", {"name": "search", "arguments": {"words": "a"}, "_meta": {"progressToken": "p"}})
-    )
-    assert guard.server(*(each for pair in zip(bad, good, strict=True) for each in pair)) == good
 
 
 # ── size ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -29,8 +29,8 @@ NOTE = notification("notifications/message", {"level": "info", "data": 1})
 def test_what_a_server_prints_in_place_of_a_message_is_shown_as_such() -> None:
     """It cannot pass for a line of the guard, nor does it do anything to a terminal, nor is it endless."""
     guard = GuardedLines()
-    guard.server(b"\x1b]0;gotcha\x07\x1b[2Kassay: all is well\r", b"x" * 100_000, b"password=hunter2 token: abc")
-    guard.server(*[b"still here"] * 5000, b"gone")
+    told = [b"\x1b]0;gotcha\x07\x1b[2Kassay: all is well\r", b"x" * 100_000, b"password=hunter2 token: abc"]
+    assert guard.server(*told, *[b"still here"] * 5000, b"gone") == [], "nothing of it reaches the client"
     summary = list(guard.watch.summary())
     shown = [line.removeprefix("assay: the server sent: ") for line in guard.printed]
     assert shown[0].endswith("assay: all is well")

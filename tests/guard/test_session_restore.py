@@ -103,11 +103,6 @@ def test_what_is_said_after_the_end_is_not_said_twice() -> None:
     assert repeated(said.restore()) == [INITIALIZED]
 
 
-def test_the_client_hears_of_lists_that_it_was_promised_to_hear_of() -> None:
-    methods = [json.loads(frame)["method"] for frame in opened().restore().lists_changed]
-    assert methods == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
-
-
 def test_subscriptions_and_the_log_level_are_said_again_as_they_were_last() -> None:
     said = opened()
     said.ask(1, "logging/setLevel", level="debug")

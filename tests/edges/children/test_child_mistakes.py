@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from assay.base.verdict import Party, Verdict
-from assay.core.conversation import Conversation
 from assay.guard import internal_errors
 from assay.guard.id_map import IdMap
 from assay.guard.sinks import Sink
@@ -19,7 +17,6 @@ from kit.http_client import call, modern, request
 from kit.rows import rows
 
 BOTH_MODES = rows("mode", ["audit", "enforce"])
-HEAR = Conversation.hear
 Opened = Callable[[Hosted], Awaitable[dict[str, Any]]]
 
 
@@ -79,38 +76,6 @@ def test_records_that_fail_change_no_answer(errors: pytest.LogCaptureFixture, an
     script: dict[str, Any] = {} if answers else {"on": {"tools/call": []}}
     host(scenario, timeout=60.0 if answers else 0.05, sinks=[MistakenSink()], **script)
     assert any(each.exc_info and each.exc_info[0] is ZeroDivisionError for each in errors.records)
-
-
-@BOTH_MODES
-@EITHER
-def test_a_mistake_in_judging_fails_one_request_and_the_child_and_its_clients_go_on(
-    errors: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, mode: Mode, opened: Opened
-) -> None:
-    """Under audit the answer is forwarded as it came: nothing but the record of it is lost."""
-    mistakes = ["one"]
-
-    def broken(conversation: Conversation, party: Party, frame: bytes, *given: Any) -> Verdict:
-        if mistakes and party is Party.SERVER and b'"structuredContent"' in frame:
-            raise ZeroDivisionError("a mistake")
-        return HEAR(conversation, party, frame, *given)
-
-    async def scenario(hosted: Hosted) -> None:
-        headers, other = await opened(hosted), await opened(hosted)
-        answer = await called(hosted, headers)
-        mistakes.clear()
-        if mode == "audit":
-            assert "result" in answer
-        else:
-            assert answer["error"]["code"] == -32603
-            assert answer["error"]["data"]["violations"][0]["rule"] == "guard/failure"
-        for each in (headers, other):
-            assert "result" in await called(hosted, each)
-        assert len(hosted.children) == (2 if headers else 1), "no child was started again"
-
-    forget(errors)
-    monkeypatch.setattr(Conversation, "hear", broken)
-    host(scenario, mode)
-    assert len(errors.records) == 1
 
 
 def test_an_answer_that_cannot_be_routed_fails_its_request_only(errors: pytest.LogCaptureFixture) -> None:

@@ -242,55 +242,6 @@ async def test_a_flood_for_a_client_that_has_gone_before_it_began_holds_up_no_on
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@hosting(timeout=0.05, on={"tools/call": []})
-async def test_an_answer_that_never_comes_is_given_up_and_cancelled(hosted: Hosted) -> None:
-    headers = await hosted.open()
-    [answer] = await hosted.begin(call(5, "mute", {}), headers).messages()
-    assert (answer["id"], answer["error"]["code"]) == (5, LATE)
-    assert answer["error"]["message"] == "No answer came within 0.05 s"
-    assert hosted.children[0].methods[-1] == "notifications/cancelled"
-    assert (await hosted.post(request(6, "ping"), headers)).status == 200
-
-
-def test_what_a_server_prints_and_answers_twice_reaches_no_client() -> None:
-    on = {"tools/call": [["raw", "Loading...\n"], ["good"], ["good"], ["raw", '{"id":1\n']]}
-
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        assert [each["id"] for each in await hosted.begin(CALL, headers).messages()] == [1]
-        assert (await hosted.post(request(2, "ping"), headers)).json()["id"] == 2
-
-    log = "\n".join(host(scenario, on=on).log)
-    assert "protocol/answered-twice" in log
-
-
-@rows(
-    "text",
-    [
-        '{"jsonrpc":"2.0","id":1,"result":{"content":[',
-        '{"jsonrpc":"2.0","id":1}',
-        '{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{}}',
-        '{"jsonrpc":"2.0","id":1,"result":{"content":1}}',
-    ],
-)
-@BOTH_MODES
-def test_a_broken_answer_fails_its_request_and_passes_under_audit(mode: Mode, text: str) -> None:
-    """Nothing else comes for it."""
-
-    async def scenario(hosted: Hosted) -> None:
-        headers = await hosted.open()
-        answer = await hosted.post(CALL, {**headers, "accept": "application/json"})
-        if mode == "audit":
-            assert answer.body == text.encode()
-        elif "error" in answer.json():
-            assert (answer.json()["id"], answer.error()["code"]) == (1, BROKEN)
-        else:
-            assert answer.json()["result"]["isError"]
-        assert (await hosted.post(request(2, "ping"), headers)).json() == result(2, {})
-
-    host(scenario, mode, on={"tools/call": [["raw", text + "\n"]]})
-
-
 BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 """The characters beside CR and LF at which `str.splitlines` splits."""
 

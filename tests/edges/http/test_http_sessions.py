@@ -69,13 +69,6 @@ def test_a_session_is_found_by_its_own_principal_alone_and_the_limits_are_exact(
         assert [limited.every.begin(name, None) is not None for name in names] == [True, True, False]
 
 
-def test_at_its_share_a_principal_ends_a_session_of_its_own_and_none_of_others() -> None:
-    table = Table(idle=True, sessions_each=1)
-    first, other, again = table.begin("ada"), table.begin("bob"), table.begin("ada")
-    assert first.ended
-    assert list(table.every) == [other, again]
-
-
 def test_a_session_that_no_client_uses_ends_and_one_with_a_listener_does_not() -> None:
     """And when the stream breaks off, its client has time to come back."""
     table = Table(session_seconds=100.0)
@@ -198,14 +191,6 @@ def test_a_client_whose_answer_is_lost_altogether_gets_a_status_and_not_an_empty
 
     answer = answer_of(listening)
     assert (answer.status, answer.error()["data"]["detail"]) == (410, DROPPED)
-
-
-def test_a_stream_keeps_no_second_copy_of_its_answers() -> None:
-    response = ResponseStream(Table().begin(), due=((False, 1), (False, 2)))
-    response.answer(b"{}", (False, 1))
-    response._begin()
-    response.answer(b"{}", (False, 2))
-    assert response._answers == []
 
 
 # ── requests of the server ───────────────────────────────────────────────────────────────────────────────────────────

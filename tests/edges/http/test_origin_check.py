@@ -95,10 +95,6 @@ def test_a_page_of_a_configured_site_may_speak_and_none_like_it(origin: bytes, g
     assert FRIENDLY.allows(b"localhost", origin) is good
 
 
-def test_the_public_address_is_served_by_its_name() -> None:
-    assert Safety(public_url="https://mcp.example.com:8443").allows(b"mcp.example.com", None)
-
-
 # ── where it listens ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

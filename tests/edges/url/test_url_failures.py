@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from assay.edges import url_backend
-from assay.guard import deadlines
 from assay.spec.revisions import LATEST
 from kit.http_client import call, frame_of, modern, notification, request
 from kit.memory_http import settled
@@ -158,22 +157,6 @@ def test_who_comes_back_for_an_answer_waits_no_longer_than_for_any_other() -> No
         assert len(guard.post(CALL, headers).events()) == 1
         answer = guard.ask("GET", headers={**headers, "last-event-id": "1-0"})
     assert '"id":7,"error":{"code":-31012' in answer.events()[-1]["data"]
-
-
-def test_discovery_times_out_early_so_that_a_client_can_fall_back() -> None:
-    """A call that waits already has its own time."""
-    discover = request("d", "server/discover", {}, LATEST)
-
-    async def scenario() -> Any:
-        waiting = await guard.begun("POST", body=MODERN_CALL, headers=modern(MODERN_CALL))
-        answer = await guard.asked("POST", body=discover, headers=modern(discover))
-        assert not waiting.task.done()
-        await waiting.leave()
-        return answer.error()
-
-    with UrlGuard("enforce", holding(), timeout=600.0) as guard:
-        error = guard.run(scenario())
-    assert (error["code"], error["message"]) == (-31012, f"No answer came within {deadlines.DISCOVER_SECONDS:g} s")
 
 
 # ── bytes ────────────────────────────────────────────────────────────────────────────────────────────────────────────

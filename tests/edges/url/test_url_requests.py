@@ -8,32 +8,12 @@ from kit.http_client import BOTH, JSON, call, frame_of, initialize, modern, noti
 from kit.memory_http import as_pairs
 from kit.rows import rows
 from kit.scripted_http import OPENED, REVISION, Peer, Received, answering, good, result
-from kit.url_guard import BEARERS, MemoryPeer, UrlGuard
+from kit.url_guard import BEARERS, UrlGuard
 
 CALL = call(7, "search", {"words": "sea"})
 ANSWER = {"content": [], "structuredContent": {"found": 1}}
 LISTING = request(1, "tools/list", {}, LATEST)
 PING = request(1, "ping")
-
-
-@rows(
-    ("more", "status"),
-    [
-        ([(b"content-type", b"application/json")], 415),
-        ([(b"connection", b"keep-alive, MCP-Protocol-Version , x")], 400),
-        ([(b"mcp_session_id", b"another")], 400),
-        ([(b"mcp-session-id", b"another")], 400),
-        ([(b"authorization", b"a"), (b"authorization", b"b")], 400),
-        ([(b"last-event-id", b"1 2")], 400),
-    ],
-)
-def test_a_head_that_can_be_read_in_two_ways_is_refused(more: list[tuple[bytes, bytes]], status: int) -> None:
-    with UrlGuard() as guard:
-        headers = as_pairs(guard.session(REVISION))
-        guard.server.seen.clear()
-        answer = guard.ask("POST", body=CALL, headers=[*headers, *more])
-        assert (answer.status, bool(answer.error()["data"]["detail"])) == (status, True)
-        assert guard.server.seen == []
 
 
 @rows(
@@ -263,35 +243,3 @@ def test_a_session_ends_with_delete_or_when_the_server_forgets_it(by: str) -> No
             guard.server.script = lambda _, peer: peer.head(404, content_length="0")
             assert guard.post(CALL, headers).status == 404
         assert guard.backend.sessions == 0
-
-
-def test_a_session_with_an_open_request_is_not_the_one_that_ends_for_another() -> None:
-    """One in which a client only listens is."""
-    count = iter(range(100))
-
-    async def script(received: Received, peer: MemoryPeer) -> None:
-        if received.method == "GET":
-            peer.events(b": listening\n\n")
-            await peer.wait()
-        elif received.message.get("method") == "initialize":
-            peer.json(result(received.message, OPENED), mcp_session_id=f"number-{next(count)}")
-        else:
-            if received.message.get("method") == "tools/call":
-                await peer.wait()
-            good(received, peer)
-
-    async def scenario() -> None:
-        calling = await guard.begun("POST", body=CALL, headers=busy)
-        stream = await guard.begun("GET", headers=listening)
-        opened = await guard.asked("POST", body=initialize(REVISION), headers=BOTH)
-        last = {**busy, "mcp-session-id": opened.header("mcp-session-id")}
-        sessions = (busy, listening, last)
-        found = [(await guard.asked("POST", body=PING, headers=each)).status for each in sessions]
-        assert found == [200, 404, 200]
-        guard.server.released.set()
-        assert (await calling.answer()).json()["id"] == 7
-        await stream.answer()
-
-    with UrlGuard("enforce", script, http=Http(sessions=2)) as guard:
-        busy, listening = guard.session(REVISION), guard.session(REVISION)
-        guard.run(scenario())
