@@ -30,15 +30,6 @@ def guard() -> GuardedLines:
 # ── what a client gets wrong ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_bad_arguments_are_a_result_that_a_model_can_see(guard: GuardedLines) -> None:
-    """2025-11-25, server/tools, Error Handling."""
-    [refused] = guard.client(call(8, words=5))
-    assert refused["result"]["isError"] is True
-    assert "/params/arguments/words" in refused["result"]["content"][0]["text"]
-    assert guard.client(call(9)) == []
-    assert guard.messages(SERVER) == [call(9)]
-
-
 @rows("said", [b"hello?", b"\xff\xfe", b"[]", b"5"])
 def test_what_has_no_id_is_answered_without_one(guard: GuardedLines, said: bytes) -> None:
     [refused] = guard.client(said)
@@ -52,14 +43,6 @@ def test_blank_lines_and_bad_notifications_stop_without_an_answer(guard: Guarded
     assert guard.client(said, request("next", "ping")) == []
     assert guard.messages(SERVER) == [request("next", "ping")]
     guard.server(result("next", {}))
-
-
-# ── what a server gets wrong ─────────────────────────────────────────────────────────────────────────────────────────
-
-OUTPUT, RESULT = "contract/output", "protocol/result"
-
-
-# ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 # ── what a server asks, and says unasked ─────────────────────────────────────────────────────────────────────────────

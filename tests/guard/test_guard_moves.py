@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.guard.deadlines import DISCOVER_SECONDS
-from assay.guard.deliveries import Loss, LossReason, Outcome
+from assay.guard.deliveries import Loss, LossReason
 from assay.guard.judged_session import JudgedSession
 from assay.guard.terms import Mode
 from assay.ladder.partial_frame import outline
@@ -188,20 +187,6 @@ def test_under_audit_what_cannot_be_read_passes_and_counts_as_an_answer() -> Non
     [failed] = guard.session.server_lost(LOST).failed
     assert failed.exchange is not None
     assert (failed.exchange.id, failed.answer) == (3, b"")
-
-
-@rows("mode", ["audit", "enforce"])
-def test_the_end_of_a_message_that_is_too_long_shows_which_request_it_answers(mode: Mode) -> None:
-    guard = opened(mode, limits=Limits(frame_bytes=300))
-    guard.client(call(1))
-    head, *parts, tail = b'{"result":{"x":"' + b"y" * 285, b"y" * 5000, b"y" * 5000, b'"},"jsonrpc":"2.0","id":1}\n'
-    assert [each.frame for each in guard.session.from_server(head, None).to_client] == (
-        [] if mode == "enforce" else [head]
-    )
-    assert [guard.session.more(SERVER, part) for part in parts] == [Outcome(), Outcome()]
-    failed = guard.session.more(SERVER, tail).failed
-    assert [json.loads(each.answer)["id"] for each in failed] == ([1] if mode == "enforce" else [])
-    assert lost(guard) == []
 
 
 # ── an end, and faults ───────────────────────────────────────────────────────────────────────────────────────────────

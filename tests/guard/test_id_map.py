@@ -74,15 +74,6 @@ def test_a_subscription_that_is_written_as_text_stays_text() -> None:
     assert remap.notified(frame).frame == frame.replace(b'"1"', b'"77"')
 
 
-def test_what_names_no_open_request_is_for_no_client_and_unchanged() -> None:
-    remap = IdMap[str]()
-    remap.ask("me", b'{"id":"x"}')
-    for frame in (b'{"id":2,"result":{}}', b'{"id":"1x","result":{}}', b'{"id":null,"error":{}}', b'{"id":1.5}'):
-        assert remap.answer(frame) == (None, frame, None)
-    for frame in (b'{"params":{"progressToken":1}}', b'{"params":{"progressToken":9}}', b'{"params":[]}', b"{}"):
-        assert remap.notified(frame).owner is None, "it wants to hear of no progress"
-
-
 def test_a_late_answer_is_still_known_as_whose_it_was_for_a_while() -> None:
     remap = IdMap[str]()
     for count in range(1, 1003):

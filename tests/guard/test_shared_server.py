@@ -41,12 +41,6 @@ def test_equal_ids_of_two_clients_are_kept_apart(server: SharedServer[Client]) -
     assert server.everybody == []
 
 
-def test_an_answer_that_no_client_waits_for_is_for_the_guard(server: SharedServer[Client]) -> None:
-    assert server.route(answered(b"9")) == (Addressed(None, answered(b"9")),)
-    spaced = b'{ "jsonrpc":"2.0", "result":{}, "id":9 }'
-    assert server.route(spaced) == (Addressed(None, spaced),)
-
-
 def test_the_entries_of_a_batch_are_sent_and_routed_one_by_one(server: SharedServer[Client]) -> None:
     one = Client()
     assert server.send(one, b"[%b,%b]" % (asked(b"7"), asked(b"8"))) == [asked(b"1"), asked(b"2")]
@@ -81,40 +75,12 @@ def test_the_requests_of_a_client_that_leaves_are_cancelled(server: SharedServer
     assert server.route(answered(b"1")) == (Addressed(None, answered(b"1")),)
 
 
-def test_an_unreadable_answer_goes_to_the_client_whose_request_it_names(server: SharedServer[Client]) -> None:
-    one = Client()
-    server.send(one, asked(b'"a"'))
-    broken = b'{"jsonrpc":"2.0","id":1,"result":{'
-    assert server.route(broken) == (Addressed(one, broken.replace(b":1,", b':"a",')),)
-    assert server.route(b"{") == (Addressed(None, b"{"),)
-
-
 def test_the_end_of_a_frame_that_is_too_long_has_the_id_too(server: SharedServer[Client]) -> None:
     one = Client()
     server.send(one, asked(b'"a"'))
     assert server.route(b'{"jsonrpc":"2.0","result":{"x":"xxx', b'xxx"},"id":1}') == (
         Addressed(one, b'{"jsonrpc":"2.0","result":{"x":"xxx', b'xxx"},"id":"a"}'),
     )
-
-
-@rows(
-    ("clients", "receiver", "is_delivered"),
-    [
-        pytest.param([], None, True, id="none-waits"),
-        pytest.param([Client(wants_logs=True)], 0, True, id="the-only-one-wants-it"),
-        pytest.param([Client()], 0, False, id="none-wants-it"),
-        pytest.param([Client(), Client(wants_logs=True)], None, True, id="it-may-be-about-either"),
-        pytest.param([Client("them"), Client(wants_logs=True)], None, True, id="two-principals"),
-    ],
-)
-def test_a_log_message_is_for_the_one_request_it_can_be_about(
-    clients: list[Client], receiver: int | None, is_delivered: bool
-) -> None:
-    server: SharedServer[Client] = SharedServer()
-    for each in clients:
-        server.send(each, asked(b"1"))
-    to = None if receiver is None else clients[receiver]
-    assert list(server.route(LOG)) == [Addressed(to, LOG, is_delivered=is_delivered)]
 
 
 def test_after_two_principals_neither_gets_a_log_message(server: SharedServer[Client]) -> None:

@@ -146,13 +146,6 @@ def test_under_audit_nothing_is_added_and_the_call_is_reported() -> None:
     assert talk.records.finds == [NOT_JUDGED]
 
 
-def test_a_revision_without_a_handshake_is_judged_too() -> None:
-    talk = Unlisted()
-    asked = talk.asked(modern(1, words=5))
-    assert asked["params"]["_meta"] == META
-    assert is_refused(talk.lists(asked, SEARCH, **WHOLE))
-
-
 def test_a_tool_that_is_new_after_a_change_is_listed_again_and_a_known_one_waits_for_nothing() -> None:
     changed = notification("notifications/tools/list_changed")
     talk = unlisted().listed()

@@ -9,7 +9,6 @@ import pytest
 
 from assay.guard import internal_errors
 from assay.guard.id_map import IdMap
-from assay.guard.sinks import Sink
 from assay.guard.terms import Mode
 from assay.spec.revisions import LATEST
 from kit.hosted import Hosted, host
@@ -50,32 +49,6 @@ def forget(errors: pytest.LogCaptureFixture) -> None:
     """Nothing is logged so far; each mistake is logged once."""
     internal_errors._logged.clear()
     errors.clear()
-
-
-class MistakenSink(Sink):
-    """A place for records with a mistake: it records nothing."""
-
-    def passed(self, *_: Any) -> None:
-        """Break."""
-        raise ZeroDivisionError("a mistake")
-
-    found = guard_frame = passed
-
-
-@EITHER
-@rows("answers", [True, False])
-def test_records_that_fail_change_no_answer(errors: pytest.LogCaptureFixture, answers: bool, opened: Opened) -> None:
-    async def scenario(hosted: Hosted) -> None:
-        headers = await opened(hosted)
-        listing = request(1, "tools/list", {}, "" if headers else LATEST)
-        assert (await hosted.post(listing, headers or modern(listing))).status == 200
-        answer = await called(hosted, headers)
-        assert "result" in answer if answers else answer["error"]["code"] == -31012
-
-    forget(errors)
-    script: dict[str, Any] = {} if answers else {"on": {"tools/call": []}}
-    host(scenario, timeout=60.0 if answers else 0.05, sinks=[MistakenSink()], **script)
-    assert any(each.exc_info and each.exc_info[0] is ZeroDivisionError for each in errors.records)
 
 
 def test_an_answer_that_cannot_be_routed_fails_its_request_only(errors: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ NOTE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level":
 CALL = call(1, "search", {"words": "sea"})
 BOTH_MODES = rows("mode", ["audit", "enforce"])
 JSON = "application/json"
-LOST, LATE, BROKEN = -31011, -31012, -31010
+LOST = -31011
 
 
 # ── who may use a session ────────────────────────────────────────────────────────────────────────────────────────────
@@ -121,15 +121,6 @@ async def test_a_client_gets_the_kind_of_answer_that_it_accepts(hosted: Hosted, 
         await hosted.listen(headers).until(b'"notifications/message"')
 
 
-@hosting(on={"tools/call": [["say", ASKS]], "answer": [["say", result(7, {"content": []})]]}, tools=[])
-async def test_what_the_server_asks_during_a_call_is_asked_there_and_answered(hosted: Hosted) -> None:
-    headers = await hosted.open(roots={})
-    calling = hosted.begin(call(7, "any", {}), headers)
-    await calling.until(b'"roots/list"')
-    assert (await hosted.post(result("s1", {"roots": []}), headers)).status == 202
-    assert [each["id"] for each in await calling.messages()] == ["s1", 7]
-
-
 @hosting(on={"notifications/initialized": [["say", NOTE], ["say", ASKS]]})
 async def test_what_no_client_listens_to_is_kept_for_one_that_listens_later(hosted: Hosted) -> None:
     listener = hosted.listen(await hosted.open(roots={}))
@@ -193,20 +184,6 @@ async def test_an_answer_that_is_too_large_to_keep_is_an_error_for_a_client_that
             if not whole:
                 assert answer["error"]["code"] == LOST
                 assert "could not be kept until the client resumed" in answer["error"]["message"]
-
-
-@hosting(on={"tools/call:flood": [["notes", 200, 10_000], ["good"]]})
-async def test_a_server_that_floods_a_client_that_does_not_read_has_to_wait(hosted: Hosted) -> None:
-    headers = await hosted.open()
-    calling = hosted.begin(call(1, "flood", {}), headers)
-    calling.reads.clear()
-    assert (await hosted.post(request(2, "ping"), await hosted.open())).status == 200
-    child = hosted.children[0]
-    assert child.is_held
-    calling.reads.set()
-    found = await calling.messages()
-    assert [each.get("id") for each in found] == [None] * 200 + [1]
-    assert not child.is_held
 
 
 @rows("accept", [BOTH["accept"], "application/json", "text/event-stream"])

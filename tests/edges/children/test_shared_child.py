@@ -173,20 +173,6 @@ def test_a_subscription_with_the_same_id_gets_its_own_news() -> None:
     host(scenario, on={"subscriptions/listen": [acknowledged, note("notifications/tools/list_changed")]})
 
 
-@rows("message", [listen(7), call(7, "mute", {}, LATEST)])
-@hosting(on={"subscriptions/listen": [], "tools/call:mute": []})
-async def test_a_client_that_leaves_cancels_what_it_has_asked_and_nothing_else(hosted: Hosted, message: Any) -> None:
-    await hosted.ask(LISTING)
-    other = hosted.asking(call(7, "mute", {}, LATEST))
-    leaving = hosted.asking(message)
-    assert (await hosted.ask(GOOD)).status == 200
-    await leaving.leave()
-    first, second, _, cancelled = map(json.loads, hosted.children[0].frames)
-    assert cancelled["method"] == "notifications/cancelled"
-    assert cancelled["params"]["requestId"] == second["id"] != first["id"]
-    assert other.is_silent
-
-
 @hosting(on={"tools/call:mute": []})
 async def test_a_cancelled_request_is_known_by_principal_and_id(hosted: Hosted) -> None:
     """Without authentication no client is known, so no request is."""
@@ -303,21 +289,6 @@ def test_a_broken_answer_ends_the_request_whose_id_it_shows(mode: Mode, text: st
 
 
 # ── a client that does not read ──────────────────────────────────────────────────────────────────────────────────────
-
-
-@hosting(on={"tools/call:flood": [["notes", 40, 60_000]]})
-async def test_a_client_that_does_not_read_gets_one_error_and_the_child_a_cancellation(hosted: Hosted) -> None:
-    """The child is not held up; when the client reads at last, the error is what its response ends with."""
-    slow = hosted.asking(logging(call("mine", "flood", {}, LATEST)))
-    slow.reads.clear()
-    assert (await hosted.ask(LISTING)).status == 200
-    child = hosted.children[0]
-    assert child.methods[-1] == "notifications/cancelled"
-    assert not child.is_held
-    slow.reads.set()
-    last = (await slow.messages())[-1]
-    assert (last["id"], last["error"]["code"]) == ("mine", -31011)
-    assert "did not take what it was sent" in last["error"]["data"]["detail"]
 
 
 def test_late_answers_to_a_client_that_is_gone_are_not_kept() -> None:

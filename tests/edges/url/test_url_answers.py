@@ -4,7 +4,6 @@ What reaches a client of a server at a URL: under enforce only what was judged, 
 The server is hostile: each row is something that would get past the judge, or lead a client past the guard.
 """
 
-import json
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from assay.spec.revisions import LATEST
 from kit.http_client import BOTH, call, frame_of, initialize, modern, notification, request
 from kit.memory_http import settled
 from kit.rows import rows
-from kit.scripted_http import OPENED, REVISION, TOOL, Peer, Received, answering, result
+from kit.scripted_http import OPENED, REVISION, Peer, Received, answering, result
 from kit.talk import error
 from kit.url_guard import BEARERS, MemoryPeer, UrlGuard
 
@@ -183,58 +182,6 @@ def test_a_session_id_that_no_header_can_carry_back_is_none(session: bytes) -> N
 # ── what is stopped, and what comes in its place ─────────────────────────────────────────────────────────────────────
 
 
-def failed_by(value: dict[str, Any]) -> str:
-    """What a failed result of a tool says of the rule that was broken."""
-    assert value["isError"] is True
-    text: str = value["content"][0]["text"]
-    return text
-
-
-def test_a_bad_answer_is_a_failed_result_with_the_same_id_on_a_stream_and_as_a_body() -> None:
-    with UrlGuard() as guard:
-        headers = guard.session(REVISION)
-        guard.post(request("list", "tools/list"), headers)
-        bad = frame_of(result(CALL, {"content": [], "structuredContent": {"found": "many"}}))
-        guard.server.script = answering(lambda _, peer: peer.events(NOTE, b"id: 3-1\ndata: " + bad + b"\n\n"))
-        first, second = guard.post(CALL, headers).events()
-        assert (json.loads(first["data"]), second["id"]) == (NOTE, "3-1")
-        assert "[contract/output]" in failed_by(json.loads(second["data"])["result"])
-        guard.server.script = answering(lambda received, peer: peer.json(result(received.message, {"content": 5})))
-        for message, given in ((CALL, headers), (MODERN_CALL, modern(MODERN_CALL))):
-            answer = guard.post(message, given)
-            assert (answer.status, answer.json()["id"]) == (200, 7)
-            assert "[protocol/result]" in failed_by(answer.json()["result"])
-
-
-def test_a_list_comes_without_its_bad_entries_and_a_bad_list_is_an_error() -> None:
-    lasting = {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"}
-    tools: list[Any] = []
-
-    def lists(received: Received, peer: Peer) -> None:
-        more = lasting if b"_meta" in received.body else {}
-        peer.json(result(received.message, {"tools": tools or 5, **more}))
-
-    old, new = request(8, "tools/list"), request("m", "tools/list", revision=LATEST)
-    with UrlGuard("enforce", answering(lists, "tools/list")) as guard:
-        headers = guard.session(REVISION)
-        for message, given, status in ((old, headers, 200), (new, modern(new), 502)):
-            answer = guard.post(message, given)
-            assert (answer.status, answer.error()["code"], answer.json()["id"]) == (status, -31010, message["id"])
-        tools += [TOOL, {"name": "no schema"}, {"name": "broken", "inputSchema": 5}]
-        for message, given in ((old, headers), (new, modern(new))):
-            answer = guard.post({**message, "id": "again"}, given)
-            assert (answer.status, answer.json()["result"]["tools"]) == (200, [TOOL])
-            assert answer.header("content-length") == str(len(answer.body))
-
-
-def test_a_bad_notification_and_a_second_answer_stop() -> None:
-    bad, answer = notification("notifications/message", {"level": "loud"}), result(CALL, ANSWER)
-    script = answering(lambda _, peer: peer.events(bad, b"data: no JSON\n\n", answer, answer, NOTE))
-    with UrlGuard("enforce", script) as guard:
-        found = guard.post(CALL, guard.session(REVISION)).events()
-    assert [json.loads(each["data"]) for each in found] == [answer, NOTE]
-
-
 @rows(("status", "streamed"), [(200, False), (200, True), (404, False)])
 def test_a_repaired_error_has_the_status_that_the_server_gave_it_and_a_result_200(status: int, streamed: bool) -> None:
     def answer(received: Received, peer: Peer) -> None:
@@ -339,28 +286,3 @@ def test_a_body_that_never_ends_is_given_up_with_its_client(mode: Any) -> None:
     with UrlGuard(mode, answering(endless)) as guard:
         guard.run(scenario())
         assert guard.server.answers[-1].is_closed
-
-
-# ── live: nothing is held back, and no client gets what is another's ──────────────────────────────────────────────────
-
-
-@rows("mode", ["enforce", "audit"])
-def test_many_requests_at_once_with_one_id_each_get_their_own_answer(mode: Any) -> None:
-    async def echoes(received: Received, peer: MemoryPeer) -> None:
-        said = received.message["params"]["arguments"]["words"]
-        answer = result(received.message, {"content": [{"type": "text", "text": said}], "resultType": "complete"})
-        await peer.wait()
-        if int(said) % 2:
-            peer.json(answer)
-        else:
-            peer.events(answer)
-
-    async def scenario() -> list[bytes]:
-        every = [call(1, "echo", {"words": str(number)}, LATEST) for number in range(50)]
-        begun = [await guard.begun("POST", body=each, headers=modern(each)) for each in every]
-        guard.server.released.set()
-        return [(await each.answer()).body for each in begun]
-
-    with UrlGuard(mode, echoes) as guard:
-        found = guard.run(scenario())
-    assert all(f'"text":"{number}"'.encode() in body for number, body in enumerate(found))

@@ -11,7 +11,6 @@ from kit.scripted_http import OPENED, REVISION, Peer, Received, answering, good,
 from kit.url_guard import BEARERS, UrlGuard
 
 CALL = call(7, "search", {"words": "sea"})
-ANSWER = {"content": [], "structuredContent": {"found": 1}}
 LISTING = request(1, "tools/list", {}, LATEST)
 PING = request(1, "ping")
 
@@ -87,25 +86,6 @@ def test_no_query_of_a_client_goes_on_under_enforce_or_behind_that_of_the_operat
         assert guard.ask("POST", f"/mcp?{query}", LISTING, modern(LISTING)).status == 400
         guard.post(LISTING, modern(LISTING))
         assert [each.path for each in guard.server.seen] == ["/mcp?tenant=alice"]
-
-
-def test_headers_of_the_operator_win_and_those_that_are_listed_go_on() -> None:
-    own = [(b"x-tenant", b"operator"), (b"authorization", b"Bearer operator")]
-    listed = Http(forward_headers=("X-Blue", "x-more"), forward_response_headers=("x-quota",))
-
-    def quota(received: Received, peer: Peer) -> None:
-        peer.json(result(received.message, {**ANSWER, "resultType": "complete"}), x_quota="5", x_other="6")
-
-    message = call(1, "search", {"words": "sea"}, LATEST)
-    given = {"authorization": "Bearer client", "x-tenant": "evil", "x-blue": "1", "x-red": "2", "x-figma-api-key": "m"}
-    with UrlGuard("enforce", answering(quota), headers=own, http=listed) as guard:
-        answer = guard.post(message, {**modern(message), **given})
-        received = guard.server.last("tools/call")
-    assert [value for name, value in received.pairs if "tenant" in name] == ["operator"]
-    found = [received.header(name) for name in ("authorization", "x-blue", "x-red", "x-figma-api-key")]
-    assert found == ["Bearer operator", "1", None, "m"]
-    assert (answer.header("x-quota"), answer.header("x-other")) == ("5", None)
-    assert any("the header X-Red of clients is not forwarded" in line for line in guard.said)
 
 
 def test_a_name_with_underscores_does_not_stand_beside_a_header_of_the_operator() -> None:

@@ -47,26 +47,6 @@ def resumed(guard: UrlGuard, headers: Any, *given: bytes, last: str = "9-0") -> 
 # ── live streams ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@rows("mode", ["enforce", "audit"])
-@rows("token", ["Bearer old", "Bearer new"])
-def test_what_the_server_asks_on_a_stream_is_answered_by_a_request(token: str, mode: Any) -> None:
-    """Also with another token than the stream was asked for with: it may be renewed while somebody thinks."""
-    given = result(ROOTS, {"roots": [{"uri": "file:///a"}]})
-
-    async def scenario() -> None:
-        stream = await guard.begun("POST", body=CALL, headers=headers)
-        assert b'"found":1' not in await stream.until(b"roots/list"), "nothing is held back for the next event"
-        answer = await guard.asked("POST", body=given, headers={**headers, "authorization": token})
-        assert answer.status == 202
-        guard.server.released.set()
-        assert b'"found":1' in (await stream.answer()).body
-
-    with UrlGuard(mode, answering(holding(NOTE, ROOTS, then=result(CALL, ANSWER)))) as guard:
-        headers = guard.session(REVISION, EVERYTHING, authorization="Bearer old")
-        guard.run(scenario())
-        assert [each.message for each in guard.server.seen if each.body and "method" not in each.message] == [given]
-
-
 def test_true_is_not_the_answer_to_request_one() -> None:
     async def scenario() -> list[int]:
         stream = await guard.begun("POST", body=CALL, headers=headers)
@@ -128,19 +108,6 @@ def test_a_client_that_does_not_read_holds_up_the_server(mode: Any) -> None:
     with UrlGuard(mode, answering(floods)) as guard:
         headers = guard.session(REVISION)
         guard.run(scenario())
-
-
-@rows("mode", ["enforce", "audit"])
-def test_a_client_that_goes_takes_its_request_with_it(mode: Any) -> None:
-    async def scenario() -> None:
-        exchange = await guard.begun("POST", body=CALL, headers=headers)
-        await exchange.leave()
-        await settled()
-
-    with UrlGuard(mode, answering(holding())) as guard:
-        headers = guard.session(REVISION)
-        guard.run(scenario())
-        assert guard.server.answers[-1].is_closed
 
 
 # ── coming back to a stream ──────────────────────────────────────────────────────────────────────────────────────────
