@@ -68,11 +68,3 @@ def test_other_work_goes_on_between_two_schemas() -> None:
 
     asyncio.run(run())
     assert done.index("other") < len(done) - 1 - done[::-1].index("schema")
-
-
-def test_a_later_event_loop_compiles_too() -> None:
-    done: list[str] = []
-    turns = CompileTurns()
-    for _ in range(2):
-        asyncio.run(turns.compile(contracts(Slow("again", done)), ""))
-    assert done == ["again", "again"]

@@ -45,19 +45,6 @@ def taken(reader: int) -> bytes:
         return b""
 
 
-def test_what_does_not_fit_is_kept_and_written_in_order(pipe: Ends) -> None:
-    outlet = Outlet(pipe[1])
-    sent = b"".join(b"%06d\n" % number for number in range(50_000))
-    for start in range(0, len(sent), 1000):
-        outlet.write(sent[start : start + 1000])
-    got = b""
-    while outlet.waiting:
-        outlet.push()
-        got += taken(pipe[0])
-    assert got + taken(pipe[0]) == sent
-    assert outlet.taken == len(sent)
-
-
 def test_replies_are_counted_apart_and_only_while_they_wait(pipe: Ends) -> None:
     """However much of something else is before and after them."""
     outlet = Outlet(pipe[1])
@@ -176,26 +163,6 @@ def test_what_is_read_is_not_written_before_the_reader_has_had_its_say(pipe: End
         loop.push()
         assert os.read(reader, 100) == b"fresh\n"
         loop.drop(inlet, outlet)
-
-
-def test_a_descriptor_that_comes_back_is_that_of_the_new_pipe(pipe: Ends, second: Ends) -> None:
-    """A server's pipes are closed, and the next one's have their numbers."""
-    (source, sender), (reader, sink) = pipe, second
-    taken: list[bytes] = []
-    first = Inlet(source, taken.append)
-    outlet = Outlet(sink)
-    loop = Loop([first], [outlet])
-    outlet.write(b"x")
-    loop.wait(0)
-    loop.drop(first, outlet)
-    loop.drop(first, outlet)
-    again = Inlet(sink, taken.append)
-    os.dup2(source, sink)
-    loop.add(again)
-    os.write(sender, b"hello")
-    loop.wait(10)
-    assert taken == [b"hello"]
-    assert os.read(reader, 10) == b"x"
 
 
 # ── last words ───────────────────────────────────────────────────────────────────────────────────────────────────────

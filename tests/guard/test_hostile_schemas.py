@@ -27,7 +27,7 @@ class Hostile(NamedTuple):
     value: Any
     rule: str | None
     """What is found, in the list or at the call; None if it is a good schema after all, and the value fits."""
-    listed: bool
+    listed: bool = True
     """Whether the client sees the tool."""
 
 
@@ -66,29 +66,28 @@ for _level in range(14):
     WRONG = {"and": [WRONG]}
 
 PATTERNS = {
-    "regex-nested-repeats": Hostile({"pattern": "^(a+)+$"}, "a" * 100_000 + "!", "contract/input", True),
-    "regex-alternatives": Hostile({"pattern": "^(a|aa)+$"}, "a" * 100_000 + "!", "contract/input", True),
-    "regex-dots": Hostile({"pattern": "^(.*a){20}$"}, "a" * 20_000 + "!", "contract/input", True),
-    "regex-look-ahead": Hostile({"pattern": "(?=a)a*a*a*a*b"}, "a" * 100_000, "contract/unjudged", True),
-    "regex-back-reference": Hostile({"pattern": r"^(a+)\1$"}, "a" * 100_000, "contract/unjudged", True),
-    "regex-large-repeats": Hostile({"pattern": "^((a{1000}){1000}){1000}$"}, "a", "contract/", True),
+    "regex-nested-repeats": Hostile({"pattern": "^(a+)+$"}, "a" * 100_000 + "!", "contract/input"),
+    "regex-alternatives": Hostile({"pattern": "^(a|aa)+$"}, "a" * 100_000 + "!", "contract/input"),
+    "regex-dots": Hostile({"pattern": "^(.*a){20}$"}, "a" * 20_000 + "!", "contract/input"),
+    "regex-look-ahead": Hostile({"pattern": "(?=a)a*a*a*a*b"}, "a" * 100_000, "contract/unjudged"),
+    "regex-back-reference": Hostile({"pattern": r"^(a+)\1$"}, "a" * 100_000, "contract/unjudged"),
+    "regex-large-repeats": Hostile({"pattern": "^((a{1000}){1000}){1000}$"}, "a", "contract/"),
     "regex-many": Hostile(
         {"properties": {f"p{n}": {"pattern": f"[ab]{{500}}{n}"} for n in range(500)}},
         {"p1": "a" * 500 + "1"},
         "contract/pattern",
-        True,
     ),
-    "regex-as-property": Hostile({"patternProperties": {"(?!a)": {}}}, {"b": 1}, None, True),
+    "regex-as-property": Hostile({"patternProperties": {"(?!a)": {}}}, {"b": 1}, None),
     "regex-as-long-property": Hostile(
-        {"patternProperties": {"(?=a)a*a*a*a*b": False}}, {"a" * 100_000: 1}, "contract/unjudged", True
+        {"patternProperties": {"(?=a)a*a*a*a*b": False}}, {"a" * 100_000: 1}, "contract/unjudged"
     ),
     "regex-look-ahead-on-many": Hostile(
-        {"items": {"pattern": "(?=a)a*a*a*a*b"}}, ["a" * 300 + str(n) for n in range(1_000)], "contract/unjudged", True
+        {"items": {"pattern": "(?=a)a*a*a*a*b"}}, ["a" * 300 + str(n) for n in range(1_000)], "contract/unjudged"
     ),
     "regex-looks-ahead-in-loops": Hostile(
-        {"pattern": "^(?=(?:(?=(?:(?=a+)a)+)a)+)b"}, "a" * 1_000, "contract/unjudged", True
+        {"pattern": "^(?=(?:(?=(?:(?=a+)a)+)a)+)b"}, "a" * 1_000, "contract/unjudged"
     ),
-    "regex-broken": Hostile({"pattern": "(["}, "a", "contract/pattern", True),
+    "regex-broken": Hostile({"pattern": "(["}, "a", "contract/pattern"),
 }
 
 REFERENCES = {
@@ -105,34 +104,33 @@ REFERENCES = {
         "contract/schema-cycle",
         False,
     ),
-    "over-https": Hostile({"$ref": "https://example.com/a.json"}, 1, "contract/remote-ref", True),
-    "relative": Hostile({"$ref": "other.json#/a"}, 1, "contract/remote-ref", True),
-    "recursion-that-is-meant": Hostile(FILTER, WRONG, "contract/input", True),
+    "over-https": Hostile({"$ref": "https://example.com/a.json"}, 1, "contract/remote-ref"),
+    "relative": Hostile({"$ref": "other.json#/a"}, 1, "contract/remote-ref"),
+    "recursion-that-is-meant": Hostile(FILTER, WRONG, "contract/input"),
 }
 
 SIZES = {
-    "exponential": Hostile({"type": "object", **doubling(40)}, 1, "contract/schema-cost", True),
+    "exponential": Hostile({"type": "object", **doubling(40)}, 1, "contract/schema-cost"),
     "exponential-any-of": Hostile(
         {"type": "object", **json.loads(json.dumps(doubling(30)).replace("allOf", "anyOf"))},
         1,
         "contract/schema-cost",
-        True,
     ),
     "exponential-unevaluated": Hostile(
-        {"type": "object", **doubling(16), "unevaluatedProperties": False}, 1, "contract/schema-cost", True
+        {"type": "object", **doubling(16), "unevaluatedProperties": False}, 1, "contract/schema-cost"
     ),
-    "deep": Hostile(nested(35, {}), deep(35, 1), "contract/schema-size", True),
-    "deep-as-it-may-be": Hostile(nested(20, {"type": "string"}), deep(20, 1), "contract/input", True),
+    "deep": Hostile(nested(35, {}), deep(35, 1), "contract/schema-size"),
+    "deep-as-it-may-be": Hostile(nested(20, {"type": "string"}), deep(20, 1), "contract/input"),
     "thousands-of-definitions": Hostile(
-        {"type": "object", "$defs": {str(n): {} for n in range(6000)}}, 1, "contract/schema-size", True
+        {"type": "object", "$defs": {str(n): {} for n in range(6000)}}, 1, "contract/schema-size"
     ),
-    "a-megabyte": Hostile({"enum": ["x" * 1_000_000]}, "x", "contract/schema-size", True),
-    "a-hundred-thousand-alternatives": Hostile({"enum": list(range(100_000))}, -1, "contract/schema-size", True),
+    "a-megabyte": Hostile({"enum": ["x" * 1_000_000]}, "x", "contract/schema-size"),
+    "a-hundred-thousand-alternatives": Hostile({"enum": list(range(100_000))}, -1, "contract/schema-size"),
 }
 
 DIALECTS = {
     "unknown-dialect": Hostile(
-        {"type": "object", "$schema": "https://example.com/mine"}, 1, "contract/unknown-dialect", True
+        {"type": "object", "$schema": "https://example.com/mine"}, 1, "contract/unknown-dialect"
     ),
     "dialect-that-is-no-text": Hostile({"type": "object", "$schema": 5}, 1, "protocol/result", False),
     "draft-7": Hostile(
@@ -144,9 +142,8 @@ DIALECTS = {
         },
         5,
         "contract/input",
-        True,
     ),
-    "the-meta-schema": Hostile({"$ref": META}, {"type": "strnig"}, "contract/remote-ref", True),
+    "the-meta-schema": Hostile({"$ref": META}, {"type": "strnig"}, "contract/remote-ref"),
     "no-schema": Hostile({"type": "strnig"}, 1, "contract/schema", False),
     "no-schema-below": Hostile({"anyOf": {}}, 1, "contract/schema", False),
 }

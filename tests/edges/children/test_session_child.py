@@ -1,7 +1,6 @@
 """Sessions of the handshake revisions, each with a child of its own: who may use them, and what goes either way."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -277,32 +276,6 @@ async def test_a_batch_is_answered_as_one_and_its_calls_are_judged_by_the_list(h
 
 
 # ── a child that ends ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@BOTH_MODES
-@rows(("action", "found"), [(["exit", 7], "it exited with status 7"), (["die"], "it was ended by SIGKILL")])
-def test_a_child_that_ends_fails_what_is_open_once_and_its_session_is_gone(
-    tmp_path: Path, mode: Mode, action: list[Any], found: str
-) -> None:
-    flights = tmp_path / f"{mode}-{action[0]}"
-    on = {"tools/call:mute": [], "tools/call:end": [["log", "oh no\n"], action]}
-
-    async def scenario(hosted: Hosted) -> None:
-        other, headers = await hosted.open(), await hosted.open()
-        waits = hosted.begin(call(1, "mute", {}), headers)
-        await waits.head()
-        ends = hosted.begin(call(2, "end", {}), headers)
-        for ident, calling in ((1, waits), (2, ends)):
-            [failed] = await calling.messages()
-            assert (failed["id"], failed["error"]["code"]) == (ident, LOST)
-            assert failed["error"]["data"]["violations"][0]["found"] == f"none: {found}"
-            assert "oh no" not in json.dumps(failed)
-        assert (await hosted.post(request(3, "ping"), headers)).status == 404
-        assert (await hosted.post(request(3, "ping"), other)).status == 200
-
-    assert b"[python] oh no" in host(scenario, mode, on=on, options={"flights": str(flights)}).stderr
-    (flight,) = flights.iterdir()
-    assert flight.read_text().count("initialize") == 2, "its own handshake, and no other"
 
 
 @hosting(on={"tools/call": []})
