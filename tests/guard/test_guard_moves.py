@@ -14,16 +14,13 @@ from assay.guard.judged_session import JudgedSession
 from assay.guard.terms import Mode
 from assay.ladder.partial_frame import outline
 from assay.spec.revisions import REVISIONS, handshake
-from kit.guard_process import CAPABILITIES, call, frame_of, notification, request, result
+from kit.guard_process import call, frame_of, notification, request, result
 from kit.guarded_session import LOST, Guard, read
 from kit.rows import rows
+from kit.stateless_talk import META
 from kit.talk import HITS, SEARCH
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
-}
 NAN = b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'
 
 

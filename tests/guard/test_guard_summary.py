@@ -14,10 +14,10 @@ from assay.core.render import changes
 from assay.engine.drafts import DRAFT_7
 from assay.guard.deliveries import End
 from assay.guard.summary import FLIGHTS, KEPT, KEPT_BYTES, GuardSummary
-from assay.spec.revisions import LATEST
 from kit.command import assay_text
 from kit.guard_process import call, frame_of, initialize, notification, request, result, tool
 from kit.guarded_session import GuardedLines, opened_in
+from kit.http_client import meta
 from kit.rows import rows
 
 SERVER = Party.SERVER
@@ -89,13 +89,8 @@ def test_findings_are_shown_as_they_come_and_counted_at_the_end(mode: Any, words
 
 
 def test_the_revision_of_a_probe_that_the_server_refuses_is_not_shown() -> None:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"},
-    }
     guard = GuardedLines("audit", name="files")
-    guard.client(request(0, "server/discover", {"_meta": meta}))
+    guard.client(request(0, "server/discover", {"_meta": meta()}))
     guard.server({"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "no"}})
     guard.open(revision="2025-06-18")
     assert [line for line in guard.log if "speaks MCP" in line] == ["assay: files speaks MCP 2025-06-18"]
@@ -137,9 +132,8 @@ def test_only_the_first_answer_counts_for_how_long_a_request_took() -> None:
 
 def test_each_change_of_a_repaired_result_is_named() -> None:
     old = {"$schema": "https://json-schema.org/draft-07/schema#", "type": "object"}
-    meta = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
     guard = GuardedLines(policy=Policy(repairs=("protocol/*", "contract/unknown-dialect")))
-    guard.client(request(1, "tools/list", {"_meta": meta}))
+    guard.client(request(1, "tools/list", {"_meta": meta()}))
     tools = [{"name": f"tool{number}", "inputSchema": old, "outputSchema": old} for number in range(4)]
     [answer] = guard.server(result(1, {"tools": [*tools, {"name": 5}]}))
     assert [each["inputSchema"]["$schema"] for each in answer["result"]["tools"]] == [DRAFT_7.uri] * 4

@@ -12,16 +12,12 @@ from assay.guard import session as sessions
 from assay.guard.deliveries import ClientTraits, Outcome
 from kit.guard_process import call, frame_of, notification, request, result
 from kit.guarded_session import LOST, Guard, opened_in, read
+from kit.http_client import meta
 from kit.rows import rows
 from kit.talk import HITS, SEARCH, error
 
 BROKEN = {"name": "broken", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig"}}}}
 MODERN = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"},
-}
 WHOLE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 NOT_JUDGED = ("tools/call", "contract/not-judged")
 BAD_INPUT = ("tools/call", "contract/input")
@@ -51,7 +47,7 @@ def unlisted(revision: str = "2025-11-25", **options: Any) -> Unlisted:
 
 def modern(ident: Any, **arguments: Any) -> dict[str, Any]:
     """A call in the revision without a handshake."""
-    return request(ident, "tools/call", {"name": "search", "arguments": arguments, "_meta": META})
+    return request(ident, "tools/call", {"name": "search", "arguments": arguments, "_meta": meta()})
 
 
 def is_refused(made: Outcome) -> bool:
