@@ -161,7 +161,7 @@ class Failing(Sink):
         """Fail."""
         raise OSError("no space")
 
-    found = commit = passed
+    found = guard_frame = commit = passed
 
 
 def test_a_sink_that_fails_is_counted_and_affects_no_message() -> None:
@@ -169,5 +169,7 @@ def test_a_sink_that_fails_is_counted_and_affects_no_message() -> None:
     guard = Guard(revision="2025-11-25", sinks=sinks)
     assert [each.frame for each in guard.client(request(1, "ping")).to_server] == [frame_of(request(1, "ping"))]
     assert guard.client(b"{").refusal == "PARSE_ERROR"
+    late = guard.later(1000.0)
+    assert (len(late.to_client), len(late.to_server)) == (1, 1), "an error, and a cancellation by the guard"
     sinks.commit()
-    assert guard.session.records.failures + sinks.failures == 3
+    assert guard.session.records.failures + sinks.failures == 5
