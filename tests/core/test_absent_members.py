@@ -3,7 +3,6 @@
 from typing import Any
 
 from assay.base.verdict import Verdict
-from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, asks, calls
 from kit.talk import HITS, SEARCH, Talk, good, replacement, result, rules
@@ -108,10 +107,3 @@ def test_a_result_of_a_tool_without_a_type_is_held_to_the_output_schema() -> Non
     verdict = talk.server(result(3, {"content": [], "structuredContent": {"hits": "3"}}))
     assert rules(verdict) == ["contract/output", *MISSING]
     assert replacement(verdict)["result"]["isError"] is True
-
-
-@rows("revision", [each for each in REVISIONS if handshake(each)])
-def test_older_revisions_have_none_of_these_members(revision: str) -> None:
-    talk = Talk().opened(revision).listed(SEARCH)
-    good(talk.client({"jsonrpc": "2.0", "id": 1, "method": "resources/list"}))
-    good(talk.server(result(1, {"resources": []})))

@@ -4,7 +4,7 @@ from typing import Any
 
 from assay.base.verdict import Party, Verdict
 from kit.rows import rows
-from kit.talk import ALL_SERVER, SEARCH, Talk, call, error, found, good, notification, request, result, rules
+from kit.talk import ALL_SERVER, SEARCH, Talk, call, error, good, notification, request, result, rules
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 TASKS: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
@@ -75,19 +75,6 @@ def test_the_code_of_an_error_fits_what_was_declared(
 ) -> None:
     verdict = answered(Talk(**options).opened(**opening), asker, method, params, code)
     assert [each for each in rules(verdict) if each == "protocol/error-code"] == ["protocol/error-code"] * wrong
-
-
-@rows(
-    ("method", "params"),
-    [
-        ("resources/templates/list", None),
-        ("resources/unsubscribe", {"uri": "file:///a"}),
-        ("logging/setLevel", {"level": "info"}),
-    ],
-)
-@rows("revision", HANDSHAKES)
-def test_a_method_that_no_clause_asks_for_may_be_unknown(method: str, params: Any, revision: str) -> None:
-    good(answered(Talk().opened(revision), Party.CLIENT, method, params, -32601))
 
 
 def tool(support: str | None) -> dict[str, Any]:
@@ -212,13 +199,6 @@ def test_where_the_server_runs_no_tasks_a_tool_that_requires_one_is_called_witho
 
 LINK = {"mode": "url", "message": "?", "url": "https://example.com", "elicitationId": "1"}
 USES = [{"name": "a", "inputSchema": {"type": "object"}}]
-
-
-def test_a_call_runs_as_a_task_only_where_the_server_runs_tasks() -> None:
-    params = {"name": "search", "arguments": {"words": "a"}, "task": {}}
-    for server in (ALL_SERVER, {**ALL_SERVER, "tasks": {"list": {}}}):
-        [wrong] = found(Talk().opened(server=server).client(request(1, "tools/call", params)))
-        assert (wrong.rule, wrong.at) == ("protocol/capability", "/params/task")
 
 
 @rows("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])

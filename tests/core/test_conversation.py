@@ -43,22 +43,6 @@ def test_numbers_that_are_equal_are_one_id(spelt: bytes, answered: bytes) -> Non
     good(talk.server(b'{"jsonrpc":"2.0","id":' + answered + b',"result":{}}'))
 
 
-def test_large_ids_that_differ_in_the_last_digit_are_two() -> None:
-    """A double cannot tell them apart: the frame can."""
-    talk = Talk().opened()
-    good(talk.client(b'{"jsonrpc":"2.0","id":1180591620717411303424,"method":"ping"}'))
-    verdict = talk.server(b'{"jsonrpc":"2.0","id":1180591620717411303425,"result":{}}')
-    assert rules(verdict) == ["protocol/unsolicited"]
-
-
-@rows("spelt", [b"1.0", b"1e2", b"-0", b"1180591620717411303424", b'"a\\u0062"', b"7"])
-def test_an_id_is_echoed_as_it_was_spelt(spelt: bytes) -> None:
-    verdict = Talk().opened().client(b'{"jsonrpc":"2.0","id":' + spelt + b',"method":"no/such"}')
-    assert verdict.back is not None
-    echoed = verdict.back.partition(b'"id":')[2]
-    assert echoed.startswith((spelt, orjson.dumps(orjson.loads(spelt)) if spelt[:1] == b'"' else spelt))
-
-
 @rows(("revision", "has_null"), [(None, True), *((each, each < "2025-11-25") for each in HANDSHAKE)])
 def test_where_no_id_can_be_read_the_revision_says_what_stands_for_it(revision: str | None, has_null: bool) -> None:
     """JSON-RPC says null; MCP from 2025-11-25 on says to leave it out."""
@@ -200,15 +184,6 @@ def test_a_method_of_another_revision_says_which() -> None:
     assert "2025-06-18" in verdict.violations[0].hint
 
 
-@rows("capability", ["experimental", "extensions"])
-def test_a_method_beyond_the_specification_passes_where_extensions_are_declared(capability: str) -> None:
-    talk = Talk().opened(client={capability: {"com.example/acme": {}}})
-    verdict = talk.client(request(1, "acme/search", {"any": "thing"}))
-    assert rules(verdict) == ["protocol/extension"]
-    assert verdict.onward is verdict.frame
-    good(talk.server(result(1, {"whatever": 1})))
-
-
 def test_params_meta_is_judged_in_the_oldest_revisions_too() -> None:
     """Up to 2025-06-18 only JSONRPCRequest says what `_meta` may hold."""
     verdict = Talk().opened("2024-11-05").client(request(1, "tools/list", {"_meta": {"progressToken": []}}))
@@ -255,17 +230,6 @@ def progress(token: Any, value: float) -> dict[str, Any]:
     return notification("notifications/progress", {"progressToken": token, "progress": value})
 
 
-def test_progress_belongs_to_an_open_request_and_rises() -> None:
-    talk = Talk().opened()
-    good(talk.client(request(1, "tools/call", {"name": "a", "_meta": {"progressToken": "t"}})))
-    good(talk.server(progress("t", 1)))
-    good(talk.server(progress("t", 2.5)))
-    assert [each.at for each in talk.server(progress("t", 2.5)).violations] == ["/params/progress"]
-    assert [each.at for each in talk.server(progress("u", 1)).violations] == ["/params/progressToken"]
-    good(talk.server(result(1, TEXT)))
-    assert rules(talk.server(progress("t", 9))) == ["protocol/progress"]
-
-
 def test_the_token_of_a_refused_request_is_not_remembered() -> None:
     talk = Talk().opened()
     bad = request(1, "tools/call", {"name": 5, "_meta": {"progressToken": "t"}})
@@ -274,16 +238,6 @@ def test_the_token_of_a_refused_request_is_not_remembered() -> None:
 
 
 # ── batches (2025-03-26) ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_good_batch_passes_as_it_came() -> None:
-    talk = Talk().opened("2025-03-26")
-    verdict = talk.client(b'[ {"jsonrpc":"2.0","id":1,"method":"ping"} , {"jsonrpc":"2.0","id":2.0,"method":"ping"}]')
-    assert verdict.violations == ()
-    assert verdict.onward is verdict.frame
-    assert [part.kind for part in verdict.parts] == ["request", "request"]
-    answers = talk.server([result(1, {}), result(2, {})])
-    assert answers.onward is answers.frame
 
 
 def test_initialize_is_not_batched() -> None:
@@ -308,27 +262,7 @@ def test_of_a_mixed_batch_the_good_entries_go_on_and_the_others_are_answered() -
     assert [each.get("id") for each in answer(verdict)] == [1, 3, None]
 
 
-# ── the end, and time ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 # ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_under_audit_everything_travels_on_and_no_one_is_answered() -> None:
-    talk = Talk(mode="audit").opened().listed(SEARCH)
-    for say, message in (
-        (talk.client, b"garbage"),
-        (talk.client, call(1, "search", {})),
-        (talk.server, result(1, {"content": 5})),
-        (talk.server, result(1, {})),
-        (talk.server, b'{"id":1}'),
-        (talk.client, request(2, "no/such")),
-        (talk.client, []),
-    ):
-        verdict = say(message)
-        assert not verdict.accepted
-        assert verdict.onward is verdict.frame
-        assert verdict.back is None
 
 
 @rows(("mode", "found"), [("audit", []), ("enforce", ["protocol/unsolicited"])])
@@ -362,11 +296,6 @@ def test_garbage_is_answered_only_so_often_until_something_readable_comes() -> N
     assert answered == [True] * 3 + [False] * 3
     good(talk.client(request(1, "ping")))
     assert talk.client(b"garbage").back is not None
-
-
-def test_a_server_is_never_answered_for_what_it_prints() -> None:
-    verdict = Talk().opened().server(b"listening on port 80")
-    assert (rules(verdict), verdict.back, verdict.onward) == (["syntax/json"], None, None)
 
 
 def test_open_requests_are_bounded() -> None:
@@ -450,13 +379,6 @@ def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
     related = {"io.modelcontextprotocol/related-task": {"taskId": "t"}}
     good(talk.server(result(2, {**TEXT, "_meta": related})))
     assert rules(talk.server(progress(7, 2))) == ["protocol/progress"]
-
-
-def test_a_broken_answer_with_another_spelling_of_the_id_fails_its_request() -> None:
-    talk = Talk().opened()
-    good(talk.client(request(5, "ping")))
-    verdict = talk.server(b'{"jsonrpc":"2.0","id":5.0,"result":7}')
-    assert replacement(verdict)["id"] == 5
 
 
 @rows(

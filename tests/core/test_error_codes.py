@@ -3,10 +3,9 @@
 from typing import Any
 
 from assay.base.errors import CanonicalError
-from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.stateless_talk import REVISION, asks, calls
-from kit.talk import Talk, error, good, request, rules
+from kit.talk import Talk, error, good, rules
 
 DATA = {-32021: {"requiredCapabilities": {}}, -32022: {"supported": [REVISION], "requested": "2030-01-01"}}
 
@@ -41,11 +40,3 @@ def test_a_server_of_an_older_revision_may_answer_discover_with_any_code() -> No
     talk = Talk()
     good(talk.client(asks(1, "server/discover")))
     good(talk.server(error(1, -32002, "not initialized")))
-
-
-@rows("revision", [each for each in REVISIONS if handshake(each)])
-def test_older_revisions_have_these_codes(revision: str) -> None:
-    talk = Talk().opened(revision)
-    for ident, code in enumerate((-32002, -32050)):
-        good(talk.client(request(ident, "resources/read", {"uri": "file:///a"})))
-        good(talk.server(error(ident, code)))

@@ -149,29 +149,6 @@ def test_a_server_that_speaks_first_is_asked_to_wait(message: dict[str, Any]) ->
 # ── the stateless era ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@rows(
-    ("message", "code", "rule"),
-    [
-        (request(1, "server/discover"), -32602, "protocol/params"),
-        (request(1, "server/discover", {}), -32602, "protocol/params"),
-        (
-            request(1, "server/discover", {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}),
-            -32602,
-            "protocol/params",
-        ),
-        (stateless(1, "initialize"), -32601, "protocol/method"),
-        (stateless(1, "ping"), -32601, "protocol/method"),
-        (stateless(1, "tools/call", name="a", inputResponses={"user_name": 12345}), -32602, "protocol/params"),
-    ],
-)
-def test_what_the_stateless_revision_refuses(message: dict[str, Any], code: int, rule: str) -> None:
-    """The requests of the official conformance suite that break the schema, and the answers it wants."""
-    verdict = Talk().client(message)
-    assert rule in rules(verdict)
-    assert answer(verdict)["error"]["code"] == code
-    assert answer(verdict)["id"] == 1
-
-
 def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
     verdict = Talk().client(request(1, "tools/list", {"_meta": meta}))

@@ -1,12 +1,7 @@
 """The rule that stops a message is the first one: in verdicts, answers, the journal, on stderr and in `assay check`."""
 
-import json
-from pathlib import Path
-
 from assay.base.limits import Limits
 from assay.base.verdict import Verdict
-from assay.guard.summary import GuardSummary
-from assay.records.journal.writer import Journal
 from kit.talk import SEARCH, Talk, answer, call, result, rules
 
 BROKEN = {"name": "bad", "inputSchema": {"type": "strnig"}}
@@ -24,23 +19,6 @@ def test_the_rule_that_stops_is_the_first_of_a_verdict_and_of_its_answer() -> No
     verdict = stopped()
     assert rules(verdict) == ["contract/set-aside", "protocol/capability"]
     noted = answer(verdict)["error"]["data"]["violations"]
-    assert [each["rule"] for each in noted] == ["contract/set-aside", "protocol/capability"]
-
-
-def test_the_rule_that_stops_is_the_one_on_stderr() -> None:
-    said: list[str] = []
-    GuardSummary(said.append, said.append, enforcing=True).heard(stopped(), 0.0)
-    assert said[0].startswith("assay: blocked: client tools/call bad #3: /params/name: expected a tool of the list")
-    assert said[0].endswith("[contract/set-aside] and 1 more")
-
-
-def test_the_rule_that_stops_is_the_first_in_the_journal(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path, mode="enforce")
-    assert journal is not None
-    verdict = stopped()
-    line = journal.line(verdict, journal.moment("stdio", "", verdict.method, verdict.frame), 0)
-    journal.close()
-    noted = json.loads(line)["error"]["violations"]
     assert [each["rule"] for each in noted] == ["contract/set-aside", "protocol/capability"]
 
 

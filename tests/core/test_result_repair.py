@@ -274,26 +274,6 @@ def test_the_repaired_schema_is_what_calls_are_judged_by() -> None:
     good(plain.client(call(2, "one", {"a": ["x"]})))
 
 
-@rows("uri", ["http://json-schema.org/schema#", "https://json-schema.org/draft-07/schema#"])
-def test_a_long_list_is_repaired(uri: str) -> None:
-    properties = {f"argument{number}": {"type": "string", "description": "x" * 40} for number in range(5)}
-    tools = [
-        {
-            "name": f"tool{number}",
-            "inputSchema": {"$schema": uri, "type": "object", "properties": properties},
-            "outputSchema": {"$schema": uri, "type": "object"},
-        }
-        for number in range(300)
-    ]
-    answer = result(1, {"tools": tools})
-    verdict = answered(LIST, answer)
-    assert len(verdict.repairs) == 2 * 300 + 3
-    assert len(verdict.violations) + verdict.more == 2 * 300 + 3
-    assert verdict.onward is not None
-    assert json.loads(verdict.onward) == jsonpatch.apply_patch(answer, shown(verdict))
-    good(answered(LIST, verdict.onward, policy=None))
-
-
 def test_too_much_to_repair_is_judged_as_ever() -> None:
     tools = [
         {"name": f"t{n}", "inputSchema": {"$schema": "https://json-schema.org/draft-07/schema#"}} for n in range(1001)
@@ -444,15 +424,6 @@ def test_a_repaired_answer_differs_by_the_recorded_operations_alone_and_is_good(
 def recorded(verdict: Verdict, patterns: tuple[str, ...] = ()) -> dict[str, Any]:
     run = RunIdentity(deterministic=True, payloads=False, server="", patterns=patterns)
     return record(verdict, Moment("stdio", "stdio", b"", 0.0), RecordContext("", "0", 0), run)
-
-
-def test_a_record_has_each_repair_as_an_operation() -> None:
-    verdict = answered(READ, error(1, -32002))
-    written = recorded(verdict)
-    assert written["metadata"]["repairs"] == [{"op": "replace", "path": "/error/code", "value": -32602, "was": -32002}]
-    assert written["error"]["jsonrpcCode"] == -32002
-    assert [each["action"] for each in written["error"]["violations"]] == ["repair"]
-    assert "repairs" not in recorded(answered(READ, error(1, -32602)))["metadata"]
 
 
 def test_a_record_of_repaired_arguments_has_no_values_of_the_client() -> None:

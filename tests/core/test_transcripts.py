@@ -13,7 +13,6 @@ import pytest
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.records.transcript import Judged, judge
-from kit.rows import rows
 
 # Refused or reported messages of servers, by file: rule → how many messages. From the recordings' own README.
 KNOWN: dict[str, dict[str, int]] = {
@@ -97,16 +96,3 @@ def test_a_call_that_breaks_its_contract_was_refused_by_the_server_too(replayed:
             if verdict.kind == "result" and verdict.party is Party.SERVER and verdict.exchange:
                 lenient += verdict.exchange.id in wrong and not verdict.value["result"].get("isError")
     assert lenient == 13
-
-
-@rows("errata", [True, False])
-def test_the_errata_are_what_lets_good_elicitation_pass(shared: Path, errata: bool) -> None:
-    """3.14 and 95.5 in elicited forms: refused by the letter of schema.json in five recordings."""
-    refused = 0
-    for path in sorted((shared / "transcripts").glob("*everything*.jsonl")):
-        with path.open("rb") as file:
-            for _, verdict, *_ in judge(file, Conversation(mode="audit", errata=errata)):
-                refused += any(each.rule == "protocol/result" for each in verdict.violations) and (
-                    verdict.party is Party.CLIENT
-                )
-    assert (refused == 0) is errata

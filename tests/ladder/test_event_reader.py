@@ -43,13 +43,6 @@ STREAMS = [
 
 
 @rows(("stream", "expected"), STREAMS)
-def test_events_are_read_as_the_standard_says(
-    stream: bytes, expected: list[tuple[bytes | None, bytes | None, bytes, bytes | None]]
-) -> None:
-    assert meant(read(stream)) == expected
-
-
-@rows(("stream", "expected"), STREAMS)
 def test_it_does_not_matter_how_the_bytes_come(
     stream: bytes, expected: list[tuple[bytes | None, bytes | None, bytes, bytes | None]]
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Party
-from assay.contracts.header_arguments import ParamHeader, ParamHeaders, param_headers
+from assay.contracts.header_arguments import ParamHeaders, param_headers
 from assay.core import lifecycle
 from assay.engine.fault import SchemaRefusal
 from assay.ladder.header_values import decode, encode
@@ -490,15 +490,6 @@ def test_nothing_that_comes_raises_and_the_quick_look_agrees(
 
 
 # ── definitions ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_marked_properties_are_found_with_the_path_to_them() -> None:
-    assert known(SCHEMA) == (
-        ParamHeader(b"mcp-param-region", "Mcp-Param-Region", ("region",)),
-        ParamHeader(b"mcp-param-limit", "Mcp-Param-Limit", ("limit",)),
-        ParamHeader(b"mcp-param-dry-run", "Mcp-Param-Dry-Run", ("dry",)),
-        ParamHeader(b"mcp-param-tenant", "Mcp-Param-Tenant", ("where", "a/b")),
-    )
 
 
 def properties(**schemas: Any) -> dict[str, Any]:

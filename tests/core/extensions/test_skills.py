@@ -214,12 +214,6 @@ def test_an_entry_of_another_shape_does_not_cost_the_list() -> None:
     assert [str(each.name) for each in verdict.quarantined] == ["skill://a/SKILL.md"]
 
 
-def test_more_wrong_entries_than_can_be_quarantined_refuse_the_list() -> None:
-    talk = Skilled(policy=STRICT)
-    verdict = talk.page(*(named(f"Wrong-{number}") for number in range(600)))
-    assert replacement(verdict)["error"]["code"] == -31010
-
-
 def test_one_skill_does_not_fill_the_report() -> None:
     talk = Skilled()
     wrong = skill(resources=[FILES[0], *(file(f"skill://b/{number}", "x") for number in range(50))])

@@ -212,30 +212,6 @@ def test_asking_back_where_it_is_not_foreseen_does_not_hurt(asked: Any) -> None:
     assert "protocol/result-type" in {each.rule for each in verdict.violations}
 
 
-@rows("ident", [2**70, 1.0, 1e22, "a", -(2**80)])
-@rows("revision", REVISIONS)
-def test_an_id_of_any_size_can_be_used_again_and_end(revision: str, ident: str | float) -> None:
-    """design.md: ids are echoed unchanged, `1.0`, `1e2` and 2^70 included."""
-    conversation = opened(revision)
-    spoken = frame(ask(revision, ident))
-    assert conversation.hear(CLIENT, spoken).accepted
-    again = conversation.hear(CLIENT, spoken)
-    assert [each.rule for each in again.violations] == ["protocol/id-in-use"]
-    (missing,) = conversation.end(SERVER)
-    echo = b'{"jsonrpc":"2.0","id":' + json.dumps(ident).encode() + b","
-    assert (again.back or b"").startswith(echo)
-    assert (missing.onward or b"").startswith(echo)
-
-
-@rows("ident", [2**70, 1.0, 1, "a"])
-@rows("revision", REVISIONS)
-def test_a_malformed_request_is_answered_by_its_id(revision: str, ident: str | float) -> None:
-    """design.md, no readable id: null, or nothing, only where there is none; a number spelt 1.0 is one."""
-    verdict = opened(revision).hear(CLIENT, frame(request(ident, "ping") | {"params": []}))
-    assert [each.rule for each in verdict.violations] == ["envelope/params"]
-    assert (verdict.back or b"").startswith(b'{"jsonrpc":"2.0","id":' + json.dumps(ident).encode() + b",")
-
-
 @rows("ident", [2**70, 1.0, 1, "a"])
 @rows("revision", REVISIONS)
 def test_a_malformed_answer_fails_what_it_answers(revision: str, ident: str | float) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import orjson
-from hypothesis import assume, event, example, given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
@@ -28,7 +28,6 @@ from kit.generated_messages import (
     integers,
     least,
     part_of,
-    pointer,
     texts,
 )
 from kit.laws import law
@@ -497,24 +496,6 @@ def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObjec
     verdict = _asked_with_everything(case).hear(SERVER, frame(result(1, fault.value)))
     assert_shown(case, _read(verdict.onward), verdict)
     event(f"exact: {assert_named(verdict, fault, '/result')}")
-
-
-@law(25)
-@example(key="a/b~c", method="roots/list")
-@example(key="k" * 200, method="roots/list")
-@given(key=texts, method=st.sampled_from(["elicitation/create", "sampling/createMessage", "roots/list"]))
-def test_input_that_the_client_cannot_give_is_reported_where_it_is_asked_for(key: str, method: str) -> None:
-    """MCP 2026-07-28, basic: a server asks only for what `clientCapabilities` has. The key is a step of the pointer."""
-    schema = protocol_schema("2026-07-28")
-    definition = {"elicitation/create": "ElicitRequest", "sampling/createMessage": "CreateMessageRequest"}
-    asked_for = least(schema, part_of(schema, definition.get(method, "ListRootsRequest")))
-    conversation = opened("2026-07-28")
-    params = {"name": "any", "_meta": META | {CAPABILITIES_KEY: {}}}
-    said(conversation, CLIENT, request(1, "tools/call", params))
-    value = {"resultType": "input_required", "inputRequests": {key: asked_for}}
-    verdict = conversation.hear(SERVER, frame(result(1, value)))
-    at = pointer(("result", "inputRequests", key))
-    assert [(each.rule, each.at) for each in verdict.violations] == [("protocol/capability", at)]
 
 
 # What may be run as a task, who asks for it, and what comes of it in the end.
