@@ -17,22 +17,10 @@ REFUSED = [
     pytest.param(b'"\xff"', "syntax/utf8", id="not-utf8"),
     pytest.param(b'"\xc0\x80"', "syntax/utf8", id="overlong"),
     pytest.param(b'"\xed\xa0\x80"', "syntax/utf8", id="surrogate-in-utf8"),
-    pytest.param(b'"\x00"', "syntax/json", id="nul"),
-    pytest.param(b'"a\nb"', "syntax/json", id="raw-control-character"),
-    pytest.param(b'{"a":', "syntax/json", id="truncated"),
-    pytest.param(b"[1,]", "syntax/json", id="trailing-comma"),
-    pytest.param(b'{"a":1}}', "syntax/json", id="trailing-garbage"),
-    pytest.param(b"NaN", "syntax/number", id="nan"),
-    pytest.param(b"[-Infinity]", "syntax/number", id="minus-infinity"),
-    pytest.param(b"1e400", "syntax/number", id="overflow"),
-    pytest.param(b"1" + b"0" * 400, "syntax/number", id="an-integer-no-double-can-hold"),
-    pytest.param(rb'"\ud800"', "syntax/surrogate", id="lone-high-surrogate"),
     pytest.param(rb'"\ud800\ud800"', "syntax/surrogate", id="two-high-surrogates"),
     pytest.param(b'{"a":1,"a":2}', "syntax/duplicate-key", id="repeated-key"),
     pytest.param(b'{"a":1,"\\u0061":2}', "syntax/duplicate-key", id="repeated-key-spelt-with-an-escape"),
     pytest.param(b'{"a:":1,"a\\u003a":2}', "syntax/duplicate-key", id="a-colon-hidden-in-an-escape"),
-    pytest.param(b"[" * 129 + b"]" * 129, "syntax/depth", id="129-levels"),
-    pytest.param(b"[" * 5000 + b"]" * 5000, "syntax/depth", id="deeper-than-the-parser-goes"),
 ]
 
 
