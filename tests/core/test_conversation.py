@@ -20,7 +20,6 @@ from kit.talk import (
     answer,
     call,
     error,
-    frame_of,
     good,
     notification,
     replacement,
@@ -193,29 +192,6 @@ def test_params_meta_is_judged_in_the_oldest_revisions_too() -> None:
 # ── capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@rows(
-    ("party", "message", "capability"),
-    [
-        (Party.CLIENT, request(1, "tools/list"), "tools"),
-        (Party.CLIENT, request(1, "prompts/list"), "prompts"),
-        (Party.CLIENT, request(1, "resources/subscribe", {"uri": "a:b"}), "resources.subscribe"),
-        (Party.CLIENT, request(1, "logging/setLevel", {"level": "info"}), "logging"),
-        (Party.CLIENT, notification("notifications/roots/list_changed"), "roots.listChanged"),
-        (Party.SERVER, request(1, "roots/list"), "roots"),
-        (Party.SERVER, request(1, "sampling/createMessage", {"messages": [], "maxTokens": 1}), "sampling"),
-        (Party.SERVER, notification("notifications/message", {"level": "info", "data": 1}), "logging"),
-        (Party.SERVER, notification("notifications/tools/list_changed"), "tools.listChanged"),
-        (Party.SERVER, notification("notifications/resources/updated", {"uri": "a:b"}), "resources.subscribe"),
-    ],
-)
-def test_using_what_was_not_declared_is_reported(party: Party, message: dict[str, Any], capability: str) -> None:
-    verdict = Talk().opened(client={}, server={}).conversation.hear(party, frame_of(message))
-    assert rules(verdict) == ["protocol/capability"]
-    assert capability in verdict.violations[0].expected
-    assert verdict.onward is verdict.frame
-    good(Talk().opened().conversation.hear(party, frame_of(message)))
-
-
 def test_completion_needs_no_capability_where_the_revision_has_none() -> None:
     ask = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b", "value": ""}}
     good(Talk().opened("2024-11-05", server={}).client(request(1, "completion/complete", ask)))
@@ -296,6 +272,11 @@ def test_garbage_is_answered_only_so_often_until_something_readable_comes() -> N
     assert answered == [True] * 3 + [False] * 3
     good(talk.client(request(1, "ping")))
     assert talk.client(b"garbage").back is not None
+
+
+def test_a_server_is_never_answered_for_what_it_prints() -> None:
+    verdict = Talk().opened().server(b"listening on port 80")
+    assert (rules(verdict), verdict.back, verdict.onward) == (["syntax/json"], None, None)
 
 
 def test_open_requests_are_bounded() -> None:

@@ -240,6 +240,3 @@ def test_what_cannot_be_judged_stops_under_a_strict_policy_unless_it_is_to_fail_
         talk, verdict = unmatched(policy)
         assert done(verdict) == [("contract/pattern", "quarantine")]
         assert rules(talk.client(call(1, "odd", {"a": "c"}))) == ["contract/set-aside"]
-
-
-# ── audit ────────────────────────────────────────────────────────────────────────────────────────────────────────────

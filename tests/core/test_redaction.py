@@ -206,32 +206,10 @@ def test_what_stands_under_a_secret_name_is_never_written(value: Any, name: str,
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PIECES = [
-    *(
-        "a",
-        "eyJ",
-        "eyJaaaaa.",
-        "eyJ-",
-        "-----BEGIN PRIVATE KEY-----",
-        "-----BEGIN ",
-        "password",
-        'password="',
-        "token='",
-    ),
-    *(
-        "token=\\'",
-        "\\",
-        "password\\\\",
-        "://",
-        "://a:",
-        "://a@",
-        "sk-",
-        "ghp_",
-        "bearer ",
-        "bearer\t",
-        "basic aaaaaaaa",
-    ),
-    *("token ", "token :", "token =\n", "cookie=", "cookie: ", "token={", '"', "'", " ", "\\u0070", "progress", "AKIA"),
-]
+    "a", "eyJ", "eyJaaaaa.", "eyJ-", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "password", 'password="', "token='",
+    "token=\\'", "\\", "password\\\\", "://", "://a:", "://a@", "sk-", "ghp_", "bearer ", "bearer\t", "basic aaaaaaaa",
+    "token ", "token :", "token =\n", "cookie=", "cookie: ", "token={", '"', "'", " ", "\\u0070", "progress", "AKIA",
+]  # fmt: skip
 
 
 @rows("piece", PIECES)

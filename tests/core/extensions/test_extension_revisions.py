@@ -92,13 +92,6 @@ def test_everything_else_is_judged_as_ever() -> None:
     assert rules(talk.client(stateless(3, "ui/open", TASKS))) == ["protocol/method"]
 
 
-def test_without_a_revision_the_definitions_apply() -> None:
-    talk = listed(discovered(Talk(), TASKS))
-    good(talk.client(stateless(1, "tools/call", TASKS, **SEARCHES)))
-    assert "protocol/result" in rules(talk.server(result(1, ODD_HANDLE)))
-    assert rules(talk.client(stateless(2, "tasks/get", TASKS, handle=5))) == ["protocol/params"]
-
-
 def test_a_declaration_of_one_client_does_not_count_for_the_next() -> None:
     talk = listed(discovered(Talk(), TASKS))
     talk.client(stateless(1, "tasks/get", NEWER, handle=5))
