@@ -10,7 +10,6 @@ HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 TASKS: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 RELATED = "io.modelcontextprotocol/related-task"
 
-# ── codes of errors ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 REF = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b", "value": ""}}
 SAMPLED = {"maxTokens": 1, "messages": []}
@@ -105,9 +104,6 @@ def test_a_call_that_must_or_must_not_be_a_task_may_be_answered_so(
     assert rules(talk.server(error(1, -32601))) == ([] if fits else ["protocol/error-code"])
 
 
-# ── completion and roots ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def roots(*uris: str) -> dict[str, Any]:
     return {"roots": [{"uri": uri} for uri in uris]}
 
@@ -125,8 +121,6 @@ def test_a_root_that_is_no_file_is_reported(revision: str) -> None:
     good(talk.server(request(2, "roots/list")))
     assert len(talk.client(result(2, roots(*["x:y"] * 500))).violations) == 20
 
-
-# ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 TASK = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}
 TEXT: dict[str, Any] = {"content": []}
@@ -194,8 +188,6 @@ def test_where_the_server_runs_no_tasks_a_tool_that_requires_one_is_called_witho
     good(Talk().opened().listed(tool("required")).client(call(1, "search", {"words": "a"})))
     good(Talk(revision="2025-11-25").listed(tool("required")).client(call(1, "search", {"words": "a"})))
 
-
-# ── parts of a request that are declared one by one ──────────────────────────────────────────────────────────────────
 
 LINK = {"mode": "url", "message": "?", "url": "https://example.com", "elicitationId": "1"}
 USES = [{"name": "a", "inputSchema": {"type": "object"}}]

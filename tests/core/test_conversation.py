@@ -32,9 +32,6 @@ HANDSHAKE = [revision for revision in REVISIONS if handshake(revision)]
 TEXT = {"content": [{"type": "text", "text": "x"}]}
 
 
-# ── ids ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows(("spelt", "answered"), [(b"1e2", b"100"), (b"-0", b"0"), (b"0.0", b"0"), (b"0e9", b"-0"), (b"5", b"5.0")])
 def test_numbers_that_are_equal_are_one_id(spelt: bytes, answered: bytes) -> None:
     talk = Talk().opened()
@@ -78,8 +75,6 @@ def test_an_error_with_the_id_null_is_good_for_json_rpc_alone_and_refused_where_
     broken = {**UNREAD, "error": {"code": "x", "message": "m"}}
     assert rules(Talk().opened().server(broken)) == ["envelope/error"]
 
-
-# ── faults of the envelope and faults inside it ──────────────────────────────────────────────────────────────────────
 
 WRONG_TEXT = {"content": [{"type": "text", "text": 5}]}
 
@@ -175,9 +170,6 @@ def test_faults_inside_a_malformed_message_are_listed_up_to_the_limit() -> None:
     assert verdict.more > 0
 
 
-# ── methods and directions ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_method_of_another_revision_says_which() -> None:
     verdict = Talk().opened("2025-03-26").server(request(1, "elicitation/create", {}))
     assert "2025-06-18" in verdict.violations[0].hint
@@ -189,17 +181,11 @@ def test_params_meta_is_judged_in_the_oldest_revisions_too() -> None:
     assert [each.at for each in verdict.violations] == ["/params/_meta/progressToken"]
 
 
-# ── capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_completion_needs_no_capability_where_the_revision_has_none() -> None:
     ask = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b", "value": ""}}
     good(Talk().opened("2024-11-05", server={}).client(request(1, "completion/complete", ask)))
     verdict = Talk().opened("2025-03-26", server={}).client(request(1, "completion/complete", ask))
     assert rules(verdict) == ["protocol/capability"]
-
-
-# ── progress and cancellation ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def progress(token: Any, value: float) -> dict[str, Any]:
@@ -211,9 +197,6 @@ def test_the_token_of_a_refused_request_is_not_remembered() -> None:
     bad = request(1, "tools/call", {"name": 5, "_meta": {"progressToken": "t"}})
     assert not talk.client(bad).accepted
     assert rules(talk.server(progress("t", 1))) == ["protocol/progress"]
-
-
-# ── batches (2025-03-26) ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_initialize_is_not_batched() -> None:
@@ -238,17 +221,11 @@ def test_of_a_mixed_batch_the_good_entries_go_on_and_the_others_are_answered() -
     assert [each.get("id") for each in answer(verdict)] == [1, 3, None]
 
 
-# ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows(("mode", "found"), [("audit", []), ("enforce", ["protocol/unsolicited"])])
 def test_a_refused_request_can_be_answered_where_the_server_has_seen_it(mode: Any, found: list[str]) -> None:
     talk = Talk(mode=mode).opened().listed(SEARCH)
     assert not talk.client(call(1, "search", {})).accepted
     assert rules(talk.server(error(1, -32602))) == found
-
-
-# ── limits and bad peers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_frame_over_the_limit_is_refused_before_it_is_read() -> None:

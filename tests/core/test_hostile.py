@@ -5,15 +5,14 @@ Work is bounded by counting, not by the clock: what would take minutes or gigaby
 themselves.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
 from assay.base.limits import Limits
 from assay.base.verdict import Party
-from assay.core.policy import Policy
 from kit.rows import rows
-from kit.talk import ALL_SERVER, SEARCH, Talk, call, good, notification, request, result, rules
+from kit.talk import ALL_SERVER, SEARCH, Talk, call, good, request, result, rules
 
 ANY = {"type": "object"}
 INFO = {"name": "a", "version": "1"}
@@ -30,9 +29,6 @@ def negotiated(capabilities: dict[str, Any]) -> Talk:
     return talk
 
 
-# ── ids ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows(
     "ident", [b"1e-9999999999999999999999", b"1.00000000000000000000000000001", b"1e-400", b"1." + b"0" * 1000, b"0.5"]
 )
@@ -42,9 +38,6 @@ def test_a_number_that_only_rounds_to_an_integer_is_no_id(ident: bytes) -> None:
     talk = Talk().opened()
     good(talk.client(request(1, "ping")))
     assert not talk.server(b'{"jsonrpc":"2.0","id":' + ident + b',"result":{}}').accepted
-
-
-# ── eras that mix ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @rows("method", ["resources/subscribe", "logging/setLevel", "tasks/list"])
@@ -68,9 +61,6 @@ def test_initialize_may_name_its_revision_twice() -> None:
     good(Talk().client(request(1, "initialize", opening)))
 
 
-# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows(
     "broken",
     [
@@ -90,21 +80,6 @@ def test_what_a_server_says_by_mistake_is_no_question(broken: dict[str, Any]) ->
     assert talk.conversation.open_requests(Party.CLIENT) == ()
 
 
-# ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_page_that_is_fetched_again_brings_the_newer_contracts() -> None:
-    talk = Talk().opened()
-    good(talk.client(request(1, "tools/list")))
-    good(talk.server(result(1, {"tools": [{"name": "a", "inputSchema": ANY}], "nextCursor": "c"})))
-    good(talk.client(request(2, "tools/list", {"cursor": "c"})))
-    good(talk.server(result(2, {"tools": [SEARCH]})))
-    good(talk.server(notification("notifications/tools/list_changed")))
-    good(talk.client(request(3, "tools/list", {"cursor": "c"})))
-    good(talk.server(result(3, {"tools": [{**SEARCH, "inputSchema": ANY}]})))
-    good(talk.client(call(9, "search", {"q": 1})))
-
-
 def test_the_tools_that_are_remembered_are_bounded_whatever_the_pages_say() -> None:
     talk = Talk(limits=Limits(tools=100)).opened()
     for page in range(10):
@@ -113,55 +88,6 @@ def test_the_tools_that_are_remembered_are_bounded_whatever_the_pages_say() -> N
         talk.server(result(page, {"tools": tools, "nextCursor": "x"}))
     # What begins a new list is used beside the one before, which stays until the new one is whole.
     assert len(talk.conversation.tools.known) == 200
-
-
-def test_a_list_full_of_patterns_is_not_compiled_at_once() -> None:
-    """A pattern of ten characters can compile to a megabyte; what is not compiled when listed is when called."""
-    tools = [
-        {
-            "name": f"t{i}",
-            "inputSchema": {**ANY, "properties": {"a": {"type": "string", "pattern": f"^.{{0,{500 + i}}}$"}}},
-        }
-        for i in range(300)
-    ]
-    talk = Talk().opened().listed(*tools)
-    ready = sum(contract.ready for contract in talk.conversation.tools.known.values())
-    # Each of them counts for many.
-    assert ready == 2
-    assert rules(talk.client(call(1, "t299", {"a": "x" * 2000}))) == ["contract/input"]
-    good(talk.client(call(2, "t299", {"a": "x"})))
-
-
-@rows("mode", ["enforce", "audit"])
-def test_a_schema_that_proves_unusable_when_called_is_named_then_once(mode: Literal["enforce", "audit"]) -> None:
-    fillers = [{"name": f"f{i}", "inputSchema": {**ANY, "description": "x" * 30_000}} for i in range(9)]
-    odd = {"name": "odd", "inputSchema": {**ANY, "properties": {"a": {"$ref": "https://example.com/a"}}}}
-    talk = Talk(mode=mode).opened().listed(*fillers, odd)
-    verdict = talk.client(call(1, "odd", {"a": 1}))
-    assert rules(verdict) == ["contract/remote-ref"]
-    assert "inputSchema of odd" in verdict.violations[0].source
-    assert verdict.onward is verdict.frame
-    good(talk.client(call(2, "odd", {"a": 1})))
-    strict = Talk(policy=Policy(strict=True)).opened().listed(*fillers, odd)
-    assert rules(strict.client(call(1, "odd", {"a": 1}))) == ["contract/set-aside", "contract/remote-ref"]
-
-
-def wide(levels: int) -> dict[str, Any]:
-    """A schema of a kilobyte that looks at each item 2^levels times."""
-    definitions: dict[str, Any] = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(levels)}
-    definitions[f"d{levels}"] = {"maximum": 5}
-    return {**ANY, "$defs": definitions, "properties": {"a": {"items": {"$ref": "#/$defs/d0"}}}}
-
-
-def test_a_value_that_is_too_large_for_its_schema_is_not_judged() -> None:
-    talk = Talk().opened().listed({"name": "wide", "inputSchema": wide(10)})
-    good(talk.client(call(1, "wide", {"a": [1, 2, 3]})))
-    [wrong] = talk.client(call(2, "wide", {"a": [9]})).violations
-    assert wrong.at == "/params/arguments/a/0"
-    assert rules(talk.client(call(3, "wide", {"a": [1] * 490_000}))) == ["contract/unjudged"]
-
-
-# ── what is kept, and what is said ───────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_long_key_above_a_wide_object_is_not_multiplied() -> None:
@@ -218,9 +144,6 @@ def test_a_server_that_calls_every_task_the_same_leaks_no_tokens() -> None:
         good(talk.client(request(ident, "tools/call", params)))
         good(talk.server(result(ident, {"task": task})))
     assert len(talk.conversation._sides[Party.CLIENT].tokens) == 1
-
-
-# ── audit ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_under_audit_a_refused_message_changes_nothing_that_was_agreed() -> None:

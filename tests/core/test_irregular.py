@@ -135,9 +135,6 @@ def test_a_refused_request_that_runs_as_a_task_is_answered_with_a_task() -> None
     good(talk.server(result(7, {"task": started})))
 
 
-# ── one id, two requests ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows("order", [(0, 1), (1, 0)])
 def test_two_requests_with_one_id_may_be_answered_in_any_order(order: tuple[int, int]) -> None:
     talk = audited().listed(SEARCH)
@@ -168,9 +165,6 @@ def test_an_answer_that_fits_neither_of_two_requests_is_judged_by_the_first() ->
     assert rules(talk.server(result(7, {"tools": 1, "content": 1}))) == ["protocol/result"]
 
 
-# ── too many ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_answers_to_more_requests_than_are_remembered_are_not_blamed() -> None:
     talk = audited(limits=Limits(open_requests=2))
     for ident in range(10):
@@ -194,9 +188,6 @@ def test_a_request_that_is_too_long_may_be_answered() -> None:
     assert rules(talk.server(result(7, {"tools": 1}))) == ["protocol/result"]
     asked(talk, {"params": {"cursor": "x" * 1000}, **request("late", "tools/list"), "more": 1})
     good(talk.server(result("late", {"tools": 1})))
-
-
-# ── batches ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_refused_batch_may_be_answered_by_a_batch() -> None:
@@ -225,9 +216,6 @@ def test_a_refused_batch_may_be_answered_message_by_message_or_by_one_error() ->
 def good_batch(verdict: Verdict) -> None:
     assert verdict.violations == ()
     assert verdict.onward == verdict.frame
-
-
-# ── what else belongs to such a request ──────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_refused_request_may_be_cancelled_and_have_progress() -> None:

@@ -37,9 +37,6 @@ def opened(talk: Talk) -> None:
     good(talk.server(result(1, answer)))
 
 
-# ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows(
     ("answered", "judged_by"),
     [("2025-05-05", "2025-03-26"), ("1.0", "2024-11-05"), ("2026-07-28", "2025-11-25"), ("draft", "2025-11-25")],
@@ -144,9 +141,6 @@ def test_a_server_that_speaks_first_is_asked_to_wait(message: dict[str, Any]) ->
         "[protocol/before-initialize]"
     )
     assert wrong.hint == "Wait for the client's initialize."
-
-
-# ── the stateless era ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_unknown_revision_is_answered_with_those_there_are() -> None:

@@ -25,9 +25,6 @@ def done(verdict: Verdict) -> list[tuple[str, str]]:
     return [(each.rule, each.action) for each in verdict.violations]
 
 
-# ── what fits ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_default_action_of_each_rule_fits() -> None:
     for rule, row in RULES.items():
         words = {word for word, action in ACTIONS.items() if action == row.action}
@@ -76,9 +73,6 @@ def test_the_more_specific_wins_in_whatever_order_it_is_written(first: int) -> N
     assert done(talk.server(PROGRESS)) == [("protocol/progress", "drop")]
     assert done(talk.client(call(1, "serach", {}))) == [("contract/unknown-tool", "refuse")]
     assert done(talk.client(request(2, "tools/run"))) == [("protocol/method", "report")]
-
-
-# ── what is done ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @rows("word", ["refuse", "drop"])
@@ -167,9 +161,6 @@ def test_what_is_dropped_gets_no_answer_unless_somebody_waits_for_one() -> None:
     assert replacement(talk.server({"id": 3, "result": {}}))["error"]["code"] == -31010
 
 
-# ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def listing(actions: dict[str, str], **more: Any) -> tuple[Talk, Verdict]:
     """A list with a tool whose schema cannot be used, and what is concluded of it."""
     talk = Talk(policy=Policy(actions, **more)).opened()
@@ -200,9 +191,6 @@ def test_an_exception_for_a_tool_holds_for_its_entry_in_a_list_too() -> None:
         ]
 
 
-# ── exceptions ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows(("tool", "passes"), [pytest.param("search", True), pytest.param(None, True), pytest.param("other", False)])
 def test_an_exception_is_for_one_tool_or_for_all_and_gives_its_reason(tool: str | None, passes: bool) -> None:
     talk = ruled(exceptions=[Excepted("contract/output", tool, "pass", "bug 123")])
@@ -218,9 +206,6 @@ def test_an_exception_wins_over_the_table_and_one_for_the_tool_over_one_for_all(
     talk = ruled({"contract/*": "pass"}, exceptions=chosen).listed(SEARCH, {**SEARCH, "name": "other"})
     reasons = [talk.client(call(ident, name, {})).violations[0].reason for ident, name in ((1, "search"), (2, "other"))]
     assert reasons == ["no", "yes"]
-
-
-# ── what cannot be judged ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def unmatched(policy: Policy) -> tuple[Talk, Verdict]:

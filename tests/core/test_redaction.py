@@ -15,8 +15,6 @@ REDACTOR = Redactor()
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----"
 
-# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 @rows(
     "name",
@@ -79,9 +77,6 @@ def test_a_schema_may_say_what_a_password_is_but_not_which() -> None:
     given_away = {"inputSchema": {"properties": {"password": {"type": "string", "default": "hunter2", "enum": ["a"]}}}}
     kept = {"type": "string", "default": MASK, "enum": [MASK]}
     assert REDACTOR.value(given_away) == {"inputSchema": {"properties": {"password": kept}}}
-
-
-# ── looks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @rows(
@@ -161,8 +156,6 @@ def test_a_frame_without_secrets_stays_as_it_was_spelt_readable_or_not(text: str
     assert REDACTOR.frame(text) == shown
 
 
-# ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 WORD = st.sampled_from(["password", "token", "apiKey", "name", "note", "inputSchema", "default", "properties", "id"])
 TEXT = st.text(max_size=20) | st.sampled_from([JWT, PEM, "password=x", "Bearer abcdefghij", "plain text", '"', "\\"])
 JSON = st.recursive(
@@ -202,8 +195,6 @@ def test_what_stands_under_a_secret_name_is_never_written(value: Any, name: str,
         assert secret not in REDACTOR.frame(frame)
         assert secret not in REDACTOR.frame(frame[:-1])
 
-
-# ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PIECES = [
     "a", "eyJ", "eyJaaaaa.", "eyJ-", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "password", 'password="', "token='",

@@ -64,23 +64,15 @@ def onward(verdict: Verdict) -> Any:
 
 
 MENDED = [
-    ({"days": "5"}, {"days": 5}, ["days"]),
     ({"days": "123456789012345678901234567890"}, {"days": 123456789012345678901234567890}, ["days"]),
-    ({"price": "-1.50"}, {"price": -1.5}, ["price"]),
-    ({"gift": "true"}, {"gift": True}, ["gift"]),
-    ({"tags": '["a", "b"]'}, {"tags": ["a", "b"]}, ["tags"]),
-    ({"reader": '{"age": 7}'}, {"reader": {"age": 7}}, ["reader"]),
     ({"reader": '{"age": "7"}'}, {"reader": {"age": 7}}, ["reader", "reader/age"]),
     ({"tags": '\n[\r\n"a"\n]'}, {"tags": ["a"]}, ["tags"]),
-    ({"shelf": "3"}, {"shelf": 3}, ["shelf"]),
     ({"count": "3"}, {"count": 3}, ["count"]),
     ({"rank": "2"}, {"rank": 2}, ["rank"]),
     ({"level": "2"}, {"level": 2}, ["level"]),
     ({"kind": "1"}, {"kind": 1}, ["kind"]),
     ({"either": '{"age": 7}'}, {"either": {"age": 7}}, ["either"]),
-    ({"days": None}, {}, ["days"]),
     ({"mood": None, "word": None, "kind": None}, {}, ["kind", "mood", "word"]),
-    ({"reader": None}, {}, ["reader"]),
     ({"days": None, "gift": None, "tags": None}, {}, ["days", "gift", "tags"]),
     ({"reader": {"age": 7, "name": None}}, {"reader": {"age": 7}}, ["reader/name"]),
     ({"days": "5", "gift": None, "price": "2"}, {"days": 5, "price": 2}, ["days", "gift", "price"]),
@@ -184,8 +176,6 @@ def test_a_progress_token_of_a_mended_call_is_known() -> None:
     progress = {"progressToken": "t", "progress": 1}
     good(talk.server({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}))
 
-
-# ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 VALUES = {
     "days": st.integers(1, 10**30),

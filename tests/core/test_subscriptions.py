@@ -53,9 +53,6 @@ def reported(verdict: Verdict) -> str:
     return verdict.violations[0].at
 
 
-# ── what was asked for ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows("method", FLAGS)
 def test_a_change_is_sent_to_a_subscription_that_asked_for_it(method: str) -> None:
     """The server MUST NOT send notification types the client has not explicitly requested."""
@@ -110,9 +107,6 @@ def test_each_subscription_is_held_to_what_it_asked_for_itself() -> None:
     for good_one in (sent(TOOLS, 1), sent(TOOLS, 1.0), sent(PROMPTS, "other")):
         good(talk.server(good_one))
     assert reported(talk.server(sent(TOOLS, "other"))) == "/method"
-
-
-# ── which subscription, and when ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @rows("method", [*FLAGS, UPDATED])
@@ -177,9 +171,6 @@ def test_changes_are_sent_between_the_acknowledgement_and_the_end(steps: Any) ->
     played(Talk(), *steps)
 
 
-# ── the acknowledgement ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows(
     ("agreed", "wrong"),
     [
@@ -195,9 +186,6 @@ def test_what_was_asked_for_or_a_part_of_it_is_acknowledged(agreed: dict[str, An
     good(talk.client(listen(1, **wanted)))
     verdict = talk.server(acknowledged(1, **agreed))
     assert verdict.violations == () if wrong is None else reported(verdict) == f"/params/notifications/{wrong}"
-
-
-# ── what is not judged ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_kinds_of_unknown_extensions_are_not_judged() -> None:

@@ -146,9 +146,6 @@ def test_every_method_names_its_own_members(revision: str) -> None:
     assert "protocol/look-alike-key" in rules(_say(conversation, note))
 
 
-# ── what looking costs, and what else a reader may do ────────────────────────────────────────────────────────────────
-
-
 def test_the_quick_look_leaves_out_no_character_that_folds_to_ascii() -> None:
     every = map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x110000)))
     assert [each for each in every if _FOREIGN.search(each) is not None and folded(each).isascii()] == []

@@ -54,9 +54,6 @@ def called(talk: Talk, value: dict[str, Any], name: str = "show") -> Verdict:
     return verdict
 
 
-# ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @rows(
     "meta",
     [
@@ -100,8 +97,6 @@ def test_a_list_with_a_broken_tool_is_judged_all_the_same() -> None:
     verdict = tools(Talk().opened(), {"name": "broken"}, {**TOOL, "_meta": {"ui": 5}})
     assert set(rules(verdict)) == {"protocol/result", "apps/meta"}
 
-
-# ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 CSP = {
     "connectDomains": ["https://api.example.com", "wss://*.example.com"],
@@ -159,13 +154,6 @@ def test_a_page_has_its_own_type(kind: str | None) -> None:
     assert verdict.onward is not verdict.frame
 
 
-def test_a_page_of_another_type_is_forwarded_unless_the_policy_is_strict() -> None:
-    verdict = content(mimeType="text/html")
-    assert rules(verdict) == ["apps/mime-type"]
-    assert verdict.onward is verdict.frame
-    good(content(STRICT, text="", mimeType=TYPE))
-
-
 def test_other_resources_may_have_any_type_and_metadata() -> None:
     talk = Talk().opened()
     good(talk.client(request(1, "resources/list")))
@@ -219,8 +207,6 @@ def test_the_pages_of_later_pages_of_the_list_are_added(monkeypatch: pytest.Monk
     assert PAGE in known
     assert len(known) == 3
 
-
-# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 EMPTY: list[dict[str, Any]] = [
     {"content": []},

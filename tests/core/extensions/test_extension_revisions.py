@@ -110,9 +110,6 @@ def test_a_header_of_that_extension_is_not_judged_over_http() -> None:
     assert rules(verdict) == ["protocol/header-missing"]
 
 
-# ── skills and apps ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def opened(client: dict[str, Any], server: dict[str, Any], **options: Any) -> Talk:
     """A conversation after a handshake in which *client* and *server* declare extensions."""
     talk = Talk(**options)

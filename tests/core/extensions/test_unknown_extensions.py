@@ -99,9 +99,6 @@ def test_a_message_between_a_host_and_its_page_gets_a_hint() -> None:
     assert "between the host and the page" in verdict.violations[0].hint
 
 
-# ── what was declared in another conversation ────────────────────────────────────────────────────────────────────────
-
-
 @rows("revision", REVISIONS)
 def test_a_conversation_that_missed_the_handshake_lets_vendor_methods_pass(revision: str) -> None:
     ask = request(1, METHOD, {}) if handshake(revision) else stateless(1, METHOD)
@@ -130,9 +127,6 @@ def test_a_server_may_declare_less_to_another_client_and_something_else_in_its_n
     verdict = played(Talk(revision=LATEST, tools=tools), client(stateless(1, METHOD), PASSES))
     assert verdict.onward is verdict.frame
     played(Talk(revision=LATEST, tools=tools.handed_down()), client(stateless(1, METHOD), UNHEARD))
-
-
-# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @rows("mode", MODES)

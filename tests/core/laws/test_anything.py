@@ -21,8 +21,6 @@ from kit.laws import law
 from kit.parties import CASES, CLIENT, SERVER, Case, Mode, ask, frame, negotiated, notification, opened, request, result
 from kit.rows import rows
 
-# ── states ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 def _extended(revision: str, mode: Mode) -> Conversation:
     """A conversation in which methods outside of the specification may be used."""
@@ -47,7 +45,6 @@ STATES: dict[str, Callable[[str, Mode], Conversation]] = {
     "extended": lambda revision, mode: (_extended if handshake(revision) else opened)(revision, mode),
 }
 
-# ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _EXTENDING = {CAPABILITIES_KEY: {"experimental": {"acme": {}}}, REVISION_KEY: "2026-07-28"}
 
@@ -118,9 +115,6 @@ def messages(revision: str) -> st.SearchStrategy[Any]:
         values(2),
     )
     return st.one_of(one, one, one, st.lists(one, max_size=3))
-
-
-# ── the law ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def assert_sound(verdict: Verdict, mode: Mode) -> None:
