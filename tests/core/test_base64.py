@@ -8,15 +8,11 @@ import pytest
 from assay.engine.drafts import is_base64
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
+from kit.stateless_talk import COMPLETE, HINTS, META
 from kit.talk import Talk, call, good, request, result, rules
 
 GOOD = base64.b64encode(bytes(range(256))).decode()
 BAD = "data:image/png;base64,iVBORw0KGgo="
-
-META: dict[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 @rows("text", ["", "QQ==", "QUI=", "QUJD", GOOD, "+/+/", "A" * 200_000])
@@ -66,8 +62,7 @@ def heard_result(revision: str, method: str, params: dict[str, Any], value: dict
     talk = Talk(revision=revision)
     if revision == "2026-07-28":
         params = {**params, "_meta": META}
-        value = {**value, "resultType": "complete"}
-        value |= {"ttlMs": 0, "cacheScope": "private"} if method == "resources/read" else {}
+        value = {**value, **COMPLETE, **(HINTS if method == "resources/read" else {})}
     good(talk.client(request(1, method, params)))
     return talk.server(result(1, value))
 

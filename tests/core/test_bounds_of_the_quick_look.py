@@ -9,7 +9,8 @@ from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
 from kit.rows import rows
-from kit.talk import HITS, SEARCH, Talk, call, good, rules
+from kit.stateless_talk import COMPLETE, HINTS, REVISION, asks, calls
+from kit.talk import HITS, SEARCH, Talk, call, good, result, rules
 
 CALL = call(1, "search", {"words": "sea"})
 
@@ -54,25 +55,14 @@ def test_an_argument_whose_name_looks_like_a_defined_one_is_refused() -> None:
 
 def test_a_call_whose_headers_differ_is_refused() -> None:
     """Over HTTP, in the revision without a handshake, the headers repeat the method and the tool."""
-    tools = Talk(revision="2026-07-28")
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
-    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
-    good(tools.client(listing))
-    hints = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
-    good(tools.server({"jsonrpc": "2.0", "id": 1, "result": {"tools": [SEARCH], **hints}}))
-    params = {"name": "search", "arguments": {"words": "sea"}, "_meta": meta}
-    frame = orjson.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
-    headers = {b"mcp-protocol-version": b"2026-07-28", b"mcp-method": b"tools/call", b"mcp-name": b"search"}
-
-    def judged(ident: int, **changed: bytes) -> list[str]:
-        said = {name: changed.get(name[4:].decode().replace("-", "_"), value) for name, value in headers.items()}
-        spelt = frame.replace(b'"id":2', b'"id":%d' % ident)
-        facts = Facts(transport="http", revision="2026-07-28", headers=said)
-        return [each.rule for each in tools.conversation.hear(Party.CLIENT, spelt, facts).violations]
-
-    assert judged(2) == []
-    assert judged(3, name=b"find") == ["protocol/header-mismatch"]
-    assert judged(4, method=b"tools/list") == ["protocol/header-mismatch"]
+    talk = Talk(revision=REVISION)
+    good(talk.client(asks(1, "tools/list")))
+    good(talk.server(result(1, {"tools": [SEARCH], **COMPLETE, **HINTS})))
+    headers = {b"mcp-protocol-version": REVISION.encode(), b"mcp-method": b"tools/call", b"mcp-name": b"search"}
+    for ident, changed in ((2, {}), (3, {b"mcp-name": b"find"}), (4, {b"mcp-method": b"tools/list"})):
+        facts = Facts(transport="http", revision=REVISION, headers={**headers, **changed})
+        verdict = talk.conversation.hear(Party.CLIENT, orjson.dumps(calls(ident)), facts)
+        assert rules(verdict) == ["protocol/header-mismatch"] * len(changed)
 
 
 def test_a_conversation_needs_a_known_party() -> None:

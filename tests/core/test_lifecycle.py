@@ -4,22 +4,14 @@ from typing import Any
 
 import orjson
 
+from assay.base.meta import REVISION_KEY
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
 from assay.core.policy import Policy
 from assay.spec.revisions import LATEST, REVISIONS
 from kit.rows import rows
+from kit.stateless_talk import asks
 from kit.talk import Talk, answer, error, frame_of, good, notification, request, result, rules
-
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
-}
-
-
-def stateless(ident: Any, method: str, **params: Any) -> dict[str, Any]:
-    return request(ident, method, {"_meta": META, **params})
-
 
 MODES = ("enforce", "audit")
 INFO = {"name": "a", "version": "1"}
@@ -144,8 +136,7 @@ def test_a_server_that_speaks_first_is_asked_to_wait(message: dict[str, Any]) ->
 
 
 def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
-    meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
-    verdict = Talk().client(request(1, "tools/list", {"_meta": meta}))
+    verdict = Talk().client(asks(1, "tools/list", {REVISION_KEY: "2030-01-01"}))
     assert rules(verdict)[0] == "protocol/unsupported-revision"
     refused = answer(verdict)["error"]
     assert refused["code"] == -32022
@@ -155,8 +146,7 @@ def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
 
 def test_a_refused_revision_is_answered_with_those_that_the_server_supports() -> None:
     """A client picks one of the listed revisions, so each of them has to work."""
-    asked = stateless(1, "tools/list")
-    asked["params"]["_meta"] = META | {"io.modelcontextprotocol/protocolVersion": "1999-01-01"}
+    asked = asks(1, "tools/list", {REVISION_KEY: "1999-01-01"})
     heard = Conversation(revision=LATEST).hear(Party.CLIENT, frame_of(asked), Facts("http", spoken={LATEST}))
     data = orjson.loads(heard.back or b"")["error"]["data"]
     assert (data["requested"], data["supported"]) == ("1999-01-01", [LATEST])

@@ -17,21 +17,17 @@ from assay.lock.locked import Locked
 from assay.records.journal.record import RecordContext, RunIdentity, record
 from assay.records.journal.record_ids import Moment
 from assay.spec.revisions import REVISIONS, handshake
+from kit.generated_messages import values
 from kit.laws import law
 from kit.rows import rows
+from kit.stateless_talk import asks
 from kit.talk import SEARCH, Talk, call, error, frame_of, good, request, result, rules
 
 STATELESS = REVISIONS[-1]
-META = {"io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {}}
 ALL = Policy(repairs=REPAIRED_RESULTS)
 DRAFT_7, DRAFT_2020 = "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"
 HINTS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 PLAIN = {"name": "plain", "inputSchema": {"type": "object"}}
-
-
-def asked(ident: Any, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A request of the revision without a handshake."""
-    return request(ident, method, {**(params or {}), "_meta": META})
 
 
 def with_dialect(uri: str, member: str = "inputSchema", **more: Any) -> dict[str, Any]:
@@ -58,8 +54,8 @@ def shown(verdict: Verdict) -> list[dict[str, Any]]:
     return [each.written for each in verdict.repairs]
 
 
-LIST, READ, CALL = asked(1, "tools/list"), asked(1, "resources/read", {"uri": "a:b"}), call(1, "plain", {})
-DISCOVER, PROMISED = asked(1, "server/discover"), call(1, "search", {"words": "a"})
+LIST, READ, CALL = asks(1, "tools/list"), asks(1, "resources/read", uri="a:b"), call(1, "plain", {})
+DISCOVER, PROMISED = asks(1, "server/discover"), call(1, "search", {"words": "a"})
 TEXT = {"content": [{"type": "text", "text": "found"}]}
 ODD = {"op": "add", "path": "/result/resultType", "value": "complete"}
 TTL = {"op": "add", "path": "/result/ttlMs", "value": 0}
@@ -82,7 +78,7 @@ REPAIRS = [
     (LIST, STATELESS, result(1, {**HINTS, "tools": [], "ttlMs": -1}), [{**TTL, "op": "replace"}]),
     (LIST, STATELESS, result(1, {"tools": [], "resultType": "complete", "cacheScope": "public"}), [TTL]),
     (LIST, STATELESS, result(1, {"tools": [], "resultType": "complete", "ttlMs": 5}), [SCOPE]),
-    (asked(1, "prompts/get", {"name": "a"}), STATELESS, result(1, {"messages": []}), [ODD]),
+    (asks(1, "prompts/get", name="a"), STATELESS, result(1, {"messages": []}), [ODD]),
     (DISCOVER, STATELESS, result(1, {"supportedVersions": [STATELESS], "capabilities": {}}), [ODD, TTL, SCOPE]),
     (LIST, STATELESS, typeless(inputSchema={"$schema": DRAFT_7}), UNTYPED[:1]),
     (request(1, "tools/list"), NOW, typeless(inputSchema={}, outputSchema={"properties": {}}), UNTYPED),
@@ -147,7 +143,7 @@ TEXTLESS: list[dict[str, Any]] = [
     {"content": [{"type": "text"}]},
 ]
 NOT_REPAIRED = [
-    (asked(1, "tools/call", {"name": "a"}), STATELESS, error(1, -32002)),
+    (asks(1, "tools/call", name="a"), STATELESS, error(1, -32002)),
     (READ, STATELESS, error(1, -32042)),
     (READ, STATELESS, error(1, -32050)),
     (request(1, "resources/read", {"uri": "a:b"}), NOW, error(1, -32002)),
@@ -280,12 +276,12 @@ def test_too_much_to_repair_is_judged_as_ever() -> None:
     ]
     assert answered(request(1, "tools/list"), result(1, {"tools": tools}), "2025-11-25").repairs == ()
     many = result(1, {"messages": [], "more": list(range(100_001))})
-    assert answered(asked(1, "prompts/get", {"name": "a"}), many).repairs == ()
+    assert answered(asks(1, "prompts/get", name="a"), many).repairs == ()
     frame = frame_of(result(1, {"messages": []}))
-    limits = Limits(frame_bytes=max(len(frame), len(frame_of(asked(1, "prompts/get", {"name": "a"})))))
+    limits = Limits(frame_bytes=max(len(frame), len(frame_of(asks(1, "prompts/get", name="a")))))
     long = frame.replace(b"[]", b'[],"x":"%b"' % (b"x" * (limits.frame_bytes - len(frame) - 7)))
     assert len(long) == limits.frame_bytes
-    assert answered(asked(1, "prompts/get", {"name": "a"}), long, limits=limits).repairs == ()
+    assert answered(asks(1, "prompts/get", name="a"), long, limits=limits).repairs == ()
 
 
 # ── together with other parts of the guard ───────────────────────────────────────────────────────────────────────────
@@ -312,7 +308,7 @@ def test_answers_of_a_batch_are_repaired_one_by_one() -> None:
 
 def test_an_answer_with_another_spelling_of_the_id_is_repaired() -> None:
     talk = opened(STATELESS)
-    good(talk.client(frame_of(asked(100, "prompts/get", {"name": "a"})).replace(b"100", b"1e2")))
+    good(talk.client(frame_of(asks(100, "prompts/get", name="a")).replace(b"100", b"1e2")))
     verdict = talk.server(b'{"jsonrpc":"2.0","id":100.0,"result":{"messages":[]}}')
     assert verdict.onward == b'{"jsonrpc":"2.0","id":100.0,"result":{"messages":[],"resultType":"complete"}}'
 
@@ -344,18 +340,13 @@ def test_the_next_page_has_the_scope_that_the_client_got() -> None:
     talk = opened(STATELESS)
     good(talk.client(LIST))
     assert talk.server(result(1, {"tools": [], "nextCursor": "2"})).accepted
-    good(talk.client(asked(2, "tools/list", {"cursor": "2"})))
+    good(talk.client(asks(2, "tools/list", cursor="2")))
     verdict = talk.server(result(2, {**HINTS, "tools": []}))
     good(verdict)
 
 
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
 DIALECTS = st.sampled_from([uri for uri, _ in SPELLINGS] + [DRAFT_7, "https://example.com/mine"])
 TOOLS = st.lists(
     st.builds(
@@ -368,7 +359,7 @@ TOOLS = st.lists(
         st.text(max_size=5),
         st.none() | DIALECTS,
         st.none() | DIALECTS,
-        st.dictionaries(st.sampled_from("xyz"), VALUES),
+        st.dictionaries(st.sampled_from("xyz"), values()),
     ),
     max_size=4,
 )
@@ -378,8 +369,8 @@ RESULTS = st.fixed_dictionaries(
         "resultType": st.just("complete"),
         "ttlMs": st.integers(-5, 5),
         "cacheScope": st.sampled_from(["public", "private"]),
-        "_meta": st.dictionaries(st.text("ab", min_size=1), VALUES),
-        "~/": VALUES,
+        "_meta": st.dictionaries(st.text("ab", min_size=1), values()),
+        "~/": values(),
     },
 )
 

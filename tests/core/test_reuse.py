@@ -6,13 +6,10 @@ from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.policy import Policy
 from kit.rows import rows
+from kit.stateless_talk import META
 from kit.talk import HITS, SEARCH, Talk, call, client, error, good, notification, played, request, result, rules, server
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-META: dict[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 LIST, LISTED = request(1, "tools/list"), result(1, {"tools": []})
 NEXT, REUSED = request(1, "prompts/list"), "protocol/id-reused"
 SHARED = "protocol/progress-token"

@@ -11,6 +11,7 @@ from assay.core.conversation import NO_FACTS, Facts
 from assay.core.policy import Policy
 from assay.rules import RULES
 from kit.rows import rows
+from kit.stateless_talk import META
 from kit.talk import Talk, found, frame_of, good, notification, request, result, rules
 
 PROPERTIES: dict[str, Any] = {
@@ -119,10 +120,6 @@ def test_what_takes_too_long_to_match_is_not_judged() -> None:
 
 # ── a round (2026-07-28) ─────────────────────────────────────────────────────────────────────────────────────────────
 
-META: dict[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "roots": {}},
-}
 NAMED: dict[str, dict[str, Any]] = {
     "tools/call": {"name": "search", "arguments": {}},
     "prompts/get": {"name": "a"},

@@ -17,6 +17,7 @@ from assay.ladder.header_values import decode, encode
 from assay.ladder.headers import Headers, check_headers, check_version, keeps_headers
 from assay.rules import RULES
 from assay.spec.revisions import LATEST, REVISIONS, handshake
+from kit.generated_messages import values
 from kit.laws import law
 from kit.rows import rows
 
@@ -73,7 +74,7 @@ def broken(message: dict[str, Any], headers: Headers, revision: str = LATEST) ->
     return [(each.rule.removeprefix("protocol/"), each.at) for each in found]
 
 
-# ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @rows(
@@ -366,12 +367,6 @@ def spelt(value: str | int) -> bytes:
 texts = st.sampled_from(["", " ", "a", " a ", "=", "=?base64?YQ==?=", "=?base64?", "é", "\n", "\t", "1"]) | st.text(
     max_size=9
 )
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(texts, below, max_size=3),
-    max_leaves=8,
-)
-
 arguments = st.fixed_dictionaries(
     {},
     optional={
@@ -447,7 +442,7 @@ def test_one_wrong_header_is_one_violation(of: tuple[dict[str, Any], Sent], data
         optional={
             "id": st.just(1),
             "params": st.fixed_dictionaries(
-                {}, optional={"name": values, "uri": values, "arguments": arguments | values, "_meta": values}
+                {}, optional={"name": values(), "uri": values(), "arguments": arguments | values(), "_meta": values()}
             ),
         },
     ),
@@ -596,7 +591,7 @@ def test_a_hostile_schema_is_refused_at_little_cost(schema: Any) -> None:
 
 
 schemas = st.recursive(
-    st.just(MARKED) | values,
+    st.just(MARKED) | values(),
     lambda below: st.dictionaries(
         st.sampled_from(["properties", "items", "anyOf", "$defs", "not", "type", "x-mcp-header", "default", "a"]),
         below | st.lists(below, max_size=3) | st.dictionaries(texts, below, max_size=3),
