@@ -5,7 +5,7 @@ A row is one conversation and the page of the specification that it is about. Wh
 form (`_meta` of requests, `resultType` of results, the handshake) is added when the row is played in a revision.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -189,6 +189,7 @@ def bad(rule: str, step: Step) -> Step:
 
 
 Rows = list[Row]
+Made = Callable[[str], list[Step]]
 
 
 def played(row: Row, revision: str) -> list[Step]:

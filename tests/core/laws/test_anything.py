@@ -21,6 +21,8 @@ from kit.laws import law
 from kit.parties import CASES, CLIENT, SERVER, Case, Mode, ask, frame, negotiated, notification, opened, request, result
 from kit.rows import rows
 
+# ── states ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 
 def _extended(revision: str, mode: Mode) -> Conversation:
     """A conversation in which methods outside of the specification may be used."""
@@ -45,6 +47,7 @@ STATES: dict[str, Callable[[str, Mode], Conversation]] = {
     "extended": lambda revision, mode: (_extended if handshake(revision) else opened)(revision, mode),
 }
 
+# ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _EXTENDING = {CAPABILITIES_KEY: {"experimental": {"acme": {}}}, REVISION_KEY: "2026-07-28"}
 
@@ -115,6 +118,9 @@ def messages(revision: str) -> st.SearchStrategy[Any]:
         values(2),
     )
     return st.one_of(one, one, one, st.lists(one, max_size=3))
+
+
+# ── the law ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def assert_sound(verdict: Verdict, mode: Mode) -> None:
@@ -204,6 +210,30 @@ def test_asking_back_where_it_is_not_foreseen_does_not_hurt(asked: Any) -> None:
     assert conversation.hear(CLIENT, frame(ask("2026-07-28", 1))).accepted
     verdict = conversation.hear(SERVER, frame(result(1, {"resultType": "input_required", "inputRequests": asked})))
     assert "protocol/result-type" in {each.rule for each in verdict.violations}
+
+
+@rows("ident", [2**70, 1.0, 1e22, "a", -(2**80)])
+@rows("revision", REVISIONS)
+def test_an_id_of_any_size_can_be_used_again_and_end(revision: str, ident: str | float) -> None:
+    """design.md: ids are echoed unchanged, `1.0`, `1e2` and 2^70 included."""
+    conversation = opened(revision)
+    spoken = frame(ask(revision, ident))
+    assert conversation.hear(CLIENT, spoken).accepted
+    again = conversation.hear(CLIENT, spoken)
+    assert [each.rule for each in again.violations] == ["protocol/id-in-use"]
+    (missing,) = conversation.end(SERVER)
+    echo = b'{"jsonrpc":"2.0","id":' + json.dumps(ident).encode() + b","
+    assert (again.back or b"").startswith(echo)
+    assert (missing.onward or b"").startswith(echo)
+
+
+@rows("ident", [2**70, 1.0, 1, "a"])
+@rows("revision", REVISIONS)
+def test_a_malformed_request_is_answered_by_its_id(revision: str, ident: str | float) -> None:
+    """design.md, no readable id: null, or nothing, only where there is none; a number spelt 1.0 is one."""
+    verdict = opened(revision).hear(CLIENT, frame(request(ident, "ping") | {"params": []}))
+    assert [each.rule for each in verdict.violations] == ["envelope/params"]
+    assert (verdict.back or b"").startswith(b'{"jsonrpc":"2.0","id":' + json.dumps(ident).encode() + b",")
 
 
 @rows("ident", [2**70, 1.0, 1, "a"])

@@ -3,10 +3,11 @@ Every method of every revision, by every party that may send it: what fits the o
 it is refused, and the fault is named where it is.
 """
 
+from collections import Counter
 from typing import Any
 
 import orjson
-from hypothesis import assume, event, given
+from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
 from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
@@ -27,6 +28,7 @@ from kit.generated_messages import (
     integers,
     least,
     part_of,
+    pointer,
     texts,
 )
 from kit.laws import law
@@ -272,9 +274,9 @@ def test_a_result_that_fits_its_definition_passes(case: Case, data: st.DataObjec
 # ── what does not is refused, and the place is named ─────────────────────────────────────────────────────────────────
 
 
-def assert_named(verdict: Verdict, fault: Break, prefix: str) -> None:
+def assert_named(verdict: Verdict, fault: Break, prefix: str) -> bool:
     """
-    One of the violations is where the fault is.
+    One of the violations is where the fault is; whether it is exactly there.
 
     Outside of unions nothing else is said. In a union no one can know which branch was meant: the place is above the
     fault or below it, and not above the union's value.
@@ -283,10 +285,11 @@ def assert_named(verdict: Verdict, fault: Break, prefix: str) -> None:
     at = prefix + fault.at
     if fault.union is None:
         assert places == {at}
-        return
+        return True
     related = {place for place in places if _within(place, at) or _within(at, place)}
     assert related, (places, at)
     assert all(_within(place, prefix + fault.union) for place in places)
+    return at in places
 
 
 def _within(place: str, other: str) -> bool:
@@ -313,52 +316,8 @@ def broken_results(draw: st.DrawFn, case: Case) -> Break:
     return fault
 
 
-def assert_shown(case: Case, answer: dict[str, Any], verdict: Verdict) -> None:
-    """Whoever asked is shown what is wrong: a model where it called a tool, and the revision lets it see that."""
-    if case.method.name == "tools/call" and case.revision >= "2025-11-25":
-        assert answer["result"]["isError"] is True
-        text = answer["result"]["content"][0]["text"]
-        assert all(f"\n{each.at}: expected" in text and f"[{each.rule}]" in text for each in verdict.violations)
-        return
-    assert answer["error"]["code"] == -31010
-    assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
-
-
-ODD_NAME = "protocol/tool-name"
-"""What is reported of nearly every generated name of a tool, beside the fault."""
-
-WITH_DEFAULT = {"protocol/result-type-missing", "protocol/cache-hints"}
-"""What is wrong with a result that a client can read all the same, because the specification says how."""
-
-
-def assert_set_aside(case: Case, verdict: Verdict, fault: Break, ident: str | int) -> None:
-    """A fault in one entry of a list is a matter of that entry: the others go on, and are good."""
-    member = list_filter.LISTS[case.method.name]
-    named = [each for each in verdict.violations if each.rule == "protocol/result"]
-    assert named
-    assert all(each.action == "quarantine" and each.at.startswith(f"/result/{member}/") for each in named)
-    assert verdict.onward is not None
-    assert len(_read(verdict.onward)["result"][member]) < len(fault.value[member])
-    again = asked(case, ident).hear(case.sender.other, verdict.onward)
-    assert all(each.rule.startswith("contract/") or each.rule == ODD_NAME for each in again.violations)
-
-
-def _read(spoken: bytes | None) -> dict[str, Any]:
-    import json
-
-    assert spoken is not None
-    value: dict[str, Any] = json.loads(spoken)
-    assert value["jsonrpc"] == "2.0"
-    return value
-
-
-@every_case
-@law(8)
-@given(data=st.data())
-def test_params_with_a_fault_are_refused_where_it_is(case: Case, data: st.DataObject) -> None:
-    """Official schema; design.md: a request that is refused is answered, with the pointer in `error.data`."""
-    params, fault = data.draw(broken_params(case))
-    ident = data.draw(ids)
+def assert_refused_params(case: Case, params: dict[str, Any], fault: Break, ident: str | int) -> bool:
+    """Params with a fault are refused, and a request gets its answer; whether the place named is exact."""
     asks = case.method.kind == "request"
     name = case.method.name
     spoken = frame(request(ident, name, fault.value) if asks else notification(name, fault.value))
@@ -377,15 +336,29 @@ def test_params_with_a_fault_are_refused_where_it_is(case: Case, data: st.DataOb
         ]
     else:
         assert verdict.back is None
-    assert_named(verdict, fault, "/params")
+    return assert_named(verdict, fault, "/params")
 
 
-@every_request
-@law(8)
-@given(data=st.data())
-def test_a_result_with_a_fault_is_refused_where_it_is(case: Case, data: st.DataObject) -> None:
-    """Official schema; design.md: a broken answer fails the open request, it is not answered back to the server."""
-    fault, ident = data.draw(broken_results(case)), data.draw(ids)
+def assert_shown(case: Case, answer: dict[str, Any], verdict: Verdict) -> None:
+    """Whoever asked is shown what is wrong: a model where it called a tool, and the revision lets it see that."""
+    if case.method.name == "tools/call" and case.revision >= "2025-11-25":
+        assert answer["result"]["isError"] is True
+        text = answer["result"]["content"][0]["text"]
+        assert all(f"\n{each.at}: expected" in text and f"[{each.rule}]" in text for each in verdict.violations)
+        return
+    assert answer["error"]["code"] == -31010
+    assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
+
+
+ODD_NAME = "protocol/tool-name"
+"""What is reported of nearly every generated name of a tool, beside the fault."""
+
+WITH_DEFAULT = {"protocol/result-type-missing", "protocol/cache-hints"}
+"""What is wrong with a result that a client can read all the same, because the specification says how."""
+
+
+def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
+    """A result with a fault fails the request that it answers; whether the place named is exact."""
     conversation = asked(case, ident)
     verdict = conversation.hear(case.sender.other, frame(result(ident, ended(case, fault.value, ident))))
     # A generated tool may have a schema that is only reported, such as one of an unknown dialect.
@@ -393,19 +366,57 @@ def test_a_result_with_a_fault_is_refused_where_it_is(case: Case, data: st.DataO
     beside.add(ODD_NAME)
     # A tool of the same name is quarantined, whatever else is wrong.
     assume("contract/duplicate-tool" not in {each.rule for each in verdict.violations})
-    assert_named(verdict, fault, "/result")
     if {each.rule for each in verdict.violations} - beside <= WITH_DEFAULT:
         assert verdict.onward is verdict.frame
-        return
+        return assert_named(verdict, fault, "/result")
     if verdict.accepted:
-        assert_set_aside(case, verdict, fault, ident)
-        return
+        return assert_set_aside(case, verdict, fault, ident)
     assert {each.rule for each in verdict.violations} - {ODD_NAME} == {"protocol/result"}
     assert verdict.back is None
     answer = _read(verdict.onward)
     assert answer["id"] == ident
     assert_shown(case, answer, verdict)
     assert conversation.open_requests(case.sender) == ()
+    return assert_named(verdict, fault, "/result")
+
+
+def assert_set_aside(case: Case, verdict: Verdict, fault: Break, ident: str | int) -> bool:
+    """A fault in one entry of a list is a matter of that entry: the others go on, and are good."""
+    member = list_filter.LISTS[case.method.name]
+    named = [each for each in verdict.violations if each.rule == "protocol/result"]
+    assert named
+    assert all(each.action == "quarantine" and each.at.startswith(f"/result/{member}/") for each in named)
+    assert verdict.onward is not None
+    assert len(_read(verdict.onward)["result"][member]) < len(fault.value[member])
+    again = asked(case, ident).hear(case.sender.other, verdict.onward)
+    assert all(each.rule.startswith("contract/") or each.rule == ODD_NAME for each in again.violations)
+    return assert_named(verdict, fault, "/result")
+
+
+def _read(spoken: bytes | None) -> dict[str, Any]:
+    import json
+
+    assert spoken is not None
+    value: dict[str, Any] = json.loads(spoken)
+    assert value["jsonrpc"] == "2.0"
+    return value
+
+
+@every_case
+@law(8)
+@given(data=st.data())
+def test_params_with_a_fault_are_refused_where_it_is(case: Case, data: st.DataObject) -> None:
+    """Official schema; design.md: a request that is refused is answered, with the pointer in `error.data`."""
+    params, fault = data.draw(broken_params(case))
+    assert_refused_params(case, params, fault, data.draw(ids))
+
+
+@every_request
+@law(8)
+@given(data=st.data())
+def test_a_result_with_a_fault_is_refused_where_it_is(case: Case, data: st.DataObject) -> None:
+    """Official schema; design.md: a broken answer fails the open request, it is not answered back to the server."""
+    assert_refused_result(case, data.draw(broken_results(case)), data.draw(ids))
 
 
 @rows("case", [case for case in CASES if case.needs_params], ids=str)
@@ -417,6 +428,39 @@ def test_params_that_are_left_out_are_missed(case: Case) -> None:
     assert [(each.rule, each.at) for each in verdict.violations] == [("protocol/params", "")]
     assert verdict.onward is None
     assert (_read(verdict.back)["error"]["code"] == -32602) if asks else (verdict.back is None)
+
+
+# Measured over 12,000 faults, in params and results of all methods: 100 % outside of unions, 79 % within, 99 % in all.
+EXACT_IN_UNIONS = 0.65
+
+WITH_UNIONS = [
+    case
+    for case in CASES
+    if case.method.name
+    in {"tools/call", "prompts/get", "sampling/createMessage", "elicitation/create", "completion/complete"}
+]
+
+
+def test_most_faults_in_unions_are_named_exactly_too() -> None:
+    """Ours: outside of unions always (`assert_named`); within one mostly, or the pointer would be of no use."""
+    seen: Counter[tuple[bool, bool]] = Counter()
+
+    @law(500)
+    @given(data=st.data(), case=st.sampled_from(WITH_UNIONS), answer=st.booleans())
+    def collect(data: st.DataObject, case: Case, answer: bool) -> None:
+        if answer and case.method.kind == "request":
+            fault = data.draw(broken_results(case))
+            exact = assert_refused_result(case, fault, 1)
+        else:
+            params, fault = data.draw(broken_params(case))
+            exact = assert_refused_params(case, params, fault, 1)
+        seen[fault.union is not None, exact] += 1
+
+    collect()
+    within = seen[True, True] + seen[True, False]
+    assert within > 50
+    assert seen[True, True] / within >= EXACT_IN_UNIONS, seen
+    assert not seen[False, False]
 
 
 # ── answers that are not the last word ───────────────────────────────────────────────────────────────────────────────
@@ -452,7 +496,25 @@ def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObjec
         return
     verdict = _asked_with_everything(case).hear(SERVER, frame(result(1, fault.value)))
     assert_shown(case, _read(verdict.onward), verdict)
-    assert_named(verdict, fault, "/result")
+    event(f"exact: {assert_named(verdict, fault, '/result')}")
+
+
+@law(25)
+@example(key="a/b~c", method="roots/list")
+@example(key="k" * 200, method="roots/list")
+@given(key=texts, method=st.sampled_from(["elicitation/create", "sampling/createMessage", "roots/list"]))
+def test_input_that_the_client_cannot_give_is_reported_where_it_is_asked_for(key: str, method: str) -> None:
+    """MCP 2026-07-28, basic: a server asks only for what `clientCapabilities` has. The key is a step of the pointer."""
+    schema = protocol_schema("2026-07-28")
+    definition = {"elicitation/create": "ElicitRequest", "sampling/createMessage": "CreateMessageRequest"}
+    asked_for = least(schema, part_of(schema, definition.get(method, "ListRootsRequest")))
+    conversation = opened("2026-07-28")
+    params = {"name": "any", "_meta": META | {CAPABILITIES_KEY: {}}}
+    said(conversation, CLIENT, request(1, "tools/call", params))
+    value = {"resultType": "input_required", "inputRequests": {key: asked_for}}
+    verdict = conversation.hear(SERVER, frame(result(1, value)))
+    at = pointer(("result", "inputRequests", key))
+    assert [(each.rule, each.at) for each in verdict.violations] == [("protocol/capability", at)]
 
 
 # What may be run as a task, who asks for it, and what comes of it in the end.

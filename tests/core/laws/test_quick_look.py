@@ -6,7 +6,7 @@ off, every verdict and all that is remembered are the same.
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from assay.base.limits import Limits
@@ -14,9 +14,10 @@ from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS, handshake
-from kit.generated_messages import scalars, texts, values
+from assay.spec.schema import protocol_schema
+from kit.generated_messages import fits, part_of, scalars, texts, values
 from kit.laws import law
-from kit.parties import CLIENT, META, SERVER, Mode, frame, negotiated, opened, request, result
+from kit.parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, opened, request, result
 from kit.rows import rows
 
 # ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,7 +202,7 @@ SHAPES = st.builds(
     mostly(_ABSENT, True, False, 1, "true", None),
     mostly({}, {"x": 1}, {"Content": []}, {"iserror": True}, {"_meta": {}}, {"_meta": 5}),
 )
-KINDS = ("complete", "input_required", "task", "partial", "", 5, None)
+KINDS = ("complete", "input_required", "partial", "", 5, None)
 
 
 @st.composite
@@ -304,6 +305,36 @@ def test_the_quick_way_does_not_show(start: str, revision: str, mode: Mode, data
 
 
 @rows("revision", REVISIONS)
+@rows("named", [{}, {CAPABILITIES_KEY: {}}, {CAPABILITIES_KEY: {"sampling": {}}}, {CAPABILITIES_KEY: 5}])
+def test_a_revision_in_meta_means_nothing_after_a_handshake(revision: str, named: dict[str, Any]) -> None:
+    """Official schema: up to 2025-11-25 `_meta` is free but for `progressToken`; there it must not hurt."""
+    params = {"name": "plain", "arguments": {}, "_meta": {REVISION_KEY: revision} | named}
+    assert_same("opened", revision, "enforce", [(CLIENT, request(1, "tools/call", params))])
+
+
+@rows("revision", [each for each in REVISIONS if not handshake(each)])
+@rows("declared", BEYOND)
+@rows("kind", ["task", "partial"])
+def test_the_quick_way_notes_what_is_declared(revision: str, declared: dict[str, Any], kind: str) -> None:
+    """basic/index: a result type is allowed if the request declared the extension that defines it."""
+    meta = {REVISION_KEY: revision, CAPABILITIES_KEY: declared}
+    spoken = []
+    for ident in (1, 2):
+        spoken.append((CLIENT, request(ident, "tools/call", {"name": "plain", "arguments": {}, "_meta": meta})))
+        spoken.append((SERVER, result(ident, {"resultType": kind, "content": []})))
+    assert_same("opened", revision, "enforce", spoken)
+
+
+@rows("revision", REVISIONS)
+@rows("ident", [1, "a"])
+def test_the_quick_way_keeps_to_the_profile(revision: str, ident: str | int) -> None:
+    """design.md, envelope profiles: under `strict` an id is a string."""
+    meta = {} if handshake(revision) else {"_meta": META}
+    call = request(ident, "tools/call", {"name": "plain", "arguments": {}} | meta)
+    assert_same("strict", revision, "enforce", [(CLIENT, call), (SERVER, result(ident, GOOD_RESULTS[0]))])
+
+
+@rows("revision", REVISIONS)
 def test_the_quick_way_is_taken(revision: str) -> None:
     """Without this the law would say nothing: a good call and its result never come to the thorough way."""
     conversation = _listed(opened(revision), revision)
@@ -319,3 +350,93 @@ def test_the_quick_way_is_taken(revision: str) -> None:
     ):
         assert conversation.hear(party, frame(message)).accepted
     assert taken == []
+
+
+# ── contracts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _answered(revision: str, tool: str, value: dict[str, Any]) -> Verdict:
+    conversation = _listed(opened(revision), revision)
+    meta = {} if handshake(revision) else {"_meta": META}
+    call = frame(request(1, "tools/call", {"name": tool, "arguments": {"n": 1}} | meta))
+    assert conversation.hear(CLIENT, call).onward is call
+    return conversation.hear(SERVER, frame(result(1, value)))
+
+
+@rows("revision", REVISIONS)
+@law(60)
+@example(content={"ok": True}, has_content=True, failed=False, extra={"resultType": "input_required"})
+@example(content={"ok": 1}, has_content=True, failed=False, extra={"resultType": "input_required"})
+@given(
+    content=st.one_of(
+        st.fixed_dictionaries({"ok": st.one_of(st.booleans(), scalars)}), st.dictionaries(texts, scalars)
+    ),
+    has_content=st.booleans(),
+    failed=st.booleans(),
+    extra=st.dictionaries(texts.map("x-".__add__), values(1), max_size=1),
+)
+def test_a_tool_that_promises_structured_content_keeps_the_promise(
+    revision: str, content: dict[str, Any], has_content: bool, failed: bool, extra: dict[str, Any]
+) -> None:
+    """
+    MCP, server/tools, from 2025-06-18 on: "Servers MUST provide structured results that conform to this schema";
+    results that report a failure owe nothing. In the handshake revisions `resultType` is one more unknown member.
+    """
+    if not handshake(revision):
+        extra = {"resultType": "complete"}
+    value = {"content": [], "isError": failed} | ({"structuredContent": content} if has_content else {}) | extra
+    verdict = _answered(revision, "typed", value)
+    kept = revision < "2025-06-18" or failed or (has_content and isinstance(content.get("ok"), bool))
+    assert verdict.accepted == kept
+    assert (verdict.onward is verdict.frame) == kept
+    if not kept:
+        assert {each.rule for each in verdict.violations} == {"contract/output"}
+        assert all(each.at.startswith("/result") for each in verdict.violations)
+
+
+@rows("revision", REVISIONS)
+@law(60)
+@given(count=st.one_of(scalars, st.integers(-2, 3)), more=st.dictionaries(texts, scalars, max_size=1))
+def test_arguments_keep_to_the_contract_of_the_tool(revision: str, count: Any, more: dict[str, Any]) -> None:
+    """MCP, server/tools; design.md, rendering: an `isError` result from 2025-11-25 on and -32602 before."""
+    from json import loads
+
+    conversation = _listed(opened(revision), revision)
+    meta = {} if handshake(revision) else {"_meta": META}
+    spoken = frame(request("é", "tools/call", {"name": "typed", "arguments": more | {"n": count}} | meta))
+    verdict = conversation.hear(CLIENT, spoken)
+    whole = isinstance(count, int | float) and not isinstance(count, bool) and count == int(count) and count >= 1
+    kept = whole and not (more.keys() - {"n"})
+    assert verdict.accepted == kept
+    event(f"kept: {kept}")
+    if kept:
+        assert verdict.onward is spoken
+        return
+    assert verdict.onward is None
+    assert {each.rule for each in verdict.violations} == {"contract/input"}
+    answer = loads(verdict.back or b"null")
+    assert answer["id"] == "é"
+    if revision >= "2025-11-25":
+        assert answer["result"]["isError"] is True
+        assert protocol_schema(revision).validator("CallToolResult").is_valid(answer["result"])
+    else:
+        assert answer["error"]["code"] == -32602
+
+
+# ── what the quick way leaves out ────────────────────────────────────────────────────────────────────────────────────
+
+TOOL_CALLS = [case for case in CASES if case.method.name == "tools/call"]
+
+
+@rows("case", TOOL_CALLS, ids=str)
+@law(60)
+@given(name=st.one_of(texts, scalars), arguments=st.one_of(st.dictionaries(texts, values(2)), values(1)))
+def test_params_of_name_and_arguments_fit_if_they_are_a_string_and_an_object(
+    case: Case, name: Any, arguments: Any
+) -> None:
+    """The same, asked of the compiled schema; from 2026-07-28 on with the `_meta` that is required there."""
+    params = {"name": name, "arguments": arguments} | ({} if handshake(case.revision) else {"_meta": META})
+    expected = isinstance(name, str) and isinstance(arguments, dict)
+    assert case.takes(params) == expected
+    assert fits(case.schema, case.params(), params) == expected
+    assert part_of(case.schema, case.method.definition, "/properties/params")
