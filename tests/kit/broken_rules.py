@@ -11,13 +11,10 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from kit.guard_process import INITIALIZED, call, initialize, notification, request, result
+from kit.stateless_talk import CAPABILITIES_KEY, COMPLETE, META, REVISION, asks
 from kit.talk import error
 
-LATEST = "2026-07-28"
-META: dict[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": LATEST,
-    "io.modelcontextprotocol/clientCapabilities": {"roots": {}, "sampling": {}, "elicitation": {}},
-}
+LATEST = REVISION
 
 Outcome = int | str
 """What becomes of a request: "result", "isError" for a result that says so, or the code of an error."""
@@ -66,21 +63,46 @@ def taking(schema: dict[str, Any]) -> dict[str, Any]:
     return tool("odd", inputSchema={"type": "object", "properties": {"value": schema}})
 
 
-def modern(ident: Any, method: str, **params: Any) -> dict[str, Any]:
-    """A request of the revision without a handshake."""
-    return request(ident, method, {**params, "_meta": META})
+modern = asks
+"""A request of the revision without a handshake."""
 
 
 # ── in place of an answer ────────────────────────────────────────────────────────────────────────────────────────────
 
+CALLED = {"name": "search", "arguments": {"words": "sea"}}
+HINTS = {**COMPLETE, "ttlMs": 0, "cacheScope": "public"}
 TEXT = [{"type": "text", "text": "x"}]
-STRUCTURED = {"structuredContent": {"hits": 1}}
-HITS = {"content": TEXT, **STRUCTURED}
+HITS = {"content": TEXT, "structuredContent": {"hits": 1}}
+WRONG_HITS = {"content": TEXT, "structuredContent": {"hits": "3"}}
+
+
+def asked(rule: str, message: Any, *actions: Any, gets: Outcome = "result", opening: Any = None, **more: Any) -> Case:
+    """The server does this in place of an answer to *message*; *opening* is its answer to `initialize`."""
+    on = {message["method"]: list(actions)} if actions else {}
+    if opening is not None:
+        on["initialize"] = [["result", opening]]
+    return Case(rule, [[message]], [(message["id"], gets)], on=on, **more)
 
 
 def answering(rule: str, *actions: Any, gets: Outcome = -31010, **more: Any) -> Case:
     """The server does this in place of an answer to a call."""
-    return Case(rule, [[call(1)]], [(1, gets)], on={"tools/call": list(actions)}, **more)
+    return asked(rule, call(1), *actions, gets=gets, **more)
+
+
+def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
+    """The server of 2026-07-28 does this in place of an answer to a call."""
+    return asked(rule, modern(1, "tools/call", **CALLED), *actions, gets=gets, revision=LATEST, **more)
+
+
+def beside(rule: str, message: Any) -> Case:
+    """The server says *message* before its answer to a call, which is good."""
+    return answering(rule, ["say", message], ["good"], gets="result")
+
+
+def replied(rule: str, question: Any, *replies: Any, **more: Any) -> Case:
+    """The server asks the client during a call, which gives these replies."""
+    turns = [[call(1)], list(replies)]
+    return Case(rule, turns, [(1, "result")], on={"tools/call": [["say", question], ["good"]]}, **more)
 
 
 def raw(rule: str, before: str, after: str = "") -> list[Case]:
@@ -91,19 +113,17 @@ def raw(rule: str, before: str, after: str = "") -> list[Case]:
 
 
 SHORT: dict[str, Any] = {"settings": ("guard.frame_bytes=65536",)}
+FEW: dict[str, Any] = {"settings": ("limits.values=1000",)}
+HUGE = 300_000
 
 FRAMES = [
     answering(
-        "framing/size",
-        ["long", '{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"', 300_000, '"}]}}\n'],
-        **SHORT,
+        "framing/size", ["long", '{"jsonrpc":"2.0","id":$id,"result":{"content":[],"x":"', HUGE, '"}}\n'], **SHORT
     ),
     answering(
-        "framing/size",
-        ["long", '{"result":{"content":[{"type":"text","text":"', 300_000, '"}]},"id":$id,"jsonrpc":"2.0"}\n'],
-        **SHORT,
+        "framing/size", ["long", '{"result":{"content":[],"x":"', HUGE, '"},"id":$id,"jsonrpc":"2.0"}\n'], **SHORT
     ),
-    Case("framing/size", [[call(1, words="x" * 300_000)]], [(1, -32600)], **SHORT),
+    Case("framing/size", [[call(1, words="x" * HUGE)]], [(1, -32600)], **SHORT),
     *raw("framing/carriage-return", "\r{}\r"),
     *raw("syntax/utf8", '"\xff"'),
     *raw("syntax/bom", "1", after="\xef\xbb\xbf"),
@@ -113,20 +133,14 @@ FRAMES = [
     *raw("syntax/surrogate", '"\\ud800"'),
     *raw("syntax/duplicate-key", '{"a":1,"\\u0061":2}'),
     *raw("syntax/depth", "[" * 200 + "]" * 200),
-    answering(
-        "syntax/values",
-        ["raw", '{"jsonrpc":"2.0","id":$id,"result":{"content":[],"x":[' + "1," * 2_000 + "1]}}\n"],
-        settings=("limits.values=1000",),
-    ),
-    Case("syntax/values", [[call(1, words=[1] * 2_000)]], [(1, -32600)], settings=("limits.values=1000",)),
+    answering("syntax/values", ["result", {"content": [], "x": [1] * 2_000}], **FEW),
+    Case("syntax/values", [[call(1, words=[1] * 2_000)]], [(1, -32600)], **FEW),
     answering("syntax/json", ["raw", "library 0.3 starting\n"], ["good"], gets="result"),
     answering("syntax/json", ["raw", '{"jsonrpc":"2.0","id":$id,"result":{"con\n']),
     Case("syntax/json", [[b'{"jsonrpc":"2.0","id":1,"method":"ping",}']], [(1, -32700)]),
     Case("syntax/utf8", [[b'{"jsonrpc":"2.0","id":1,"method":"\xff"}']], [(1, -32700)]),
     Case("syntax/bom", [[b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}']], [(1, -32700)]),
-    Case(
-        "syntax/duplicate-key", [[b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}']], [(1, -32700)]
-    ),
+    Case("syntax/duplicate-key", [[b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}']], [(1, -32700)]),
 ]
 
 ENVELOPES = [
@@ -137,34 +151,26 @@ ENVELOPES = [
     Case("envelope/batch", [[[call(1)]]], [(None, -32600)]),
     answering("envelope/jsonrpc", ["say", {"id": "$id", "result": HITS}]),
     Case("envelope/jsonrpc", [[{"id": 1, "method": "ping"}]], [(1, -32600)]),
-    answering("envelope/id", ["say", result(None, HITS)], ["good"], gets="result"),
-    answering("envelope/id", ["say", {"jsonrpc": "2.0", "result": HITS}], ["good"], gets="result"),
-    answering("envelope/id", ["say", request("x" * 2000, "ping")], ["good"], gets="result"),
+    beside("envelope/id", result(None, HITS)),
+    beside("envelope/id", {"jsonrpc": "2.0", "result": HITS}),
+    beside("envelope/id", request("x" * 2000, "ping")),
     Case("envelope/id", [[request(None, "ping")]], [(None, -32600)]),
     Case("envelope/id", [[request(True, "ping")]], [(None, -32600)]),
-    Case(
-        "envelope/null-id",
-        [[call(1)]],
-        [(None, -32700), (1, "result")],
-        on={"tools/call": [["say", error(None, -32700)], ["good"]]},
-    ),
+    beside("envelope/null-id", error(None, -32700))._replace(gets=[(None, -32700), (1, "result")]),
     Case("envelope/null-id", [[error(None, -32700), call(1)]], [(1, "result")]),
     Case("envelope/null-id", [[error(None, -32700), call(1)]], [(1, "result")], revision="2025-06-18"),
-    answering("envelope/method", ["say", {"jsonrpc": "2.0", "id": "s", "method": 5}], ["good"], gets="result"),
-    answering("envelope/method", ["say", {"jsonrpc": "2.0", "method": ""}], ["good"], gets="result"),
+    beside("envelope/method", {"jsonrpc": "2.0", "id": "s", "method": 5}),
+    beside("envelope/method", {"jsonrpc": "2.0", "method": ""}),
     Case("envelope/method", [[request(1, "")]], [(1, -32600)]),
-    answering("envelope/params", ["say", notification("notifications/message", [1])], ["good"], gets="result"),
-    answering("envelope/params", ["say", request("s", "roots/list", [])], ["good"], gets="result"),
+    beside("envelope/params", notification("notifications/message", [1])),
+    beside("envelope/params", request("s", "roots/list", [])),
     Case("envelope/params", [[request(1, "ping", [])]], [(1, -32600)]),
     answering("envelope/members", ["say", {**result("$id", HITS), "error": {"code": 1, "message": "no"}}]),
     answering("envelope/members", ["say", {"jsonrpc": "2.0", "id": "$id"}]),
     answering("envelope/members", ["say", {**result("$id", HITS), "method": "tools/call"}]),
     answering("envelope/look-alike-key", ["say", {**result("$id", HITS), "Result": HITS}]),
     answering("envelope/look-alike-key", ["say", {**result("$id", HITS), "id\0": 7}]),
-    answering(
-        "envelope/look-alike-key",
-        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": 1, "message": "no", "Message": "yes"}}],
-    ),
+    answering("envelope/look-alike-key", ["say", error("$id", 1, Message="yes")]),
     Case("envelope/look-alike-key", [[{**call(1), "Method": "ping"}]], [(1, -32600)]),
     Case("envelope/look-alike-key", [[{**call(1), "param\u017f": {}}]], [(1, -32600)]),
     Case("envelope/look-alike-key", [[{**notification("notifications/cancelled"), "ID": 1}]], []),
@@ -191,9 +197,9 @@ TASKING = {**BARE, "capabilities": {"tools": {}, "tasks": RUNS}}
 REF = {"type": "ref/prompt", "name": "a"}
 FORM = {"message": "?", "requestedSchema": {"type": "object", "properties": {"age": {"type": "integer"}}}}
 NOTE = notification("notifications/message", {"level": "info", "data": 1})
-CALLED = {"name": "search", "arguments": {"words": "sea"}}
+IMAGE = {"type": "image", "data": "iVBORw0KGgo", "mimeType": "image/png"}
 UPPER = next(iter(META)).upper()
-PROGRESS = {"name": "search", "arguments": {"words": "sea"}, "_meta": {"progressToken": "p"}}
+PROGRESS = {**CALLED, "_meta": {"progressToken": "p"}}
 
 
 def progress(token: str, done: float) -> list[Any]:
@@ -202,92 +208,67 @@ def progress(token: str, done: float) -> list[Any]:
 
 
 OWN: dict[str, Any] = {"experimental": {"acme": {}}}
-UNKNOWN = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32601, "message": "Unknown tool"}}
+
+
+def slowly(rule: str, *messages: Any, gets: list[tuple[Any, Outcome]], **more: Any) -> Case:
+    """The client sends these, of which calls of `slow` are answered at the end."""
+    return Case(rule, [[*messages, notification("notifications/roots/list_changed")]], gets, on=SLOW, **more)
+
+
+def called(**params: Any) -> dict[str, Any]:
+    """A call with other *params* beside the usual ones."""
+    return request(1, "tools/call", {**CALLED, **params})
+
 
 METHODS = [
     Case("protocol/method", [[request(1, "tools/run")]], [(1, -32601)]),
     Case("protocol/method", [[notification("notifications/nope")]], []),
-    answering("protocol/method", ["say", request("s", "client/nope")], ["good"], gets="result"),
-    answering("protocol/method", ["say", notification("notifications/nope")], ["good"], gets="result"),
+    beside("protocol/method", request("s", "client/nope")),
+    beside("protocol/method", notification("notifications/nope")),
     Case("protocol/extension", [[request(1, "acme/search")]], [(1, "result")], capabilities=OWN),
     Case("protocol/unheard-extension", [[modern(1, "acme/search")]], [(1, "result")], revision=LATEST),
-    answering("protocol/direction", ["say", request("s", "tools/list")], ["good"], gets="result"),
-    answering("protocol/direction", ["say", INITIALIZED], ["good"], gets="result"),
+    beside("protocol/direction", request("s", "tools/list")),
+    beside("protocol/direction", INITIALIZED),
     Case("protocol/direction", [[request(1, "roots/list")]], [(1, -32601)]),
     Case("protocol/params", [[request(1, "tools/call", {"arguments": {}})]], [(1, -32602)]),
-    answering("protocol/params", ["say", request("s", "sampling/createMessage", {})], ["good"], gets="result"),
-    answering(
-        "protocol/params",
-        ["say", notification("notifications/message", {"level": "loud", "data": 1})],
-        ["good"],
-        gets="result",
-    ),
-    Case("protocol/look-alike-key", [[request(1, "tools/call", {**CALLED, "Name": "delete"})]], [(1, -32602)]),
-    Case("protocol/look-alike-key", [[request(1, "tools/call", {**CALLED, "\uff4eame": "x"})]], [(1, -32602)]),
-    Case("protocol/look-alike-key", [[request(1, "tools/call", {**CALLED, "_META": {}})]], [(1, -32602)]),
+    beside("protocol/params", request("s", "sampling/createMessage", {})),
+    beside("protocol/params", notification("notifications/message", {"level": "loud", "data": 1})),
+    asked("protocol/look-alike-key", called(Name="delete"), gets=-32602),
+    asked("protocol/look-alike-key", request(1, "tools/call", {**CALLED, "\uff4eame": "x"}), gets=-32602),
+    asked("protocol/look-alike-key", called(_META={}), gets=-32602),
+    asked("protocol/look-alike-key", called(_meta={"ProgressToken": 1}), gets=-32602),
     Case(
         "protocol/look-alike-key",
-        [[request(1, "tools/call", {**CALLED, "_meta": {"ProgressToken": 1}})]],
-        [(1, -32602)],
-    ),
-    Case(
-        "protocol/look-alike-key",
-        [[modern(1, "tools/call", **CALLED), request(2, "tools/call", {**CALLED, "_meta": {**META, UPPER: "x"}})]],
+        [[modern(1, "tools/call", **CALLED), modern(2, "tools/call", {UPPER: "x"}, **CALLED)]],
         [(1, "result"), (2, -32602)],
         revision=LATEST,
     ),
     answering("protocol/look-alike-key", ["result", {**HITS, "IsError": True}], gets="isError"),
-    answering(
-        "protocol/look-alike-key",
-        ["say", notification("notifications/message", {"level": "info", "data": 1, "Data": 2})],
-        ["good"],
-        gets="result",
-    ),
+    beside("protocol/look-alike-key", notification("notifications/message", {"level": "info", "data": 1, "Data": 2})),
     answering("protocol/result", ["result", {"contents": TEXT}], gets="isError"),
     answering("protocol/result", ["result", {"content": [{"type": "text"}]}], gets="isError"),
     answering("protocol/result", ["result", {"contents": TEXT}], revision="2025-06-18"),
-    Case(
+    asked(
         "protocol/result",
-        [[request(1, "tools/list")]],
-        [(1, "result")],
+        request(1, "tools/list"),
         tools=[tool(), {"name": "bare"}, tool("last")],
         listed=2,
         action="quarantine",
     ),
-    Case(
-        # The client breaks it: what the server asked fails, and what the client asked does not.
-        "protocol/result",
-        [[call(1)], [result("s", {"roots": "none"})]],
-        [(1, "result")],
-        on={"tools/call": [["say", request("s", "roots/list")], ["good"]]},
-    ),
-    answering("protocol/error", ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}]),
-    Case(
-        "protocol/format",
-        [[request(1, "resources/read", {"uri": "readme.md"})]],
-        [(1, "result")],
-        on={"resources/read": [["result", {"contents": []}]]},
-    ),
-    answering(
-        "protocol/base64",
-        ["result", {"content": [{"type": "image", "data": "iVBORw0KGgo", "mimeType": "image/png"}], **STRUCTURED}],
-        gets="result",
-    ),
-    answering("protocol/unsolicited", ["say", result("unasked", HITS)], ["good"], gets="result"),
-    answering("protocol/unsolicited", ["raw", '{"jsonrpc":"2.0","id":"1","result":{}}\n'], ["good"], gets="result"),
+    # The client breaks it: what the server asked fails, and what the client asked does not.
+    replied("protocol/result", request("s", "roots/list"), result("s", {"roots": "none"})),
+    answering("protocol/error", ["say", error("$id", -32042)]),
+    asked("protocol/format", request(1, "resources/read", {"uri": "readme.md"}), ["result", {"contents": []}]),
+    answering("protocol/base64", ["result", {**HITS, "content": [IMAGE]}], gets="result"),
+    beside("protocol/unsolicited", result("unasked", HITS)),
+    beside("protocol/unsolicited", result("1", {})),
     Case("protocol/unsolicited", [[result("unasked", {})]], []),
     answering("protocol/answered-twice", ["good"], ["good"], gets="result"),
-    Case(
-        "protocol/answered-twice",
-        [[call(1)], [result("s", {"roots": []}), result("s", {"roots": []})]],
-        [(1, "result")],
-        on={"tools/call": [["say", request("s", "roots/list")], ["good"]]},
-    ),
-    Case(
+    replied("protocol/answered-twice", request("s", "roots/list"), *[result("s", {"roots": []})] * 2),
+    slowly(
         "protocol/id-in-use",
-        [[call("a", "slow"), call("b", "slow"), call("a", "slow"), notification("notifications/roots/list_changed")]],
-        [("a", -32600), ("a", "result"), ("b", "result")],
-        on=SLOW,
+        *(call("a", "slow"), call("b", "slow"), call("a", "slow")),
+        gets=[("a", -32600), ("a", "result"), ("b", "result")],
     ),
     # The id of the list that every case begins with.
     Case("protocol/id-reused", [[request("list", "ping")]], [("list", "result")]),
@@ -298,91 +279,47 @@ METHODS = [
         on={"tools/call": [["result", {"resultType": "input_required", "requestState": "a"}]]},
         revision=LATEST,
     ),
-    Case(
+    slowly(
         "protocol/progress-token",
-        [
-            [
-                request("a", "tools/call", {**PROGRESS, "name": "slow"}),
-                request("b", "tools/call", {**PROGRESS, "name": "slow"}),
-                notification("notifications/roots/list_changed"),
-            ]
-        ],
-        [("a", "result"), ("b", "result")],
-        on=SLOW,
+        *(request(ident, "tools/call", {**PROGRESS, "name": "slow"}) for ident in "ab"),
+        gets=[("a", "result"), ("b", "result")],
     ),
-    Case(
+    slowly(
         "protocol/too-many-open",
-        [[call("a", "slow"), call("b", "slow"), call("c"), notification("notifications/roots/list_changed")]],
-        [("a", "result"), ("b", "result"), ("c", -31016)],
-        on=SLOW,
+        *(call("a", "slow"), call("b", "slow"), call("c")),
+        gets=[("a", "result"), ("b", "result"), ("c", -31016)],
         settings=("limits.open_requests=2",),
     ),
-    Case(
-        "protocol/token-size",
-        [[request(1, "tools/call", {**PROGRESS, "_meta": {"progressToken": "x" * 2000}})]],
-        [(1, -32602)],
-    ),
-    Case("protocol/token-size", [[request(1, "resources/list", {"cursor": "x" * 70_000})]], [(1, -32602)]),
-    Case(
-        "protocol/result-type",
-        [[modern(1, "tools/call", name="search", arguments={"words": "sea"})]],
-        [(1, "isError")],
-        on={"tools/call": [["result", {**HITS, "resultType": "partial"}]]},
-        revision=LATEST,
-    ),
-    Case(
-        "protocol/progress",
-        [[request(1, "tools/call", PROGRESS)]],
-        [(1, "result")],
-        on={"tools/call": [progress("p", 2), progress("p", 1), ["good"]]},
-    ),
+    asked("protocol/token-size", called(_meta={"progressToken": "x" * 2000}), gets=-32602),
+    asked("protocol/token-size", request(1, "resources/list", {"cursor": "x" * 70_000}), gets=-32602),
+    stateless("protocol/result-type", ["result", {**HITS, "resultType": "partial"}], gets="isError"),
+    asked("protocol/progress", called(**PROGRESS), progress("p", 2), progress("p", 1), ["good"]),
     answering("protocol/progress", progress("unknown", 1), ["good"], gets="result"),
     Case("protocol/cancel", [[notification("notifications/cancelled", {"requestId": 77})]], []),
-    answering(
-        "protocol/cancel", ["say", notification("notifications/cancelled", {"requestId": 77})], ["good"], gets="result"
+    beside("protocol/cancel", notification("notifications/cancelled", {"requestId": 77})),
+    stateless(
+        "protocol/cancel-other", ["say", notification("notifications/cancelled", {"requestId": "$id"})], ["good"]
     ),
-    Case(
-        "protocol/cancel-other",
-        [[modern(1, "tools/call", name="search", arguments={"words": "sea"})]],
-        [(1, "result")],
-        on={"tools/call": [["say", notification("notifications/cancelled", {"requestId": "$id"})], ["good"]]},
-        revision=LATEST,
-    ),
-    answering("protocol/error-code", ["say", UNKNOWN], gets=-32601),
-    Case(
-        "protocol/error-code",
-        [[request(1, "prompts/list")]],
-        [(1, -32601)],
-        on={"prompts/list": [["say", {**UNKNOWN, "error": {"code": -32601, "message": "Method not found"}}]]},
-    ),
-    Case(
+    answering("protocol/error-code", ["say", error("$id", -32601, "Unknown tool")], gets=-32601),
+    asked("protocol/error-code", request(1, "prompts/list"), ["say", error("$id", -32601)], gets=-32601),
+    asked(
         "protocol/completion-values",
-        [[request(1, "completion/complete", {"ref": REF, "argument": {"name": "a", "value": ""}})]],
-        [(1, "result")],
-        on={"completion/complete": [["result", {"completion": {"values": ["x"] * 101}}]]},
+        request(1, "completion/complete", {"ref": REF, "argument": {"name": "a", "value": ""}}),
+        ["result", {"completion": {"values": ["x"] * 101}}],
     ),
-    Case(
-        "protocol/root",
-        [[call(1)], [result("s", {"roots": [{"uri": "https://example.com/project"}]})]],
-        [(1, "result")],
-        on={"tools/call": [["say", request("s", "roots/list")], ["good"]]},
+    replied(
+        "protocol/root", request("s", "roots/list"), result("s", {"roots": [{"uri": "https://example.com/project"}]})
     ),
-    Case(
+    asked(
         "protocol/related-task",
-        [[request(1, "tasks/result", {"taskId": "t"})]],
-        [(1, "result")],
-        on={"initialize": [["result", TASKING]], "tasks/result": [["result", {"content": TEXT}]]},
+        request(1, "tasks/result", {"taskId": "t"}),
+        ["result", {"content": TEXT}],
+        opening=TASKING,
     ),
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-31011, survives=False),
 ]
 
 # ── without a handshake ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
-    """The server of 2026-07-28 does this in place of an answer to a call."""
-    calls = [[modern(1, "tools/call", **CALLED)]]
-    return Case(rule, calls, [(1, gets)], on={"tools/call": list(actions)}, revision=LATEST, **more)
 
 
 SUBSCRIBED = {"_meta": {"io.modelcontextprotocol/subscriptionId": "$id"}}
@@ -391,14 +328,14 @@ ACKNOWLEDGED = notification("notifications/subscriptions/acknowledged", {"notifi
 
 def subscribed(rule: str, *said: Any) -> Case:
     """The server says this on a subscription, and ends it."""
-    actions = [*(["say", each] for each in said), ["result", {"resultType": "complete", **SUBSCRIBED}]]
-    asked = [[modern(1, "subscriptions/listen", notifications={})]]
-    return Case(rule, asked, [(1, "result")], on={"subscriptions/listen": actions}, revision=LATEST)
+    end = ["result", {"resultType": "complete", **SUBSCRIBED}]
+    message = modern(1, "subscriptions/listen", notifications={})
+    return asked(rule, message, *(["say", each] for each in said), end, revision=LATEST)
 
 
 def prompts(scope: str, **more: Any) -> list[Any]:
     """A page of a list."""
-    return ["result", {"prompts": [], "resultType": "complete", "ttlMs": 0, "cacheScope": scope, **more}]
+    return ["result", {"prompts": [], **HINTS, "cacheScope": scope, **more}]
 
 
 STATE = "round-1/7c9e6679-7425"
@@ -433,11 +370,7 @@ STATELESS = [
         on={"#2": [prompts("private", nextCursor="more")], "#4": [prompts("public")]},
         revision=LATEST,
     ),
-    stateless(
-        "protocol/error-code",
-        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}],
-        gets=-32042,
-    ),
+    stateless("protocol/error-code", ["say", error("$id", -32042)], gets=-32042),
     stateless("protocol/result-type-missing", ["result", HITS]),
     stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
     retried("protocol/request-state", requestState=STATE.upper(), inputResponses=ROOTS_ANSWER),
@@ -446,13 +379,7 @@ STATELESS = [
     retried("protocol/input-responses", requestState=STATE),
     retried("protocol/input-responses", requestState=STATE, inputResponses={**ROOTS_ANSWER, "who": DECLINED}),
     retried("protocol/input-kind", requestState=STATE, inputResponses={"where": DECLINED}),
-    Case(
-        "protocol/cache-hints",
-        [[modern(1, "prompts/list")]],
-        [(1, "result")],
-        on={"prompts/list": [["result", {"prompts": [], "resultType": "complete"}]]},
-        revision=LATEST,
-    ),
+    asked("protocol/cache-hints", modern(1, "prompts/list"), ["result", {"prompts": [], **COMPLETE}], revision=LATEST),
 ]
 
 # ── extensions ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -460,28 +387,18 @@ STATELESS = [
 
 def declaring(ident: Any, method: str, extensions: dict[str, Any], **params: Any) -> dict[str, Any]:
     """A request that declares extensions."""
-    capabilities = {**META["io.modelcontextprotocol/clientCapabilities"], "extensions": extensions}
-    return request(
-        ident, method, {**params, "_meta": {**META, "io.modelcontextprotocol/clientCapabilities": capabilities}}
-    )
+    return modern(ident, method, {CAPABILITIES_KEY: {**META[CAPABILITIES_KEY], "extensions": extensions}}, **params)
 
 
-def declared(rule: str, extensions: dict[str, Any]) -> Case:
+def declared(rule: str, extensions: dict[str, Any], method: str = "tools/list") -> Case:
     """The client declares these extensions."""
-    return Case(rule, [[declaring(1, "tools/list", extensions)]], [(1, "result")], revision=LATEST)
+    return asked(rule, declaring(1, method, extensions), revision=LATEST)
 
 
 def discovered(rule: str, **capabilities: Any) -> Case:
     """The server declares this."""
-    answer = {
-        "resultType": "complete",
-        "supportedVersions": [LATEST],
-        "capabilities": {"tools": {}, **capabilities},
-        "ttlMs": 0,
-        "cacheScope": "public",
-    }
-    on = {"server/discover": [["result", answer]]}
-    return Case(rule, [[modern(1, "server/discover")]], [(1, "result")], on=on, revision=LATEST)
+    answer = {**HINTS, "supportedVersions": [LATEST], "capabilities": {"tools": {}, **capabilities}}
+    return asked(rule, modern(1, "server/discover"), ["result", answer], revision=LATEST)
 
 
 TASKS: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}}
@@ -493,6 +410,7 @@ TASK: dict[str, Any] = {
     "lastUpdatedAt": "2026-08-01T10:00:00Z",
     "ttlMs": None,
 }
+RELATED: dict[str, Any] = {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}
 HANDLE: dict[str, Any] = {**TASK, "resultType": "task"}
 NOT_FOUND = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32602, "message": "no such task"}}
 
@@ -503,14 +421,14 @@ def asking(text: str) -> dict[str, Any]:
     return {**TASK, "status": "input_required", "inputRequests": {"who": question}}
 
 
-def started(rule: str, *polls: dict[str, Any], **more: Any) -> Case:
-    """The server answers a call with a task, and then polls of it with these."""
+def started(rule: str, *polls: dict[str, Any], gets: Outcome = "result") -> Case:
+    """The server answers a call with a task, and then polls of it with these; the last one *gets* this."""
     turns = [[declaring(1, "tools/call", TASKS, **CALLED)]]
     turns += [[declaring(number, "tasks/get", TASKS, taskId="t1")] for number in range(2, len(polls) + 2)]
     # The first message lists the tools, and after each turn there is one that shows that all goes on.
     answers = {f"#{2 * number}": [["result", each]] for number, each in enumerate((HANDLE, *polls), 1)}
-    gets: list[tuple[Any, Outcome]] = [(number, "result") for number in range(1, len(polls) + 2)]
-    return Case(rule, turns, gets, on=answers, revision=LATEST, **more)
+    before: list[tuple[Any, Outcome]] = [(number, "result") for number in range(1, len(polls) + 1)]
+    return Case(rule, turns, [*before, (len(polls) + 1, gets)], on=answers, revision=LATEST)
 
 
 EXTENSIONS = [
@@ -528,25 +446,13 @@ EXTENSIONS = [
         on=discovered("tasks/legacy").on,
         revision=LATEST,
     ),
-    Case(
-        "protocol/extension",
-        [[declaring(1, "acme/search", {"com.example/acme": {}})]],
-        [(1, "result")],
-        revision=LATEST,
-    ),
+    declared("protocol/extension", {"com.example/acme": {}}, "acme/search"),
     stateless("protocol/result-type", ["result", HANDLE], gets="isError"),
-    Case(
-        "tasks/undeclared",
-        [[modern(1, "tasks/get", taskId="t1")]],
-        [(1, "result")],
-        on={"tasks/get": [["result", TASK]]},
-        revision=LATEST,
-    ),
-    Case(
+    asked("tasks/undeclared", modern(1, "tasks/get", taskId="t1"), ["result", TASK], revision=LATEST),
+    asked(
         "tasks/handle",
-        [[declaring(1, "tools/call", TASKS, **CALLED)]],
-        [(1, "result")],
-        on={"tools/call": [["result", {**HANDLE, "status": "completed", "result": HITS}]]},
+        declaring(1, "tools/call", TASKS, **CALLED),
+        ["result", {**HANDLE, "status": "completed", "result": HITS}],
         revision=LATEST,
     ),
     started("tasks/identity", {**TASK, "taskId": "t2"}),
@@ -555,20 +461,10 @@ EXTENSIONS = [
     started("tasks/input-requests", {**TASK, "status": "input_required", "inputRequests": {}}),
     started("tasks/input-key", asking("Delete a?"), asking("Delete b?")),
     started("tasks/failed", {**TASK, "status": "failed", "error": {"code": -32603, "message": "no"}}),
-    started(
-        "tasks/related-task",
-        {
-            **TASK,
-            "status": "completed",
-            "result": {**HITS, "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}},
-        },
-    ),
-    started("contract/output", {**TASK, "status": "completed", "result": {"content": TEXT}})._replace(
-        gets=[(1, "result"), (2, -31010)]
-    ),
-    started("tasks/not-found", TASK)._replace(
-        gets=[(1, "result"), (2, -32602)],
-        on={"tools/call": [["result", HANDLE]], "tasks/get": [["say", NOT_FOUND]]},
+    started("tasks/related-task", {**TASK, "status": "completed", "result": {**HITS, "_meta": RELATED}}),
+    started("contract/output", {**TASK, "status": "completed", "result": {"content": TEXT}}, gets=-31010),
+    started("tasks/not-found", TASK, gets=-32602)._replace(
+        on={"tools/call": [["result", HANDLE]], "tasks/get": [["say", error("$id", -32602)]]}
     ),
     Case(
         "tasks/input-responses",
@@ -582,28 +478,24 @@ EXTENSIONS = [
     ),
 ]
 
+OTHER_REVISION = {"supported": ["2027-01-01"], "requested": LATEST}
+
 LIFECYCLE = [
-    Case(
-        "protocol/era-fallback",
-        [[modern(1, "server/discover")], [initialize()]],
-        [(1, "result"), ("open", "result")],
-        on=discovered("protocol/era-fallback").on,
-        revision=LATEST,
-        opened=False,
+    *(
+        Case(
+            "protocol/era-fallback",
+            [[modern(1, "server/discover")], [initialize()]],
+            [(1, gets), ("open", "result")],
+            on=on,
+            revision=LATEST,
+            opened=False,
+        )
+        for gets, on in (
+            ("result", discovered("protocol/era-fallback").on),
+            (-32022, {"server/discover": [["say", error("$id", -32022, data=OTHER_REVISION)]]}),
+        )
     ),
-    Case(
-        "protocol/era-fallback",
-        [[modern(1, "server/discover")], [initialize()]],
-        [(1, -32022), ("open", "result")],
-        on={
-            "server/discover": [
-                ["say", error("$id", -32022, data={"supported": ["2027-01-01"], "requested": LATEST})],
-            ]
-        },
-        revision=LATEST,
-        opened=False,
-    ),
-    Case("protocol/before-initialize", [[request(1, "tools/list")]], [(1, -32600)], opened=False),
+    asked("protocol/before-initialize", request(1, "tools/list"), gets=-32600, opened=False),
     Case(
         "protocol/before-initialized",
         [[initialize()], [request(1, "tools/list")]],
@@ -611,10 +503,10 @@ LIFECYCLE = [
         opened=False,
     ),
     Case("protocol/initialize-again", [[AGAIN]], [("again", -32600)]),
-    Case(
+    asked(
         "protocol/unsupported-revision",
-        [[request(1, "tools/list", {"_meta": {**META, next(iter(META)): "2030-01-01"}})]],
-        [(1, -32022)],
+        modern(1, "tools/list", {next(iter(META)): "2030-01-01"}),
+        gets=-32022,
         opened=False,
     ),
     Case(
@@ -624,18 +516,8 @@ LIFECYCLE = [
         on={"initialize": [["result", {**BARE, "protocolVersion": "1.0"}]]},
         opened=False,
     ),
-    Case(
-        "protocol/capability",
-        [[call(1)]],
-        [(1, "result")],
-        on={"initialize": [["result", BARE]], "tools/call": [["say", NOTE], ["good"]]},
-    ),
-    Case(
-        "protocol/capability",
-        [[request(1, "prompts/list")]],
-        [(1, "result")],
-        on={"initialize": [["result", BARE]], "prompts/list": [["result", {"prompts": []}]]},
-    ),
+    asked("protocol/capability", call(1), ["say", NOTE], ["good"], opening=BARE),
+    asked("protocol/capability", request(1, "prompts/list"), ["result", {"prompts": []}], opening=BARE),
     Case("protocol/batched-initialize", [[[AGAIN]]], [("again", -32600)], revision="2025-03-26"),
 ]
 
@@ -674,51 +556,34 @@ NO_SCHEMA = taking({"type": "strnig"})
 WIDE = {**taking({"anyOf": [{"items": {"maximum": 5}}] * 200}), "name": "search"}
 """A tool whose schema is cheap to compile, and dear on a long list."""
 
-HINTS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
 
 CONTRACTS = [
     Case("contract/look-alike-key", [[call(1, words="sea", Words="land")]], [(1, "isError")]),
     Case("contract/look-alike-key", [[call(1, words="sea", LIMIT=0)]], [(1, -32602)], revision="2025-06-18"),
     Case("contract/input", [[call(1, words=5)]], [(1, "isError")]),
     Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
-    answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
+    answering("contract/output", ["result", WRONG_HITS], gets="isError"),
     answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
-    answering(
-        "contract/error-structured",
-        ["result", {"content": TEXT, "structuredContent": {"hits": "3"}, "isError": True}],
-        gets="isError",
-    ),
-    Case(
+    answering("contract/error-structured", ["result", {**WRONG_HITS, "isError": True}], gets="isError"),
+    replied(
         "contract/elicitation",
-        [[call(1)], [result("s", {"action": "accept", "content": {"age": "ten"}})]],
-        [(1, "result")],
-        on={"tools/call": [["say", request("s", "elicitation/create", FORM)], ["good"]]},
+        request("s", "elicitation/create", FORM),
+        result("s", {"action": "accept", "content": {"age": "ten"}}),
         capabilities={"elicitation": {}},
     ),
-    Case(
-        "contract/task-support",
-        [[call(1)]],
-        [(1, "result")],
-        on={"initialize": [["result", TASKING]]},
-        tools=[tool(execution={"taskSupport": "required"})],
-    ),
+    asked("contract/task-support", call(1), opening=TASKING, tools=[tool(execution={"taskSupport": "required"})]),
     Case("contract/unknown-tool", [[call(1, "serach")]], [(1, "result")]),
     Case("contract/unknown-argument", [[call(1, words="sea", limits=3)]], [(1, "result")]),
     Case("contract/unknown-argument", [[call(1, words="sea", limits=3)]], [(1, "isError")], **STRICT),
     Case("contract/input", [[call(1, words=5)]], [(1, "isError")], **UNLISTED),
-    Case(
+    asked(
         "contract/input",
-        [[modern(1, "tools/call", name="search", arguments={"words": 5})]],
-        [(1, "isError")],
+        modern(1, "tools/call", name="search", arguments={"words": 5}),
+        gets="isError",
         revision=LATEST,
         **UNLISTED,
     ),
-    answering(
-        "contract/output",
-        ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}],
-        gets="isError",
-        **UNLISTED,
-    ),
+    answering("contract/output", ["result", WRONG_HITS], gets="isError", **UNLISTED),
     Case("contract/set-aside", [[call(2, "odd")]], [(2, -32602)], tools=[tool(), NO_SCHEMA], **UNLISTED),
     Case("contract/not-judged", [[call(1, words=5)]], [(1, "result")], **NO_LIST),
     Case("contract/not-judged", [[call(1)]], [(1, -32602)], **NO_LIST, **STRICT),
@@ -736,10 +601,7 @@ CONTRACTS = [
     setting_aside("contract/schema", taking({"$ref": "#/$defs/nowhere"})),
     reporting("contract/remote-ref", taking({"$ref": "https://example.com/schema.json"})),
     reporting("contract/remote-ref", taking({"$ref": "file:///etc/passwd"})),
-    reporting(
-        "contract/unknown-dialect",
-        tool("odd", inputSchema={"type": "object", "$schema": "https://example.com/mine"}),
-    ),
+    reporting("contract/unknown-dialect", tool("odd", inputSchema={"type": "object", "$schema": "urn:mine"})),
     Case(
         # Beyond what is compiled of one list: that waits until it is called, and then a part of it is left out.
         "contract/pattern",
@@ -784,9 +646,7 @@ BOTH_TOOLS = [tool(), tool("last")]
 
 def changing(rule: str, tools: list[dict[str, Any]], listed: int) -> Case:
     """The server lists other tools than those it was locked with."""
-    return Case(
-        rule, [[request(1, "tools/list")]], [(1, "result")], tools=tools, listed=listed, locked={"tools": BOTH_TOOLS}
-    )
+    return asked(rule, request(1, "tools/list"), tools=tools, listed=listed, locked={"tools": BOTH_TOOLS})
 
 
 LOCKED = [
@@ -818,6 +678,8 @@ SKILL: dict[str, Any] = {
     "resources": [SKILL_FILE],
 }
 PAGE = "ui://view.html"
+WITH_PAGE = tool(_meta={"ui": {"resourceUri": PAGE}})
+CSP = {"connectDomains": ["https://a.example; script-src *"]}
 DYNAMIC = {"resources": "dynamic"}
 
 
@@ -834,8 +696,8 @@ def having(rule: str, *steps: tuple[str, dict[str, Any], Any]) -> Case:
 
 def _answer(answer: Any) -> list[Any]:
     if isinstance(answer, int):
-        return ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": answer, "message": "no"}}]
-    return ["result", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **answer}]
+        return ["say", error("$id", answer)]
+    return ["result", {**HINTS, **answer}]
 
 
 def listing(skill: dict[str, Any]) -> tuple[str, dict[str, Any], Any]:
@@ -862,12 +724,7 @@ WITH_SKILLS: dict[str, Any] = {"tools": {}, "extensions": {"io.modelcontextproto
 OTHER = {"name": "pdf", "description": "Another."}
 
 SKILLS_AND_APPS = [
-    Case(
-        "skills/resources",
-        [[call(1)]],
-        [(1, "result")],
-        on={"initialize": [["result", {**BARE, "capabilities": WITH_SKILLS}]]},
-    ),
+    asked("skills/resources", call(1), opening={**BARE, "capabilities": WITH_SKILLS}),
     wrong_skill("skills/uri", uri="skill://pdfs/SKILL.md", resources="dynamic"),
     having("skills/name", listing({"uri": "skill://PDF/SKILL.md", "frontmatter": {**OTHER, "name": "PDF"}, **DYNAMIC})),
     wrong_skill("skills/digest", resources=[{**SKILL_FILE, "digest": "sha256:0"}]),
@@ -880,24 +737,9 @@ SKILLS_AND_APPS = [
     paged("apps/flat-key", {"ui/resourceUri": PAGE}),
     having("apps/mime-type", reading(PAGE, text="<html>", mimeType="text/html")),
     having("apps/listed-mime-type", ("resources/list", {}, {"resources": [{"uri": PAGE, "name": "x"}]})),
-    having(
-        "apps/csp",
-        reading(
-            PAGE,
-            text="<html>",
-            mimeType="text/html;profile=mcp-app",
-            _meta={"ui": {"csp": {"connectDomains": ["https://a.example; script-src *"]}}},
-        ),
-    ),
-    having("apps/not-found", ("resources/read", {"uri": PAGE}, -32602))._replace(
-        tools=[tool(_meta={"ui": {"resourceUri": PAGE}})]
-    ),
-    answering(
-        "apps/content",
-        ["result", {"content": []}],
-        gets="result",
-        tools=[tool(_meta={"ui": {"resourceUri": PAGE}})],
-    ),
+    having("apps/csp", reading(PAGE, text="<html>", mimeType="text/html;profile=mcp-app", _meta={"ui": {"csp": CSP}})),
+    having("apps/not-found", ("resources/read", {"uri": PAGE}, -32602))._replace(tools=[WITH_PAGE]),
+    answering("apps/content", ["result", {"content": []}], gets="result", tools=[WITH_PAGE]),
 ]
 
 GROUPS = {
