@@ -62,6 +62,11 @@ def test_colours_are_for_terminals_and_respect_no_color() -> None:
         assert ("\x1b[" in shown) is coloured, variables
 
 
+@rows("columns", ["", "0", "-5", "many", "²"])
+def test_an_odd_width_is_no_width(columns: str) -> None:
+    assert assay_text("rules", on_terminal=True, COLUMNS=columns).returncode == 0
+
+
 def test_every_character_of_our_own_has_a_mark() -> None:
     """Beyond ASCII: in text, not in comments, docstrings and what peers write."""
     ours = set()
