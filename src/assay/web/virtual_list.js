@@ -179,6 +179,7 @@ export class VirtualList {
     for (const [at, row] of this.pool.entries()) {
       row.node.hidden = at >= count;
       if (at < count) this.show(row, this.first + at);
+      else row.node.removeAttribute("aria-selected");
     }
     this.point();
   }
