@@ -14,11 +14,12 @@ from exchange_rows import HANDSHAKE_ROWS, STATELESS_ROWS
 
 from assay.guard.terms import Mode
 from assay.rules import RULES
-from kit.broken_rules import CASES, GROUPS, LATEST, WITHOUT_CASE, Case, Outcome, frames, modern, named, script
+from kit.broken_rules import CASES, GROUPS, LATEST, WITHOUT_CASE, Case, Outcome, frames, named, script
 from kit.guard_process import INITIALIZED, frame_of, initialize, request
 from kit.guarded_session import ScriptedSession
 from kit.places import ROOT
 from kit.rows import rows
+from kit.stateless_talk import asks
 
 WORDS = {"refuse": ["blocked: "], "quarantine": ["quarantined "], "report": ["reported: ", "failed: "]}
 """What is logged of a message that breaks a rule, by what the rule does under enforce."""
@@ -51,7 +52,7 @@ class Conversation:
 
     def _ask(self, ident: str, method: str) -> None:
         stateless = self.case.revision == LATEST
-        self.one.converse(frame_of(modern(ident, "tools/list") if stateless else request(ident, method)))
+        self.one.converse(frame_of(asks(ident, "tools/list") if stateless else request(ident, method)))
         self.served.append((ident, "result"))
 
     @property

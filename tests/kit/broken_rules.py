@@ -63,13 +63,9 @@ def taking(schema: dict[str, Any]) -> dict[str, Any]:
     return tool("odd", inputSchema={"type": "object", "properties": {"value": schema}})
 
 
-modern = asks
-"""A request of the revision without a handshake."""
-
-
 # ── in place of an answer ────────────────────────────────────────────────────────────────────────────────────────────
 
-CALLED = {"name": "search", "arguments": {"words": "sea"}}
+CALLED: dict[str, Any] = {"name": "search", "arguments": {"words": "sea"}}
 HINTS = {**COMPLETE, "ttlMs": 0, "cacheScope": "public"}
 TEXT = [{"type": "text", "text": "x"}]
 HITS = {"content": TEXT, "structuredContent": {"hits": 1}}
@@ -91,7 +87,7 @@ def answering(rule: str, *actions: Any, gets: Outcome = -31010, **more: Any) -> 
 
 def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
     """The server of 2026-07-28 does this in place of an answer to a call."""
-    return asked(rule, modern(1, "tools/call", **CALLED), *actions, gets=gets, revision=LATEST, **more)
+    return asked(rule, asks(1, "tools/call", **CALLED), *actions, gets=gets, revision=LATEST, **more)
 
 
 def beside(rule: str, message: Any) -> Case:
@@ -226,7 +222,7 @@ METHODS = [
     beside("protocol/method", request("s", "client/nope")),
     beside("protocol/method", notification("notifications/nope")),
     Case("protocol/extension", [[request(1, "acme/search")]], [(1, "result")], capabilities=OWN),
-    Case("protocol/unheard-extension", [[modern(1, "acme/search")]], [(1, "result")], revision=LATEST),
+    Case("protocol/unheard-extension", [[asks(1, "acme/search")]], [(1, "result")], revision=LATEST),
     beside("protocol/direction", request("s", "tools/list")),
     beside("protocol/direction", INITIALIZED),
     Case("protocol/direction", [[request(1, "roots/list")]], [(1, -32601)]),
@@ -239,7 +235,7 @@ METHODS = [
     asked("protocol/look-alike-key", called(_meta={"ProgressToken": 1}), gets=-32602),
     Case(
         "protocol/look-alike-key",
-        [[modern(1, "tools/call", **CALLED), modern(2, "tools/call", {UPPER: "x"}, **CALLED)]],
+        [[asks(1, "tools/call", **CALLED), asks(2, "tools/call", {UPPER: "x"}, **CALLED)]],
         [(1, "result"), (2, -32602)],
         revision=LATEST,
     ),
@@ -274,7 +270,7 @@ METHODS = [
     Case("protocol/id-reused", [[request("list", "ping")]], [("list", "result")]),
     Case(
         "protocol/retry-id",
-        [[modern(1, "tools/call", **CALLED)], [modern(1, "tools/call", **CALLED, requestState="a")]],
+        [[asks(1, "tools/call", **CALLED)], [asks(1, "tools/call", **CALLED, requestState="a")]],
         [(1, "result"), (1, "result")],
         on={"tools/call": [["result", {"resultType": "input_required", "requestState": "a"}]]},
         revision=LATEST,
@@ -329,7 +325,7 @@ ACKNOWLEDGED = notification("notifications/subscriptions/acknowledged", {"notifi
 def subscribed(rule: str, *said: Any) -> Case:
     """The server says this on a subscription, and ends it."""
     end = ["result", {"resultType": "complete", **SUBSCRIBED}]
-    message = modern(1, "subscriptions/listen", notifications={})
+    message = asks(1, "subscriptions/listen", notifications={})
     return asked(rule, message, *(["say", each] for each in said), end, revision=LATEST)
 
 
@@ -350,8 +346,8 @@ DECLINED = {"action": "decline"}
 
 def retried(rule: str, method: str = "tools/call", **params: Any) -> Case:
     """The client sends this after the server has asked for its roots."""
-    first = modern(1, "tools/call", **CALLED)
-    again = modern(2, method, **(CALLED if method == "tools/call" else {}), **params)
+    first = asks(1, "tools/call", **CALLED)
+    again = asks(2, method, **(CALLED if method == "tools/call" else {}), **params)
     answers = {
         "tools/call": [["result", ASKS_BACK]],
         "prompts/get": [["result", {"messages": [], "resultType": "complete"}]],
@@ -365,7 +361,7 @@ STATELESS = [
     Case(
         # The first message lists the tools, and the third shows that all goes on.
         "protocol/cache-scope",
-        [[modern(1, "prompts/list")], [modern(2, "prompts/list", cursor="more")]],
+        [[asks(1, "prompts/list")], [asks(2, "prompts/list", cursor="more")]],
         [(1, "result"), (2, "result")],
         on={"#2": [prompts("private", nextCursor="more")], "#4": [prompts("public")]},
         revision=LATEST,
@@ -379,7 +375,7 @@ STATELESS = [
     retried("protocol/input-responses", requestState=STATE),
     retried("protocol/input-responses", requestState=STATE, inputResponses={**ROOTS_ANSWER, "who": DECLINED}),
     retried("protocol/input-kind", requestState=STATE, inputResponses={"where": DECLINED}),
-    asked("protocol/cache-hints", modern(1, "prompts/list"), ["result", {"prompts": [], **COMPLETE}], revision=LATEST),
+    asked("protocol/cache-hints", asks(1, "prompts/list"), ["result", {"prompts": [], **COMPLETE}], revision=LATEST),
 ]
 
 # ── extensions ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -387,7 +383,7 @@ STATELESS = [
 
 def declaring(ident: Any, method: str, extensions: dict[str, Any], **params: Any) -> dict[str, Any]:
     """A request that declares extensions."""
-    return modern(ident, method, {CAPABILITIES_KEY: {**META[CAPABILITIES_KEY], "extensions": extensions}}, **params)
+    return asks(ident, method, {CAPABILITIES_KEY: {**META[CAPABILITIES_KEY], "extensions": extensions}}, **params)
 
 
 def declared(rule: str, extensions: dict[str, Any], method: str = "tools/list") -> Case:
@@ -398,7 +394,7 @@ def declared(rule: str, extensions: dict[str, Any], method: str = "tools/list") 
 def discovered(rule: str, **capabilities: Any) -> Case:
     """The server declares this."""
     answer = {**HINTS, "supportedVersions": [LATEST], "capabilities": {"tools": {}, **capabilities}}
-    return asked(rule, modern(1, "server/discover"), ["result", answer], revision=LATEST)
+    return asked(rule, asks(1, "server/discover"), ["result", answer], revision=LATEST)
 
 
 TASKS: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}}
@@ -441,14 +437,14 @@ EXTENSIONS = [
     discovered("tasks/legacy", tasks={"cancel": {}}),
     Case(
         "protocol/method",
-        [[modern(1, "server/discover")], [declaring(2, "acme/search", TASKS)]],
+        [[asks(1, "server/discover")], [declaring(2, "acme/search", TASKS)]],
         [(1, "result"), (2, -32601)],
         on=discovered("tasks/legacy").on,
         revision=LATEST,
     ),
     declared("protocol/extension", {"com.example/acme": {}}, "acme/search"),
     stateless("protocol/result-type", ["result", HANDLE], gets="isError"),
-    asked("tasks/undeclared", modern(1, "tasks/get", taskId="t1"), ["result", TASK], revision=LATEST),
+    asked("tasks/undeclared", asks(1, "tasks/get", taskId="t1"), ["result", TASK], revision=LATEST),
     asked(
         "tasks/handle",
         declaring(1, "tools/call", TASKS, **CALLED),
@@ -484,7 +480,7 @@ LIFECYCLE = [
     *(
         Case(
             "protocol/era-fallback",
-            [[modern(1, "server/discover")], [initialize()]],
+            [[asks(1, "server/discover")], [initialize()]],
             [(1, gets), ("open", "result")],
             on=on,
             revision=LATEST,
@@ -505,7 +501,7 @@ LIFECYCLE = [
     Case("protocol/initialize-again", [[AGAIN]], [("again", -32600)]),
     asked(
         "protocol/unsupported-revision",
-        modern(1, "tools/list", {next(iter(META)): "2030-01-01"}),
+        asks(1, "tools/list", {next(iter(META)): "2030-01-01"}),
         gets=-32022,
         opened=False,
     ),
@@ -578,7 +574,7 @@ CONTRACTS = [
     Case("contract/input", [[call(1, words=5)]], [(1, "isError")], **UNLISTED),
     asked(
         "contract/input",
-        modern(1, "tools/call", name="search", arguments={"words": 5}),
+        asks(1, "tools/call", name="search", arguments={"words": 5}),
         gets="isError",
         revision=LATEST,
         **UNLISTED,
@@ -590,7 +586,7 @@ CONTRACTS = [
     reporting("protocol/tool-name", tool("list files")),
     Case(
         "protocol/list-order",
-        [[modern(1, "tools/list")]],
+        [[asks(1, "tools/list")]],
         [(1, "result")],
         on={"#2": [["result", {"tools": [tool("b"), tool("a")], **HINTS}]]},
         tools=[tool("a"), tool("b")],
@@ -629,7 +625,7 @@ CONTRACTS = [
     Case("contract/unjudged", [[call(1, value=[1] * 490_000)]], [(1, -32602)], tools=[WIDE], **STRICT),
     Case(
         "contract/header",
-        [[modern(1, "tools/list")]],
+        [[asks(1, "tools/list")]],
         [(1, "result")],
         tools=[tool(), taking({"type": "number", "x-mcp-header": "Value"}), tool("last")],
         # Over STDIO there are no headers.
@@ -686,7 +682,7 @@ DYNAMIC = {"resources": "dynamic"}
 def having(rule: str, *steps: tuple[str, dict[str, Any], Any]) -> Case:
     """The client asks for these, one after the other, and gets these results, or an error with this code."""
     # The first message lists the tools, and after each turn there is one that shows that all goes on.
-    turns = [[modern(number, method, **params)] for number, (method, params, _) in enumerate(steps, 1)]
+    turns = [[asks(number, method, **params)] for number, (method, params, _) in enumerate(steps, 1)]
     answers = {f"#{2 * number}": [_answer(answer)] for number, (*_, answer) in enumerate(steps, 1)}
     gets: list[tuple[Any, Outcome]] = [
         (number, answer if isinstance(answer, int) else "result") for number, (*_, answer) in enumerate(steps, 1)

@@ -118,7 +118,8 @@ def visit_all(page: Page, scene: Scene) -> Iterator[str]:
 
 
 def test_every_screen_shows_what_the_console_knows_on_a_phone_as_well(page: Page, scene: Scene) -> None:
-    main, wanted = page.locator("main"), {
+    main = page.locator("main")
+    wanted: dict[str, list[str | re.Pattern[str]]] = {
         "servers": ["library", "stdio, audit", "archive", "http, enforce", "http://127.0.0.1:", "running"],
         "stream": ["tools/call lend", "✓ ok", "tools/list"],
         "message": ['"1987"', "The receiver got an error in its place."],
