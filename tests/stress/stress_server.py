@@ -6,22 +6,16 @@ import select
 import signal
 import socket
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import pytest
 
 from assay.records.journal.reading import is_event
-from kit.places import ROOT
-
-CATALOGUE = ROOT / "examples" / "catalogue"
-
-SECONDS = 60
-"""What any one wait here may take, on a busy machine too; most take a fraction of a second."""
+from kit import http_client
+from kit.http_client import SECONDS, Wire, command, environment, frame_of, until
 
 READY = "mcp:ready mode="
 REVISION = "2025-11-25"
@@ -33,18 +27,17 @@ MEBIBYTE = 1 << 20
 
 def request(ident: Any, method: str, params: Mapping[str, Any] | None = None) -> bytes:
     """A request, as a frame."""
-    return json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params or {}}).encode()
+    return frame_of(http_client.request(ident, method, params))
 
 
 def call(ident: Any, tool: str = "list_examples", arguments: Mapping[str, Any] | None = None) -> bytes:
     """A call of a tool, as a frame."""
-    return request(ident, "tools/call", {"name": tool, "arguments": arguments or {}})
+    return frame_of(http_client.call(ident, tool, arguments or {}))
 
 
 def initialize(ident: Any) -> bytes:
     """What a client of the handshake era says first."""
-    client = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
-    return request(ident, "initialize", client)
+    return frame_of(http_client.initialize(REVISION, ident))
 
 
 def head(method: str = "POST", path: str = "/mcp", *lines: str) -> bytes:
@@ -63,8 +56,8 @@ def post(frame: bytes, *lines: str) -> bytes:
 # ── a connection ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Connection:
-    """One connection. Everything on it has a deadline; *window* makes it take little before it is read from."""
+class Connection(Wire):
+    """One connection, whose end is a `ConnectionError`; *window* makes it take little before it is read from."""
 
     def __init__(self, address: tuple[str, int], window: int = 0) -> None:
         self.socket = socket.socket()
@@ -73,44 +66,27 @@ class Connection:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         self.socket.settimeout(SECONDS)
         self.socket.connect(address)
-        self._held = b""
+        self.held = b""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.socket.close()
-
-    def send(self, data: bytes) -> None:
-        """Sends *data*, all of it."""
-        self.socket.sendall(data)
+    def more(self) -> bool:
+        """Reads what has come."""
+        if not super().more():
+            raise ConnectionError(f"it ended after {self.held[:200]!r}")
+        return True
 
     def offer(self, data: bytes) -> bool:
         """Sends *data*; whether anybody was there to take it."""
         try:
-            self.socket.sendall(data)
+            self.send(data)
         except OSError:
             return False
         return True
 
-    def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """The next answer: status, headers, body. `ConnectionError` if the connection ends before it is whole."""
-        while b"\r\n\r\n" not in self._held:
-            self._more()
-        text, _, self._held = self._held.partition(b"\r\n\r\n")
-        first, *lines = text.decode("latin-1").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        length = int(headers.get("content-length", 0))
-        while len(self._held) < length:
-            self._more()
-        body, self._held = self._held[:length], self._held[length:]
-        return int(first.split(" ")[1]), headers, body
-
     def result(self) -> Any:
         """The next answer, which is good: the id that it is for."""
-        status, _, body = self.answer()
-        message = json.loads(body)
-        assert (status, "result" in message) == (200, True), body[:500]
+        answer = self.answer()
+        message = json.loads(answer.body)
+        assert (answer.status, "result" in message) == (200, True), answer.body[:500]
         return message["id"]
 
     def ask(self, frame: bytes, *lines: str) -> Any:
@@ -126,21 +102,14 @@ class Connection:
     def first(self) -> bytes:
         """What comes first, or nothing if that is the end."""
         with suppress(ConnectionError):
-            self._more()
-        return self._held
+            self.more()
+        return self.held
 
     def rest(self) -> bytes:
         """All that comes until the other side closes."""
         with suppress(ConnectionError):
-            while True:
-                self._more()
-        return self._held
-
-    def _more(self) -> None:
-        chunk = self.socket.recv(1 << 18)
-        if not chunk:
-            raise ConnectionError(f"it ended after {self._held[:200]!r}")
-        self._held += chunk
+            super().rest()
+        return self.held
 
 
 # ── a server ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,7 +144,7 @@ class Server:
         """What `/metrics` shows for *name*, which has no labels."""
         with self.connect() as connection:
             connection.send(head("GET", "/metrics", "Connection: close"))
-            page = connection.answer()[2].decode()
+            page = connection.answer().body.decode()
         [shown] = [line for line in page.splitlines() if line.startswith(f"{name} ")]
         return float(shown.split()[1])
 
@@ -218,21 +187,17 @@ def serving(
     stdout: int = subprocess.DEVNULL,
 ) -> Iterator[Server]:
     """`assay serve` with *options*, in *directory*, once it is ready; *wrapper* is a command that runs it."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "SYN_"))}
-    environment = {
-        **inherited,
-        "SYN_SCHEMAS_DIR": str(CATALOGUE / "jsonschema"),
-        "SYN_EXAMPLES_DIR": str(CATALOGUE / "examples"),
-        "MCP_READY_FILE": str(directory / "ready"),
-        "ASSAY_JOURNAL": "off",
-        **(variables or {}),
-    }
-    command = [*wrapper, sys.executable, "-m", "assay", "serve", *options]
     path = directory / "stderr"
     with (
         path.open("wb") as log,
         subprocess.Popen(
-            command, bufsize=0, cwd=directory, env=environment, stdin=stdin, stdout=stdout, stderr=log
+            [*wrapper, *command(*options)],
+            bufsize=0,
+            cwd=directory,
+            env=environment(directory, **(variables or {})),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=log,
         ) as process,
     ):
         server = Server(process, path)
@@ -247,14 +212,6 @@ def serving(
 def http(*settings: str) -> list[str]:
     """The options of a server over HTTP, with *settings* such as ``http.body_seconds=2``."""
     return ["--http", "127.0.0.1:0", *(option for setting in settings for option in ("--set", setting))]
-
-
-def until(holds: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Waits until something *holds* that nobody tells of."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never did"
-        select.select([], [], [], 0.01)
 
 
 def lines_of(pipe: IO[bytes], number: int) -> bytes:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stress_server import SECONDS, Server, call, http, initialize, lines_of, recorded, run_in, serving
+from stress_server import Server, call, http, initialize, lines_of, recorded, run_in, serving
 
 from assay.records.journal.reading import is_event
+from kit.http_client import SECONDS
 
 ROOM = 64 << 10
 """Bytes: about seventy calls on record."""

@@ -10,38 +10,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from stress_server import (
-    CATALOGUE,
-    MEBIBYTE,
-    Connection,
-    Server,
-    call,
-    head,
-    http,
-    initialize,
-    post,
-    request,
-    serving,
-    until,
-)
+from stress_server import MEBIBYTE, Connection, Server, call, head, http, initialize, post, request, serving
+
+from kit.http_client import CATALOGUE, frame_of, listen, until
 
 IMPATIENT = ("http.header_seconds=5", "http.body_seconds=5", "http.send_seconds=5")
 BOUND = 300 * MEBIBYTE
 """What the server may ever take; at rest it takes 40."""
 
-LISTEN = request(
-    1,
-    "subscriptions/listen",
-    {
-        "notifications": {"toolsListChanged": True},
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        },
-    },
-)
-
-
+LISTEN = frame_of(listen())
 CHUNKED = head("POST", "/mcp", "Content-Type: application/json", "Transfer-Encoding: chunked")
 BODY = head("POST", "/mcp", "Content-Type: application/json", f"Content-Length: {MEBIBYTE}") + b" " * (MEBIBYTE - 1)
 BATCH = b"[%b]" % b",".join(request(number, "tools/list") for number in range(1000))
@@ -228,7 +205,7 @@ def test_a_request_that_is_refused_before_it_is_read_is_read_over(service: Serve
     """A client learns that it is at the wrong path however much it was about to say."""
     with service.connect() as connection:
         connection.send(head("POST", "/nope", f"Content-Length: {MEBIBYTE}") + b" " * MEBIBYTE)
-        assert connection.answer()[0] == 404
+        assert connection.answer().status == 404
         assert connection.ask(call(1)) == 1
 
 

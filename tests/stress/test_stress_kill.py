@@ -9,7 +9,9 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import IO
 
-from stress_server import SECONDS, Server, call, http, initialize, lines_of, recorded, run_in, serving
+from stress_server import Server, call, http, initialize, lines_of, recorded, run_in, serving
+
+from kit.http_client import SECONDS
 
 CLIENTS = 4
 KILLS = 20
