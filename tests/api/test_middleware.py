@@ -43,10 +43,6 @@ def code_of(answer: bytes | None) -> int | None:
     return code
 
 
-def id_of(answer: bytes | None) -> Any:
-    return None if answer is None else json.loads(answer).get("id", "left out")
-
-
 @rows(
     "data",
     [
@@ -54,9 +50,7 @@ def id_of(answer: bytes | None) -> Any:
         pytest.param(b' {"id" : 1e0, "jsonrpc":"2.0","method":"ping"}\r\n', id="odd-spelling"),
         pytest.param(DONE, id="notification"),
         pytest.param(GOOD, id="a-result-to-a-request-of-the-servers"),
-        pytest.param(b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}', id="an-error-to-one"),
         pytest.param(b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"?"}}', id="an-error-without-an-id"),
-        pytest.param(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}', id="an-error-with-null"),
     ],
 )
 def test_a_good_message_reaches_the_handler_as_the_very_bytes_that_came(data: bytes) -> None:
@@ -79,43 +73,36 @@ def test_a_blank_line_is_skipped(data: bytes) -> None:
 
 REFUSED = [
     (b"{", -32700, "syntax/json"),
-    (b"\xff{}", -32700, "syntax/utf8"),
-    (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700, "syntax/duplicate-key"),
     (b"[" * 129 + b"]" * 129, -32700, "syntax/depth"),
     (b'"' + b"x" * (16 << 20) + b'"', -32600, "framing/size"),
     (b"42", -32600, "envelope/message"),
-    (b'{"jsonrpc":"2.0","id":1}', -32600, "envelope/members"),
     (b'{"id":1,"method":"ping"}', -32600, "envelope/jsonrpc"),
     (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, "envelope/id"),
-    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, "envelope/id"),
-    (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600, "envelope/method"),
-    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600, "envelope/params"),
-    (b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', -32600, "envelope/members"),
-    (b"[]", -32600, "envelope/batch"),
     (b"[" + CALL + b"]", -32600, "envelope/batch"),
-    (b'{"jsonrpc":"2.0","id":1,"method":"tools/run"}', -32601, "protocol/method"),
-    (b'{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}', -32601, "protocol/method"),
+    (b'{"jsonrpc":"2.0","id":1e2,"method":"tools/run"}', -32601, "protocol/method"),
     (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602, "protocol/params"),
-    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":1}}', -32602, "protocol/params"),
 ]
 
 
 @rows(("data", "code", "rule"), REFUSED)
+@rows("revision", ["2025-06-18", "2025-11-25"])
 def test_a_bad_message_is_answered_at_once_or_logged_and_passed_on(
-    data: bytes, code: int, rule: str, caplog: pytest.LogCaptureFixture
+    data: bytes, code: int, rule: str, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Source: specs/003, Error Handling; the codes are those a `Conversation` gives."""
     router = Router(GOOD)
-    answer = middleware(router)(data)
+    answer = middleware(router, revision)(data)
     assert router.heard == []
     assert code_of(answer) == code
     assert answer is not None
     assert json.loads(answer)["error"]["data"]["violations"][0]["rule"] == rule
     assert len(answer) < 2000
     # The same bytes get the same verdict, but that a conversation that missed the handshake does not know all methods.
-    verdict = Conversation(revision="2025-11-25", policy=Policy(strict=True)).hear(Party.CLIENT, data)
+    verdict = Conversation(revision=revision, policy=Policy(strict=True)).hear(Party.CLIENT, data)
     assert verdict.violations[0].rule in {rule, "protocol/unheard-extension"}
-    assert (code_of(verdict.back), id_of(verdict.back)) == (code, id_of(answer))
+    assert verdict.back is not None
+    assert code_of(verdict.back) == code
+    assert answer.partition(b'"error":')[0] == verdict.back.partition(b'"error":')[0], "the id, as it was spelt"
     caplog.clear()
     router = Router()
     assert middleware(router, strict=False)(data) is None
@@ -125,37 +112,11 @@ def test_a_bad_message_is_answered_at_once_or_logged_and_passed_on(
 
 
 @rows(
-    ("revision", "head"),
-    [
-        ("2025-06-18", b'{"jsonrpc":"2.0","id":null,"error":'),
-        ("2025-11-25", b'{"jsonrpc":"2.0","error":'),
-        ("2026-07-28", b'{"jsonrpc":"2.0","error":'),
-    ],
-)
-def test_without_a_readable_id_the_answer_has_what_the_revision_says(revision: str, head: bytes) -> None:
-    """Source: design, "No readable id"."""
-    answer = middleware(Router(), revision)(b"{")
-    assert answer is not None
-    assert answer.startswith(head)
-
-
-@rows("ident", [b"1", b"-0", b"1e2", b"1180591620717411303424", b'"a"'])
-def test_the_id_of_a_refused_request_is_echoed_as_it_was_spelt(ident: bytes) -> None:
-    answer = middleware(Router())(b'{"jsonrpc":"2.0","id":' + ident + b',"method":"tools/run"}')
-    assert answer is not None
-    assert b'"id":' + ident + b"," in answer
-
-
-@rows(
     "data",
     [
         pytest.param(b'{"jsonrpc":"2.0","method":"notifications/unknown"}', id="unknown-notification"),
-        pytest.param(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{}}', id="bad-params"),
-        pytest.param(b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"t"}}', id="request-without-an-id"),
         pytest.param(b'{"jsonrpc":"1.0","method":"notifications/initialized"}', id="bad-envelope"),
-        pytest.param(b'{"method":5}', id="hardly-a-notification"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"result":5}', id="bad-result"),
-        pytest.param(b'{"jsonrpc":"2.0","id":1,"error":5}', id="bad-error"),
     ],
 )
 def test_bad_notifications_and_bad_answers_stop_here_and_are_not_answered(
@@ -207,16 +168,10 @@ def test_each_mode_does_its_own_part(
     [
         pytest.param(b"{", "syntax/json", id="no-json"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"result":' + b" " * (16 << 20) + b"{}}", "framing/size", id="too-long"),
-        pytest.param(b"[]", "envelope/batch", id="array"),
-        pytest.param(b"{}", "envelope/jsonrpc", id="empty-object"),
         pytest.param(b'{"jsonrpc":"2.0","id":2,"result":{"content":[]}}', "protocol/unsolicited", id="another-id"),
-        pytest.param(b'{"jsonrpc":"2.0","id":"1","result":{"content":[]}}', "protocol/unsolicited", id="text-id"),
         pytest.param(b'{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}', "protocol/unsolicited", id="no-id"),
-        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":[]}', "envelope/result", id="array-result"),
         pytest.param(BAD, "protocol/result", id="off-the-schema"),
-        pytest.param(b'{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":"no"}}', "envelope/error", id="code"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping"}', "envelope/members", id="a-request"),
-        pytest.param(DONE, "envelope/members", id="a-notification"),
     ],
 )
 def test_a_bad_answer_is_logged_and_replaced_where_that_is_asked_for(
@@ -235,10 +190,7 @@ def test_a_bad_answer_is_logged_and_replaced_where_that_is_asked_for(
 @rows(
     ("revision", "request_", "result", "good"),
     [
-        ("2025-11-25", {"method": "ping"}, {}, True),
-        ("2025-11-25", {"method": "tools/list"}, {"tools": []}, True),
         ("2025-11-25", {"method": "tools/list"}, {}, False),
-        ("2024-11-05", {"method": "tools/list"}, {"tools": [{"name": "a"}]}, False),
         # A call that is run as a task is answered by the task.
         (
             "2025-11-25",
@@ -249,9 +201,7 @@ def test_a_bad_answer_is_logged_and_replaced_where_that_is_asked_for(
         ("2025-11-25", {"method": "tools/call", "params": {"name": "t", "task": {}}}, {"content": []}, False),
         # From 2026-07-28 on a result may ask for more input first.
         ("2026-07-28", {"method": "tools/call"}, {"resultType": "complete", "content": []}, True),
-        ("2026-07-28", {"method": "tools/call"}, {"resultType": "complete"}, False),
         ("2026-07-28", {"method": "tools/call"}, {"resultType": "input_required", "requestState": "s"}, True),
-        ("2026-07-28", {"method": "tools/call"}, {"resultType": "input_required", "inputRequests": 1}, False),
     ],
 )
 def test_a_result_is_judged_by_the_request_it_answers(
@@ -261,10 +211,6 @@ def test_a_result_is_judged_by_the_request_it_answers(
     judged = middleware(Router(answer), revision, strict=False, strict_outgoing=True)
     got = judged(orjson.dumps({"jsonrpc": "2.0", "id": 1, **request_}))
     assert (got is answer) is good
-
-
-def test_a_handler_may_leave_a_request_unanswered() -> None:
-    assert middleware(Router(None), strict_outgoing=True)(CALL) is None
 
 
 def test_logs_say_where_and_by_which_rule_but_never_what(caplog: pytest.LogCaptureFixture) -> None:
@@ -416,13 +362,9 @@ def without(member: str) -> dict[str, Any]:
     [
         pytest.param(REQUEST, None, id="good"),
         pytest.param(without("traceId"), -32600, id="member-missing"),
-        pytest.param({**REQUEST, "traceId": 5}, -32600, id="member-of-another-type"),
-        pytest.param({**REQUEST, "more": 5}, -32600, id="member-too-many"),
-        pytest.param({**REQUEST, "id": 0}, -32600, id="id"),
         pytest.param({**REQUEST, "jsonrpc": "1.0"}, -32600, id="version"),
         pytest.param({**without("traceId"), "params": {}}, -32600, id="structure-and-params"),
         pytest.param({**REQUEST, "params": {}}, -32602, id="params-wrong"),
-        pytest.param(without("params"), -32602, id="params-missing"),
         pytest.param({**REQUEST, "params": {"q": 1, "n": 2}}, None, id="params-with-more"),
     ],
 )

@@ -38,14 +38,11 @@ def faults(validate: Any, instance: Any) -> list[tuple[str, str]]:
         (ENVELOPE | {"params": {"a": 1}, "trace": "x"}, []),
         (ENVELOPE | {"id": ""}, []),
         (ENVELOPE | {"id": 1}, [("envelope/id", "/id")]),
-        (ENVELOPE | {"id": None}, [("envelope/id", "/id")]),
         (ENVELOPE | {"jsonrpc": "1.0"}, [("envelope/jsonrpc", "/jsonrpc")]),
         (ENVELOPE | {"method": ""}, [("envelope/method", "/method")]),
-        (ENVELOPE | {"method": 1}, [("envelope/method", "/method")]),
         (ENVELOPE | {"params": []}, [("envelope/params", "/params")]),
         ({}, [("envelope/id", ""), ("envelope/jsonrpc", ""), ("envelope/method", ""), ("envelope/params", "")]),
         ([], [("envelope/message", "")]),
-        (None, [("envelope/message", "")]),
     ],
 )
 def test_an_envelope_has_all_four_members(envelope: Any, found: list[tuple[str, str]]) -> None:
@@ -78,7 +75,6 @@ def test_with_deterministic_ids_an_id_is_a_uuid(ident: Any, good: bool) -> None:
         ("input", {"tool": "x", "input": {"name": "a"}}, [("contract/input", "/tool")]),
         ("input", {"input": {"name": "a"}}, [("contract/input", "")]),
         ("input", {"tool": "get_schema"}, [("contract/input", "")]),
-        ("input", {"tool": "get_schema", "input": []}, [("contract/input", "/input")]),
         ("input", {"tool": "get_schema", "input": {}}, [("contract/input", "/input")]),
         (
             "input",
@@ -91,7 +87,6 @@ def test_with_deterministic_ids_an_id_is_a_uuid(ident: Any, good: bool) -> None:
         ("output", {"tool": "get_schema", "output": {"ok": True, "schema": {}, "version": "1"}}, []),
         ("output", {"tool": "get_schema", "input": {"name": "a"}, "output": {"ok": False, "reason": "not_found"}}, []),
         ("output", {"tool": "get_schema", "input": {"name": "a"}}, [("contract/output", "")]),
-        ("output", {"tool": "get_schema", "output": "text"}, [("contract/output", "/output")]),
         (
             "output",
             {"tool": "get_schema", "output": {"ok": True, "schema": {}, "version": 1}},
@@ -112,14 +107,6 @@ def test_a_record_names_the_tool_and_carries_what_its_schemas_ask(
     assert faults(getattr(schemas, direction).validate, record) == found
 
 
-def test_of_very_many_faults_some_are_listed_and_the_rest_is_counted() -> None:
-    output = {"ok": True, "examples": [1] * 5000}
-    with pytest.raises(ValidationError, match="more") as raised:
-        SchemaRegistry().load_tool_io("list_examples").output.validate({"tool": "list_examples", "output": output})
-    assert len(raised.value.violations) == 20
-    assert raised.value.more > 0
-
-
 @rows("tool", TOOLS)
 def test_without_a_root_the_asset_servers_own_tools_are_known(tool: str) -> None:
     registry = SchemaRegistry()
@@ -136,6 +123,45 @@ def test_an_unknown_tool_is_a_key_error(tmp_path: Path, tool: Any) -> None:
         with pytest.raises(KeyError) as raised:
             registry.load_tool_io(tool)
         assert len(str(raised.value)) < 500
+
+
+BAD_OUTPUTS: list[tuple[str, Any]] = [
+    ("list_schemas", {"ok": True}),
+    ("list_schemas", {"ok": False, "schemas": []}),
+    ("list_schemas", {"ok": True, "schemas": [{"name": "a", "version": "1"}]}),
+    ("list_schemas", {"ok": True, "schemas": [{"name": "a", "version": 1, "path": "a.json"}]}),
+    ("get_schema", {"ok": True, "schema": {}}),
+    ("get_schema", {"ok": True, "schema": "text", "version": "1"}),
+    ("get_schema", {"ok": False}),
+    ("get_schema", {"ok": False, "reason": "unsupported"}),
+    ("get_schema", {"ok": 1, "schema": {}, "version": "1"}),
+    ("list_examples", {"ok": True, "examples": [{"component": "shader"}]}),
+    ("get_example", {"ok": True, "example": {}, "schema": "a"}),
+    ("get_example", {"ok": True, "example": {}, "schema": "a", "validated": "yes"}),
+    ("get_example", {"ok": False, "reason": "not_found", "example": {}}),
+    ("validate_asset", {}),
+    ("validate_asset", {"ok": True, "errors": [{"path": "/a", "msg": "m"}]}),
+    ("validate_asset", {"ok": True, "reason": "validation_failed"}),
+    ("validate_asset", {"ok": False, "reason": "not_found"}),
+    ("validate_asset", {"ok": False, "errors": [{"path": "/a"}]}),
+    ("validate_asset", {"ok": False, "errors": [{"path": 0, "msg": "m"}]}),
+    ("diff_assets", {"ok": True, "patch": [{"op": "move", "path": "/a", "from": "/b"}]}),
+    ("diff_assets", {"ok": True, "patch": [{"op": "add", "value": 1}]}),
+    ("populate_backend", {"ok": True, "asset_id": 1, "backend_url": "http://127.0.0.1"}),
+    ("populate_backend", {"ok": True, "asset_id": "1"}),
+    ("populate_backend", {"ok": False}),
+    ("populate_backend", {"ok": False, "reason": "not_found"}),
+    ("populate_backend", {"ok": False, "reason": "backend_error", "status": "500"}),
+    ("populate_backend", {"ok": False, "reason": "backend_error", "detail": {}}),
+]
+
+
+@rows(("tool", "output"), BAD_OUTPUTS)
+def test_what_a_tool_must_not_give_is_refused(tool: str, output: Any) -> None:
+    """Source: specs/001, 4 and 6. What it may give, and what it takes, the tests of the asset server show."""
+    assert {each for each, _ in BAD_OUTPUTS} == set(TOOLS)
+    with pytest.raises(ValidationError):
+        SchemaRegistry().load_tool_io(tool).output.validate({"tool": tool, "output": output})
 
 
 # ── a directory of schemas ───────────────────────────────────────────────────────────────────────────────────────────
@@ -202,10 +228,8 @@ def test_a_name_does_not_lead_out_of_the_root(root: Path, tool: str) -> None:
     ("text", "reason"),
     [
         (b"{", "syntax/json"),
-        (b'{"type":"object","type":"object"}', "syntax/duplicate-key"),
         (b'{"type":"strnig"}', "contract/schema"),
         (b'{"$ref":"http://127.0.0.1:1/x.json"}', "contract/remote-ref"),
-        (b"5", "contract/schema"),
     ],
 )
 @rows("direction", ["input", "output"])
