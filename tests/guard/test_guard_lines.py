@@ -27,25 +27,11 @@ def guard() -> GuardedLines:
     return made
 
 
-# ── what a client gets wrong ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-@rows("said", [b"hello?", b"\xff\xfe", b"[]", b"5"])
-def test_what_has_no_id_is_answered_without_one(guard: GuardedLines, said: bytes) -> None:
-    [refused] = guard.client(said)
-    assert "id" not in refused
-    assert refused["error"]["code"] in {-32700, -32600}
-    assert guard.got(SERVER) == b""
-
-
 @rows("said", [b"", b" \t", b"\r", b'{"jsonrpc":"2.0","method":"notifications/nope"}'])
 def test_blank_lines_and_bad_notifications_stop_without_an_answer(guard: GuardedLines, said: bytes) -> None:
     assert guard.client(said, request("next", "ping")) == []
     assert guard.messages(SERVER) == [request("next", "ping")]
     guard.server(result("next", {}))
-
-
-# ── what a server asks, and says unasked ─────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_server_asks_and_the_client_answers(guard: GuardedLines) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from assay.base.meta import SUBSCRIPTION_KEY
 from assay.guard.id_map import IdMap
+from kit.laws import law
 from kit.rows import rows
 
 JSON = st.recursive(
@@ -46,6 +47,7 @@ def test_only_what_stands_for_the_request_is_changed(frame: bytes, sent: bytes) 
     assert IdMap[str]().ask("a", frame) == (1, sent)
 
 
+@law(100)
 @given(JSON, JSON, st.text() | st.integers(), st.text() | st.integers(), st.booleans())
 def test_whatever_the_id_and_whatever_is_around_it_the_answer_has_it_again(
     params: Any, result: Any, ident: Any, token: Any, tight: bool

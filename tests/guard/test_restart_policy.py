@@ -1,11 +1,8 @@
 """Whether there is a next start, and when: a table of ends and what follows from them."""
 
-from pathlib import Path
-
 import pytest
 
 from assay.guard.backoff import FIRST, LONGEST, WINDOW, Backoff
-from kit.command import assay
 from kit.rows import rows
 
 
@@ -54,8 +51,3 @@ def test_starts_of_long_ago_do_not_count() -> None:
     moments = [number * WINDOW / 3 for number in range(50)]
     assert None not in [backoff.after(began=now, now=now, failed=True) for now in moments]
     assert backoff.count == 50
-
-
-def test_a_number_of_restarts_without_sense_is_status_2(tmp_path: Path) -> None:
-    done = assay("guard", "--mode", "enforce", "--set", "guard.restarts=0", "--", "true", cwd=tmp_path)
-    assert (done.returncode, b"restarts must be 1 to 1000" in done.stderr) == (2, True)

@@ -13,14 +13,14 @@ from assay.edges.http import sessions
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.http.sessions import DROPPED, REPLAYED, REPLAYED_BYTES, HttpSession, Sessions
 from assay.edges.response_stream import ResponseStream
-from assay.guard.deliveries import ClientTraits, ServerTraits
+from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.settings.http_section import Http
 from kit.hosted import NEWEST
-from kit.http_client import frame_of, request
+from kit.http_client import events, frame_of, notification, request
 from kit.kept_link import KeptLink
 from kit.memory_http import answer_of
 from kit.rows import rows
@@ -193,6 +193,29 @@ def test_a_client_whose_answer_is_lost_altogether_gets_a_status_and_not_an_empty
     assert (answer.status, answer.error()["data"]["detail"]) == (410, DROPPED)
 
 
+COUNT = 1000
+
+
+@rows("answered", [0, 1, COUNT - 1, COUNT])
+def test_every_answer_to_a_batch_is_delivered_and_at_the_end_nothing_of_it_is_kept(answered: int) -> None:
+    """Whether all of it is answered, or the session ends meanwhile."""
+    client = client_of(KeptLink(), revision="2025-03-26")
+    batch = [request(number, "ping", {"_meta": {"progressToken": f"t{number}"}}) for number in range(COUNT)]
+    post = client.ask(frame_of(batch), as_json=True, as_stream=True)
+    assert isinstance(post, ResponseStream)
+    client.from_server(frame_of(notification("notifications/progress", {"progressToken": "t5", "progress": 1})))
+    assert client.stream_for("t5") is client.stream_for(None) is post
+    for ident in range(answered):
+        client.from_server(frame_of({"jsonrpc": "2.0", "id": ident, "result": {}}))
+    assert post.ended is (answered == COUNT)
+    if answered < COUNT:
+        assert sum(client._streaming.values()) == COUNT - answered, "the rest is still due on the same stream"
+        client.close(Loss("stopped", "the session was ended"))
+    assert (post.ended, client._tokens, sum(client._streaming.values()), client._waiting) == (True, {}, 0, {})
+    got = [json.loads(each["data"]) for each in events(post.take()) if each["data"]]
+    assert sorted(each["id"] for each in got if "id" in each) == list(range(COUNT))
+
+
 # ── requests of the server ───────────────────────────────────────────────────────────────────────────────────────────
 
 ASKS = b'{"jsonrpc":"2.0","id":"s1","method":"roots/list"}'
@@ -222,9 +245,9 @@ def factory() -> SessionFactory:
     return SessionFactory(Terms("audit", DEFAULT, 60.0), Sinks(), watch)
 
 
-def client_of(link: KeptLink) -> HttpClient:
+def client_of(link: KeptLink, revision: str = NEWEST) -> HttpClient:
     """The client of a session."""
-    return HttpClient(factory().open(ClientTraits("http"), ServerTraits("child"), revision=NEWEST), link)
+    return HttpClient(factory().open(ClientTraits("http"), ServerTraits("child"), revision=revision), link)
 
 
 def asked(client: HttpClient) -> ResponseStream:
