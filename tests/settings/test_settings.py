@@ -2,15 +2,13 @@
 
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from assay.base.limits import REQUESTS, Limits
-from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load, load_as
-from assay.settings.field_rules import moment, secret, table, word
+from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load
 from assay.settings.locations import RESERVED
 from assay.settings.schema import ANY, EACH, known, variable
 from kit.command import assay_text, variables_but
@@ -127,6 +125,10 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
             'tiers.tier: expected one of community, pro, enterprise, found the string "por"; did you mean pro?',
         ),
         ("[tiers]\ntier = 1", "tiers.tier: expected one of community, pro, enterprise, found 1"),
+        ("[guard]\nstrict = 1", "guard.strict: expected true or false, found 1"),
+        ("[guard]\ntimeout = nan", "guard.timeout: expected a number, found nan"),
+        ('[http]\norigins = ["a", 1]', "http.origins: expected an array of strings, found an array of 2 items"),
+        ('[http]\norigins = "a"', 'http.origins: expected an array of strings, found the string "a"'),
         ("[limits", "not valid TOML: Expected ']' at the end of a table declaration (at end of document)"),
         (b"\xff", "expected UTF-8"),
     ],
@@ -168,149 +170,14 @@ def test_a_slip_is_one_even_where_something_later_wins(tmp_path: Path) -> None:
     assert "limits.depth" in objection(tmp_path, "[limits]\ndepth = '0'", "limits.depth=5")
 
 
-# ── every kind of value ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Guest:
-    """What there is to say about one guest."""
-
-    secret: str = secret()
-    room: str | None = word(None, lambda: ("attic", "cellar"))
-    until: str | None = moment()
-    likes: Mapping[str, int] = table()
-
-    def __post_init__(self) -> None:
-        if not self.secret:
-            raise ValueError("a guest needs a secret")
-        if self.secret == "friend":  # noqa: S105 - a value like any other
-            raise ValueError("that is no secret")
-
-
-@dataclass(frozen=True, slots=True)
-class Bell:
-    tune: str = "ding"
-    tones: tuple[str, ...] = word(("c",), lambda: ("c", "d", "e"))
-
-    def __post_init__(self) -> None:
-        if self.tune == "dong" and len(self.tones) < 2:
-            raise ValueError("dong takes two tones")
-
-
-@dataclass(frozen=True, slots=True)
-class Hall:
-    """A section with every kind of value, and sections of its own: always there, or not, or any number by name."""
-
-    open: bool = False
-    wait: float = 1.5
-    origins: tuple[str, ...] = ()
-    keys: Mapping[str, str] = table(words=lambda: ("low", "high"))
-    lamp: Bell = field(default_factory=Bell)
-    bell: Bell | None = None
-    guests: Mapping[str, Guest] = table()
-
-
-@dataclass(frozen=True, slots=True)
-class Manor:
-    hall: Hall | None = None
-
-
-def hosted(directory: Path, toml: str = "", /, *flags: str, **environ: str) -> Hall | None:
-    (directory / "assay.toml").write_text(toml)
-    return load_as(Manor, environ, directory, flags=flags).hall
-
-
-def refused(directory: Path, toml: str = "", /, *flags: str, **environ: str) -> str:
-    with pytest.raises(SettingsError) as caught:
-        hosted(directory, toml, *flags, **environ)
-    return str(caught.value)
-
-
-ANN = '[hall.guests.ann]\nsecret = "x"\n'
-
-
-@rows(
-    "toml, flags, hall",
-    [
-        ("", (), None),
-        ("[hall]", (), Hall()),
-        ("[hall.guests]", (), Hall()),
-        ('[hall]\nwait = 2\norigins = ["a", "b"]', (), Hall(wait=2.0, origins=("a", "b"))),
-        ('[hall.keys]\n"any.key" = "low"\n', ("hall.keys.b=high",), Hall(keys={"any.key": "low", "b": "high"})),
-        ("[hall.bell]", (), Hall(bell=Bell())),
-        ('[hall.bell]\ntune = "dong"\ntones = ["d", "e"]', (), Hall(bell=Bell("dong", ("d", "e")))),
-        ('[hall.lamp]\ntune = "hum"', (), Hall(lamp=Bell("hum"))),
-        (ANN + "likes.tea = 1", (), Hall(guests={"ann": Guest("x", likes={"tea": 1})})),
-        (
-            ANN,
-            ("hall.guests.ann.room=cellar", "hall.guests.bob.secret=y"),
-            Hall(guests={"ann": Guest("x", "cellar"), "bob": Guest("y")}),
-        ),
-        (ANN + 'until = "2027-01-02"', (), Hall(guests={"ann": Guest("x", until="2027-01-02T00:00:00")})),
-        (ANN + "until = 2027-01-02", (), Hall(guests={"ann": Guest("x", until="2027-01-02T00:00:00")})),
-    ],
-)
-def test_a_section_is_a_dataclass_and_its_table_makes_it(
-    tmp_path: Path, toml: str, flags: tuple[str, ...], hall: Hall | None
-) -> None:
-    """Also a table with nothing in it: what there is to say about that, the dataclass says."""
-    assert hosted(tmp_path, toml, *flags) == hall
-
-
 def test_variables_are_read_as_their_settings_are(tmp_path: Path) -> None:
-    found = hosted(tmp_path, ASSAY_HALL_OPEN="TRUE", ASSAY_HALL_ORIGINS="a, b", ASSAY_HALL_WAIT="3")
-    assert found == Hall(True, 3.0, ("a", "b"))
-    assert hosted(tmp_path, ASSAY_HALL_BELL_TUNE="dang") == Hall(bell=Bell("dang"))
-    assert refused(tmp_path, ASSAY_HALL_OPEN="yes").startswith("ASSAY_HALL_OPEN: expected true or false")
-    said = refused(tmp_path, ASSAY_HALL_GUESTS_ANN_SECRET="x")  # noqa: S106 - a value like any other
-    assert said == "ASSAY_HALL_GUESTS_ANN_SECRET: no variable can set hall.guests.NAME.secret; use a file of settings"
-
-
-@rows(
-    ("toml", "line"),
-    [
-        ("[hall]\nopen = 1", "hall.open: expected true or false, found 1"),
-        ("[hall]\nwait = nan", "hall.wait: expected a number, found nan"),
-        ('[hall]\norigins = ["a", 1]', "hall.origins: expected an array of strings, found an array of 2 items"),
-        ('[hall]\norigins = "a"', 'hall.origins: expected an array of strings, found the string "a"'),
-        ('[hall.keys]\nx = "middle"', 'hall.keys.x: expected one of low, high, found the string "middle"'),
-        ('[hall.guests.ann]\nroom = "attic"', "hall.guests.ann: a guest needs a secret"),
-        (ANN + '[hall.guests.bob]\nsecret = "friend"', "hall.guests.bob.secret: that is no secret"),
-        ('[hall.guests.ann]\nsecert = "x"', "hall.guests.ann.secert: unknown key; did you mean secret?"),
-        ('[hall.guests.ann]\nzzz = "x"', "hall.guests.ann.zzz: unknown key; known keys: likes, room, secret, until"),
-        (ANN + 'until = "late"', "expected a date such as 2027-01-01, found the string"),
-        (ANN + "until = 12:00:00", "expected a date such as 2027-01-01, found the time"),
-        ("[hall.guests.ann]\nlikes.tea = true", "hall.guests.ann.likes.tea: expected an integer, found true"),
-        ("[hall.gusts.ann]", "hall.gusts: unknown key; did you mean guests?"),
-        ('[hall]\nsecret = "x"', "hall.secret: unknown key; did you mean hall.guests.NAME.secret?"),
-        ("[hall]\nbell = 1", "hall.bell: expected a table, found 1"),
-        ('[hall.bell]\ntones = ["x"]', "expected an array of strings, each one of c, d, e, found the string"),
-        ('[hall.bell]\ntune = "dong"', "hall.bell.tune: dong takes two tones"),
-        ('hall = "x"', "hall: expected a table, found a string"),
-    ],
-)
-def test_a_slip_in_any_table_is_shown_with_its_place(tmp_path: Path, toml: str, line: str) -> None:
-    said = refused(tmp_path, toml)
-    assert said.startswith("assay.toml: hall")
-    assert line in said
-
-
-@rows(
-    "toml, flags",
-    [
-        ("[hall.guests.ann]\nsecret = 5555", ()),
-        ('[hall.guests.ann]\nsecret = ["5555"]', ()),
-        ('[hall.guests]\nann = "5555"', ()),
-        ('[hall]\nguests = "5555"', ()),
-        ('[hall]\nguests = ["5555"]', ()),
-        ('hall = "5555"', ()),
-        ("", ("hall.guests.ann=5555",)),
-    ],
-)
-def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, toml: str, flags: tuple[str, ...]) -> None:
-    assert "5555" not in refused(tmp_path, toml, *flags)
-    (tmp_path / "assay.toml").unlink()
-    assert "5555" not in refused(tmp_path, ASSAY_HALL_GUESTS_ANN_SECRET="5555")  # noqa: S106 - what is not repeated
+    found = loaded(
+        tmp_path, ASSAY_GUARD_STRICT="TRUE", ASSAY_GUARD_TIMEOUT="3", ASSAY_HTTP_ORIGINS="https://a, https://b"
+    )
+    assert (found.guard.strict, found.guard.timeout, found.http.origins) == (True, 3.0, ("https://a", "https://b"))
+    assert objection(tmp_path, ASSAY_GUARD_STRICT="yes").startswith("ASSAY_GUARD_STRICT: expected true or false")
+    said = objection(tmp_path, ASSAY_AUTH_KEYS_CI_HASH="5555")
+    assert said == "ASSAY_AUTH_KEYS_CI_HASH: no variable can set auth.keys.NAME.hash; use a file of settings"
 
 
 # ── who may come in ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -335,6 +202,16 @@ ALGORITHMS = "auth.jwt.algorithms: expected an array of strings, each one of RS2
             f'[auth.keys.a]\nhash = "{HASH}"\n[auth.keys.b]\nhash = "{HASH[:7]}{HASH[7:].upper()}"',
             "[auth]: the keys a and b have the same hash",
         ),
+        ('[auth.keys.ci]\nhsah = "5555"', "auth.keys.ci.hsah: unknown key; did you mean hash?"),
+        ('[auth.keys.ci]\nzzz = "x"', "auth.keys.ci.zzz: unknown key; known keys: expires, hash, tier"),
+        (f'[auth.keys.ci]\nhash = "{HASH}"\nexpires = "late"', "expected a date such as 2027-01-01, found the string"),
+        (f'[auth.keys.ci]\nhash = "{HASH}"\nexpires = 12:00:00', "expected a date such as 2027-01-01, found the time"),
+        ("[auth.kyes.ci]", "auth.kyes: unknown key; did you mean keys?"),
+        ('[auth]\nhash = "5555"', "auth.hash: unknown key; did you mean auth.keys.NAME.hash?"),
+        ("[auth]\njwt = 1", "auth.jwt: expected a table, found 1"),
+        *((f"[auth.keys.ci]\nhash = {each}", "auth.keys.ci.hash: ") for each in ("5555", '["5555"]')),
+        *((f"[auth]\nkeys = {each}", "auth.keys: expected a table") for each in ('"5555"', '["5555"]')),
+        ('auth = "5555"', "auth: expected a table, found a string"),
         ("[auth.jwt]", "auth.jwt: jwt needs jwks: the file or URL with the public keys that verify tokens"),
         ('[auth.jwt]\njwks = "x"', "jwt needs audience: the aud that tokens must have, such as the URL of this server"),
         ('[auth.jwt]\njwks = "http://a.example"', f"{NO_HTTPS}: over http the keys"),
@@ -359,7 +236,9 @@ def test_a_slip_about_who_may_come_in_stops_everything(tmp_path: Path, toml: str
     """An empty section, too: who removes the last key does not mean to open the door."""
     said = objection(tmp_path, toml)
     assert line in said
-    assert "5555" not in said
+    assert "5555" not in said, "a secret in the wrong place"
+    (tmp_path / "assay.toml").unlink()
+    assert "5555" not in objection(tmp_path, "", "auth.keys.ci=5555")
 
 
 @rows("host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "LOCALHOST"])
@@ -373,8 +252,10 @@ def test_the_section_says_who_may_come_in(tmp_path: Path) -> None:
         f'[auth.keys.ci]\nhash = "{HASH}"\ntier = "pro"\nexpires = 2027-01-01\n'
         '[auth.jwt]\njwks = "keys.json"\naudience = []\n[auth.jwt.tiers]\ngold = "pro"\n'
     )
-    assert loaded(tmp_path, toml, ASSAY_AUTH_JWT_LEEWAY="5").auth == Auth(
-        {"ci": ApiKey(HASH, "pro", "2027-01-01T00:00:00")}, Jwt("keys.json", (), tiers={"gold": "pro"}, leeway=5)
+    flag = f"auth.keys.other.hash={HASH.replace('0', '1')}"
+    assert loaded(tmp_path, toml, flag, ASSAY_AUTH_JWT_LEEWAY="5").auth == Auth(
+        {"ci": ApiKey(HASH, "pro", "2027-01-01T00:00:00"), "other": ApiKey(HASH.replace("0", "1"))},
+        Jwt("keys.json", (), tiers={"gold": "pro"}, leeway=5),
     )
 
 
