@@ -260,28 +260,6 @@ def test_long_lists_come_in_pages(tmp_path: Path) -> None:
     assert params == {"cursor": ""}
 
 
-def test_every_answer_to_a_ping_before_the_handshake_is_right(methods: Methods) -> None:
-    heard = Heard(methods, LATEST)
-    assert heard.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
-    for message in opening("2025-06-18"):
-        heard.say(message)
-    assert heard.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
-
-
-def test_a_batch_and_its_answer_are_right(methods: Methods) -> None:
-    heard = Heard(methods, "2025-03-26")
-    heard.say(request("list", "tools/list"))
-    calls = [call(number, *good) for number, good in enumerate(GOOD)]
-    others = [
-        request(f"{number}", method, params)
-        for number, (method, params, _) in enumerate(OTHERS)
-        if method in methods_of("2025-03-26")
-    ]
-    [answers] = heard.say([*calls, *others])
-    assert len(answers) == len(calls) + len(others)
-    assert heard.judge.open_requests(Party.CLIENT) == ()
-
-
 def test_a_client_that_falls_back_to_the_handshake_is_answered_rightly(methods: Methods) -> None:
     """2026-07-28, basic/versioning: a client that finds no common revision there may still initialize."""
     heard = Heard(methods, LATEST)

@@ -118,13 +118,6 @@ def test_a_first_request_that_names_a_revision_is_mcps(methods: Methods, method:
     assert answer(server, asked)["result"]["protocolVersion"] == agreed
 
 
-def test_once_stateless_a_request_cannot_name_a_revision_with_a_handshake(methods: Methods) -> None:
-    server = AssetServer(methods)
-    for ident, (revision, code) in enumerate([(LATEST, None), ("2025-11-25", -32022), ("2024-11-05", -32022)] * 2):
-        found = answer(server, request(ident, "tools/list", {"_meta": meta(revision)}))
-        assert found.get("error", {}).get("code") == code
-
-
 # ── batches (2025-03-26) ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import pytest
 
-from assay.cli.clients.config_places import CLIENTS
 from assay.cli.clients.dialect import JSON, Dialect
 from assay.cli.clients.plan import Plan, Wish, wrap
 
@@ -395,29 +394,9 @@ since = 2026-01-02 03:04:05
     ".codex/config.toml",
 )
 
-CODEX_ON_WINDOWS = Sample(
-    "codex-crlf",
-    """\
-\ufeff[mcp_servers]
-inline = { command = "npx", args = [ "-y", "a" ], env = { KEY = "s3cr3t-inline" } }
-short = { command = "b" }
-at = { url = "http://localhost:1/mcp" }
-""",
-    {
-        '"npx", args = [ ': 'PROGRAM, args = [ "guard", "--name", "inline", "--", "npx", ',
-        '"b"': 'PROGRAM, args = ["guard", "--name", "short", "--", "b"]',
-        'url = "http://localhost:1/mcp"': (
-            'command = PROGRAM, args = ["guard", "--name", "at", "--target", "http://localhost:1/mcp"]'
-        ),
-    },
-    "other/config.toml",
-    "\r\n",
-)
 
 JSON_SAMPLES = (CLAUDE_DESKTOP, CURSOR, VS_CODE, CLAUDE_CODE, WINDSURF, GEMINI, ZED)
-SAMPLES = (*JSON_SAMPLES, CODEX, CODEX_ON_WINDOWS)
-
-KNOWN = tuple(sample for sample in SAMPLES if sample.name in CLIENTS)
+KNOWN = (*JSON_SAMPLES, CODEX)
 """One sample of each client."""
 
 

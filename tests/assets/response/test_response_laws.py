@@ -74,14 +74,6 @@ def test_the_schema_and_the_model_agree_on_any_change(envelope: ResponseEnvelope
         assert JUDGE.is_valid(changed)
 
 
-@law(300)
-@given(st.none() | values | st.sampled_from([{"ok": False}, {"success": False, "error": "no"}]), tiers)
-def test_what_an_enveloper_makes_keeps_the_contract(data: Any, tier: str) -> None:
-    """It takes a shorter way than the constructor, which checks everything."""
-    envelope = Enveloper("t", "1.0.0").run(lambda: data, tier=tier)
-    assert ResponseEnvelope.from_dict(envelope.to_dict()) == envelope
-
-
 # ── nothing that was sent in comes back ──────────────────────────────────────────────────────────────────────────────
 
 # Letters that make words which have a run in common with our own sentences are as welcome as any.

@@ -270,6 +270,10 @@ def test_what_cannot_be_edited_is_left_alone(text: str, why: str) -> None:
             '[mcp_servers.x.env]\nA = "b"\n[mcp_servers.x]\ncommand = "P"\nargs = [N, "--", "a"]\n[mcp_servers.x.t]\n',
         ),
         (
+            '[mcp_servers]\r\nx = { command = "a", args = [ "b" ], env = { KEY = "k" } }\r\n',
+            '[mcp_servers]\r\nx = { command = "P", args = [ N, "--", "a", "b" ], env = { KEY = "k" } }\r\n',
+        ),
+        (
             'mcp_servers.x = { url = "http://[::1]/mcp", http_headers = { A = "b" } }',
             'mcp_servers.x = { command = "P", args = [N, "--target", "http://[::1]/mcp", "--header", "A: b"] }',
         ),

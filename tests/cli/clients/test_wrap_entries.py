@@ -8,9 +8,9 @@ from assay.cli.clients.dialect import JSON, ServerEntry, dialect_of, written
 from assay.cli.clients.entries import hesitation, objection
 from assay.cli.clients.jsonc import ConfigError, plain, read
 from assay.cli.clients.plan import unwrap
-from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in, is_program
+from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in
 from assay.cli.main import parser
-from kit.client_files import JSON_SAMPLES, PROGRAM, SAMPLES, VS_CODE, Sample, behind
+from kit.client_files import JSON_SAMPLES, PROGRAM, VS_CODE, behind
 from kit.rows import rows
 
 
@@ -18,16 +18,6 @@ def server(entry: str) -> ServerEntry:
     """The server of a file that has only this one."""
     [found] = JSON.servers(f'{{"servers": {{"x": {entry}}}}}')
     return found
-
-
-@rows("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_configurations_of_clients(sample: Sample) -> None:
-    dialect = dialect_of(sample.path)
-    plan = behind(sample.before, dialect=dialect)
-    assert plan.after == sample.after
-    back = unwrap(plan.after, sample.before, dialect=dialect)
-    assert back.after == sample.before
-    assert {change.outcome for change in back.changes} == {"restored"}
 
 
 # ── single entries ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -236,12 +226,6 @@ def test_a_guard_that_was_put_there_in_another_way_stays(command: str, args: lis
     assert "by hand" in unwrap(text, None).left[0].why
     with pytest.raises(ConfigError, match="by hand"):
         unwrap(text, None, ["x"])
-
-
-@rows("command", ["assay", "./assay", "C:\\Tools\\assay.exe", "C:/x/Assay.EXE", "${userHome}/bin/assay"])
-def test_the_program_is_known_by_its_name(command: str) -> None:
-    assert is_program(command)
-    assert guarded_in(server(json.dumps({"command": command, "args": ["guard", "--", "a"]})))
 
 
 @rows(
