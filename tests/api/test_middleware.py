@@ -13,7 +13,6 @@ from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.core.policy import Policy
-from assay.spec.revisions import REVISIONS
 from kit.rows import rows
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}'
@@ -312,13 +311,6 @@ def test_a_batch_of_nothing_or_of_too_many_gets_one_error(data: bytes) -> None:
     assert code_of(answer) == -32600
     assert answer is not None
     assert len(answer) < 1000
-
-
-@rows("revision", [each for each in REVISIONS if each != "2025-03-26"])
-def test_in_every_other_revision_a_batch_is_refused(revision: str) -> None:
-    router = Echo()
-    assert code_of(middleware(router, revision)(b"[" + PING + b"]")) == -32600
-    assert router.heard == []
 
 
 # ── an operator's own schema ─────────────────────────────────────────────────────────────────────────────────────────

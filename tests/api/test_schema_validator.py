@@ -130,14 +130,6 @@ def test_an_unknown_revision_is_a_value_error_that_names_the_known_ones(revision
         SchemaValidator(revision=revision)
 
 
-@rows("revision", REVISIONS)
-def test_every_method_and_every_definition_of_a_revision_is_a_type(revision: str) -> None:
-    validator = SchemaValidator(revision=revision)
-    for message_type in (*methods(revision), *protocol_schema(revision).definitions):
-        with pytest.raises(ValidationError):
-            validator.validate(message_type, b'"never" 1')
-
-
 @rows("revision", REVISIONS[:3])
 def test_before_2025_11_25_the_head_and_the_meta_are_judged_too(revision: str) -> None:
     """Source: there, a method's own definition leaves them out; JSONRPCRequest has them."""

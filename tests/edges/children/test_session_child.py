@@ -93,19 +93,6 @@ async def test_a_session_that_no_client_uses_ends_with_its_child_and_not_while_a
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-PROGRESS = notification("notifications/progress", {"progressToken": "p", "progress": 1})
-
-
-@hosting(on={"tools/call": [["say", PROGRESS], ["good"]]})
-async def test_what_comes_before_the_answer_makes_it_a_stream(hosted: Hosted) -> None:
-    message = call(1, "search", {"words": "sea"})
-    message["params"]["_meta"] = {"progressToken": "p"}
-    first, *rest = (await hosted.post(message, await hosted.open())).events()
-    assert first["id"].endswith("-0")
-    assert (first["data"], first["retry"]) == ("", "1000")
-    assert [json.loads(each["data"]).get("method", "answer") for each in rest] == [PROGRESS["method"], "answer"]
-
-
 @rows(
     ("accept", "kind"),
     [(JSON, JSON), ("text/event-stream", "text/event-stream"), ("*/*", "text/event-stream")],
@@ -276,16 +263,6 @@ async def test_a_batch_is_answered_as_one_and_its_calls_are_judged_by_the_list(h
 
 
 # ── a child that ends ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@hosting(on={"tools/call": []})
-async def test_the_end_of_a_session_fails_what_is_open_in_it(hosted: Hosted) -> None:
-    headers = await hosted.open()
-    calling = hosted.begin(call(1, "mute", {}), headers)
-    await calling.head()
-    assert await hosted.delete(headers) == 200
-    [failed] = await calling.messages()
-    assert "the session was ended" in json.dumps(failed)
 
 
 @hosting(on={"initialize": [["log", "no key\n"], ["exit", 1]]})
