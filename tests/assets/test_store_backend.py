@@ -25,13 +25,10 @@ def result_of(monkeypatch: pytest.MonkeyPatch, found: Answer | None, url: str = 
 @rows(
     ("found", "status", "detail"),
     [
-        (Answer(400, b'{"detail": "no name"}'), 400, "no name"),
         (Answer(409, b'{"error": "exists"}'), 409, "exists"),
         (Answer(404, b"<html>", True), 404, "not found"),
-        (Answer(500, b'{"message": "internal error"}'), 500, "internal error"),
         (Answer(500, b'{"detail": {"trace": 1}}'), 500, "internal server error"),
         (Answer(409, b"exists\n already", True), 409, "exists already"),
-        (Answer(400, b'"no name"'), 400, "no name"),
         *(
             (Answer(400, body, text), 400, "bad request")
             for body, text in ((b"no", False), (b"\xff", True), (b" ", True))
@@ -40,11 +37,9 @@ def result_of(monkeypatch: pytest.MonkeyPatch, found: Answer | None, url: str = 
         (Answer(400, b'{"error": "E", "message": "M"}'), 400, "M"),
         (Answer(400, b'{"error": {"code": 1, "message": "deep"}}'), 400, "deep"),
         (Answer(422, b'{"detail": [{"loc": [], "msg": "missing"}]}'), 422, "missing"),
-        (Answer(503, b""), 503, "service unavailable"),
         (Answer(599, b""), 599, "unknown error"),
         (Answer(500, json.dumps({"detail": "a\n\x1b[31m" + "x" * 999}).encode()), 500, "a [31m" + "x" * 194),
         (Answer(500, None), 500, "internal server error"),
-        (Answer(302, b""), 302, "the backend redirects, which is not followed; check SYN_BACKEND_URL"),
         (Answer(0), 502, "the backend sent no HTTP response"),
         (None, 503, "network_unreachable"),
         *(

@@ -65,6 +65,9 @@ def changed_lines(random: Random, data: bytes) -> bytes:
     return b"\n".join([first, *lines, b""])
 
 
+PIECES = (b"", b"\r", b"\n", b"\r\n", b":", b" ", b'"', b"\\u0000")
+
+
 def changed_bytes(random: Random, data: bytes, others: list[bytes]) -> bytes:
     """*data* with a few bytes changed, taken out, put in, or taken from another."""
     made = bytearray(data)
@@ -72,20 +75,7 @@ def changed_bytes(random: Random, data: bytes, others: list[bytes]) -> bytes:
         at = random.randint(0, len(made))
         other = random.choice(others)
         start = random.randint(0, len(other))
-        piece = random.choice(
-            [
-                b"",
-                bytes([random.randrange(256)]),
-                b"\r",
-                b"\n",
-                b"\r\n",
-                b":",
-                b" ",
-                b'"',
-                b"\\u0000",
-                other[start : start + 20],
-            ]
-        )
+        piece = random.choice([*PIECES, bytes([random.randrange(256)]), other[start : start + 20]])
         made[at : at + random.choice([0, 0, 1, 5])] = piece
     return bytes(made)
 

@@ -22,7 +22,8 @@ from typing import Any
 
 from mutations import OURS, asks, frame, recorded, seeds
 
-from kit.http_client import BOTH, CATALOGUE, Wire, modern
+from kit.guard_process import INITIALIZED, frame_of, initialize, request
+from kit.http_client import BOTH, CATALOGUE, Wire, modern, until
 from kit.places import ROOT
 
 HERE = Path(__file__).parent
@@ -33,17 +34,12 @@ AT_ONCE = 200
 """Frames that are sent before their answers are looked at."""
 
 ASSAY = [sys.executable, "-m", "assay"]
-OPENING = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {"roots": {}, "sampling": {}, "elicitation": {}},
-    "clientInfo": {"name": "a", "version": "1"},
-}
-INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+REVISION = "2025-11-25"
 
 
-def request(ident: str, method: str, params: Any) -> bytes:
+def ask(ident: str, method: str) -> bytes:
     """A request as a frame."""
-    return json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).encode()
+    return frame_of(request(ident, method))
 
 
 class WrongError(AssertionError):
@@ -102,8 +98,8 @@ class Stdio(Target):
         self._count = 0
 
     def open(self) -> None:
-        self.exchange([request("open", "initialize", OPENING)], {"open"})
-        self.exchange([INITIALIZED, request("list", "tools/list", {})], {"list"})
+        self.exchange([frame_of(initialize(REVISION))], {"open"})
+        self.exchange([frame_of(INITIALIZED), ask("list", "tools/list")], {"list"})
 
     def say(self, frames: list[bytes]) -> None:
         wanted = {ident for each in frames if (ident := asks(each)) is not None}
@@ -113,7 +109,7 @@ class Stdio(Target):
             raise WrongError(f"more than one answer: {[each for each in frames if asks(each) in often]}")
         # An error without an id may have made up for any frame; this one is good.
         self._count += 1
-        self.exchange([request(f"steady-{self._count}", "ping", {})], {f"steady-{self._count}"})
+        self.exchange([ask(f"steady-{self._count}", "ping")], {f"steady-{self._count}"})
 
     def exchange(self, frames: list[bytes], wanted: set[Any]) -> Counter[Any]:
         """Says *frames*, and reads until all that is *wanted* is answered: the answers by id."""
@@ -165,10 +161,7 @@ class Http(Target):
 
     def __init__(self, place: Path, process: subprocess.Popen[bytes], ready: str) -> None:
         super().__init__(place, process)
-        end = time.monotonic() + SECONDS
-        while ready not in self.log or not self.log.endswith("\n"):
-            assert time.monotonic() < end, self.log
-            select.select([], [], [], 0.05)
+        until(lambda: ready in self.log and self.log.endswith("\n"), SECONDS)
         url = self.log.partition(ready)[2].splitlines()[0].rpartition(" at ")[2].rpartition("url=")[2]
         host, _, port = url.removeprefix("http://").partition("/")[0].rpartition(":")
         self._wire = Wire((host, int(port)))
@@ -177,13 +170,13 @@ class Http(Target):
         self._session: dict[str, Any] = {}
 
     def open(self) -> None:
-        opened = self._post(request("open", "initialize", OPENING), {**BOTH})
+        opened = self._post(frame_of(initialize(REVISION)), {**BOTH})
         assert opened.status == 200, opened
-        self._session = {**BOTH, "mcp-protocol-version": "2025-11-25"}
+        self._session = {**BOTH, "mcp-protocol-version": REVISION}
         if (ident := opened.header("mcp-session-id")) is not None:
             self._session["mcp-session-id"] = ident
-        assert self._post(INITIALIZED, self._session).status == 202
-        self._post(request("list", "tools/list", {}), self._session)
+        assert self._post(frame_of(INITIALIZED), self._session).status == 202
+        self._post(ask("list", "tools/list"), self._session)
 
     def say(self, frames: list[bytes]) -> None:
         for number, each in enumerate(frames):
@@ -223,7 +216,7 @@ class Http(Target):
         return answer
 
     def close(self) -> None:
-        answer = self._post(request("steady", "ping", {}), self._session)
+        answer = self._post(ask("steady", "ping"), self._session)
         if answer.status != 200:
             raise WrongError(f"{answer}: {self.log[-3000:]}")
         self._wire.socket.close()
@@ -297,10 +290,7 @@ def _elsewhere(server: list[str], place: Path, stack: ExitStack) -> str:
     port = place / "port"
     process = stack.enter_context(subprocess.Popen([*server, str(port)], stdin=subprocess.DEVNULL))
     stack.callback(process.kill)
-    end = time.monotonic() + SECONDS
-    while not port.exists():
-        assert time.monotonic() < end, "no server"
-        select.select([], [], [], 0.05)
+    until(port.exists, SECONDS)
     return f"http://127.0.0.1:{port.read_text()}/mcp"
 
 

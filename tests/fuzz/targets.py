@@ -192,24 +192,14 @@ def _watch() -> GuardSummary:
     return GuardSummary(lambda _: None, lambda _: None, enforcing=True)
 
 
+TOOL: Final = {
+    "name": "search",
+    "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}},
+    "outputSchema": {"type": "object", "properties": {"hits": {"type": "integer"}}},
+}
 OPENED: Final = [
     (Party.CLIENT, {"jsonrpc": "2.0", "id": "l", "method": "tools/list", "params": {}}),
-    (
-        Party.SERVER,
-        {
-            "jsonrpc": "2.0",
-            "id": "l",
-            "result": {
-                "tools": [
-                    {
-                        "name": "search",
-                        "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}},
-                        "outputSchema": {"type": "object", "properties": {"hits": {"type": "integer"}}},
-                    }
-                ]
-            },
-        },
-    ),
+    (Party.SERVER, {"jsonrpc": "2.0", "id": "l", "result": {"tools": [TOOL]}}),
 ]
 
 

@@ -31,16 +31,6 @@ def server() -> SharedServer[Client]:
     return SharedServer()
 
 
-def test_equal_ids_of_two_clients_are_kept_apart(server: SharedServer[Client]) -> None:
-    one, other = Client(), Client()
-    assert server.send(one, asked(b'"a"')) == (asked(b"1"),)
-    assert server.send(other, asked(b'"a"')) == (asked(b"2"),)
-    assert server.everybody == [one, other]
-    assert server.route(answered(b"2")) == (Addressed(other, answered(b'"a"')),)
-    assert server.route(answered(b"1")) == (Addressed(one, answered(b'"a"')),)
-    assert server.everybody == []
-
-
 def test_the_entries_of_a_batch_are_sent_and_routed_one_by_one(server: SharedServer[Client]) -> None:
     one = Client()
     assert server.send(one, b"[%b,%b]" % (asked(b"7"), asked(b"8"))) == [asked(b"1"), asked(b"2")]
@@ -81,14 +71,6 @@ def test_the_end_of_a_frame_that_is_too_long_has_the_id_too(server: SharedServer
     assert server.route(b'{"jsonrpc":"2.0","result":{"x":"xxx', b'xxx"},"id":1}') == (
         Addressed(one, b'{"jsonrpc":"2.0","result":{"x":"xxx', b'xxx"},"id":"a"}'),
     )
-
-
-def test_after_two_principals_neither_gets_a_log_message(server: SharedServer[Client]) -> None:
-    server.send(Client("them"), asked(b"1"))
-    server.route(answered(b"1"))
-    one = Client(wants_logs=True)
-    server.send(one, asked(b"1"))
-    assert list(server.route(LOG)) == [Addressed(None, LOG)]
 
 
 def test_a_message_that_could_not_be_routed_fails_the_request_it_answers(server: SharedServer[Client]) -> None:

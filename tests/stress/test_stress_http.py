@@ -183,30 +183,11 @@ def test_what_is_behind_a_body_is_no_header(service: Server) -> None:
         assert connection.ask(call(2)) == 2
 
 
-def test_requests_that_wait_for_another_take_no_memory(service: Server) -> None:
-    is_served(service)
-    before = service.memory()
-    with ExitStack() as stack:
-        for _ in range(20):
-            stack.enter_context(waiting(service)).offer(b"GET / HTTP/1.1\r\n\r\n" * 10_000)
-        is_served(service)
-        assert service.memory() - before < 32 * MEBIBYTE
-    is_at_rest(service)
-
-
 def test_a_client_that_leaves_with_a_request_behind_another_leaves_nothing(service: Server) -> None:
     for _ in range(20):
         with waiting(service) as connection:
             connection.send(post(call(1)))
     is_at_rest(service)
-
-
-def test_a_request_that_is_refused_before_it_is_read_is_read_over(service: Server) -> None:
-    """A client learns that it is at the wrong path however much it was about to say."""
-    with service.connect() as connection:
-        connection.send(head("POST", "/nope", f"Content-Length: {MEBIBYTE}") + b" " * MEBIBYTE)
-        assert connection.answer().status == 404
-        assert connection.ask(call(1)) == 1
 
 
 def test_a_server_that_may_open_no_more_files_goes_on(tmp_path: Path) -> None:
