@@ -436,7 +436,9 @@ def test_the_official_file_as_an_override_says_what_the_bundled_schema_says(
     ours = SchemaValidator(revision=revision, errata=False)
     assert official.overridden
     assert caplog.records == []
-    for message_type in (*methods(revision), *protocol_schema(revision).definitions, "request", "response", "error"):
+    # Some of the definitions: tests/spec compares them all with the official ones.
+    definitions = [*protocol_schema(revision).definitions][::5]
+    for message_type in (*methods(revision), *definitions, "request", "response", "error"):
         for data in (b"{}", orjson.dumps(CALL)):
             assert verdict(official, message_type, data) == verdict(ours, message_type, data), (message_type, data)
 
