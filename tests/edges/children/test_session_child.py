@@ -14,7 +14,6 @@ from kit.http_client import BOTH, call, initialize, notification, request
 from kit.rows import rows
 
 SESSIONS = [each for each in REVISIONS if handshake(each)]
-ASKS = {"jsonrpc": "2.0", "id": "s1", "method": "roots/list"}
 NOTE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
 CALL = call(1, "search", {"words": "sea"})
 BOTH_MODES = rows("mode", ["audit", "enforce"])
@@ -105,13 +104,6 @@ async def test_a_client_gets_the_kind_of_answer_that_it_accepts(hosted: Hosted, 
     if kind == "application/json":
         assert answer.json()["id"] == 1
         await hosted.listen(headers).until(b'"notifications/message"')
-
-
-@hosting(on={"notifications/initialized": [["say", NOTE], ["say", ASKS]]})
-async def test_what_no_client_listens_to_is_kept_for_one_that_listens_later(hosted: Hosted) -> None:
-    listener = hosted.listen(await hosted.open(roots={}))
-    body = await listener.until(b'"roots/list"')
-    assert b'"notifications/message"' in body
 
 
 @hosting(on={"tools/call": []})

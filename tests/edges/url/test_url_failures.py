@@ -276,21 +276,6 @@ def test_the_tools_of_a_client_without_a_session_are_kept_once_the_server_has_ac
         assert guard.server.asked().count("tools/list") == 4
 
 
-def test_a_cancellation_does_not_overtake_a_call_that_waits_for_the_list() -> None:
-    async def scenario() -> None:
-        calling = await guard.begun("POST", body=CALL, headers=headers)
-        for other in (notification("notifications/cancelled", {"requestId": 7}), request(1, "ping")):
-            await guard.begun("POST", body=other, headers=headers)
-        guard.server.released.set()
-        await calling.answer()
-        await settled()
-
-    with lists_by(late_list) as guard:
-        headers = guard.session(REVISION)
-        guard.run(scenario())
-        assert guard.server.asked()[2:] == ["tools/list", "ping", "tools/call", "notifications/cancelled"]
-
-
 def test_of_what_the_guard_itself_has_to_say_to_a_server_only_so_much_waits() -> None:
     """Here it refuses bad requests of a server that does not take its answers."""
 

@@ -20,10 +20,8 @@ PING = request(1, "ping")
     [
         (("POST", "/mcp", LISTING, modern(LISTING, origin="http://evil.example")), 403),
         (("POST", "/mcp", LISTING, modern(LISTING), "evil.example"), 403),
-        (("POST", "/mcp", b"a=b", {"content-type": "text/plain"}), 415),
         (("POST", "/mcp", LISTING, {**JSON, "accept": "image/png"}), 406),
         (("GET", "/mcp", b"", {"accept": "application/json"}), 406),
-        (("PUT", "/mcp"), 405),
         (("GET", "/nowhere"), 404),
     ],
 )
@@ -56,25 +54,6 @@ def test_the_server_gets_one_plain_content_type_and_no_header_that_changes_the_m
         received = guard.server.last("tools/call")
     assert received.header("content-type") == "application/json"
     assert [received.header(name) for name in odd] == [None] * len(odd)
-
-
-def test_under_audit_a_request_reaches_the_server_with_its_bytes_headers_and_query() -> None:
-    frame = (
-        b'{"id":7.0 , "method":"tools/call","params":{"arguments":{"words":"\\u0061"},"name":"search"},"jsonrpc":"2.0"}'
-    )
-    with UrlGuard("audit") as guard:
-        more = {"x-custom": "a b", "authorization": "Bearer client", "connection": "x-hop", "x-hop": "secret"}
-        guard.ask("POST", "/mcp?tenant=1", frame, {**guard.session(REVISION), **more})
-        received = guard.server.last("tools/call")
-    assert (received.body, received.path) == (frame, "/mcp?tenant=1")
-    found = {name: received.header(name) for name in ("x-custom", "authorization", "host", "accept-encoding", "x-hop")}
-    assert found == {
-        "x-custom": "a b",
-        "authorization": "Bearer client",
-        "host": "server.example",
-        "accept-encoding": "identity",
-        "x-hop": None,
-    }
 
 
 @rows("query", ["tenant=bob", "access_token=x", "a"])
