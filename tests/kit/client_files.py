@@ -1,6 +1,6 @@
 """Configurations as clients have them, each with what becomes of it behind the guard."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,19 +41,9 @@ def put(path: Path, text: str) -> Path:
     return path
 
 
-def behind(
-    text: str,
-    names: Collection[str] = (),
-    mode: str | None = None,
-    program: str = PROGRAM,
-    *,
-    move: bool = False,
-    options: Mapping[str, str] | None = None,
-    dialect: Dialect = JSON,
-) -> Plan:
+def behind(text: str, names: Collection[str] = (), mode: str | None = None, *, dialect: Dialect = JSON) -> Plan:
     """The plan of `assay wrap` with these options."""
-    wanted = {**({"--mode": mode} if mode else {}), **(options or {})}
-    return wrap(text, names, Wish(program, wanted, move=move), dialect)
+    return wrap(text, names, Wish(PROGRAM, {"--mode": mode} if mode else {}), dialect)
 
 
 CLAUDE_DESKTOP = Sample(

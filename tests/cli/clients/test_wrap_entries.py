@@ -169,13 +169,6 @@ def test_another_mode_is_taken_over(args: list[str], mode: str | None, now: list
     assert json.loads(plan.after)["mcpServers"]["x"]["command"] == "assay"
 
 
-def test_another_program_only_if_it_is_given() -> None:
-    text = config(x={"command": "/old/assay", "args": ["guard", "--name", "x", "--", "a"]})
-    assert not behind(text).changes
-    moved = behind(text, move=True)
-    assert json.loads(moved.after)["mcpServers"]["x"] == {"command": PROGRAM, "args": args_of(text)}
-
-
 def test_a_guard_of_an_earlier_version_comes_out_and_is_given_a_name() -> None:
     """It had no name; all else is as it is written today."""
     for sample in JSON_SAMPLES:

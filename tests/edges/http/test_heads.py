@@ -6,7 +6,6 @@ import pytest
 
 from assay.edges.http.forwarding import Forwarding, read_upstream_head
 from assay.edges.http.heads import HeadRefusal, RequestHead, check_accept, read_head
-from assay.edges.http.request_headers import path_of
 from assay.spec.revisions import LATEST, REVISIONS
 from kit.rows import rows
 
@@ -97,12 +96,6 @@ def test_a_version_that_is_no_word_is_refused_with_the_ones_there_are(version: b
     assert (found.status, found.code) == (400, "UNSUPPORTED_REVISION")
     data: Any = found.data
     assert (data["supported"], data["requested"]) == (list(REVISIONS), version.decode("latin-1"))
-
-
-def test_the_endpoint_is_known_with_a_slash_too() -> None:
-    """A redirect would drop the bodies of some clients."""
-    paths = {"/mcp": "/mcp", "/mcp/": "/mcp", "/mcp//": "/mcp//", "/": "/", "/a/mcp/": "/a/mcp"}
-    assert {path: path_of({"path": path}) for path in paths} == paths
 
 
 @rows(
