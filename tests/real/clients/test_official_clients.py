@@ -79,10 +79,9 @@ COMPLETIONS: list[tuple[dict[str, Any], list[str]]] = [
 TALKS = [
     # ClientSession offers the last revision that has a handshake; Client asks for the stateless one first.
     *(("stdio", "python", REVISIONS[-2]), ("http", "python", REVISIONS[-1])),
-    *(("http" if number % 2 else "stdio", "typescript", revision) for number, revision in enumerate(REVISIONS)),
-    ("http", "typescript", REVISIONS[-1]),
+    *(("stdio", "typescript", REVISIONS[0]), ("http", "typescript", REVISIONS[2])),
 ]
-"""Every revision; each client over either transport."""
+"""Each client over either transport, each in another revision."""
 
 
 class Talk(NamedTuple):
