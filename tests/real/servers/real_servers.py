@@ -331,8 +331,3 @@ CLIENTS: Mapping[str, list[str]] = {
 }
 
 GUARD = [sys.executable, "-m", "assay", "guard"]
-
-
-def guard() -> list[str]:
-    """The command of a guard, as a client starts it."""
-    return [sys.executable, *GUARD[1:]]
