@@ -8,22 +8,19 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from kit.guard_process import GUARD, Lines, Watched, hurried, result, scripted
+from kit.guard_process import GUARD, Lines, Watched, hurried, scripted
 from kit.http_client import (
-    BOTH,
     SECONDS,
     Answer,
     Service,
     Wire,
     call,
     frame_of,
-    initialize,
     listen,
     modern,
     request,
@@ -144,64 +141,7 @@ def test_requests_without_a_session_share_one_child_and_a_client_that_leaves_can
         assert shared.is_alive()
 
 
-def test_many_clients_at_once_with_the_same_ids_and_tokens_get_their_own(tmp_path: Path) -> None:
-    progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": "$id", "progress": 1}}
-    with guarding(tmp_path, on={"tools/call:shared": [["say", progress], ["good"]]}) as guard:
-
-        def without_session(number: int) -> None:
-            for ident in range(10):
-                message = call(ident, "shared", {"words": "x" * number}, LATEST)
-                message["params"]["_meta"]["progressToken"] = "mine"
-                first, last = said(guard.begin(message))
-                assert (first["params"]["progressToken"], last["id"]) == ("mine", ident)
-                assert last["result"]["structuredContent"] == {"hits": len(str({"words": "x" * number}))}
-
-        def in_session(number: int) -> None:
-            headers = guard.session(NEWEST)
-            for ident in range(10):
-                [answer] = said(guard.begin(call(ident, "search", {"words": "x" * number}), headers))
-                assert answer["id"] == ident
-                assert answer["result"]["structuredContent"] == {"hits": len(str({"words": "x" * number}))}
-
-        with ThreadPoolExecutor(12) as pool:
-            talks = [pool.submit(each, number) for number in range(1, 7) for each in (without_session, in_session)]
-        for each in talks:
-            each.result(SECONDS)
-
-
-def test_children_that_no_client_uses_end_and_another_one_starts_for_the_next(tmp_path: Path) -> None:
-    with guarding(tmp_path, "http.session_seconds=0.3", start=[["pid"]]) as guard:
-        opened = guard.post(initialize(NEWEST))
-        own = guard.child()
-        assert guard.answer(GOOD).status == 200
-        shared = guard.child()
-        assert own.ends()
-        assert shared.ends()
-        headers = {**BOTH, "mcp-session-id": opened.header("mcp-session-id") or ""}
-        assert guard.post(request(1, "ping"), headers).status == 404
-        assert guard.answer(GOOD).status == 200
-        assert guard.child()
-
-
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_what_a_server_says_and_asks_meanwhile_goes_on_streams_which_are_kept_alive(tmp_path: Path) -> None:
-    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
-    asks = {"jsonrpc": "2.0", "id": "s1", "method": "ping"}
-    on = {"tools/call:asks": [["say", asks]], "answer": [["say", result(7, {"content": []})], ["say", note]]}
-    with guarding(tmp_path, "http.ping_seconds=0.05", on=on) as guard:
-        headers = guard.session(NEWEST)
-        calling = guard.begin(call(7, "asks", {}), headers)
-        assert calling.head().header("content-type") == "text/event-stream"
-        calling.until(b'"method":"ping"}')
-        assert guard.post(result("s1", {}), headers).status == 202
-        assert b'"id":7' in calling.until(b"content")
-        listener = guard.begin(None, {**headers, **LISTENS}, "GET")
-        assert listener.head().status == 200
-        listener.until(b'"notifications/message"')
-        for _ in range(3):
-            listener.until(b":\r\n\r\n")
 
 
 def test_a_client_that_does_not_read_loses_nothing_in_a_session_and_gets_an_error_at_a_shared_child(
@@ -258,18 +198,6 @@ def test_when_a_child_ends_each_open_request_fails_once_and_other_sessions_go_on
         assert guard.post(request(3, "ping"), other).status == 200
         guard.log.line("[scripted_server] oh no")
     assert len(list((tmp_path / "flights").iterdir())) == len(ways)
-
-
-def test_when_the_shared_child_is_killed_amid_many_calls_each_fails_once(tmp_path: Path) -> None:
-    with guarding(tmp_path, start=[["pid"]], on={"tools/call": []}) as guard:
-        wires = [guard.begin(call(number % 3, "mute", {}, LATEST)) for number in range(30)]
-        pid = int(guard.received.next())
-        for _ in wires:
-            guard.got("tools/call")
-        os.kill(pid, signal.SIGKILL)
-        answers = [wire.answer() for wire in wires]
-        assert [each.json()["id"] for each in answers] == [number % 3 for number in range(30)]
-        assert {(each.status, each.error()["code"]) for each in answers} == {(502, -31011)}
 
 
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,10 +14,6 @@ from kit.guard_process import call, frame_of, initialize, notification, request,
 from kit.journals import records
 from kit.scripted_server import CAPABILITIES
 
-STATELESS = {
-    "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
-}
-
 
 @pytest.fixture
 def go(tmp_path: Path) -> Path:
@@ -143,58 +139,7 @@ def test_the_next_server_gets_what_the_client_had_set_and_calls_are_held_to_what
     assert "assay: 2 subscriptions or log levels were lost when the server was restarted" in log
 
 
-# ── what the server had asked ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_what_the_last_server_had_asked_is_taken_back_and_answers_to_it_stay_here(tmp_path: Path) -> None:
-    """The next one may ask under the same id. Also to what the last one had cancelled, which may cross otherwise."""
-    asks = [["say", request("s", "roots/list")]]
-    cancels = [*asks, ["say", notification("notifications/cancelled", {"requestId": "s"})], ["good"]]
-    lives = [dies(on={"ping": asks}), dies(on={"ping": [*asks, ["good"]], "prompts/list": cancels}), GOOD]
-    late, fresh = (result("s", {"roots": [{"uri": f"file:///{name}"}]}) for name in ("late", "fresh"))
-    with mortal(tmp_path, *lives) as one:
-        one.open()
-        assert one.ask(request(1, "ping")) == request("s", "roots/list")
-        one.say(call("die", "die"))
-        taken_back = one.answer()
-        assert taken_back["method"] == "notifications/cancelled"
-        assert taken_back["params"]["requestId"] == "s"
-        assert [one.answer()["id"], one.answer()["id"]] == [1, "die"]
-        one.reopened()
-        one.say(late, request(2, "ping"))
-        assert [one.answer(), one.answer()] == [request("s", "roots/list"), result(2, {})]
-        one.say(fresh, request(3, "prompts/list"))
-        assert [one.answer().get("id") for _ in range(3)] == ["s", None, 3]
-        assert one.ask(call("die", "die"))["error"]["code"] == -31011
-        one.reopened()
-        one.say(late, request(4, "ping"))
-        assert one.answer() == result(4, {})
-        received = one.taken(request(4, "ping"))
-    assert frame_of(fresh) in received
-    assert frame_of(late) not in received
-
-
 # ── other revisions, records ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_without_a_handshake_there_is_nothing_to_say_again(tmp_path: Path) -> None:
-    """Subscriptions end with an error, so that the client asks again. A last answer without a newline is one."""
-    listens = {"on": {"subscriptions/listen": [], "tools/call": [["exit", 1]]}}
-    last = '{"jsonrpc":"2.0","id":$id,"result":{"content":[],"resultType":"complete"}}'
-    called = request(2, "tools/call", {"name": "search", "arguments": {"words": "a"}, **STATELESS})
-    with mortal(tmp_path, listens, {"on": {"tools/call": [["raw", last], ["exit", 0]]}}, GOOD) as one:
-        one.say(request(1, "subscriptions/listen", {"notifications": {}, **STATELESS}), called)
-        failed = [one.answer(), one.answer()]
-        assert [(each["id"], each["error"]["code"]) for each in failed] == [(1, -31011), (2, -31011)]
-        one.until_logged("restarting")
-        one.say({**called, "id": 3})
-        one.until_logged("restarting")
-        one.say({**called, "id": 4})
-        assert [one.answer()["id"], one.answer()["id"]] == [3, 4]
-        sent = [json.loads(each)["id"] for each in one.taken({**called, "id": 4})]
-        assert [each for each in sent if not str(each).startswith("assay-list-")] == [1, 2, 3]
-        one.close()
-        assert one.out.rest() == []
 
 
 def test_restarts_are_recorded_and_the_records_are_judged_and_replayed_as_the_guard_judged(tmp_path: Path) -> None:

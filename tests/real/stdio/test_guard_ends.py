@@ -10,7 +10,6 @@ from kit.guard_process import INITIALIZED, Watched, call, enforcing, guarded, hu
 from kit.rows import rows
 
 LAST_WORDS = ["log", "password=hunter2hunter2\nValueError: it is gone\n"]
-META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 # ── servers that end ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -72,29 +71,6 @@ def test_what_the_guard_has_not_even_read_when_the_server_dies_fails_too(tmp_pat
         assert one.ended() == 3
     assert [each["id"] for each in failed] == ["ping", *range(800)]
     assert {each["error"]["code"] for each in failed} == {-31011}
-
-
-# ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_request_that_waits_too_long_fails_once_and_is_cancelled(tmp_path: Path) -> None:
-    """The answer that comes after that is not delivered."""
-    late = result(1, {"resultType": "complete", "resources": [], "ttlMs": 0, "cacheScope": "private"})
-    on = {"resources/list": [], "notifications/cancelled": [["say", late], ["log", "late\n"]]}
-    with enforcing(tmp_path, "--timeout", "0.1", received=True, on=on) as one:
-        failed = one.ask(request(1, "resources/list", {"_meta": META}))
-        assert (failed["id"], failed["error"]["code"]) == (1, -31012)
-        assert failed["error"]["message"] == "No answer came within 0.1 s"
-        assert failed["error"]["data"]["violations"][0]["found"] == "none within 0.1 s"
-        assert json.loads(one.received.next())["id"] == 1
-        cancelled = json.loads(one.received.next())
-        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", 1)
-        while one.log.next() != b"late":
-            pass
-        one.close()
-        assert one.out.rest() == []
-        assert one.ended() == 0
-        assert any(b"protocol/answered-twice" in line for line in one.log.rest())
 
 
 # ── the end of the client, and of the guard ──────────────────────────────────────────────────────────────────────────

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.faulting import INTERNAL_ERROR, JUDGED, LISTED, RECORDED, WATCHED, assert_logged_once, fault_at
+from kit.faulting import INTERNAL_ERROR, JUDGED, assert_logged_once, fault_at
 from kit.guard_process import guarded, notification, request, result
-from kit.journals import records
 from kit.rows import rows
 
 FAULT = {"_meta": {"fault": 1}}
@@ -45,24 +44,3 @@ def test_a_message_that_cannot_be_judged_fails_alone_or_passes(
     said = [each["params"]["requestId"] for each in heard if each["method"] == "notifications/cancelled"]
     assert said == [each for each in ("1", "2", "fault", "3") if each != "fault" or mode == "audit"]
     assert ("fault" in received.read_text()) is (mode == "audit")
-
-
-@rows("mode", ["enforce", "audit"])
-def test_a_message_that_cannot_be_recorded_is_forwarded_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    """And no other line of the journal is lost."""
-    written = "assay.records.journal.journal_output:JournalOutput.write"
-    for place in (f"{RECORDED},{LISTED},{WATCHED}", written):
-        fault_at(monkeypatch, place)
-        journal = tmp_path / f"{mode} {place[-20:]}"
-        with guarded(tmp_path, "--mode", mode, "--journal", str(journal)) as guard:
-            guard.open()
-            for ident in (5, 6, 7):
-                asked = request(ident, "ping", None if ident == 5 else FAULT)
-                assert guard.ask(asked) == result(ident, {})
-            guard.close()
-            assert guard.ended() == 0
-            if place is not written:
-                assert_logged_once(guard.log.all().decode())
-        assert [each["metadata"]["id"] for each in records(journal)].count(5) == 2

@@ -101,33 +101,6 @@ def test_of_a_session_that_broke_every_message_is_in_the_journal_and_can_be_judg
     assert "never answered: tools/call" in assay("check", str(flight)).stdout
 
 
-@rows("mode", ["audit", "enforce"])
-def test_a_recording_is_judged_as_the_guard_has_judged_and_sets_its_exit_status(tmp_path: Path, mode: str) -> None:
-    """Also where a signal ends the guard. Flights that are turned off are not written."""
-    recording = tmp_path / f"{mode}.jsonl"
-    options = ("--mode", mode, "--record", str(recording), "--name", "library", "--fail-on", "refuse")
-    with guarded(tmp_path, *options, "--set", "guard.flights=off", tools=TOOLS, on=ON) as one:
-        one.open()
-        one.say(*SAID, request("last", "ping"))
-        while b'"last"' not in one.out.next():
-            pass
-        one.process.terminate()
-        log = one.log.all().decode()
-        assert one.ended() == 4
-    assert "assay: --fail-on refuse: " in log
-    entries = [json.loads(line) for line in recording.read_bytes().splitlines()]
-    messages = [each for each in entries if "dir" in each and "event" not in each]
-    assert messages[0]["msg"] == frame_of(initialize()).decode()
-    assert any("base64" in each for each in messages)
-    checked = assay("check", "--format", "ndjson", "--fail-on", "refuse", str(recording))
-    found = [json.loads(line) for line in checked.stdout.splitlines()]
-    assert checked.returncode == 1
-    assert {each["server"] for each in found} == {"library"}
-    rules = [violation["rule"] for each in found for violation in each["violations"]]
-    assert {"syntax/utf8", "contract/output", "protocol/answered-twice"} <= set(rules)
-    assert f"{len(rules)} findings" in log
-
-
 CHATTERBOX = ("import sys, time", "while True:", "    print('.', file=sys.stderr, flush=True)", "    time.sleep(0.05)")
 
 

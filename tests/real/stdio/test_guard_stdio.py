@@ -1,60 +1,15 @@
 """The guard as a process between two pipes: bytes and lines as they came, and what is wrong stops."""
 
-import json
 import os
 import pty
 from pathlib import Path
 from typing import Any
 
-from kit.guard_process import Guarded, call, enforcing, frame_of, guarded, hurried, initialize, request, result, tool
+from kit.guard_process import Guarded, call, enforcing, frame_of, guarded, hurried, initialize, request
 from kit.rows import rows
 
 LIMIT = ("--set", "guard.frame_bytes=20000")
 LONG = 30_000
-
-
-def test_what_is_wrong_stops_in_both_directions_and_the_conversation_goes_on(tmp_path: Path) -> None:
-    """One of each; every rule, every kind of message and every size are tested without a process."""
-    long_answer = ["long", '{"result":{"content":[],"items":[{"id":2,"x":"', LONG, '"}]},"jsonrpc":"2.0","id":$id}\n']
-    on: dict[str, Any] = {
-        "tools/call:wrong": [["result", {"content": "no"}]],
-        "tools/call:long": [long_answer],
-        "ping": [["raw", 'banner\n{"jsonrpc":"2.0","id":$id,"result":{}}\r\n']],
-        "prompts/list": [["say", request("s", "roots/list")], ["result", {"prompts": []}]],
-    }
-    tools = [tool("wrong"), {"name": "no-schema"}, tool("long")]
-    with enforcing(tmp_path, *LIMIT, received=True, tools=tools, on=on) as one:
-        assert one.open() == {"tools": [tool("wrong"), tool("long")]}
-        for _ in range(3):
-            one.received.next()
-        for said, ident, code in (
-            (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":NaN}}', 7, -32700),
-            (request(7, "tools/nope"), 7, -32601),
-            (b"hello?", None, -32700),
-            (request(9, "tools/list", {"_meta": {"x": "x" * LONG}}), 9, -32600),
-        ):
-            refused = one.ask(said)
-            assert (refused.get("id"), refused["error"]["code"]) == (ident, code)
-        assert one.ask(call(1, "wrong"))["result"]["isError"] is True
-        too_long = one.ask(call(2, "long"))
-        assert (too_long["id"], too_long["error"]["code"]) == (2, -31010)
-        assert [json.loads(one.received.next()) for _ in range(2)] == [call(1, "wrong"), call(2, "long")]
-        # Line ends of either kind are passed on.
-        one.write(b'{"jsonrpc":"2.0","id":3,"method":"ping"}\r\n')
-        assert one.out.next() == b'{"jsonrpc":"2.0","id":3,"result":{}}\r'
-        assert one.received.next() == b'{"jsonrpc":"2.0","id":3,"method":"ping"}\r'
-        assert one.ask(request(4, "prompts/list")) == request("s", "roots/list")
-        assert one.answer() == result(4, {"prompts": []})
-        one.say(result("s", {"roots": 5}))
-        assert json.loads(one.received.next()) == request(4, "prompts/list")
-        refused = json.loads(one.received.next())
-        assert (refused["id"], refused["error"]["code"]) == ("s", -31010)
-        one.close()
-        assert one.out.rest() == []
-        assert one.ended() == 0
-        log = one.log.rest()
-    assert b"assay: the server sent: banner" in log
-    assert b'assay: quarantined 1 tool in tools/list #"list": no-schema' in log
 
 
 FROM_CLIENT = [

@@ -6,11 +6,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
 from guarded_url import INITIALIZE, GuardedUrl, enforcing, guarded_url, modern
 
 from assay.edges.stdio_url import MOST_ASKED, REFUSED_AT_ONCE
-from kit.faulting import INTERNAL_ERROR, JUDGED, RECORDED, WATCHED, assert_logged_once, fault_at
 from kit.guard_process import SECONDS, call, notification, request
 from kit.journals import records
 from kit.rows import rows
@@ -328,33 +326,3 @@ def test_a_server_that_does_not_come_back_as_it_was_is_lost(tmp_path: Path) -> N
         assert guard.ended() == 3
         assert "no other could be begun: it answered 404" in guard.shown
         assert len(server.heard("initialize")) == 2
-
-
-# ── internal errors ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@rows("mode", ["enforce", "audit"])
-@rows("place", [JUDGED, f"{RECORDED},{WATCHED}"])
-def test_an_internal_error_fails_one_message_or_lets_it_pass_and_the_guard_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, mode: str
-) -> None:
-    """An error of a record never affects the message; one that cannot be sent fails alone."""
-    fault_at(monkeypatch, f"{place},assay.edges.stdio_url:StdioUrl._send" if mode == "enforce" else place)
-    journal = ("--journal", str(tmp_path / "journal"))
-    fault = {"_meta": {"fault": 1}}
-    scripts: dict[str, Script] = {"resources/list": lambda said, peer: peer.answer(said, {"resources": [], **fault})}
-    fails = mode == "enforce"
-    with scripted(by_method(scripts)) as server, guarded_url(tmp_path, server.url, "--mode", mode, *journal) as guard:
-        guard.begin()
-        for _ in range(2):
-            asked = guard.ask(request(7, "tools/list", fault))
-            assert (asked["id"], "error" in asked) == (7, fails)
-            assert not fails or asked["error"]["code"] == INTERNAL_ERROR
-            answered = guard.ask(request(7, "resources/list"))
-            assert (answered["id"], "error" in answered) == (7, fails and place == JUDGED)
-            assert "result" in guard.ask(request(7, "tools/list"))
-        assert guard.rest() == []
-        assert guard.ended() == 0
-        assert any(b"fault" in each.body for each in server.heard()) is not fails
-        if place == JUDGED:
-            assert_logged_once(guard.shown)

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from guarded_url import INITIALIZE, META, enforcing, guarded_url, modern
+from guarded_url import INITIALIZE, enforcing, guarded_url, modern
 
 from kit.guard_process import INITIALIZED, SECONDS, call, notification, request
 from kit.journals import records
@@ -286,70 +286,6 @@ def test_a_frame_passes_as_the_very_bytes_that_came(tmp_path: Path, mode: str) -
             line = guard.out.next()
             assert b"\r" not in line
             assert json.loads(line)["result"] == {"tools": [], "n": 12345678901234567890123}
-
-
-def test_under_audit_everything_passes_but_what_is_too_long_to_be_sent(tmp_path: Path) -> None:
-    """Ours: a body is sent whole or not at all. An id that is open already, or an answer that is none, passes."""
-    neither, both = {"jsonrpc": "2.0", "id": 3}, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "result": {}}
-
-    def later(said: Received, peer: WirePeer) -> None:
-        if said.message["id"] == 1:
-            server.heard("tools/call", 2)
-            peer.answer(said, FOUND)
-        else:
-            peer.json(neither if said.message["id"] == 3 else both)
-
-    with scripted(by_method({"tools/call": later})) as server:
-        with guarded_url(tmp_path, server.url, "--set", "guard.frame_bytes=4096") as guard:
-            guard.begin()
-            guard.say(call(1), call(1))
-            assert [guard.answer()["id"], guard.answer()["id"]] == [1, 1]
-            refused = guard.ask(request(2, "prompts/list", {"x": "y" * 9000, "_meta": META}))
-            assert (refused["id"], refused["error"]["code"]) == (2, -32600)
-            assert [guard.ask(call(3)), guard.ask(call(4))] == [neither, both]
-            assert guard.ask(request(5, "tools/list"))["id"] == 5
-            assert guard.rest() == []
-        assert "prompts/list" not in server.asked()
-
-
-def test_what_breaks_the_contract_stops_in_both_directions(tmp_path: Path) -> None:
-    """The guard's own work, over HTTP as over pipes; and what is no message is shown as such."""
-    neither, both = {"jsonrpc": "2.0", "id": 3}, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "result": {}}
-
-    def answered(said: Received, peer: WirePeer) -> None:
-        ident = said.message["id"]
-        if ident == 1:
-            peer.answer(said, {"content": [{"type": "text"}]})
-        elif ident in (3, 4):
-            peer.json(neither if ident == 3 else both)
-        else:
-            peer.events(
-                request("mine", "nonsense/ask"),
-                b"data: \x1b]0;gotcha\x07\xc2\x9b2Jassay: all is well\n\n",
-                b"data: assay: forged\ndata: assay: forged too " + b"x" * 10_000 + b"\n\n",
-                result(said.message, FOUND),
-            )
-
-    with scripted(by_method({"tools/call": answered})) as server, enforcing(tmp_path, server.url) as guard:
-        guard.begin()
-        assert guard.ask(call(1))["result"]["isError"] is True
-        assert guard.ask(request(2, "tools/list", {"cursor": 7}))["error"]["code"] == -32602
-        assert guard.ask(b"no JSON")["error"]["code"] == -32700
-        for ident in (3, 4):
-            failed = guard.ask(call(ident))
-            assert (failed["id"], failed["error"]["code"]) == (ident, -31010)
-        assert guard.ask(call(5))["result"] == FOUND
-        refusal = server.heard("answer")[0].message
-        assert (refusal["id"], refusal["error"]["code"]) == ("mine", -32601)
-        assert guard.rest() == []
-        assert "tools/list" not in server.asked()
-        log = guard.shown
-    assert "[protocol/result]" in log
-    assert not {"\x1b", "\x07", "\x9b"} & set(log)
-    assert all(line.startswith("assay: ") for line in log.splitlines())
-    assert not any(line.startswith(("assay: all", "assay: forged")) for line in log.splitlines())
-    assert max(map(len, log.splitlines())) < 1100
-    assert "assay: the server sent: ·]0;gotcha··2Jassay: all is well" in log
 
 
 # ── the client ───────────────────────────────────────────────────────────────────────────────────────────────────────
