@@ -153,19 +153,9 @@ def test_a_journal_that_was_moved_away_is_begun_anew_and_everything_goes_on(
     assert failed == {}
 
 
-@rows("way", [serve_http, stdio_to_child])
-def test_without_a_journal_the_signal_does_nothing(tmp_path: Path, way: Way) -> None:
-    with way(tmp_path, "--journal", "off") as running:
-        for _ in range(3):
-            running.process.send_signal(signal.SIGHUP)
-            running.say()
-        assert running.process.poll() is None
-
-
 @rows(
     ("line", "stays"),
     [
-        (command("--http", "127.0.0.1:0"), False),
         ([*GUARD, "--listen", "127.0.0.1:0", "--", *scripted_command()], False),
         ([*GUARD, "--listen", "127.0.0.1:0", "--", *scripted_command()], True),
     ],

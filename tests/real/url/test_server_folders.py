@@ -2,24 +2,15 @@
 
 import json
 import stat
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from assay.base.server_names import folder_of
 from kit import journals
 from kit.command import assay_text
-from kit.guard_process import GUARD, SECONDS, call, frame_of, guarded, request
-from kit.guard_process import scripted as scripted_command
-from kit.http_client import BOTH, initialize
+from kit.guard_process import call, guarded, request
 from kit.rows import rows
-from kit.scripted_http import REVISION, guarding, listening, scripted
-
-UNSET = {"ASSAY_JOURNAL": ""}
-"""For processes that have no journal otherwise."""
 
 
 @pytest.fixture
@@ -56,52 +47,6 @@ def test_a_guard_writes_to_the_folder_of_its_server(tmp_path: Path, servers: Pat
     assert {stat.S_IMODE(each.stat().st_mode) for each in above} == {0o700}
     lost(tmp_path, "--journal", "off")
     assert len(list((servers / "scripted_server" / "flights").iterdir())) == 1
-
-
-def over_http_to_a_url(directory: Path, name: str) -> None:
-    with scripted() as server, guarding(directory, server.url, "--name", name, env=UNSET) as guard:
-        assert guard.post(initialize(REVISION), BOTH).status == 200
-
-
-def over_http_to_a_command(directory: Path, name: str) -> None:
-    with listening(directory, "--name", name, "--", *scripted_command(), env=UNSET) as guard:
-        assert guard.post(initialize(REVISION), BOTH).status == 200
-
-
-def over_stdio_to_a_url(directory: Path, name: str) -> None:
-    said = frame_of(initialize(REVISION)) + b"\n"
-    with scripted() as server:
-        command = [*GUARD, "--target", server.url, "--name", name]
-        done = subprocess.run(command, input=said, cwd=directory, capture_output=True, timeout=SECONDS, check=True)
-    assert json.loads(done.stdout)["result"]
-
-
-def over_stdio_to_a_command_named_as_ours(directory: Path, name: str) -> None:
-    """It is not taken for the asset server when it is replayed."""
-    with guarded(directory, "--name", name, "--set", "journal.payloads=true") as one:
-        one.open()
-        one.ask(call(1))
-        one.close()
-        one.out.all()
-        assert one.ended() == 0
-    replayed = assay_text("replay", str(directory / "state" / "assay" / "servers" / name))
-    assert (replayed.returncode, replayed.stdout) == (0, "7 records: 7 the same\n")
-
-
-@rows(
-    ("run", "name"),
-    [
-        (over_http_to_a_url, "there"),
-        (over_http_to_a_command, "here"),
-        (over_stdio_to_a_url, "far"),
-        (over_stdio_to_a_command_named_as_ours, "assets"),
-    ],
-)
-def test_however_a_server_is_reached_it_has_a_folder_and_a_name(
-    tmp_path: Path, servers: Path, run: Callable[[Path, str], Any], name: str
-) -> None:
-    run(tmp_path, name)
-    assert names(servers / name) == {name}
 
 
 @rows("how", ["option", "variable"])

@@ -9,17 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from assay.base.server_names import folder_of
-from assay.lock.lock_file import write
-from assay.lock.locked import Locked
 from assay.spec.revisions import LATEST
 from kit import journals
-from kit.command import assay_text
 from kit.guard_process import scripted as scripted_command
-from kit.http_client import BOTH, INITIALIZED, Service, call, frame_of, initialize, modern, request, until
-from kit.scripted_http import REVISION, Peer, Received, WirePeer, good, listening, result, scripted
+from kit.http_client import BOTH, INITIALIZED, Service, call, initialize, modern, request
+from kit.scripted_http import REVISION, Peer, Received, good, listening, result, scripted
 
 ASKING = request(1, "tools/list", {}, LATEST)
-LISTED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 def entry(**script: Any) -> dict[str, Any]:
@@ -173,43 +169,6 @@ def test_a_server_has_its_own_variables_and_not_those_of_the_others(tmp_path: Pa
     assert "gh-s3cret" not in str(hub)
 
 
-def test_servers_are_held_to_the_entries_of_their_names_in_a_lock(tmp_path: Path) -> None:
-    """A lock that was made on another machine has other folders in its commands."""
-    find, burn = ({"name": name, "inputSchema": {"type": "object"}} for name in ("find_books", "burn_book"))
-    write_file(tmp_path, {"books": entry(tools=[find, burn]), "other": entry(tools=[find, burn])})
-    locked = Locked(command=("another",), revision=LATEST, listed={"tools": {"find_books": find}})
-    write(tmp_path / "assay.lock", {"books": locked, "more": locked})
-    applied = "lock entry books applies by its name; it was locked for another"
-    unknown = "assay.lock has no entry for other; the lock is not applied"
-    with listening(tmp_path, "--config", "mcp.json", "--mode", "enforce") as guard:
-        books, other = (post(guard, name).json()["result"]["tools"] for name in ("books", "other"))
-        until(lambda: all(each in guard.log.so_far() for each in (applied, unknown)))
-    assert [tool["name"] for tool in books] == ["find_books"]
-    assert [tool["name"] for tool in other] == ["find_books", "burn_book"]
-
-
-def test_messages_are_recorded_with_their_server_and_each_conversation_is_judged_apart(tmp_path: Path) -> None:
-    right, wrong = [["result", {"tools": [], **LISTED}]], [["result", {"tools": 7}]]
-    servers = {"good": entry(on={"tools/list": right}), "bad": entry(on={"tools/list": wrong})}
-    recording = tmp_path / "session.jsonl"
-    options = ("--config", write_file(tmp_path, servers), "--record", str(recording), "--fail-on", "refuse")
-    with listening(tmp_path, *options) as guard:
-        for name in servers:
-            post(guard, name)
-        post(guard, "good", call(1, "nothing", {}, LATEST))
-        guard.signal(signal.SIGTERM)
-        assert guard.ended() == 4
-    found = [
-        json.loads(line)
-        for line in assay_text("check", "--messages", "--format", "ndjson", str(recording)).stdout.splitlines()
-    ]
-    assert {each["server"] for each in found} == {"good", "bad"}
-    assert {each["server"] for each in found if each["kind"] == "result" and each["violations"]} == {"bad"}
-    assert {each["revision"] for each in found} == {LATEST}
-    checked = assay_text("check", str(recording))
-    assert (checked.returncode, "(bad, conversation " in checked.stdout) == (1, True)
-
-
 def test_every_server_has_a_journal_or_its_name_in_the_one_of_all(tmp_path: Path) -> None:
     """Their sessions do not meet, although both servers give them the same id."""
     state = tmp_path / "state"
@@ -241,21 +200,3 @@ def test_every_server_has_a_journal_or_its_name_in_the_one_of_all(tmp_path: Path
     [run] = journal.glob("2*.jsonl")
     found = {(each["route"], each["metadata"]["server"]) for each in journals.records(run)}
     assert found == {("/a b/mcp", "a b"), ("/other/mcp", "other")}
-
-
-def test_a_server_that_hangs_leaves_places_for_the_others(tmp_path: Path) -> None:
-    hangs = request(2, "prompts/list", {}, LATEST)
-
-    def hanging(_: Received, peer: WirePeer) -> None:
-        peer.wait()
-
-    with scripted(hanging) as slow, scripted(good) as quick:
-        file = write_file(tmp_path, {"slow": {"url": slow.url}, "quick": {"url": quick.url}})
-        with listening(tmp_path, "--config", file, "--set", "http.requests_per_server=2") as guard:
-            for _ in range(2):
-                guard.open().say("POST", "/slow/mcp", frame_of(hangs), modern(hangs))
-                slow.next("prompts/list")
-            refused = post(guard, "slow")
-            assert (refused.status, refused.header("retry-after")) == (503, "1")
-            assert refused.error()["data"]["detail"] == "too many requests at once for this server"
-            assert post(guard, "quick").status == 200

@@ -4,15 +4,13 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assay.spec.revisions import LATEST
 from kit import journals
-from kit.http_client import SECONDS, Service, call, events, frame_of, modern, notification, request
+from kit.http_client import SECONDS, Service, call, events, frame_of, notification, request
 from kit.rows import rows
 from kit.scripted_http import (
     REVISION,
@@ -38,43 +36,6 @@ PING = request("r1", "ping")
 def guards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guards]:
     with guarding_in_both_modes(tmp_path_factory.mktemp("guards")) as found:
         yield found
-
-
-STREAM = (
-    b"\xef\xbb\xbf: hello\r\n\r\nid: 1-0\nretry: 50\ndata:\n\nevent: message\rid: 1-1\rdata: "
-    + frame_of(NOTE)
-    + b"\r\r"
-    b'data: {"jsonrpc":"2.0",\r\ndata: "id":7,\r\ndata: "result":' + frame_of(ANSWER) + b"}\r\nid: 1-2\r\n\r\n: bye\n\n"
-)
-BODY = b'{ "result":\n {"content": [ ], "structuredContent": {"found":1e0}},\r\n "id" : 7, "jsonrpc":"2.0" }\n'
-
-
-def test_under_audit_requests_bodies_and_streams_pass_byte_for_byte(guards: Guards) -> None:
-    server, both = guards
-    server.forget()
-    guard = both["audit"]
-    headers = guard.session(REVISION)
-    server.script = answering(lambda _, peer: peer.json(BODY, 203, x_served_by="a", set_cookie="k=v", server="mine"))
-    frame = (
-        b'{"id":7 , "method":"tools/call","params":{"arguments":{"words":"\\u0061"},"name":"search"},"jsonrpc":"2.0"}'
-    )
-    more = {"x-custom": "a b", "authorization": "Bearer client", "connection": "x-hop", "x-hop": "secret"}
-    answer = guard.ask("POST", "/mcp?tenant=1", frame, {**headers, **more})
-    received = server.next("tools/call")
-    assert (received.body, received.path) == (frame, "/mcp?tenant=1")
-    found = [received.header(name) for name in ("x-custom", "authorization", "accept-encoding", "x-hop", "host")]
-    assert found == ["a b", "Bearer client", "identity", None, server.url.split("/")[2]]
-    assert (answer.status, answer.body) == (203, BODY)
-    assert [answer.header(name) for name in ("x-served-by", "set-cookie", "server")] == ["a", "k=v", "mine"]
-
-    def pieces(_: Received, peer: WirePeer) -> None:
-        peer.events()
-        for at in range(0, len(STREAM), 7):
-            peer.send(STREAM[at : at + 7])
-
-    server.script = answering(pieces)
-    answer = guard.post({**CALL, "id": 8}, headers)
-    assert (answer.header("content-type"), answer.body) == ("text/event-stream", STREAM)
 
 
 @rows("mode", ["enforce", "audit"])
@@ -115,32 +76,6 @@ def test_a_stream_is_live_and_what_the_server_asks_on_it_is_answered_by_a_reques
         server.released.set()
         for wire in (one, other):
             assert b'"found":1' in wire.chunk()
-
-
-def test_many_requests_at_once_with_one_id_each_get_their_own_answer(guards: Guards) -> None:
-    server, both = guards
-    server.forget()
-
-    def echoes(received: Received, peer: WirePeer) -> None:
-        said = received.message["params"]["arguments"]["words"]
-        answer = result(received.message, {"content": [{"type": "text", "text": said}], "resultType": "complete"})
-        if int(said) % 2:
-            peer.json(answer)
-        else:
-            peer.events(answer)
-
-    server.script = echoes
-
-    def asked(guard: Service, number: int) -> str:
-        message = call(1, "echo", {"words": str(number)}, LATEST)
-        answer = guard.post(message, modern(message))
-        said = answer.json() if number % 2 else json.loads(answer.events()[0]["data"])
-        return str(said["result"]["content"][0]["text"])
-
-    with ThreadPoolExecutor(20) as pool:
-        for guard in both.values():
-            found = list(pool.map(asked, [guard] * 100, range(100)))
-            assert found == [str(number) for number in range(100)]
 
 
 def test_at_the_end_streams_end_what_is_in_hand_is_finished_and_everything_is_recorded(tmp_path: Path) -> None:

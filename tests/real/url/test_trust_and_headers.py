@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,15 +12,12 @@ from assay.edges.http.http_server import BODY_BYTES
 from assay.spec.revisions import LATEST
 from kit.command import assay_text
 from kit.http_client import (
-    BOTH,
     SECONDS,
-    Answer,
     Service,
     Wire,
     call,
     frame_of,
     head,
-    initialize,
     modern,
     request,
     until,
@@ -29,11 +25,7 @@ from kit.http_client import (
 from kit.rows import rows
 from kit.scripted_http import (
     REVISION,
-    Peer,
-    Received,
     ScriptedServer,
-    WirePeer,
-    good,
     guarding,
     result,
     scripted,
@@ -42,7 +34,6 @@ from kit.scripted_http import (
 
 CALL = call(7, "search", {"words": "sea"})
 LISTING = request(1, "tools/list", {}, LATEST)
-HANGS = request(2, "prompts/list", {}, LATEST)
 PING = request(1, "ping")
 
 
@@ -69,48 +60,6 @@ def test_a_guard_with_keys_keeps_tokens_to_itself_and_sessions_apart(tmp_path: P
         assert guard.post(PING, hers).status == 200
         server.script = lambda _, peer: peer.head(307, location="http://127.0.0.1:9/", content_length="0")
         assert guard.post(CALL, hers).header("location") is None
-
-
-def hanging(received: Received, peer: WirePeer) -> None:
-    """Answers everything but the list of prompts, and listens."""
-    if received.method == "GET":
-        peer.events()
-        peer.wait()
-    elif received.message.get("method") == "prompts/list":
-        peer.wait()
-    else:
-        good(received, peer)
-
-
-def held(guard: Service, server: ScriptedServer, **more: str) -> Wire:
-    """A request that the server has, and does not answer."""
-    wire = guard.open()
-    wire.say("POST", "/mcp", frame_of(HANGS), modern(HANGS, **more))
-    server.next("prompts/list")
-    return wire
-
-
-def test_a_principal_has_its_share_of_requests_and_streams(tmp_path: Path) -> None:
-    file, tokens = with_keys(tmp_path, "[http]\nrequests_each = 1\nrequests = 2\nstreams_each = 1")
-    with scripted(hanging) as server, guarding(tmp_path, server.url, "--config", file) as guard:
-        listens: dict[str, dict[str, Any]] = {}
-        for name, token in tokens.items():
-            ident = guard.post(initialize(REVISION), BOTH, **token).header("mcp-session-id") or ""
-            listens[name] = {"accept": "text/event-stream", "mcp-session-id": ident, **token}
-        for name, code in (("bob", 200), ("bob", 429), ("alice", 200), ("alice", 429)):
-            wire = guard.open()
-            wire.say("GET", "/mcp", headers=listens[name])
-            assert wire.head().status == code
-        bobs = held(guard, server, **tokens["bob"])
-        refused = guard.post(LISTING, modern(LISTING, **tokens["bob"]))
-        assert (refused.status, refused.header("retry-after")) == (429, "1")
-        assert refused.error()["data"]["detail"] == "you have too many requests at once"
-        assert guard.post(LISTING, modern(LISTING, **tokens["alice"])).status == 200
-        held(guard, server, **tokens["alice"])
-        refused = guard.post(LISTING, modern(LISTING, **tokens["alice"]))
-        assert (refused.status, refused.header("retry-after")) == (503, "1")
-        assert guard.ask("GET", "/readyz").body == b"ready\n"
-        bobs.socket.close()
 
 
 def test_unfinished_bodies_of_one_principal_cut_off_no_other(tmp_path: Path) -> None:
@@ -150,43 +99,6 @@ def enforcing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Servic
         yield guard, server
 
 
-def sent_raw(guard: Service, method: str, lines: list[tuple[bytes, bytes]], body: bytes = b"") -> Answer:
-    """The answer to a request whose headers are these very lines, repeated ones and odd ones included."""
-    with guard.open() as wire:
-        given = [(b"host", wire.name.encode()), (b"content-length", b"%d" % len(body)), *lines]
-        first = b"%b /mcp HTTP/1.1" % method.encode()
-        wire.send(b"\r\n".join([first, *(b"%b: %b" % pair for pair in given), b"", b""]) + body)
-        return wire.answer()
-
-
-@rows(
-    ("method", "more", "status"),
-    [
-        ("POST", [(b"mcp-session-id", b"another")], 400),
-        ("POST", [(b"mcp_session_id", b"another")], 400),
-        ("POST", [(b"connection", b"mcp-session-id")], 400),
-        ("POST", [(b"content-encoding", b"deflate")], 415),
-        ("POST", [(b"authorization", b"Bearer \xff")], 400),
-        ("POST", [(b"origin", b"http://evil.example")], 403),
-        ("OPTIONS", [(b"origin", b"http://localhost:1"), (b"access-control-request-headers", b"a(b)\xff")], 400),
-        ("OPTIONS", [(b"origin", b"http://localhost:1"), (b"access-control-request-headers", b"mcp-method")], 204),
-        ("PUT", [], 405),
-    ],
-)
-def test_a_head_that_can_be_read_in_two_ways_or_comes_from_a_foreign_page_is_refused(
-    enforcing: tuple[Service, ScriptedServer], method: str, more: list[tuple[bytes, bytes]], status: int
-) -> None:
-    guard, server = enforcing
-    # The script of another test, and then what opens the session.
-    server.forget()
-    headers = guard.session(REVISION)
-    server.forget()
-    lines = [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in headers.items()]
-    assert sent_raw(guard, method, [*lines, *more], frame_of(CALL)).status == status
-    assert guard.ask("POST", "/mcp", CALL, headers, host="evil.example").status == 403
-    assert server.seen == []
-
-
 def test_headers_of_the_operator_win_and_no_secret_is_shown(enforcing: tuple[Service, ScriptedServer]) -> None:
     guard, server = enforcing
     server.forget()
@@ -205,55 +117,6 @@ def test_headers_of_the_operator_win_and_no_secret_is_shown(enforcing: tuple[Ser
     assert f"assay: guarding {server.url.split('/')[2]} (enforce), no journal, at http://127.0.0.1:" in log
     assert "operator" not in log
     assert "hunter2" not in log
-
-
-# ── documents beside the endpoint ────────────────────────────────────────────────────────────────────────────────────
-
-
-def documented(received: Received, peer: Peer) -> None:
-    """A server that wants a token of another one, and has a card."""
-    origin = f"http://{received.header('host')}"
-    if received.path == "/.well-known/oauth-protected-resource/mcp":
-        peer.json({"resource": f"{origin}/mcp", "authorization_servers": ["https://login.example"]})
-    elif received.path == "/.well-known/oauth-protected-resource":
-        peer.json({"resource": "https://another.example/mcp"})
-    elif received.path == "/.well-known/oauth-authorization-server":
-        peer.json({"issuer": origin, "token_endpoint": f"{origin}/token"})
-    elif received.path == "/mcp/server-card" and received.header("if-none-match") == '"one"':
-        peer.head(304, etag='"one"')
-    elif received.path == "/mcp/server-card":
-        peer.head(200, content_type="application/mcp-server-card+json", content_length="9", etag='"one"')
-        if received.method == "GET":
-            peer.send(b'{ "a":1 }')
-    elif received.path.startswith("/.well-known/"):
-        peer.head(404, content_length="0")
-    else:
-        where = f'{origin}/.well-known/oauth-protected-resource/mcp"'
-        peer.head(401, www_authenticate=f'Bearer realm="a", resource_metadata="{where}, scope="b"', content_length="0")
-
-
-def test_a_client_finds_the_authorization_server_and_the_card_through_the_guard(tmp_path: Path) -> None:
-    with scripted(documented) as server, guarding(tmp_path, server.url, "--mode", "enforce") as guard:
-        here = f"http://127.0.0.1:{guard.address[1]}"
-        refusal = guard.post(initialize(REVISION), BOTH)
-        where = f"{here}/.well-known/oauth-protected-resource/mcp"
-        challenge = f'Bearer realm="a", resource_metadata="{where}", scope="b"'
-        assert (refusal.status, refusal.header("www-authenticate")) == (401, challenge)
-        metadata = guard.ask("GET", "/.well-known/oauth-protected-resource/mcp").json()
-        assert metadata == {"resource": f"{here}/mcp", "authorization_servers": ["https://login.example"]}
-        foreign = guard.ask("GET", "/.well-known/oauth-protected-resource").json()
-        assert foreign == {"resource": "https://another.example/mcp"}
-        issuer = guard.ask("GET", "/.well-known/oauth-authorization-server").json()
-        assert issuer["issuer"] == server.url.removesuffix("/mcp")
-        assert guard.ask("GET", "/.well-known/openid-configuration").status == 404
-        assert guard.ask("GET", "/.well-known/oauth-protected-resource", host="evil.example").status == 403
-        card = "/mcp/server-card"
-        for method, body in (("GET", b'{ "a":1 }'), ("HEAD", b"")):
-            answer = guard.ask(method, card)
-            assert (answer.status, answer.body, answer.header("content-length")) == (200, body, "9")
-        answer = guard.ask("GET", card, headers={"if-none-match": '"one"'})
-        assert (answer.status, answer.body, answer.header("etag")) == (304, b"", '"one"')
-        assert guard.ask("POST", card, {}, {"content-type": "application/json"}).header("allow") == "GET, HEAD"
 
 
 # ── what an operator can get wrong ───────────────────────────────────────────────────────────────────────────────────
