@@ -77,7 +77,7 @@ def test_an_internal_error_is_an_answer_and_the_next_request_gets_its_own(
         assert_logged_once(log)
 
 
-@rows("place", [HEARD, SETTLED, EXCHANGED])
+@rows("place", [HEARD, EXCHANGED])
 def test_an_internal_error_over_http_is_an_answer_and_the_next_request_gets_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

@@ -100,11 +100,10 @@ def test_the_ready_file_is_there_while_the_server_is(tmp_path: Path) -> None:
 # ── signals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@rows("wanted", [TERM, INT])
-def test_a_signal_ends_the_server_when_what_is_in_hand_is_answered(tmp_path: Path, wanted: signal.Signals) -> None:
+def test_a_signal_ends_the_server_when_what_is_in_hand_is_answered(tmp_path: Path) -> None:
     """specs/001 §3, and what came after it is not begun."""
     # What comes before the first wait must not be missed, nor kill.
-    for said in ((), (), (request(1, "list_schemas"),)):
+    for said, wanted in (((), TERM), ((), INT), ((request(1, "list_schemas"),), INT)):
         with serving(tmp_path) as running:
             running.say(*said)
             assert len([running.answer() for _ in said]) == len(said)
@@ -114,7 +113,7 @@ def test_a_signal_ends_the_server_when_what_is_in_hand_is_answered(tmp_path: Pat
     with late_backend() as (backend, variable), serving(tmp_path, env=variable) as running:
         running.say(STORE, request("after", "list_schemas"))
         backend.was_asked()
-        running.process.send_signal(wanted)
+        running.process.send_signal(INT)
         backend.allowed.set()
         assert running.answer()["result"]["asset_id"] == "stored"
         assert running.ended() == 0
@@ -123,29 +122,24 @@ def test_a_signal_ends_the_server_when_what_is_in_hand_is_answered(tmp_path: Pat
     with serving(tmp_path) as running:
         running.say(LONG)
         assert select.select([running.out.descriptor], [], [], SECONDS)[0]
-        running.process.send_signal(wanted)
+        running.process.send_signal(TERM)
         assert len(running.answer()["result"]["patch"][0]["value"]) == 600_000
         assert running.ended() == 0
 
 
-@rows("signals", [(TERM, INT), (INT, TERM)])
-def test_a_second_signal_waits_for_neither_client_nor_backend(
-    tmp_path: Path, signals: tuple[signal.Signals, signal.Signals]
-) -> None:
+def test_a_second_signal_waits_for_neither_client_nor_backend(tmp_path: Path) -> None:
     """Ours. Two kinds of signals, since two of the same kind may arrive as one."""
 
-    def end(running: Running) -> None:
+    def end(running: Running, *signals: signal.Signals) -> None:
         for each in signals:
             running.process.send_signal(each)
         assert running.ended() == 0
         assert running.log.rest() == []
 
-    with serving(tmp_path) as running:
-        end(running)
     with late_backend() as (backend, variable), serving(tmp_path, env=variable) as running:
         running.say(STORE)
         backend.was_asked()
-        end(running)
+        end(running, TERM, INT)
         assert running.out.rest() == []
     for blocking in (True, False):
         reader, writer = os.pipe()
@@ -154,7 +148,7 @@ def test_a_second_signal_waits_for_neither_client_nor_backend(
             with serving(tmp_path, stdout=writer) as running:
                 running.say(LONG)
                 assert select.select([reader], [], [], SECONDS)[0]
-                end(running)
+                end(running, INT, TERM)
         finally:
             os.close(reader)
             os.close(writer)

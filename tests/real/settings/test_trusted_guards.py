@@ -4,14 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kit.command import ASSAY, assay_process_text, assay_text
+from kit.command import assay_process_text
 from kit.strangers import HOSTILE, environment
-
-SECONDS = 60
 
 SERVER = """\
 import json, sys
@@ -102,73 +99,6 @@ def test_a_file_that_is_found_weakens_nothing_and_what_is_ignored_is_named(check
     ):
         assert setting in ignored
     assert ignored.endswith(f" ignored: this assay.toml is not trusted yet; run assay trust {checkout}/assay.toml")
-
-
-def test_a_file_counts_where_it_is_given_trusted_or_stricter(checkout: Path) -> None:
-    # Nothing answers at its endpoint of telemetry, and a guard waits for that a while.
-    (checkout / "assay.toml").write_text(HOSTILE.partition("[telemetry]")[0])
-    given = guard(checkout, "--config", "assay.toml")
-    assert not stopped(given)
-    assert records(checkout) == []
-    assert given.stderr.startswith(f"assay: settings from {checkout}/assay.toml\n")
-    assert "ignored" not in given.stderr
-
-    assert assay_text("trust", "assay.toml", "--yes", cwd=checkout, env=environment(checkout)).returncode == 0
-    trusted = guard(checkout)
-    assert not stopped(trusted)
-    assert "ignored" not in trusted.stderr
-    with (checkout / "assay.toml").open("a") as file:
-        file.write("# another line\n")
-    changed = guard(checkout)
-    assert stopped(changed)
-    assert f"ignored: this assay.toml has changed since it was trusted; run assay trust {checkout}" in changed.stderr
-
-    (checkout / "assay.toml").write_text('[guard]\nmode = "enforce"\n')
-    stricter = assay(checkout, "guard", "--quiet", "--", sys.executable, "-IS", "server.py", said=SAID)
-    assert stopped(stricter)
-    assert stricter.stderr == f"assay: settings from {checkout}/assay.toml\n"
-
-
-def test_lower_limits_of_a_found_file_do_not_stop_judging_by_contract(checkout: Path) -> None:
-    """The guard would forget the schemas, or not read the list, and forward every call."""
-    limits = ("contract_bytes = 1", "tools = 1", "depth = 4", "frame_bytes = 220")
-    takes = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    tools = [{"name": name, "inputSchema": takes} for name in ("other", "weather")]
-    listed = SERVER.replace(
-        "    else:\n",
-        f"    elif asked.get('method') == 'tools/list':\n        result = {{'tools': {tools}}}\n    else:\n",
-    )
-    (checkout / "server.py").write_text(listed)
-    (checkout / "assay.toml").write_text("[limits]\n" + "\n".join(limits) + "\n")
-    wrong = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "weather", "arguments": {"city": 5}}}
-    before = [*SAID.splitlines()[:2], '{"jsonrpc":"2.0","id":2,"method":"tools/list"}']
-    answers, log = talked(checkout, before, [json.dumps(wrong)])
-    assert answers[2]["result"]["tools"] == tools
-    assert "city" in json.dumps(answers[3]["result"])
-    assert answers[3]["result"]["isError"]
-    ignored = next(line for line in log.splitlines() if " ignored: this assay.toml is not trusted yet" in line)
-    assert [each for each in limits if f"limits.{each}" not in ignored] == []
-
-
-def talked(directory: Path, before: list[str], after: list[str]) -> tuple[dict[int, Any], str]:
-    """The answers to two turns of a client, the second after the answers to the first; and the log."""
-    command = [*ASSAY, "guard", "--mode", "enforce", "--quiet", "--", sys.executable, "-IS", "server.py"]
-    with subprocess.Popen(
-        command,
-        cwd=directory,
-        env=environment(directory),
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as guard:
-        assert guard.stdin is not None
-        assert guard.stdout is not None
-        guard.stdin.write("".join(f"{each}\n" for each in before))
-        guard.stdin.flush()
-        first = [guard.stdout.readline() for each in before if "id" in json.loads(each)]
-        rest, log = guard.communicate("".join(f"{each}\n" for each in after), timeout=SECONDS)
-    return {each["id"]: each for each in map(json.loads, [*first, *rest.splitlines()])}, log
 
 
 def test_nothing_is_written_to_the_directory_unless_it_was_asked_for(checkout: Path) -> None:
