@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.edges.auth.challenges import denied, expired_key
-from kit.command import ASSAY
-from kit.locking import answering, assay_here, offer
+from kit.locking import answering, assay_here
 from kit.places import ROOT
 
 DEMO = [sys.executable, str(ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py")]
@@ -27,31 +26,6 @@ def test_a_process_is_listed_called_and_named_with_its_last_words_where_it_ends(
     missing = assay_here(tmp_path, "call", "--", "/nowhere/server")
     assert (missing.returncode, missing.stdout) == (2, "")
     assert missing.stderr == "assay call: nowhere: cannot start /nowhere/server: No such file or directory\n"
-
-
-def test_what_a_process_writes_after_its_answer_and_at_its_end_is_judged(tmp_path: Path) -> None:
-    done = '{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"done"}]}}'
-    tools = [{"name": "work", "inputSchema": {"type": "object"}}]
-    twice = offer(tmp_path, tools=tools, on={"tools/call": [done, done]}, last=["bye"])
-    called = assay_here(tmp_path, "call", "work", "--", *twice)
-    assert (called.returncode, called.stdout) == (1, "done\n")
-    assert "protocol/answered-twice" in called.stderr
-    assert "syntax/json" in called.stderr
-    late = offer(tmp_path, tools=tools, on={"tools/call": "silence"})
-    called = assay_here(tmp_path, "call", "--timeout", "0.5", "work", "--", *late)
-    assert called.returncode == 2
-    assert " within 0.5 s; --timeout SECONDS sets the limit\n" in called.stderr
-
-
-def test_the_findings_of_a_guard_behind_the_call_count(tmp_path: Path) -> None:
-    """Under enforce it has taken out what is wrong, and only its exit status shows it."""
-    tools = [{"name": "work", "inputSchema": {"type": "object"}}]
-    wrong = '{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text"}]}}'
-    guard = [*ASSAY, "guard", "--mode", "enforce", "--journal", "off", "--quiet", "--fail-on", "refuse", "--"]
-    done = assay_here(tmp_path, "call", "work", "--", *guard, *offer(tmp_path, tools=tools, on={"tools/call": [wrong]}))
-    assert done.returncode == 1
-    assert "/result/content/0: expected the property `text`" in done.stdout + done.stderr
-    assert "the guard exited with status 4: it has findings" in done.stderr
 
 
 # ── over HTTP ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,16 +1,12 @@
 """A console beside running guards: what they write comes by itself, and goes on when one of them ends."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from kit.command import assay_process_text, assay_text
-from kit.consoles import HANDSHAKE, SECONDS, console, http_guard, parsed, stdio_guard
+from kit.consoles import HANDSHAKE, SECONDS, console, http_guard, stdio_guard
 
 PAYLOADS = ("--set", "journal.payloads=true")
 
@@ -98,47 +94,3 @@ def test_a_request_comes_before_its_answer_and_a_guard_without_a_journal_not_at_
             with client.stream("POST", url, json=call, headers=heads):
                 running.wait(lambda rows: sum(each["tool"] == "wait" for each in rows) == 2)
         assert len(running.get("api/state")["servers"]) == 2
-
-
-def test_past_runs_are_there_and_a_page_learns_that_the_console_ends(state: Path, tmp_path: Path) -> None:
-    with stdio_guard(state, tmp_path, *PAYLOADS) as guard:
-        guard.open()
-        guard.call("look", count=1)
-    with console(state) as running:
-        rows = running.wait(lambda rows: bool(by_kind(rows, "result")))
-        assert len(rows) == 7
-        found = running.wait_for("api/state", lambda found: found["servers"][0]["state"] == "ended")
-        assert [(each["name"], each["source"]) for each in found["servers"]] == [("lib", "journal")]
-        assert httpx.get(running.base, trust_env=False).status_code == 401
-        assert httpx.get(running.address, trust_env=False).status_code == 303
-        with running.http.stream("GET", "api/events?after=0") as stream:
-            running.process.terminate()
-            assert [kind for kind, _, _ in parsed(stream.iter_lines())][-1] == "bye"
-        assert running.process.wait(SECONDS) == 0
-
-
-def test_an_export_of_requests_without_sessions_has_the_list_of_their_server(tmp_path: Path, state: Path) -> None:
-    """Each request is a conversation of its own, and all share the tools of the server."""
-    options = ("--lock", "off", *PAYLOADS, "--journal", str(tmp_path / "journal"))
-    with http_guard(state, tmp_path, *options) as url:
-        for arguments in ('{"count": 1}', '{"count": "many"}'):
-            assay_text("call", url, "look", arguments)
-    with console(state, str(tmp_path / "journal")) as running:
-        running.wait_for("api/state", lambda found: not found["loading"] and found["newest"])
-        words = "tool:look verdict:blocked"
-        answer = running.post("api/export", {"format": "recording", "filter": words})
-        assert "contract/input" in {rule for row in running.rows() for rule in row["rules"]}
-    (tmp_path / "few.jsonl").write_bytes(answer.content)
-    report = json.loads(assay_text("check", "--format", "json", str(tmp_path / "few.jsonl")).stdout)
-    assert [each["rule"] for each in report["findings"]] == ["contract/input"]
-
-
-def test_a_console_that_cannot_start_says_why(tmp_path: Path) -> None:
-    done = assay_process_text("console", "--no-browser", "nope", cwd=tmp_path)
-    said = "assay console: nope: No such file or directory\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
-    program = "import sys; sys.modules['uvicorn'] = None; from assay.cli.main import main; sys.exit(main(['console']))"
-    without = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=SECONDS, cwd=tmp_path, check=False
-    )
-    assert (without.returncode, "assay console needs" in without.stderr) == (2, True)

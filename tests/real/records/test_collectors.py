@@ -6,22 +6,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from assay.records.telemetry import Telemetry
 from assay.settings import TelemetrySettings
-from kit.collector import SECONDS, Collector, Handler, collecting, nothing_said, values
-from kit.guard_process import call, enforcing, request
+from kit.collector import SECONDS, Collector, Handler, collecting, nothing_said
+from kit.guard_process import request
 from kit.rows import rows
-from kit.talk import SEARCH, Talk, error
+from kit.talk import Talk
 
 Answer = Callable[[Handler], None]
-
-OF_CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 @pytest.fixture
@@ -29,58 +24,6 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     nothing_said(monkeypatch)
     with collecting() as one:
         yield one
-
-
-def shown(span: Span) -> dict[str, Any]:
-    """What says how it went."""
-    found = values(span.attributes)
-    names = ("error.type", "rpc.response.status_code", "assay.rules")
-    return {name: found[name] for name in names if name in found}
-
-
-def test_every_request_through_a_guard_is_a_span(tmp_path: Path, collector: Collector) -> None:
-    (tmp_path / "mine.toml").write_text(f'[telemetry]\nendpoint = "{collector.url}"\nservice_name = "in front"\n')
-    script: dict[str, Any] = {
-        "tools/call:bad": [["result", {"content": [], "structuredContent": {"hits": "many"}}]],
-        "tools/call:failing": [["result", {"content": [], "isError": True}]],
-        "prompts/get": [["say", error("$id", -32602)]],
-        "resources/read": [["exit", 1]],
-    }
-    listed = [SEARCH, *({**SEARCH, "name": name} for name in ("bad", "failing"))]
-    with enforcing(tmp_path, "--config", "mine.toml", "--journal", "off", on=script, tools=listed) as one:
-        one.open()
-        traced = call(1)
-        traced["params"]["_meta"] = {"traceparent": OF_CLIENT}
-        assert "result" in one.ask(traced)
-        for ident, tool in enumerate(("bad", "failing", "unheard-of"), 2):
-            one.ask(call(ident, tool))
-        assert "error" in one.ask(request(5, "prompts/get", {"name": "letter"}))
-        assert "error" in one.ask(request(6, "tools/call", {"name": 7}))
-        assert "error" in one.ask(request(7, "resources/read", {"uri": "file:///x"}))
-        one.ended()
-    spans = {values(span.attributes)["jsonrpc.request.id"]: span for span in collector.spans}
-    assert {ident: span.name for ident, span in spans.items()} == {
-        "open": "initialize",
-        "list": "tools/list",
-        "1": "tools/call search",
-        "2": "tools/call bad",
-        "3": "tools/call failing",
-        "4": "tools/call unheard-of",
-        "5": "prompts/get",
-        "6": "tools/call",
-        "7": "resources/read",
-    }
-    how = {ident: shown(span) for ident, span in spans.items()}
-    assert how["open"] == how["list"] == how["1"] == {}
-    assert how["2"] == {"error.type": "UPSTREAM_INVALID", "assay.rules": ["contract/output"]}
-    assert how["3"] == {"error.type": "tool_error"}
-    assert how["5"] == {"error.type": "_OTHER", "rpc.response.status_code": "-32602"}
-    assert how["6"]["assay.rules"] == ["protocol/params"]
-    assert how["7"]["error.type"] == "UPSTREAM_FAILURE"
-    assert spans["1"].trace_id.hex() == OF_CLIENT.split("-")[1]
-    assert spans["1"].parent_span_id.hex() == OF_CLIENT.split("-")[2]
-    assert all(span.end_time_unix_nano >= span.start_time_unix_nano for span in spans.values())
-    assert collector.resources[0]["service.name"] == "in front"
 
 
 # ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kit.guard_process import Guarded, Lines
 from kit.journal_guards import (
     ASSAY,
     ASSETS,
@@ -74,7 +73,7 @@ def guard_of(kind: str, state: Path) -> Iterator[Ask]:
         yield stack.enter_context(over(*server, state=state))
 
 
-KINDS = {"stdio": "stdio", "url": "stdio", "http-command": "http", "http-url": "http", "host": "http"}
+KINDS = {"stdio": "stdio", "http-url": "http", "host": "http"}
 """Kinds of guards, and the transport of their clients."""
 
 
@@ -107,20 +106,6 @@ def test_a_journal_has_the_server_its_session_and_its_tools(tmp_path: Path, kind
             assert first["address"].endswith("/two/mcp")
             with pytest.raises(ValueError, match="not enough values"):
                 lines(tmp_path, server="one")
-
-
-@rows("options", [(), ("--http", "127.0.0.1:0")])
-def test_the_journal_of_the_asset_server_has_it_too(tmp_path: Path, options: tuple[str, ...]) -> None:
-    transport = "http" if options else "stdio"
-    with started(*ASSETS, *options, "--journal", str(tmp_path / transport), state=tmp_path) as process:
-        if options:
-            with HttpTalk(address(process)) as talk:
-                talk.open()
-        else:
-            Guarded(process, Lines(-1)).open()
-        [path] = (tmp_path / transport).glob("*.jsonl")
-        first = json.loads(path.read_bytes().splitlines()[0])
-        assert (first["event"], first["server"], first["transport"]) == ("server", "assets", transport)
 
 
 def test_a_server_that_fails_or_is_restarted_is_an_event(tmp_path: Path) -> None:
