@@ -8,6 +8,7 @@ import pytest
 from test_official_clients import HERE, SECONDS
 
 from kit.places import ROOT
+from kit.rows import rows
 
 SERVER = [sys.executable, str(ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py")]
 GUARD = [sys.executable, "-m", "assay", "guard", "--mode", "enforce", "--journal", "off", "--quiet", "--", *SERVER]
@@ -31,7 +32,7 @@ def tools(name: str, server: list[str], folder: Path) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("name", ["python", "typescript"])
+@rows("name", ["python", "typescript"])
 def test_one_invalid_schema_costs_a_client_all_tools_and_the_guard_saves_the_rest(name: str, tmp_path: Path) -> None:
     assert tools(name, SERVER, tmp_path).startswith("no tools: ")
     assert tools(name, GUARD, tmp_path) == "weather, report"

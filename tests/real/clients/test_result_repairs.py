@@ -23,7 +23,7 @@ from kit.places import ROOT
 
 SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]
 
-EACH = 1 if "LAWS" in os.environ else 6
+EACH = 1 if "LAWS" in os.environ else 15
 """Of how many recorded servers one is tried; `make soak` tries all of them."""
 
 TYPELESS = {"mcp-obsidian"}
@@ -91,7 +91,7 @@ def test_a_client_gets_all_tools_of_servers_without_cache_hints_through_the_guar
     """Without the guard, and without repair, it gets none: the server is on a library that does not know the hints."""
     aged = [each for each in recordings if each.stem.endswith(STATELESS)]
     assert len(aged) == 11
-    del aged[3:]
+    del aged[1:]
     assert listed(aged, guard("--config", str(repairing)), "aged") == {
         each.stem: list(Recorded(each).tools()) for each in aged
     }
@@ -167,7 +167,7 @@ def test_a_client_gets_the_text_of_a_result_whose_content_is_left_out(
     tmp_path: Path, client: str, repairing: Path
 ) -> None:
     """Without the guard a client rejects such results; those that break their contract do not get better by it."""
-    for revision in REVISIONS[-2:]:
+    for revision in REVISIONS[-2:] if client == "typescript" else REVISIONS[-2:-1]:
         found = texts(client, [*SERVER, str(recording(tmp_path / "recording", revision))])
         rejected = REJECTED | SHAPELESS if handshake(revision) else REJECTED
         assert found == {name: None if name in rejected else "found" for name in RESULTS}
