@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_official_clients import HERE, SECONDS
+from test_official_clients import HERE
 
+from kit.official_clients import SECONDS
 from kit.places import ROOT
 from kit.rows import rows
 

@@ -1,21 +1,8 @@
-"""
-The official clients, Python and TypeScript, against the asset server over STDIO and HTTP: real processes on both sides.
-
-Each client is a script that takes a plan as JSON on standard input and gives a report as JSON on standard output:
-
-    plan                                            report
-    transport    "stdio" or "http"                  revision   what both agreed on
-    server       command, args, env, cwd; or url    server     its name and version
-    revision     the one to agree on                tools, resources, templates, prompts   the lists
-    handshake    whether by `initialize`
-    calls        name and arguments of each         calls      result, or error with code and message, of each
-    reads        what to read beside all listed     reads      the same: those listed, then these
-    gets         name and arguments of prompts      gets       the same
-    completions  reference, and argument begun      completions   the same
-"""
+"""The official clients, Python and TypeScript, against the asset server over STDIO and HTTP."""
 
 import json
 import select
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -25,17 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from asset_service import CATALOGUE, SOURCES, serving
 
 from assay.assets.asset_tools import TOOLS
 from assay.assets.prompts import PROMPTS
 from assay.spec.revisions import REVISIONS, handshake
-from kit.places import ROOT
+from kit.http_client import environment, serving
+from kit.official_clients import SECONDS, reported, skip_without
+from kit.places import CATALOGUE, ROOT
 
 HERE = Path(__file__).parent
-
-SECONDS = 60
-"""What a client may take; it takes one or two seconds."""
 
 ASSET = json.loads((CATALOGUE / "examples" / "synesthetic-asset.quiet.json").read_bytes())
 CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -49,8 +34,13 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 """Good arguments for every tool, and some of what it makes of them beside `ok: true`."""
 
-MISSING = {"name": "get_schema", "arguments": {}}
-UNKNOWN = {"name": "nope", "arguments": {}}
+MISSING: tuple[str, Any] = ("get_schema", {})
+UNKNOWN: tuple[str, Any] = ("nope", {})
+
+RESOURCES = {
+    **{f"resource://schemas/{path.name.split('.')[0]}": path for path in (CATALOGUE / "jsonschema").iterdir()},
+    **{f"resource://examples/{path.name}": path for path in (CATALOGUE / "examples").iterdir()},
+}
 ABSENT = "resource://schemas/nope"
 
 GETS: dict[str, dict[str, str]] = {
@@ -59,14 +49,11 @@ GETS: dict[str, dict[str, str]] = {
 }
 """Good arguments for every prompt."""
 
-WITHOUT = {"name": "mend_asset", "arguments": {"schema": "tone"}}
-NO_PROMPT = {"name": "nope", "arguments": {}}
+WITHOUT = ("mend_asset", {"schema": "tone"})
+NO_PROMPT: tuple[str, Any] = ("nope", {})
 
-COMPLETIONS: list[tuple[dict[str, Any], list[str]]] = [
-    (
-        {"ref": {"type": kind, by: name}, "argument": {"name": argument, "value": begun}},
-        expected,
-    )
+COMPLETIONS: list[tuple[dict[str, str], dict[str, str], list[str]]] = [
+    ({"type": kind, by: name}, {"name": argument, "value": begun}, expected)
     for kind, by, name, argument, begun, expected in (
         ("ref/resource", "uri", "resource://schemas/{name}", "name", "s", ["shader", "synesthetic-asset"]),
         ("ref/resource", "uri", "resource://examples/{+path}", "path", "tone.h", ["tone.hum.json"]),
@@ -76,6 +63,17 @@ COMPLETIONS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 """What can be completed, and to what."""
 
+STEPS: list[list[Any]] = [
+    *(
+        ["misuse", name, given]
+        for name, given in (*((name, given) for name, (given, _) in CALLS.items()), MISSING, UNKNOWN)
+    ),
+    *(["read", uri] for uri in (*RESOURCES, ABSENT)),
+    *(["get", name, given] for name, given in (*GETS.items(), WITHOUT, NO_PROMPT)),
+    *(["complete", reference, argument, {}] for reference, argument, _ in COMPLETIONS),
+]
+"""`misuse` is a call without a progress token."""
+
 TALKS = [
     # ClientSession offers the last revision that has a handshake; Client asks for the stateless one first.
     *(("stdio", "python", REVISIONS[-2]), ("http", "python", REVISIONS[-1])),
@@ -84,17 +82,26 @@ TALKS = [
 """Each client over either transport, each in another revision."""
 
 
+def without_data(error: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in error.items() if name != "data"}
+
+
 class Talk(NamedTuple):
     """A plan that was carried out, and what came of it."""
 
-    transport: str
     client: str
     revision: str
     report: dict[str, Any]
-    log: str
-    """What client and server wrote to stderr."""
-    directory: Path
-    """Where the server was running. Its ready file is `ready`."""
+
+    def came(self, verb: str) -> list[Any]:
+        """What the steps with this verb came to; of an error the code and the message."""
+        found = (came for (each, *_), came in zip(STEPS, self.report["steps"], strict=True) if each == verb)
+        return [{"error": without_data(came["error"])} if "error" in came else came for came in found]
+
+    def listed(self, what: str) -> Any:
+        """The list with this name."""
+        kind = {"templates": "resourceTemplates"}.get(what, what)
+        return self.report[what]["result"][kind]
 
 
 class Backend(NamedTuple):
@@ -102,17 +109,6 @@ class Backend(NamedTuple):
 
     address: str
     database: Path
-
-
-def command(client: str) -> list[str]:
-    """What runs *client*; the test is skipped if it is not there."""
-    if client == "python":
-        if not (ROOT / ".venvs" / "sdk" / ".done").exists():
-            pytest.skip("the official Python SDK is not installed: `make test` installs it")
-        return [str(ROOT / ".venvs" / "sdk" / "bin" / "python"), str(HERE / "python_client.py")]
-    if not (HERE / "node_modules" / ".done").exists():
-        pytest.skip("the TypeScript client is not installed: `make test` does it where there are npm and Node.js 20")
-    return ["node", str(HERE / "typescript_client.mjs")]
 
 
 @pytest.fixture(scope="module")
@@ -133,52 +129,38 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
 def test_an_official_client_can_do_everything_with_the_asset_server(
     backend: Backend, tmp_path: Path, transport: str, client: str, revision: str
 ) -> None:
-    talk = carry_out(transport, client, revision, backend, tmp_path)
+    skip_without(client)
+    talk = Talk(client, revision, carried_out(transport, client, revision, backend, tmp_path))
     assert (talk.report["revision"], talk.report["server"]["name"]) == (revision, "assay")
     assert_tools_are_listed(talk)
     assert_every_tool_does_what_it_is_called_for(talk, backend)
     assert_bad_arguments_are_refused_as_the_revision_wants_it(talk)
     assert_every_resource_can_be_read(talk)
     assert_prompts_can_be_had(talk)
-    found = [answer["result"]["completion"] for answer in talk.report["completions"]]
-    assert found == [{"values": expected, "total": len(expected), "hasMore": False} for _, expected in COMPLETIONS]
-    assert talk.log == f"mcp:ready mode={talk.transport}\n"
-    assert not (talk.directory / "ready").exists(), "a server that had to be killed leaves this behind"
+    found = [answer["result"]["completion"] for answer in talk.came("complete")]
+    assert found == [{"values": expected, "total": len(expected), "hasMore": False} for *_, expected in COMPLETIONS]
+    assert not (tmp_path / "ready").exists(), "a server that had to be killed leaves this behind"
 
 
-def carry_out(transport: str, client: str, revision: str, backend: Backend, directory: Path) -> Talk:
-    """One client does everything, over one transport, in one revision."""
-    variables = {**SOURCES, "SYN_BACKEND_URL": backend.address, "MCP_READY_FILE": str(directory / "ready")}
-    plan = {
-        "transport": transport,
-        "revision": revision,
-        "handshake": handshake(revision),
-        "calls": [*({"name": name, "arguments": given} for name, (given, _) in CALLS.items()), MISSING, UNKNOWN],
-        "reads": [ABSENT],
-        "gets": [*({"name": name, "arguments": given} for name, given in GETS.items()), WITHOUT, NO_PROMPT],
-        "completions": [wanted for wanted, _ in COMPLETIONS],
-    }
+def carried_out(transport: str, client: str, revision: str, backend: Backend, directory: Path) -> dict[str, Any]:
+    """What one client reports that does everything, over one transport, in one revision; the server logs nothing."""
+    plan = {"revision": revision, "handshake": handshake(revision), "steps": STEPS}
+    log, variables = directory / "log.txt", {"SYN_BACKEND_URL": backend.address}
     if transport == "stdio":
-        started = {"command": sys.executable, "args": ["-m", "assay", "serve"], "env": variables, "cwd": str(directory)}
-        report, log = carried_out(client, {**plan, "server": started})
-        return Talk(transport, client, revision, report, log, directory)
-    with serving(directory, variables) as service:
-        report, log = carried_out(client, {**plan, "server": {"url": service.url}})
-    assert service.status == 0
-    return Talk(transport, client, revision, report, log + service.log.replace(f" url={service.url}", ""), directory)
-
-
-def carried_out(client: str, plan: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The report of *client* on *plan*, and what it wrote to stderr."""
-    done = subprocess.run(
-        command(client), input=json.dumps(plan), capture_output=True, encoding="utf-8", check=False, timeout=SECONDS
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), done.stderr
+        server = {"command": sys.executable, "args": ["-m", "assay", "serve"], "cwd": str(directory)}
+        report = reported(client, {**plan, "server": {**server, "env": environment(directory, **variables)}}, log)
+        assert log.read_text() == "mcp:ready mode=stdio\n"
+    else:
+        with serving(directory, env=variables) as service:
+            report = reported(client, {**plan, "server": {"url": "http://{}:{}/mcp".format(*service.address)}}, log)
+            service.signal(signal.SIGTERM)
+            assert service.ended() == 0
+            assert len(service.log.whole()) == 1
+    return dict(report)
 
 
 def assert_tools_are_listed(talk: Talk) -> None:
-    listed = talk.report["tools"]["tools"]
+    listed = talk.listed("tools")
     assert [tool["name"] for tool in listed] == list(TOOLS) == list(CALLS)
     assert all(tool["inputSchema"] == TOOLS[tool["name"]].input for tool in listed)
     assert all(("outputSchema" in tool) == (talk.revision >= "2025-06-18") for tool in listed)
@@ -187,7 +169,7 @@ def assert_tools_are_listed(talk: Talk) -> None:
 def assert_every_tool_does_what_it_is_called_for(talk: Talk, backend: Backend) -> None:
     """From 2025-06-18 on, the clients themselves hold `structuredContent` to the tool's `outputSchema`."""
     found: dict[str, Any] = {}
-    for (name, (_, expected)), answer in zip(CALLS.items(), talk.report["calls"], strict=False):
+    for (name, (_, expected)), answer in zip(CALLS.items(), talk.came("misuse"), strict=False):
         result = answer["result"]
         assert result["isError"] is False
         envelope = json.loads(result["content"][0]["text"])
@@ -210,7 +192,7 @@ def stored(backend: Backend, name: str) -> Any:
 
 def assert_bad_arguments_are_refused_as_the_revision_wants_it(talk: Talk) -> None:
     """2025-11-25, server/tools, Error Handling: a result that the model can see and mend; before, a protocol error."""
-    missing, unknown = talk.report["calls"][len(CALLS) :]
+    missing, unknown = talk.came("misuse")[len(CALLS) :]
     if talk.revision >= "2025-11-25":
         assert missing["result"]["isError"] is True
         assert "the property `name`" in missing["result"]["content"][0]["text"]
@@ -220,31 +202,29 @@ def assert_bad_arguments_are_refused_as_the_revision_wants_it(talk: Talk) -> Non
 
 
 def assert_every_resource_can_be_read(talk: Talk) -> None:
-    listed = talk.report["resources"]["resources"]
-    assert len(listed) == len(list(CATALOGUE.glob("*/*.json")))
-    for resource, answer in zip(listed, talk.report["reads"], strict=False):
+    types = {each["uri"]: each["mimeType"] for each in talk.listed("resources")}
+    assert types.keys() == RESOURCES.keys()
+    *answers, absent = talk.came("read")
+    for (uri, file), answer in zip(RESOURCES.items(), answers, strict=True):
         [contents] = answer["result"]["contents"]
-        assert (contents["uri"], contents["mimeType"]) == (resource["uri"], resource["mimeType"])
-        directory = "jsonschema" if resource["uri"].startswith("resource://schemas/") else "examples"
-        file = f"{resource['name']}.schema.json" if directory == "jsonschema" else resource["name"]
-        assert json.loads(contents["text"]) == json.loads((CATALOGUE / directory / file).read_bytes())
-    *_, absent = talk.report["reads"]
+        assert (contents["uri"], contents["mimeType"]) == (uri, types[uri])
+        assert json.loads(contents["text"]) == json.loads(file.read_bytes())
     # The TypeScript client shows the code of 2026-07-28 for that of the older revisions, too.
     older = handshake(talk.revision) and talk.client != "typescript"
     assert absent["error"] == {"code": -32002 if older else -32602, "message": "Resource not found"}
-    templates = [each["uriTemplate"] for each in talk.report["templates"]["resourceTemplates"]]
+    templates = [each["uriTemplate"] for each in talk.listed("templates")]
     assert templates == ["resource://schemas/{name}", "resource://examples/{+path}"]
 
 
 def assert_prompts_can_be_had(talk: Talk) -> None:
-    listed = talk.report["prompts"]["prompts"]
+    listed = talk.listed("prompts")
     assert [prompt["name"] for prompt in listed] == list(PROMPTS) == list(GETS)
-    for (name, given), answer in zip(GETS.items(), talk.report["gets"], strict=False):
+    for (name, given), answer in zip(GETS.items(), talk.came("get"), strict=False):
         assert answer["result"]["description"] == PROMPTS[name].description
         said, attached = (each["content"] for each in answer["result"]["messages"])
         assert all(value in said["text"] for value in given.values())
         schema = json.loads(attached["resource"]["text"])
         assert schema == json.loads((CATALOGUE / "jsonschema" / f"{given['schema']}.schema.json").read_bytes())
-    without, unknown = talk.report["gets"][len(GETS) :]
+    without, unknown = talk.came("get")[len(GETS) :]
     assert without["error"] == {"code": -32602, "message": "Missing argument: asset"}
     assert unknown["error"] == {"code": -32602, "message": "Unknown prompt"}

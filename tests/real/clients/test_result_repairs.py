@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 from replay_server import ADDED, Recorded
-from test_official_clients import HERE, SECONDS
+from test_official_clients import HERE
 
 from assay.core.policy import REPAIRED_RESULTS
 from assay.spec.revisions import REVISIONS, handshake
+from kit.official_clients import SECONDS
 from kit.places import ROOT
 
 SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]

@@ -2,7 +2,7 @@
 // What a plan is, real_servers.py says.
 
 import { openSync, readFileSync } from 'node:fs';
-import { Client } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 // What a plan may take; it takes one or two seconds.
@@ -35,10 +35,12 @@ async function outcome(pending) {
   }
 }
 
-// A client that answers what the server asks, and remembers all that it says unasked.
+// A client that answers what the server asks, and remembers all that it says unasked. With a handshake it offers the
+// revision of the plan, if that has one.
 function clientFor(plan) {
   const capabilities = { roots: { listChanged: true }, sampling: {}, elicitation: { form: {}, url: {} } };
-  const negotiation = plan.handshake ? {} : { versionNegotiation: { mode: 'auto' } };
+  const offer = plan.revision ? { supportedProtocolVersions: [plan.revision] } : {};
+  const negotiation = plan.handshake ? offer : { versionNegotiation: { mode: 'auto' } };
   const client = new Client({ name: 'typescript', version: '1' }, { capabilities, ...negotiation });
   const { sampling, elicitation, roots } = plan.answers;
   client.setRequestHandler('sampling/createMessage', ({ params }) => {
@@ -85,10 +87,15 @@ const steps = (client) => ({
   },
 });
 
+function transportTo({ server, log }) {
+  if (server.url) return new StreamableHTTPClientTransport(new URL(server.url));
+  return new StdioClientTransport({ ...server, stderr: openSync(log, 'w') });
+}
+
 async function carriedOut(plan) {
   const client = clientFor(plan);
-  const { env, ...server } = plan.server;
-  await client.connect(new StdioClientTransport({ ...server, env, stderr: openSync(plan.log, 'w') }));
+  const transport = transportTo(plan);
+  await client.connect(transport);
   try {
     const report = {
       revision: client.getNegotiatedProtocolVersion(),
@@ -103,6 +110,8 @@ async function carriedOut(plan) {
     };
     const known = steps(client);
     for (const [verb, ...given] of plan.steps) report.steps.push(await known[verb](...given));
+    // The client would leave its session, if the server gave it one, to time out.
+    await transport.terminateSession?.();
     return { ...report, heard };
   } finally {
     await client.close();

@@ -1,15 +1,6 @@
 """
 Servers that other people wrote, and what is asked of each: every tool, every list, resources, prompts, and whatever
 else it has.
-
-A client is a script that takes a plan as JSON on standard input, and gives a report as JSON on standard output:
-
-    plan                                            report
-    server       command, args, env, cwd; or url    revision, server, capabilities, instructions   what was agreed
-    log          where the server's stderr goes     tools, resources, templates, prompts           the lists
-    handshake    whether by `initialize`            steps     what each came to: result, or error
-    answers      to what the server asks            heard     what the server asked and said unasked, by kind
-    steps        verbs with what they need
 """
 
 import os
@@ -32,21 +23,6 @@ NOON = "1767268800 +0000"
 
 SETTINGS = {"LANG": "C.UTF-8"}
 """What an interpreter finds in the environment of a server, or of a guard, that concerns itself."""
-
-ANSWERS: dict[str, Any] = {
-    "sampling": {
-        "role": "assistant",
-        "content": {"type": "text", "text": "Four, I should say. — 四"},
-        "model": "a model",
-        "stopReason": "endTurn",
-    },
-    "elicitation": {
-        "form": {"action": "accept", "content": {"name": "Ada", "check": True, "number": 2.5, "integer": 7}},
-        "url": {"action": "accept"},
-    },
-    "roots": {"roots": [{"uri": "file:///tmp/here", "name": "here"}, {"uri": "file:///tmp/there"}]},
-}
-"""What a client answers when it is asked."""
 
 Step = list[Any]
 
@@ -323,11 +299,6 @@ SERVERS: Mapping[str, Server] = {
         OLD_PYTHON_SERVERS,
         _begin_database,
     ),
-}
-
-CLIENTS: Mapping[str, list[str]] = {
-    "python": [str(ROOT / ".venvs" / "sdk" / "bin" / "python"), str(HERE / "real_client.py")],
-    "typescript": ["node", str(HERE / "real_client.mjs")],
 }
 
 GUARD = [sys.executable, "-m", "assay", "guard"]

@@ -3,22 +3,16 @@ Servers on the official SDKs that ask for input inside their results, and the of
 again with the input: behind the guard they get the same as alone, and nothing is found wrong.
 """
 
-import json
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from real_servers import ANSWERS, CLIENTS, NODE_MODULES
 from suite import CannotRun, served
 from transparency import SERVERS
 
 from kit.journals import records
-
-SECONDS = 60
-"""What a client may take; it takes two or three."""
+from kit.official_clients import ANSWERS, reported, skip_without
 
 TOOLS = ("elicitation", "sampling", "list_roots", "request_state", "multiple_inputs", "multi_round", "capabilities")
 """Each asks in another way: for one thing or several, once or twice, with a state or without."""
@@ -42,12 +36,8 @@ PLAN: dict[str, Any] = {
 
 def report(client: str, server: dict[str, Any], place: Path) -> Any:
     """What *client* gets of *server*."""
-    plan = {**PLAN, "server": server, "log": str(place / "log.txt")}
-    done = subprocess.run(
-        CLIENTS[client], input=json.dumps(plan).encode(), capture_output=True, timeout=SECONDS, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    got = json.loads(done.stdout)
+    skip_without(client)
+    got = reported(client, {**PLAN, "server": server}, place / "log.txt")
     assert got["revision"] == "2026-07-28"
     return got
 
@@ -60,14 +50,11 @@ def findings(journal: Path) -> list[Any]:
 
 
 def command(server: str) -> list[str]:
-    """The command of *server*; the test is skipped where it, or a client, is not installed."""
-    if shutil.which("node") is None or not NODE_MODULES.exists():
-        pytest.skip("there is no npm here, or Node.js is too old, so what it installs is missing")
+    """The command of *server*; the test is skipped where it is not installed."""
     try:
-        python, *arguments = SERVERS[server]()
+        return SERVERS[server]()
     except CannotRun as why:
         pytest.skip(str(why))
-    return [python, *arguments]
 
 
 def test_an_official_client_gives_the_input_that_an_official_server_asks_for(tmp_path: Path) -> None:

@@ -10,20 +10,17 @@ import base64
 import json
 import os
 import re
-import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from real_servers import ANSWERS, CLIENTS, GUARD, HERE, NODE_MODULES, SERVERS, Server, environment
+from real_servers import GUARD, HERE, NODE_MODULES, SERVERS, Server, environment
 
 from kit import journals
 from kit.http_client import Log
-
-SECONDS = 60
-"""What a client may take; it takes one to three seconds."""
+from kit.official_clients import SECONDS, reported, skip_without
 
 INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 
@@ -44,9 +41,8 @@ IDS = [f"{name}-{client}-{'handshake' if handshake else 'unasked'}" for name, cl
 
 def installed(server: Server, client: str) -> None:
     """Skips what cannot be run here, and says why."""
-    needs_node = client == "typescript" or server.needs == NODE_MODULES
-    if needs_node and (shutil.which("node") is None or not NODE_MODULES.exists()):
-        pytest.skip("there is no npm here, or Node.js is too old, so what it installs is missing")
+    for each in (client, *(["typescript"] if server.needs == NODE_MODULES else [])):
+        skip_without(each)
     if not server.needs.exists():
         pytest.skip(f"{server.needs} is missing: `make test` installs it")
 
@@ -114,18 +110,9 @@ class Talk:
 
     def _asked(self, run: str, server: dict[str, Any]) -> Any:
         directory = self.place / run
-        plan = {
-            "server": server,
-            "log": str(self.place / f"{run}.txt"),
-            "handshake": self.handshake,
-            "answers": ANSWERS,
-            "steps": self.server.steps(directory),
-        }
-        done = subprocess.run(
-            CLIENTS[self.client], input=json.dumps(plan).encode(), capture_output=True, timeout=SECONDS, check=False
-        )
-        assert done.returncode == 0, f"{done.stderr.decode()[-3000:]}\n{self.log(run)[-3000:]}"
-        report = usual(json.loads(done.stdout.replace(str(directory).encode(), b"DIRECTORY")))
+        plan = {"server": server, "handshake": self.handshake, "steps": self.server.steps(directory)}
+        log = self.place / f"{run}.txt"
+        report = usual(reported(self.client, plan, log, replaced=(str(directory), "DIRECTORY")))
         # The TypeScript client loses what is said just before an answer, now and then.
         for step in report["steps"]:
             if step and step.get("progress"):

@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from assay.edges.upstream_client import UpstreamClient, url_of
 from assay.spec.revisions import LATEST, handshake
 from kit.guard_process import hurried
@@ -27,7 +25,7 @@ from kit.http_client import (
     request,
     serving,
 )
-from kit.places import ROOT
+from kit.official_clients import reported, skip_without
 from kit.rows import rows
 from kit.scripted_http import guarding, listening
 
@@ -152,39 +150,24 @@ def test_a_flood_on_a_stderr_that_is_not_read_holds_up_no_client(tmp_path: Path)
 
 # ── the official clients ─────────────────────────────────────────────────────────────────────────────────────────────
 
-CLIENTS = ROOT / "tests" / "real" / "clients"
 TALKS = [("python", LATEST), ("typescript", "2025-11-25")]
-PLAN: dict[str, Any] = {
-    "transport": "http",
-    "calls": [
-        {"name": "list_schemas", "arguments": {}},
-        {"name": "get_schema", "arguments": {"name": "tone"}},
-        {"name": "get_schema", "arguments": {}},
-        {"name": "nope", "arguments": {}},
-        {"name": "diff_assets", "arguments": {"base": {"a": 1}, "new": {}}},
-    ],
-    "reads": ["resource://schemas/nope"],
-    "gets": [{"name": "write_asset", "arguments": {"schema": "tone", "idea": "Something low."}}],
-    "completions": [
-        {"ref": {"type": "ref/prompt", "name": "write_asset"}, "argument": {"name": "schema", "value": "h"}}
-    ],
-}
+STEPS: list[list[Any]] = [
+    ["call", "list_schemas", {}],
+    ["call", "get_schema", {"name": "tone"}],
+    ["misuse", "get_schema", {}],
+    ["call", "nope", {}],
+    ["call", "diff_assets", {"base": {"a": 1}, "new": {}}],
+    ["read", "resource://schemas/tone"],
+    ["read", "resource://schemas/nope"],
+    ["get", "write_asset", {"schema": "tone", "idea": "Something low."}],
+    ["complete", {"type": "ref/prompt", "name": "write_asset"}, {"name": "schema", "value": "h"}, {}],
+]
 
 
-def is_installed(client: str) -> bool:
-    """Whether *client* is there; `make test` installs it."""
-    where = ROOT / ".venvs" / "sdk" if client == "python" else CLIENTS / "node_modules"
-    return (where / ".done").exists()
-
-
-def report(client: str, revision: str, url: str) -> dict[str, Any]:
+def report(client: str, revision: str, url: str, log: Path) -> dict[str, Any]:
     """What *client* gets at *url*."""
-    python = [str(ROOT / ".venvs" / "sdk" / "bin" / "python"), str(CLIENTS / "python_client.py")]
-    line = python if client == "python" else ["node", str(CLIENTS / "typescript_client.mjs")]
-    plan = {**PLAN, "revision": revision, "handshake": handshake(revision), "server": {"url": url}}
-    done = subprocess.run(line, input=json.dumps(plan).encode(), capture_output=True, check=False, timeout=SECONDS)
-    assert done.returncode == 0, done.stderr.decode()
-    return {name: _lasting(value) for name, value in json.loads(done.stdout).items()}
+    plan = {"revision": revision, "handshake": handshake(revision), "server": {"url": url}, "steps": STEPS}
+    return {name: _lasting(value) for name, value in reported(client, plan, log).items()}
 
 
 def _lasting(value: Any) -> Any:
@@ -202,9 +185,8 @@ def _lasting(value: Any) -> Any:
 
 
 def test_official_clients_get_what_they_get_without_the_guard(tmp_path: Path) -> None:
-    talks = [(client, revision) for client, revision in TALKS if is_installed(client)]
-    if not talks:
-        pytest.skip("no official client is installed: `make test` installs them")
+    for client, _ in TALKS:
+        skip_without(client)
     (tmp_path / "server").mkdir()
     with (
         serving(tmp_path / "server") as server,
@@ -212,10 +194,10 @@ def test_official_clients_get_what_they_get_without_the_guard(tmp_path: Path) ->
         ThreadPoolExecutor(4) as pool,
     ):
         urls = [f"http://127.0.0.1:{each.address[1]}/mcp" for each in (server, guard)]
-        every = [[pool.submit(report, *talk, url) for url in urls] for talk in talks]
-        for (_, revision), (direct, guarded) in zip(talks, every, strict=True):
+        every = [[pool.submit(report, *talk, url, tmp_path / "log") for url in urls] for talk in TALKS]
+        for (_, revision), (direct, guarded) in zip(TALKS, every, strict=True):
             found = guarded.result()
             assert found == direct.result()
-            assert (found["revision"], found["calls"][2]) == (revision, {"result": {"isError": True}})
+            assert (found["revision"], found["steps"][2]) == (revision, {"result": {"isError": True}})
         parties = [line.split(" ")[2] for line in guard.log.so_far().splitlines()[1:]]
     assert "server" not in parties, "nothing that the server says is wrong"
