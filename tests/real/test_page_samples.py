@@ -167,7 +167,6 @@ def starts_guard(page: Path) -> bool:
 
 WITH_SAMPLES = [page for page in PAGES if list(samples_of(page))]
 WITH_GUARDS = [page for page in WITH_SAMPLES if starts_guard(page)]
-ABOUT_GUARDS = [page for page in WITH_GUARDS if page.stem.startswith(("guard", "hanging", "policy"))]
 
 
 @rows("page", [page for page in WITH_SAMPLES if page not in WITH_GUARDS], ids=name_of)
@@ -175,13 +174,8 @@ def test_commands_print_what_the_page_shows(page: Path) -> None:
     check_samples(page)
 
 
-@rows("page", ABOUT_GUARDS, ids=name_of)
-def test_commands_of_pages_about_guards_print_what_the_page_shows(page: Path) -> None:
-    check_samples(page)
-
-
-@rows("page", [page for page in WITH_GUARDS if page not in ABOUT_GUARDS], ids=name_of)
-def test_commands_of_other_pages_with_guards_print_what_the_page_shows(page: Path) -> None:
+@rows("page", WITH_GUARDS, ids=name_of)
+def test_commands_of_pages_with_guards_print_what_the_page_shows(page: Path) -> None:
     check_samples(page)
 
 

@@ -6,6 +6,7 @@ it says the same.
 import sys
 
 import pytest
+from signing_in import LIST as SIGNING_IN
 from suite import (
     ASSET_SERVER,
     EXPECTED,
@@ -24,6 +25,7 @@ from suite import (
 from kit.rows import rows
 
 PAGE = ROOT / "docs" / "conformance.md"
+GUARD_PAGE = ROOT / "docs" / "guard-http.md"
 LISTED = expected_in(EXPECTED)
 
 REQUIRED = {
@@ -98,6 +100,14 @@ def test_the_page_has_every_scenario_with_its_outcome() -> None:
     assert after.splitlines()[: len(wanted) + 1] == [*wanted, ""]
 
 
+def test_of_signing_in_only_the_audience_is_lost_and_the_page_says_where() -> None:
+    """`make conformance` runs these scenarios."""
+    lost = {name: fails for every in expected_in(SIGNING_IN).values() for name, fails in every.items() if fails}
+    assert {check for fails in lost.values() for check in fails} == {"resource-parameter-matches-prm"}
+    page = GUARD_PAGE.read_text(encoding="utf-8")
+    assert [name for name in lost if f"`{name}`" not in page] == []
+
+
 # ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 FAILURE = ("a", "FAILURE", "no such tool")
@@ -107,22 +117,13 @@ WARNING = ("b", "WARNING", "should")
 @rows(
     ("listed", "found", "differences"),
     [
-        pytest.param({}, Found("r", "s", 1, ()), (), id="passes"),
-        pytest.param({"a": "why"}, Found("r", "s", 1, (FAILURE,)), (), id="fails"),
-        pytest.param({NOTHING: "why"}, Found("r", "s", 0, ()), (), id="checks-nothing"),
-        pytest.param({}, Found("r", "s", 3, (FAILURE,)), ("a does not pass: failure: no such tool",), id="fails-now"),
-        pytest.param({}, Found("r", "s", 3, (WARNING,)), ("b does not pass: warning: should",), id="warns-now"),
-        pytest.param({}, Found("r", "s", 0, ()), (f"{NOTHING} does not pass: no check does",), id="checks-nothing-now"),
-        pytest.param({"a": "why"}, Found("r", "s", 1, ()), ("a passes, or is gone",), id="passes-now"),
-        pytest.param({NOTHING: "why"}, Found("r", "s", 1, ()), (f"{NOTHING} passes, or is gone",), id="checks-now"),
-        pytest.param(
-            {"a": "why"},
-            Found("r", "s", 1, (WARNING,)),
-            ("a passes, or is gone", "b does not pass: warning: should"),
-            id="another-check",
-        ),
-        pytest.param({}, None, ("did not run",), id="did-not-run"),
-        pytest.param(None, Found("r", "s", 1, ()), ("is not in the list",), id="not-listed"),
+        ({"a": "why"}, Found("r", "s", 1, (FAILURE,)), ()),
+        ({NOTHING: "why"}, Found("r", "s", 0, ()), ()),
+        ({}, Found("r", "s", 3, (FAILURE,)), ("a does not pass: failure: no such tool",)),
+        ({}, Found("r", "s", 0, ()), (f"{NOTHING} does not pass: no check does",)),
+        ({"a": "why"}, Found("r", "s", 1, (WARNING,)), ("a passes, or is gone", "b does not pass: warning: should")),
+        ({}, None, ("did not run",)),
+        (None, Found("r", "s", 1, ()), ("is not in the list",)),
     ],
 )
 def test_any_difference_counts_in_either_direction(

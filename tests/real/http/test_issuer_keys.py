@@ -7,17 +7,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+import trustme
 
 from assay.edges.auth import Denied, Principal, key_source
 from assay.edges.auth.api_keys import new_key, written_hash
@@ -177,11 +172,11 @@ def test_an_issuer_that_is_not_there_or_not_vouched_for_has_no_keys(
         [line] = found.said
         assert line.startswith(f"auth: no keys from {url}: no connection: ")
         assert "s3cret" not in line
-    path = tmp_path / "own.pem"
-    path.write_bytes(own_certificate())
+    authority, path = trustme.CA(), tmp_path / "own.pem"
+    authority.cert_pem.write_to_path(str(path))
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(SECONDS)
         thread = threading.Thread(target=shake_hands, args=(listening, context))
@@ -189,7 +184,7 @@ def test_an_issuer_that_is_not_there_or_not_vouched_for_has_no_keys(
         found = setup(Auth(jwt=jwt_section(f"https://127.0.0.1:{listening.getsockname()[1]}/keys")))
         assert found.admit(GOOD) == NO_KEYS
         thread.join(SECONDS)
-    assert "self-signed certificate" in found.said[0]
+    assert "unable to get local issuer certificate" in found.said[0]
 
 
 def test_keys_need_nothing_that_only_tokens_need(tmp_path: Path) -> None:
@@ -208,24 +203,6 @@ def test_keys_need_nothing_that_only_tokens_need(tmp_path: Path) -> None:
     )
     only_tokens = {b"jwt", b"aiohttp", b"cryptography", b"assay.edges.auth.tokens", b"assay.edges.auth.key_source"}
     assert not only_tokens & set(done.stdout.split())
-
-
-def own_certificate() -> bytes:
-    key, name = signer("RS256").private, x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    today = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(today - timedelta(days=1))
-        .not_valid_after(today + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return private + certificate.public_bytes(Encoding.PEM)
 
 
 def shake_hands(listening: socket.socket, context: ssl.SSLContext) -> None:

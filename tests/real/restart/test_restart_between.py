@@ -10,9 +10,8 @@ import pytest
 from restarting import GOOD, SLOW, TOOLS, Mortal, dies, ends, mortal
 
 from kit.command import assay, assay_text
-from kit.guard_process import call, frame_of, initialize, notification, request, result
+from kit.guard_process import call, frame_of, initialize, notification, request
 from kit.journals import records
-from kit.scripted_server import CAPABILITIES
 
 
 @pytest.fixture
@@ -91,52 +90,6 @@ def test_when_the_client_leaves_meanwhile_there_is_no_next_server_and_what_waits
         failed = [json.loads(line) for line in one.out.rest()]
         assert [(each["id"], each["error"]["code"]) for each in failed] == [(1, -31011), (2, -31011)]
         assert one.ended() == 3
-
-
-# ── what was said before ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_next_server_gets_what_the_client_had_set_and_calls_are_held_to_what_was_listed(tmp_path: Path) -> None:
-    """It has another name, prints, and refuses subscriptions: the client gets what it notes, and none of the rest."""
-    strict = {"name": "strict", "inputSchema": {"type": "object", "required": ["a"]}}
-    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "up"}}
-    info = {"name": "other", "version": "2"}
-    answer = {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
-    refused = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32002, "message": "no such resource"}}
-    opens = [["raw", "banner\n"], ["say", note], ["result", answer], ["say", note]]
-    second = {"tools": TOOLS, "on": {"initialize": opens, "resources/subscribe": [["say", refused]]}}
-    sets = [
-        ("logging/setLevel", {"level": "debug"}),
-        ("logging/setLevel", {"level": "error"}),
-        ("resources/subscribe", {"uri": "file:///a"}),
-        ("resources/subscribe", {"uri": "file:///b"}),
-        ("resources/subscribe", {"uri": "file:///ü"}),
-        ("resources/unsubscribe", {"uri": "file:///a"}),
-    ]
-    with mortal(tmp_path, dies() | {"tools": [*TOOLS, strict]}, second) as one:
-        one.open()
-        for number, (method, params) in enumerate(sets):
-            assert "result" in one.ask(request(number, method, params))
-        assert one.ask(call("strict", "strict"))["result"]["isError"] is True
-        assert one.ask(call("die", "die"))["error"]["code"] == -31011
-        assert one.answer() == note
-        one.reopened()
-        assert one.answer() == note
-        assert one.ask(request("ping", "ping")) == result("ping", {})
-        one.taken(call("die", "die"))
-        said = [json.loads(each) for each in one.taken(request("ping", "ping"))]
-        assert [each["method"] for each in said[:2]] == ["initialize", "notifications/initialized"]
-        assert [each["params"] for each in said[2:]] == [{"level": "error"}, {"uri": "file:///b"}, {"uri": "file:///ü"}]
-        # What was listed stands until the next list; a tool that was not listed may be new.
-        assert one.ask(call("again", "strict"))["result"]["isError"] is True
-        assert "result" in one.ask(call("new", "unheard-of"))
-        assert len(one.ask(request("list", "tools/list"))["result"]["tools"]) == len(TOOLS)
-        assert "result" in one.ask(call("free", "strict")), "it is not listed any more"
-        one.close()
-        assert one.out.rest() == []
-        log = one.lines()
-    assert any("banner" in line for line in log)
-    assert "assay: 2 subscriptions or log levels were lost when the server was restarted" in log
 
 
 # ── other revisions, records ─────────────────────────────────────────────────────────────────────────────────────────

@@ -8,37 +8,10 @@ from pathlib import Path
 import pytest
 
 from kit.command import assay_process_text
+from kit.guard_process import INITIALIZED, call, frame_of, initialize, scripted
 from kit.strangers import HOSTILE, environment
 
-SERVER = """\
-import json, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    if asked.get("method") == "initialize":
-        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
-    else:
-        result = {"content": [{"type": "text"}]}
-    if "id" in asked:
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
-"""  # noqa: E501 - a program as it is written
-"""A server whose results of `tools/call` break `protocol/result`."""
-
-SAID = "".join(
-    json.dumps({"jsonrpc": "2.0", **each}) + "\n"
-    for each in (
-        {
-            "id": 0,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "c", "version": "1"},
-            },
-        },
-        {"method": "notifications/initialized"},
-        {"id": 1, "method": "tools/call", "params": {"name": "x", "arguments": {}}},
-    )
-)
+SAID = "".join(f"{frame_of(each).decode()}\n" for each in (initialize(), INITIALIZED, call(1)))
 
 
 @pytest.fixture
@@ -46,7 +19,6 @@ def checkout(tmp_path: Path) -> Path:
     """A stranger's directory."""
     directory = tmp_path / "checkout"
     directory.mkdir()
-    (directory / "server.py").write_text(SERVER)
     return directory
 
 
@@ -56,7 +28,7 @@ def assay(directory: Path, *arguments: str, said: str = "") -> subprocess.Comple
 
 def guard(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """A guard in *directory* that enforces and is quiet, in front of a server that breaks a rule."""
-    command = ("--", sys.executable, "-IS", "server.py")
+    command = ("--", *scripted(on={"tools/call": [["result", {"content": [{"type": "text"}]}]]}))
     return assay(directory, "guard", "--mode", "enforce", "--quiet", *options, *command, said=SAID)
 
 

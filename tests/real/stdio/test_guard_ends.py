@@ -125,9 +125,10 @@ def test_a_signal_ends_guard_and_server_and_what_is_open_gets_an_answer(
         assert (failed["id"], failed["error"]["code"]) == (1, -31011)
         assert failed["error"]["message"] == "No answer came: the guard was stopped"
         assert failed["error"]["data"]["detail"] == "the guard was stopped"
-        assert "violations" not in failed["error"]["data"]
+        assert "violations" not in failed["error"]["data"], "the server is not to blame"
         assert one.out.rest() == []
         assert one.ended() == 0
+        assert b" 0 findings" in one.log.all()
         assert server.ends()
 
 

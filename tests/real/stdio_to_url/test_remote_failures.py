@@ -305,14 +305,9 @@ def broken_off(guard: GuardedUrl) -> str:
 
 def test_a_server_that_does_not_come_back_as_it_was_is_lost(tmp_path: Path) -> None:
     """Ours: the client knows another one. A server that forgets every session is not asked without end."""
-    changes: list[tuple[dict[str, object], str]] = [
-        ({"capabilities": {}}, "it answered initialize with other capabilities than before"),
-        ({"protocolVersion": "2025-06-18"}, "it answered initialize with another revision than before"),
-    ]
-    for again, words in changes:
-        with scripted(by_method(Forgetful(**again).scripts)) as server, enforcing(tmp_path, server.url) as guard:
-            guard.begin()
-            assert words in broken_off(guard)
+    with scripted(by_method(Forgetful(capabilities={}).scripts)) as server, enforcing(tmp_path, server.url) as guard:
+        guard.begin()
+        assert "it answered initialize with other capabilities than before" in broken_off(guard)
     state = {"XDG_STATE_HOME": str(tmp_path)}
     with scripted(by_method(Forgetful().scripts)) as server, enforcing(tmp_path, server.url, **state) as guard:
         guard.begin()

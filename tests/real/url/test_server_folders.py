@@ -1,6 +1,5 @@
 """The folder of each guarded server in the state directory: its journals and flights, for its user alone."""
 
-import json
 import stat
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 
 from assay.base.server_names import folder_of
 from kit import journals
-from kit.command import assay_text
 from kit.guard_process import call, guarded, request
 from kit.rows import rows
 
@@ -47,27 +45,6 @@ def test_a_guard_writes_to_the_folder_of_its_server(tmp_path: Path, servers: Pat
     assert {stat.S_IMODE(each.stat().st_mode) for each in above} == {0o700}
     lost(tmp_path, "--journal", "off")
     assert len(list((servers / "scripted_server" / "flights").iterdir())) == 1
-
-
-@rows("how", ["option", "variable"])
-def test_flights_are_below_the_journal_that_is_named(
-    tmp_path_factory: pytest.TempPathFactory, servers: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    """All records of a run are in one place, and `assay journal list` finds them there."""
-    directory = tmp_path_factory.mktemp(how)
-    where = str(directory / "j")
-    monkeypatch.setenv("ASSAY_JOURNAL", where if how == "variable" else "")
-    lost(directory, *(("--journal", where) if how == "option" else ()), "--set", "journal.payloads=true")
-    [flight] = (directory / "j" / "flights").iterdir()
-    assert not servers.exists()
-    assert names(directory / "j") == {"scripted_server"}
-    listed = assay_text("journal", "list", where, "--format", "json")
-    assert [each["file"] for each in json.loads(listed.stdout)["flights"]] == [str(flight)]
-    # The journal has the same messages, and each finding counts once.
-    found = assay_text("check", "--format", "ndjson", where).stdout.splitlines()
-    rules = [each["rule"] for line in found for each in json.loads(line)["violations"]]
-    assert rules.count("protocol/unanswered") == 1
-    assert assay_text("check", str(flight)).returncode == 1
 
 
 @rows("why", ["there is no home", "a link is in the place of the folder"])
