@@ -186,12 +186,7 @@ def test_a_finding_becomes_an_exception_or_sarif(page: Page) -> None:
 FILTERS: dict[str, Any] = {
     "tool:lend": lambda row: row["tool"] == "lend",
     "method:tools/call server:archive": lambda row: row["method"] == "tools/call" and row["server"] == "archive",
-    "verdict:blocked": lambda row: row["verdict"] in {"blocked", "would block"},
-    "-verdict:ok": lambda row: row["verdict"] != "ok",
     'rule:contract tool:"search"': lambda row: row["tool"] == "search" and "contract" in str(row["rules"]),
-    '"tools/list"': lambda row: row["method"] == "tools/list",
-    "id:3 dir:server": lambda row: "3" in str(row["id"]) and row["party"] == "server",
-    "kind:notification": lambda row: row["kind"] == "notification",
 }
 
 

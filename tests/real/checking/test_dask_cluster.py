@@ -137,7 +137,3 @@ def test_paths_urls_and_lists_of_other_files_are_found_by_workers(
     errors = capsys.readouterr().err.splitlines()
     assert errors[0].startswith(f"assay check: {served}/none.jsonl: ")
     assert errors[1].startswith("assay check: nothing://x/y.jsonl: Protocol not known: nothing")
-    monkeypatch.setattr(parallel, "_PATIENCE", 0.5)
-    for address in ("tcp://127.0.0.1:9", "what://x"):
-        assert main(["check", "--cluster", address, str(GOLDEN)]) == 2
-        assert capsys.readouterr().err.startswith(f"assay check: cannot connect to the scheduler at {address}: ")

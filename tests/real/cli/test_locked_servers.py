@@ -18,10 +18,9 @@ from assay.edges.probe.capabilities import ALL_CAPABILITIES
 from assay.lock.lock_file import read
 from kit.command import ASSAY
 from kit.locking import FIND, SECONDS, Strange, answering, assay_here, offer
-from kit.places import CATALOGUE, ROOT
+from kit.places import ROOT
 
 SDK = ROOT / ".venvs" / "sdk" / "bin" / "python"
-OURS = [*ASSAY, "serve", "--schemas", str(CATALOGUE / "jsonschema")]
 
 
 def fixture_server(*arguments: str) -> list[str]:
@@ -32,25 +31,6 @@ def fixture_server(*arguments: str) -> list[str]:
 
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_servers_as_processes_are_locked_and_checked(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "offer.json").write_text(json.dumps({"tools": [FIND]}))
-    program, *rest = offer(tmp_path)
-    books = {"command": program, "args": rest, "cwd": str(tmp_path / "there")}
-    entries = {"assets": {"command": OURS[0], "args": OURS[1:]}, "books": books, "gone": {"command": "no-such-command"}}
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
-    ready = str(tmp_path / "ready")
-    done = assay_here(tmp_path, "lock", "--config", "mcp.json", MCP_READY_FILE=ready)
-    assert done.returncode == 2
-    assert done.stderr == "assay lock: gone: cannot start no-such-command: No such file or directory\n"
-    assert done.stdout.splitlines() == [
-        "assay.lock: assets: 7 tools, 2 resource templates, 2 prompts, in MCP 2026-07-28",
-        "assay.lock: books: 1 tool, in MCP 2025-11-25",
-    ]
-    checked = assay_here(tmp_path, "lock", "--check", "--yes", "--name", "assets", MCP_READY_FILE=ready)
-    assert (checked.returncode, checked.stdout) == (0, "assay.lock is up to date\n")
 
 
 def test_a_signal_ends_the_server_and_what_it_has_started(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from assay.core.policy import REPAIRED_RESULTS
 from assay.spec.revisions import REVISIONS, handshake
 from kit.official_clients import SECONDS
 from kit.places import ROOT
+from kit.rows import rows
 
 SERVER = [sys.executable, "-IS", str(HERE / "replay_server.py")]
 
@@ -161,6 +162,15 @@ def texts(client: str, command: list[str]) -> dict[str, str | None]:
     python = [str(ROOT / ".venvs" / "sdk" / "bin" / "python"), str(HERE / "call_tools.py")]
     done = subprocess.run([*python, *command], capture_output=True, text=True, timeout=SECONDS, check=True)
     return json.loads(done.stdout)  # type: ignore[no-any-return]  # as the script prints it
+
+
+@rows("client", ["python", "typescript"])
+def test_one_invalid_schema_costs_a_client_all_tools_and_the_guard_saves_the_rest(client: str) -> None:
+    """As `assay demo` says of its server; one tool of it crashes."""
+    demo = [sys.executable, str(ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py")]
+    with pytest.raises(subprocess.CalledProcessError):
+        texts(client, demo)
+    assert texts(client, [*guard(), *demo]).keys() == {"weather", "report"}
 
 
 @pytest.mark.parametrize("client", ["python", "typescript"])

@@ -3,8 +3,6 @@ The official conformance suite against the asset server: every check is as `asse
 it says the same.
 """
 
-import sys
-
 import pytest
 from signing_in import LIST as SIGNING_IN
 from suite import (
@@ -57,12 +55,9 @@ def test_the_suite_finds_what_is_expected_and_every_scenario_is_listed() -> None
 
 
 def test_what_any_server_can_pass_is_expected_to_pass() -> None:
+    """What is skipped of the stateless scenario is about notifications that this server does not declare."""
     for revision, names in REQUIRED.items():
         assert {name for name in names if LISTED[revision].get(name) != {}} == set()
-
-
-def test_of_the_stateless_scenario_only_what_needs_a_tool_of_the_suite_may_fail() -> None:
-    """Those that are skipped are about notifications that a server may declare, and this one does not."""
     fails = LISTED["2026-07-28"]["server-stateless"]
     others = {check for check, reason in fails.items() if not reason.endswith(DIAGNOSTIC)}
     assert others == {
@@ -94,14 +89,11 @@ def why(name: str) -> str:
     return "; ".join(dict.fromkeys(reason for each in LISTED.values() for reason in each.get(name, {}).values()))
 
 
-def test_the_page_has_every_scenario_with_its_outcome() -> None:
+def test_the_pages_have_every_scenario_with_its_outcome() -> None:
+    """Of signing in, which `make conformance` runs, only the audience is lost."""
     wanted = lines_of_the_page()
     _, _, after = PAGE.read_text(encoding="utf-8").partition("\n| --- | --- | --- | --- |\n")
     assert after.splitlines()[: len(wanted) + 1] == [*wanted, ""]
-
-
-def test_of_signing_in_only_the_audience_is_lost_and_the_page_says_where() -> None:
-    """`make conformance` runs these scenarios."""
     lost = {name: fails for every in expected_in(SIGNING_IN).values() for name, fails in every.items() if fails}
     assert {check for fails in lost.values() for check in fails} == {"resource-parameter-matches-prm"}
     page = GUARD_PAGE.read_text(encoding="utf-8")
@@ -137,9 +129,3 @@ def test_any_difference_counts_in_either_direction(
     assert row.differences == differences
     assert report([row]) == (1 if differences else 0)
     assert (" NO " in capsys.readouterr().out) == bool(differences)
-
-
-def test_a_server_that_does_not_start_is_reported_with_its_log() -> None:
-    command = [sys.executable, "-c", "import sys; sys.exit('out of order')"]
-    with pytest.raises(CannotRun, match="out of order"), served(command):
-        pass

@@ -44,11 +44,6 @@ def silent(handler: Handler) -> None:
     handler.close_connection = True
 
 
-def nonsense(handler: Handler) -> None:
-    handler.wfile.write(b"\x00\xff not HTTP at all\r\n\r\n")
-    handler.close_connection = True
-
-
 def hung_up(handler: Handler) -> None:
     handler.connection.shutdown(socket.SHUT_RDWR)
     handler.close_connection = True
@@ -71,7 +66,7 @@ def garbled(handler: Handler) -> None:
     handler.close_connection = True
 
 
-TROUBLE = [says(400), says(503, Retry_After="5"), silent, nonsense, hung_up, talkative, garbled]
+TROUBLE = [says(503, Retry_After="5"), silent, hung_up, talkative, garbled]
 
 
 def record(telemetry: Telemetry, ident: int, conversation: Talk) -> None:
