@@ -9,14 +9,11 @@ HOOK = Path(__file__).with_name("faults")
 INTERNAL_ERROR = -32603
 
 ASKED = "assay.edges.recorder:Recorder.moment"
-RECORDED = "assay.records.record_sinks:JournalSink.passed,assay.records.record_sinks:JournalSink.found"
 EXCHANGED = "assay.edges.recorder:Recorder.exchange"
 SETTLED = "assay.assets.asset_server:AssetServer.settle"
 ANSWERED = "assay.assets.asset_server:AssetServer.answer"
 HEARD = "assay.assets.asset_server:AssetServer.hear"
-WATCHED = "assay.guard.summary:GuardSummary.passed,assay.guard.summary:GuardSummary.heard"
 JUDGED = "assay.core.conversation:Conversation.hear"
-LISTED = "assay.records.journal.line_templates:LineTemplates.line"
 
 
 def fault_at(monkeypatch: pytest.MonkeyPatch, place: str) -> None:

@@ -327,17 +327,6 @@ def guarding(directory: Path, url: str, *options: str, env: Mapping[str, str] | 
         yield service
 
 
-@contextmanager
-def guarding_in_both_modes(directory: Path, *options: str) -> Iterator[tuple[ScriptedServer, dict[str, Service]]]:
-    """A scripted server, and two guards in front of it: one that stops what is wrong, one that only reports it."""
-    with (
-        scripted() as server,
-        guarding(directory, server.url, "--mode", "enforce", *options) as enforcing,
-        guarding(directory, server.url, "--mode", "audit", *options) as auditing,
-    ):
-        yield server, {"enforce": enforcing, "audit": auditing}
-
-
 def with_keys(directory: Path, settings: str = "") -> tuple[str, dict[str, dict[str, str]]]:
     """A settings file with keys of two principals behind *settings*, and the header that each sends."""
     keys = {name: new_key() for name in ("alice", "bob")}

@@ -184,7 +184,6 @@ GONE = "network_unreachable"
     ("behaviour", "status", "detail", "timeout", "overall"),
     [
         (says("400 Bad", b"no name", "Content-Type: text/plain"), 400, "no name", 20, 20),
-        (says("400 Bad", b"no", "Content-Type: text/html"), 400, "bad request", 20, 20),
         (says("500 Oh no", b"x" * 1_000_000), 500, "internal server error", 20, 20),
         (says("200 OK", b'{"id": "a"}' + b" " * 65536), 502, NO_ID, 20, 20),
         (says("200 OK", b"\x1f\x8b", "Content-Encoding: gzip"), 502, NO_ID, 20, 20),

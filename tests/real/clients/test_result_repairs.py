@@ -87,13 +87,11 @@ def test_a_client_gets_all_tools_of_recorded_servers_through_the_guard(recording
     assert all(isinstance(each, str) for each in bare.values())
 
 
-def test_a_client_gets_all_tools_of_servers_without_cache_hints_through_the_guard(
+def test_a_client_gets_all_tools_of_a_server_without_cache_hints_through_the_guard(
     recordings: list[Path], repairing: Path
 ) -> None:
     """Without the guard, and without repair, it gets none: the server is on a library that does not know the hints."""
-    aged = [each for each in recordings if each.stem.endswith(STATELESS)]
-    assert len(aged) == 11
-    del aged[1:]
+    aged = [each for each in recordings if each.stem.endswith(STATELESS)][:1]
     assert listed(aged, guard("--config", str(repairing)), "aged") == {
         each.stem: list(Recorded(each).tools()) for each in aged
     }

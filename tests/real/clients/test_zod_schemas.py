@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from kit.toolbox import Sample, found_in
 
 HERE = Path(__file__).parent
 SECONDS = 60
-
-Written = Mapping[str, Any]
 
 
 @pytest.fixture(scope="module")

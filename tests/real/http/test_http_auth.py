@@ -157,5 +157,3 @@ def test_keys_and_tokens_have_their_tiers_and_others_learn_where_to_get_one(tmp_
                 "bearer_methods_supported": ["header"],
                 "scopes_supported": ["assets:use"],
             }
-        asked = {**page, "access-control-request-headers": "mcp-protocol-version"}
-        assert running.ask("OPTIONS", METADATA + "/mcp", headers=asked).status == 204

@@ -95,7 +95,6 @@ def says(body: bytes, status: int = 200) -> Change:
     ("change", "reason"),
     [
         (says(b"oops", 500), "HTTP status 500"),
-        (says(b"", 204), "HTTP status 204"),
         (redirect, "HTTP status 302"),
         (compress, "compressed, although that was not requested"),
         *(

@@ -15,6 +15,9 @@ from kit.journal_guards import ASSAY, ASSETS, HttpTalk, address, events, lines, 
 KEYS = {"alice": "a" * 43, "bob": "b" * 43}
 
 
+SERVER = ("--", *ASSETS, "--journal", "off")
+
+
 def settings(state: Path) -> Path:
     """A state directory of its own, with the settings of a guard that authenticates two principals."""
     state.mkdir()
@@ -25,26 +28,10 @@ def settings(state: Path) -> Path:
 
 
 @contextmanager
-def upstream(state: Path) -> Iterator[list[str]]:
-    """The options of a guard for a server at a URL that has sessions: another guard."""
-    quiet = (*ASSAY, "guard", "--listen", "127.0.0.1:0", "--journal", "off")
-    with child(state) as server, started(*quiet, *server, state=state) as process:
-        yield ["--target", address(process)]
-
-
-@contextmanager
-def child(_: Path) -> Iterator[list[str]]:
-    """The options of a guard for a server that it starts."""
-    yield ["--", *ASSETS, "--journal", "off"]
-
-
-@contextmanager
-def guard(state: Path, kind: str, *options: str) -> Iterator[str]:
+def guard(state: Path, *options: str) -> Iterator[str]:
     """The URL of a guard over HTTP."""
-    with (child if kind == "child" else upstream)(state) as server:
-        command = (*ASSAY, "guard", "--name", "lib", *options, "--listen", "127.0.0.1:0", *server)
-        with started(*command, state=state) as process:
-            yield address(process)
+    with started(*ASSAY, "guard", "--listen", "127.0.0.1:0", *options, state=state) as process:
+        yield address(process)
 
 
 class Client(HttpTalk):
@@ -83,7 +70,11 @@ def without_lists(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_records_name_the_principal_and_without_keys_none(tmp_path: Path) -> None:
     state = settings(tmp_path / "keys")
     config = ("--config", str(state / "auth.toml"))
-    with guard(state, "child", *config) as url, Client(url, "alice") as alice, Client(url, "bob") as bob:
+    with (
+        guard(state, "--name", "lib", *config, *SERVER) as url,
+        Client(url, "alice") as alice,
+        Client(url, "bob") as bob,
+    ):
         alice.open()
         bob.open()
         assert alice.post(list_schemas(1))[0] == bob.post(list_schemas(1))[0] == 200
@@ -100,7 +91,7 @@ def test_records_name_the_principal_and_without_keys_none(tmp_path: Path) -> Non
         assert len({session for session, _ in sessions if session}) == 2
         opened = [each for each in events(state, server="lib") if each.get("state") == "opened"]
         assert [each["principal"] for each in opened] == ["alice", "bob"]
-    with guard(settings(tmp_path / "open"), "child") as url, Client(url) as client:
+    with guard(settings(tmp_path / "open"), "--name", "lib", *SERVER) as url, Client(url) as client:
         client.open()
         assert client.call_alone() == 200
         found = records(tmp_path / "open", 0, 5)
@@ -114,7 +105,11 @@ def test_with_payloads_records_have_the_http_exchange(tmp_path: Path) -> None:
     """The first request opens the session, so it has none in a record of a server at a URL."""
     state = settings(tmp_path / "keys")
     options = ("--config", str(state / "auth.toml"), "--set", "journal.payloads=true", "--mode", "enforce")
-    with guard(state, "url", *options) as url, Client(url, "alice") as client:
+    with (
+        guard(state, "--journal", "off", *SERVER) as server,
+        guard(state, "--name", "lib", *options, "--target", server) as url,
+        Client(url, "alice") as client,
+    ):
         client.open()
         # A call that waits for the guard's own list has no HTTP exchange in its records.
         assert client.post(request(0, "tools/list"))[0] == 200

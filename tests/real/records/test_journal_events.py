@@ -47,30 +47,24 @@ def over_http(*options: str, state: Path, path: str = "") -> Iterator[Ask]:
         yield talk.ask
 
 
-@contextmanager
-def over_stdio(*options: str, state: Path) -> Iterator[Ask]:
-    """Asks a guard on standard streams."""
-    with guard(*options, state=state) as one:
-        one.open()
-        yield one.ask
-
-
 COMMAND = ("--", *ASSETS, "--journal", "off")
 
 
 @contextmanager
 def guard_of(kind: str, state: Path) -> Iterator[Ask]:
     """Asks a guard of this kind: for a child process, a server at a URL, or one of two servers of a client's file."""
-    if kind == "host":
-        entry = {"command": COMMAND[1], "args": COMMAND[2:], "env": {"PYTHONPATH": ""}}
-        (state / "mcp.json").write_text(json.dumps({"mcpServers": {"one": entry, "two": entry}}))
-        with over_http("--config", "mcp.json", state=state, path="/two/mcp") as ask:
-            yield ask
-        return
-    over = over_http if "http" in kind else over_stdio
     with ExitStack() as stack:
-        server = ("--target", stack.enter_context(upstream(state))) if "url" in kind else COMMAND
-        yield stack.enter_context(over(*server, state=state))
+        if kind == "stdio":
+            one = stack.enter_context(guard(*COMMAND, state=state))
+            one.open()
+            yield one.ask
+        elif kind == "http-url":
+            url = stack.enter_context(upstream(state))
+            yield stack.enter_context(over_http("--target", url, state=state))
+        else:
+            entry = {"command": COMMAND[1], "args": COMMAND[2:], "env": {"PYTHONPATH": ""}}
+            (state / "mcp.json").write_text(json.dumps({"mcpServers": {"one": entry, "two": entry}}))
+            yield stack.enter_context(over_http("--config", "mcp.json", state=state, path="/two/mcp"))
 
 
 KINDS = {"stdio": "stdio", "http-url": "http", "host": "http"}

@@ -3,11 +3,8 @@
 import json
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from kit import journals
 from kit.http_client import SECONDS, Service, call, events, frame_of, notification, request
@@ -19,12 +16,9 @@ from kit.scripted_http import (
     WirePeer,
     answering,
     guarding,
-    guarding_in_both_modes,
     result,
     scripted,
 )
-
-Guards = tuple[ScriptedServer, dict[str, Service]]
 
 CALL = call(7, "search", {"words": "sea"})
 NOTE = notification("notifications/message", {"level": "info", "data": "soon"})
@@ -32,18 +26,14 @@ ANSWER: dict[str, Any] = {"content": [], "structuredContent": {"found": 1}}
 PING = request("r1", "ping")
 
 
-@pytest.fixture(scope="module")
-def guards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guards]:
-    with guarding_in_both_modes(tmp_path_factory.mktemp("guards")) as found:
-        yield found
-
-
 @rows("mode", ["enforce", "audit"])
-def test_a_stream_is_live_and_what_the_server_asks_on_it_is_answered_by_a_request(guards: Guards, mode: str) -> None:
+def test_a_stream_is_live_and_what_the_server_asks_on_it_is_answered_by_a_request(tmp_path: Path, mode: str) -> None:
     """Two clients do so at once, with the same ids; one renews its token meanwhile."""
-    server, both = guards
-    server.forget()
-    guard = both[mode]
+    with scripted() as server, guarding(tmp_path, server.url, "--mode", mode) as guard:
+        ask_on_a_stream(server, guard)
+
+
+def ask_on_a_stream(server: ScriptedServer, guard: Service) -> None:
     opened = [guard.session(REVISION, authorization=f"Bearer {name}") for name in "ab"]
     given = result(PING, {})
 
