@@ -13,7 +13,6 @@ from kit.places import ROOT
 
 SAMPLE = str(ROOT / "examples" / "conversation.jsonl")
 SECONDS = 60
-BAD = "python -m assay.cli.demonstration.demo_server"
 
 
 def run(script: str, place: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -57,14 +56,13 @@ def _filled(text: str, values: dict[str, str]) -> str:
 
 def test_the_action_judges_a_server_and_what_its_tools_give(tmp_path: Path) -> None:
     """A server whose list is fine may have a tool whose result is not."""
-    done = act(tmp_path, command=BAD, fail_on="never")
-    assert (done.returncode, "quarantined: search (1 tool)" in done.stdout) == (0, True), done.stderr
     put_server(tmp_path, "with-a-broken-result")
     calls = 'weather {"city": "Paris"}\n\nsearch\n'
     done = act(tmp_path, command="python server.py", calls=calls, fail_on="refuse")
     assert done.returncode == 1, done.stderr
     assert "result of tools/call weather" in done.stdout
-    assert len(list((tmp_path / "assay-recordings").iterdir())) == 1 + 3
+    assert "quarantined: search (1 tool)" in done.stdout
+    assert len(list((tmp_path / "assay-recordings").iterdir())) == 3
     # A server that says nothing does not pass.
     (tmp_path / "new").mkdir()
     done = act(tmp_path / "new", command="./nowhere")

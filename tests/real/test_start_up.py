@@ -66,7 +66,6 @@ COMMAND: Final = "from assay.cli.main import main\ntry:\n    main(sys.argv[1:])\
     [
         ("--version", PARSES),
         ("rules", {*PARSES, "rules"}),
-        ("keys new", READS_SETTINGS),
         ("guard --help", MASKS - {"ladder"}),
         ("wrap mcp.json --dry-run", MASKS),
         (f"check {CONVERSATION}", JUDGES),

@@ -21,7 +21,6 @@ SECONDS = 60
 COMMANDS: dict[str, int] = {
     "--help": 0,
     "--version": 0,
-    "guard --help": 0,
     f"check {SAMPLE}": 1,
     f"check --messages --format ndjson {SAMPLE}": 1,
     f"report -o - {SAMPLE}": 0,

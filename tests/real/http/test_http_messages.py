@@ -11,6 +11,7 @@ from assay.spec.revisions import LATEST, REVISIONS, handshake
 from kit.http_client import (
     BOTH,
     INITIALIZED,
+    JSON,
     Headers,
     Service,
     call,
@@ -84,6 +85,10 @@ def test_a_client_is_served_from_its_first_message_on_without_a_session(service:
 @rows(
     ("said", "headers", "status", "code"),
     [
+        # As people look for it who have curl alone.
+        (b"{", JSON, 400, -32700),
+        (request(1, "get_schema", {}), JSON, 422, -32602),
+        (request(1, "nope/nope", {}, LATEST), modern(request(1, "nope/nope", {}, LATEST)), 404, -32601),
         # ── with a handshake ─────────────────────────────────────────────────────────────────────────────────────────
         *((PING, of(version), 400, -32022) for version in ("2030-01-01", "")),
         (INITIALIZED, BOTH, 202, None),

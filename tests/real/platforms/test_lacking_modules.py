@@ -27,8 +27,8 @@ NEED_EXTRA = {
 
 
 def test_commands_say_what_can_be_installed(tmp_path: Path) -> None:
-    for lacking in ("aiohttp", "ssl", "uvicorn", "httptools"):
-        of_console = lacking in {"uvicorn", "httptools"}
+    for lacking in ("aiohttp", "ssl", "uvicorn"):
+        of_console = lacking == "uvicorn"
         commands = {say: words for say, words in NEED_EXTRA.items() if of_console is (words[0] == "console")}
         remedy = "ssl, which this Python does not have" if lacking == "ssl" else f"{lacking}: {how_to_install('http')}"
         runs = [Run(" ".join(words)) for words in commands.values()]
