@@ -8,7 +8,6 @@ from kit.talk import ALL_SERVER, SEARCH, Talk, call, error, good, notification, 
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 TASKS: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
-RELATED = "io.modelcontextprotocol/related-task"
 
 
 REF = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b", "value": ""}}
@@ -104,25 +103,6 @@ def test_a_call_that_must_or_must_not_be_a_task_may_be_answered_so(
     assert rules(talk.server(error(1, -32601))) == ([] if fits else ["protocol/error-code"])
 
 
-def roots(*uris: str) -> dict[str, Any]:
-    return {"roots": [{"uri": uri} for uri in uris]}
-
-
-@rows("revision", HANDSHAKES)
-def test_a_root_that_is_no_file_is_reported(revision: str) -> None:
-    talk = Talk().opened(revision)
-    good(talk.server(request(1, "roots/list")))
-    verdict = talk.client(result(1, roots("file:///home/a", "https://example.com/b", "file://host/c", "ftp://d")))
-    assert [(each.rule, each.at) for each in verdict.violations] == [
-        ("protocol/root", "/result/roots/1/uri"),
-        ("protocol/root", "/result/roots/3/uri"),
-    ]
-    assert verdict.onward is verdict.frame
-    good(talk.server(request(2, "roots/list")))
-    assert len(talk.client(result(2, roots(*["x:y"] * 500))).violations) == 20
-
-
-TASK = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}
 TEXT: dict[str, Any] = {"content": []}
 
 
@@ -134,38 +114,7 @@ def with_task(support: str = "optional") -> Talk:
     return talk
 
 
-@rows(
-    ("meta", "expected"),
-    [
-        (None, ["protocol/related-task"]),
-        ({}, ["protocol/related-task"]),
-        ({RELATED: {}}, ["protocol/related-task"]),
-        ({RELATED: {"taskId": "another"}}, ["protocol/related-task"]),
-        ({RELATED: {"taskId": "t"}}, []),
-    ],
-)
-def test_the_payload_of_a_task_names_its_task(meta: Any, expected: list[str]) -> None:
-    """2025-11-25, basic/utilities/tasks: the result of tasks/result MUST have it, as it does not contain the task."""
-    talk = with_task()
-    good(talk.server(result(1, {"task": TASK})))
-    good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
-    verdict = talk.server(result(2, TEXT if meta is None else {**TEXT, "_meta": meta}))
-    assert rules(verdict) == expected
-    assert verdict.onward is verdict.frame
-
-
 CANCELLED = notification("notifications/cancelled", {"requestId": 1})
-
-
-@rows("started", [False, True])
-def test_a_task_is_not_cancelled_by_a_notification(started: bool) -> None:
-    """2025-11-25, basic/utilities/cancellation: "the tasks/cancel request MUST be used instead"."""
-    talk = with_task()
-    if started:
-        good(talk.server(result(1, {"task": TASK})))
-    [found] = talk.client(CANCELLED).violations
-    assert found.rule == "protocol/cancel"
-    assert "tasks/cancel" in found.hint
 
 
 def test_a_notification_that_crossed_an_error_cancels_no_task() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 from assay.base.verdict import Verdict
 from kit.rows import rows
-from kit.stateless_talk import CAPABILITIES_KEY, COMPLETE, HINTS, asks, calls
-from kit.talk import SEARCH, Talk, client, good, played, replacement, request, result, server
+from kit.stateless_talk import CAPABILITIES_KEY, asks, calls
+from kit.talk import Talk, client, good, played, replacement, request, result, server
 
 FORM: dict[str, Any] = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
 URL: dict[str, Any] = {"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": "e"}
@@ -17,7 +17,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "prompts/get": {"name": "a"},
     "resources/read": {"uri": "file:///a"},
 }
-COMPLETED = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": "b"}}
 
 
 def asked_back(declared: dict[str, Any], method: str, params: dict[str, Any]) -> Verdict:
@@ -36,11 +35,6 @@ def test_a_result_that_asks_for_nothing_is_refused(method: str) -> None:
     enough: list[dict[str, Any]] = [{"requestState": ""}, {"inputRequests": {}}]
     for more in enough:
         played(Talk(), asked, server(result(1, {**ASKS_NOTHING, **more})))
-
-
-def test_a_method_that_cannot_ask_back_is_blamed_for_that_alone() -> None:
-    asked = client(asks(1, "completion/complete", **COMPLETED))
-    played(Talk(), asked, server(result(1, ASKS_NOTHING), "protocol/result-type"))
 
 
 ELICIT, MODEL = "elicitation/create", "sampling/createMessage"
@@ -98,15 +92,3 @@ def test_a_server_asks_for_a_task_where_the_client_declared_that(
     verdict = Talk().opened(client=declared).server(request("s", method, {**params, "task": {}}))
     expected = [("protocol/capability", "/params/task")] if wrong else []
     assert [(each.rule, each.at) for each in verdict.violations] == expected
-
-
-def test_a_call_of_a_listed_tool_is_held_to_its_own_declaration() -> None:
-    """The quick way through for calls keeps what they declare, too."""
-    wanted = {"k": {"method": "elicitation/create", "params": FORM}}
-    played(
-        Talk(),
-        client(asks(1, "tools/list")),
-        server(result(1, {"tools": [SEARCH], **COMPLETE, **HINTS})),
-        client(calls(2, {CAPABILITIES_KEY: {"elicitation": {"url": {}}}})),
-        server(result(2, {"resultType": "input_required", "inputRequests": wanted}), "protocol/capability"),
-    )

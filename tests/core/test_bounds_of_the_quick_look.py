@@ -5,7 +5,6 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
 from kit.rows import rows
@@ -30,13 +29,6 @@ def test_a_carriage_return_inside_a_line_is_refused_where_frames_are_lines() -> 
     good(lines.client(orjson.dumps(CALL) + b"\r"))
 
 
-def test_a_call_beyond_the_limit_of_open_requests_is_refused() -> None:
-    talk = called(limits=Limits(open_requests=1))
-    assert rules(talk.client(call(2, "search", {"words": "sea"}))) == ["protocol/too-many-open"]
-    good(talk.server({"jsonrpc": "2.0", "id": 1, "result": HITS}))
-    good(talk.client(call(3, "search", {"words": "sea"})))
-
-
 @rows("ident", [b"true", b"1.5", b'"1"'])
 def test_an_id_that_python_finds_equal_answers_nothing(ident: bytes) -> None:
     """True is 1 in Python, and finds the same entry of a table."""
@@ -45,12 +37,6 @@ def test_an_id_that_python_finds_equal_answers_nothing(ident: bytes) -> None:
     assert not verdict.accepted
     assert verdict.onward is None
     good(talk.server({"jsonrpc": "2.0", "id": 1, "result": HITS}))
-
-
-def test_an_argument_whose_name_looks_like_a_defined_one_is_refused() -> None:
-    verdict = called().client(call(2, "search", {"words": "sea", "Words": "lake"}))
-    assert [each for each in rules(verdict) if each.startswith("contract/look")] == ["contract/look-alike-key"]
-    assert verdict.onward is None
 
 
 def test_a_call_whose_headers_differ_is_refused() -> None:

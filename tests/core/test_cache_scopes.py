@@ -3,10 +3,9 @@
 from typing import Any
 
 from assay.base.verdict import Verdict
-from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, asks
-from kit.talk import Talk, client, good, played, request, result, rules, server
+from kit.talk import Talk, good, result, rules
 
 MEMBERS = {
     "tools/list": "tools",
@@ -96,11 +95,3 @@ def test_what_is_kept_of_cursors_is_bounded() -> None:
     assert rules(pages.page("c99", "private")) == CHANGED
     good(pages.page(None, "public", "x" * 2000))
     good(pages.page("x" * 2000, "private"))
-
-
-@rows("revision", [each for each in REVISIONS if handshake(each)])
-def test_older_revisions_have_no_scopes(revision: str) -> None:
-    talk = Talk().opened(revision)
-    for ident, (cursor, scope) in enumerate([({}, "private"), ({"cursor": "2"}, "public")]):
-        listed = {"tools": [], "nextCursor": "2", "cacheScope": scope}
-        played(talk, client(request(ident, "tools/list", cursor)), server(result(ident, listed)))

@@ -3,17 +3,14 @@
 from array import array
 from typing import Any, Literal
 
-import orjson
 import pytest
 
 from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.talk import (
-    ALL_SERVER,
     HITS,
     SEARCH,
     Talk,
@@ -29,7 +26,6 @@ from kit.talk import (
 )
 
 HANDSHAKE = [revision for revision in REVISIONS if handshake(revision)]
-TEXT = {"content": [{"type": "text", "text": "x"}]}
 
 
 @rows(("spelt", "answered"), [(b"1e2", b"100"), (b"-0", b"0"), (b"0.0", b"0"), (b"0e9", b"-0"), (b"5", b"5.0")])
@@ -46,28 +42,7 @@ def test_where_no_id_can_be_read_the_revision_says_what_stands_for_it(revision: 
     assert answer(talk.client(b"{")).get("id", "absent") == (None if has_null else "absent")
 
 
-def test_an_error_without_an_id_is_allowed_from_2025_11_25_on() -> None:
-    unread = {"jsonrpc": "2.0", "error": {"code": -32700, "message": "Parse error"}}
-    good(Talk().opened("2025-11-25").server(unread))
-    assert rules(Talk().opened("2025-06-18").server(unread)) == ["envelope/id"]
-
-
 UNREAD = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
-
-
-@rows("revision", HANDSHAKE)
-@rows("mode", ["enforce", "audit"])
-@rows("party", [Party.SERVER, Party.CLIENT])
-def test_an_error_with_the_id_null_is_reported_and_goes_on(revision: str, mode: Any, party: Party) -> None:
-    """JSON-RPC 2.0, 5, demands it, and the schema of every revision forbids it."""
-    talk = Talk(mode=mode).opened(revision)
-    good(talk.client(request(1, "ping")))
-    verdict = talk.conversation.hear(party, orjson.dumps(UNREAD))
-    assert verdict.accepted
-    assert verdict.onward is verdict.frame
-    assert [(each.rule, each.at, each.action) for each in verdict.violations] == [("envelope/null-id", "/id", "report")]
-    # No one knows what it answers, so what is open stays open.
-    assert len(talk.conversation.open_requests(Party.CLIENT)) == 1
 
 
 def test_an_error_with_the_id_null_is_good_for_json_rpc_alone_and_refused_where_more_is_wrong_with_it() -> None:
@@ -162,30 +137,9 @@ def test_a_malformed_call_shows_what_is_wrong_inside_it(mode: Any, message: Any,
         assert verdict.back is None if "id" not in message else answer(verdict)["error"]["code"] == -32600
 
 
-def test_faults_inside_a_malformed_message_are_listed_up_to_the_limit() -> None:
-    talk = Talk().opened().listed(SEARCH)
-    good(talk.client(call(1, "search", {"words": "a"})))
-    verdict = talk.server({"id": 1, "result": {"content": WRONG_TEXT["content"] * 500}})
-    assert len(verdict.violations) == talk.conversation.limits.violations
-    assert verdict.more > 0
-
-
 def test_a_method_of_another_revision_says_which() -> None:
     verdict = Talk().opened("2025-03-26").server(request(1, "elicitation/create", {}))
     assert "2025-06-18" in verdict.violations[0].hint
-
-
-def test_params_meta_is_judged_in_the_oldest_revisions_too() -> None:
-    """Up to 2025-06-18 only JSONRPCRequest says what `_meta` may hold."""
-    verdict = Talk().opened("2024-11-05").client(request(1, "tools/list", {"_meta": {"progressToken": []}}))
-    assert [each.at for each in verdict.violations] == ["/params/_meta/progressToken"]
-
-
-def test_completion_needs_no_capability_where_the_revision_has_none() -> None:
-    ask = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b", "value": ""}}
-    good(Talk().opened("2024-11-05", server={}).client(request(1, "completion/complete", ask)))
-    verdict = Talk().opened("2025-03-26", server={}).client(request(1, "completion/complete", ask))
-    assert rules(verdict) == ["protocol/capability"]
 
 
 def progress(token: Any, value: float) -> dict[str, Any]:
@@ -326,19 +280,6 @@ def test_the_known_slips_of_the_official_schema_do_not_block_good_traffic() -> N
         assert verdict.accepted is accepted
 
 
-def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
-    talk = Talk().opened(server={**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}})
-    params = {"name": "search", "task": {}, "_meta": {"progressToken": 7}}
-    good(talk.client(request(1, "tools/call", params)))
-    task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}
-    good(talk.server(result(1, {"task": task})))
-    good(talk.server(progress(7, 1)))
-    good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
-    related = {"io.modelcontextprotocol/related-task": {"taskId": "t"}}
-    good(talk.server(result(2, {**TEXT, "_meta": related})))
-    assert rules(talk.server(progress(7, 2))) == ["protocol/progress"]
-
-
 @rows(
     ("make", "options"),
     [
@@ -371,14 +312,6 @@ def test_what_is_neither_text_nor_bytes_is_a_type_error_that_says_what_is_taken(
         Conversation().hear(Party.CLIENT, frame)
 
 
-def test_a_frame_may_have_16_mib_by_default() -> None:
-    """As through the guard: pictures and files in Base64 take some."""
-    frame = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    assert Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.ljust(16 << 20)).accepted
-    verdict = Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.ljust((16 << 20) + 1))
-    assert [each.rule for each in verdict.violations] == ["framing/size"]
-
-
 def test_a_conversation_shows_where_it_stands() -> None:
     conversation = Conversation(mode="audit")
     assert repr(conversation) == "<Conversation: audit, no revision yet, 0 open requests>"
@@ -400,23 +333,6 @@ def test_tools_past_the_limit_are_reported_once_and_can_be_called(mode: Literal[
     ]
     assert verdict.onward is verdict.frame
     good(talk.client(call(1, "more", {})))
-
-
-def test_under_a_strict_policy_tools_past_the_limit_are_set_aside() -> None:
-    talk = Talk(limits=Limits(tools=1), policy=Policy(strict=True)).opened()
-    good(talk.client(request("list", "tools/list")))
-    verdict = talk.server(result("list", {"tools": [SEARCH, MORE]}))
-    assert [each.action for each in verdict.violations] == ["quarantine"]
-    assert orjson.loads(verdict.onward or b"")["result"]["tools"] == [SEARCH]
-    [only] = talk.client(call(1, "more", {})).violations
-    assert only.rule == "contract/set-aside"
-
-
-def test_an_answer_after_a_time_out_is_reported_as_such() -> None:
-    talk = Talk().opened()
-    good(talk.client(request(1, "ping")))
-    talk.conversation.give_up(Party.CLIENT, 1)
-    assert "sooner" in talk.server(result(1, {})).violations[0].hint
 
 
 def test_a_batch_has_a_bounded_number_of_entries() -> None:

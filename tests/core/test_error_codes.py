@@ -5,7 +5,7 @@ from typing import Any
 from assay.base.errors import CanonicalError
 from kit.rows import rows
 from kit.stateless_talk import REVISION, asks, calls
-from kit.talk import Talk, error, good, rules
+from kit.talk import Talk, error, good
 
 DATA = {-32021: {"requiredCapabilities": {}}, -32022: {"supported": [REVISION], "requested": "2030-01-01"}}
 
@@ -14,18 +14,6 @@ def failed(code: int) -> dict[str, Any]:
     """An error of *code*, with the data that the specification wants with it."""
     message = error(1, code)
     return message if code not in DATA else {**message, "error": {**message["error"], "data": DATA[code]}}
-
-
-@rows("code", [-32002, -32042, -32099, -32050, -32023, -32042.0])
-def test_a_reserved_or_withdrawn_code_is_reported(code: float) -> None:
-    """basic, Error Codes: implementations of this version MUST NOT emit any of these."""
-    talk = Talk()
-    good(talk.client(calls(1)))
-    verdict = talk.server({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}})
-    assert rules(verdict) == ["protocol/error-code"]
-    assert verdict.onward is verdict.frame
-    assert verdict.violations[0].at == "/error/code"
-    assert verdict.violations[0].found.startswith(f"{code:.0f}, which is ")
 
 
 @rows("name", [each for each in CanonicalError.codes() if each != "RESOURCE_NOT_FOUND"])

@@ -40,12 +40,6 @@ def test_a_number_that_only_rounds_to_an_integer_is_no_id(ident: bytes) -> None:
     assert not talk.server(b'{"jsonrpc":"2.0","id":' + ident + b',"result":{}}').accepted
 
 
-@rows("method", ["resources/subscribe", "logging/setLevel", "tasks/list"])
-def test_a_stateless_request_in_the_middle_of_a_handshake_raises_nothing(method: str) -> None:
-    verdict = negotiated({}).client(request(1, method, {"uri": "a:b", "level": "info", "_meta": META}))
-    assert rules(verdict) == ["protocol/method"]
-
-
 def test_a_result_is_judged_by_the_revision_its_request_was_made_in() -> None:
     talk = negotiated({"tools": {}})
     talk.client(request("l", "tools/list"))
@@ -88,12 +82,6 @@ def test_the_tools_that_are_remembered_are_bounded_whatever_the_pages_say() -> N
         talk.server(result(page, {"tools": tools, "nextCursor": "x"}))
     # What begins a new list is used beside the one before, which stays until the new one is whole.
     assert len(talk.conversation.tools.known) == 200
-
-
-def test_a_long_key_above_a_wide_object_is_not_multiplied() -> None:
-    inside = b",".join(b'"%d":0' % index for index in range(20_000))
-    frame = b'{"' + b"k" * 100_000 + b'":{' + inside + b'},"x":"\\u003c" }'
-    assert rules(Talk().opened().client(frame))[0].startswith("envelope/")
 
 
 def test_answers_stay_small_whatever_the_keys_are() -> None:

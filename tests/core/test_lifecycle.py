@@ -8,10 +8,10 @@ from assay.base.meta import REVISION_KEY
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
 from assay.core.policy import Policy
-from assay.spec.revisions import LATEST, REVISIONS
+from assay.spec.revisions import LATEST
 from kit.rows import rows
 from kit.stateless_talk import asks
-from kit.talk import Talk, answer, error, frame_of, good, notification, request, result, rules
+from kit.talk import Talk, error, frame_of, good, notification, request, result, rules
 
 MODES = ("enforce", "audit")
 INFO = {"name": "a", "version": "1"}
@@ -133,15 +133,6 @@ def test_a_server_that_speaks_first_is_asked_to_wait(message: dict[str, Any]) ->
         "[protocol/before-initialize]"
     )
     assert wrong.hint == "Wait for the client's initialize."
-
-
-def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
-    verdict = Talk().client(asks(1, "tools/list", {REVISION_KEY: "2030-01-01"}))
-    assert rules(verdict)[0] == "protocol/unsupported-revision"
-    refused = answer(verdict)["error"]
-    assert refused["code"] == -32022
-    assert refused["data"]["requested"] == "2030-01-01"
-    assert refused["data"]["supported"] == list(REVISIONS)
 
 
 def test_a_refused_revision_is_answered_with_those_that_the_server_supports() -> None:

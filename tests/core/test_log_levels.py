@@ -23,14 +23,6 @@ def asked(ident: int, level: str | None = None) -> dict[str, Any]:
     return calls(ident, {LEVEL_KEY: level} if level else None)
 
 
-@rows("options", [{}, {"revision": "2026-07-28"}, {"mode": "audit"}])
-def test_a_log_message_for_a_request_that_did_not_ask_is_reported(options: dict[str, Any]) -> None:
-    """The server MUST NOT emit notifications/message for a request that does not include this field."""
-    verdict = played(Talk(**options), client(asked(1)), server(log(), WRONG))
-    assert verdict.onward is verdict.frame
-    assert verdict.violations[0].at == "/method"
-
-
 @rows("wanted", LEVELS)
 @rows("sent", LEVELS)
 def test_a_log_message_has_the_level_asked_for_or_above(wanted: str, sent: str) -> None:

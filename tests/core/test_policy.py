@@ -132,14 +132,6 @@ def test_params_that_pass_although_they_are_wrong_are_answered_like_any_other(pa
     assert talk.conversation.open_requests(verdict.party) == ()
 
 
-def test_arguments_are_judged_although_other_params_are_wrong_and_pass() -> None:
-    talk = ruled({"protocol/params": "pass"})
-    params = {"name": "search", "arguments": {"words": 5}, "_meta": {"progressToken": []}}
-    verdict = talk.client(request(1, "tools/call", params))
-    assert done(verdict)[0] == ("contract/input", "refuse")
-    assert verdict.onward is None
-
-
 def test_a_method_that_no_one_knows_can_pass_and_its_answer_with_it() -> None:
     talk = ruled({"protocol/method": "pass"})
     assert talk.client(request(1, "tools/run")).accepted
@@ -166,13 +158,6 @@ def listing(actions: dict[str, str], **more: Any) -> tuple[Talk, Verdict]:
     talk = Talk(policy=Policy(actions, **more)).opened()
     good(talk.client(request("list", "tools/list")))
     return talk, talk.server(result("list", {"tools": [SEARCH, ODD]}))
-
-
-def test_a_tool_that_would_be_set_aside_can_pass() -> None:
-    talk, verdict = listing({"contract/schema": "pass"})
-    assert verdict.onward is verdict.frame
-    assert done(verdict) == [("contract/schema", "report")]
-    good(talk.client(call(1, "odd", {"a": "c"})))
 
 
 def test_a_tool_that_would_be_set_aside_can_fail_the_whole_list() -> None:

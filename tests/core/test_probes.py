@@ -5,7 +5,7 @@ from typing import Any
 from assay.base.verdict import Party
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, asks
-from kit.talk import Talk, error, good, replacement, request, result, rules
+from kit.talk import Talk, error, good, replacement, request, result
 
 HINT = "Answer an unknown method with error -32601; server/discover exists from 2026-07-28 on."
 INFO = {"name": "a", "version": "1"}
@@ -32,14 +32,6 @@ def test_a_server_that_does_not_know_the_probe_gets_one_finding(value: dict[str,
     assert replacement(verdict)["error"]["code"] == -31010
     assert talk.conversation.revision is None
     assert talk.opened("2025-06-18").conversation.revision == "2025-06-18"
-
-
-def test_a_server_that_knows_the_probe_learns_what_is_missing() -> None:
-    talk = Talk()
-    good(talk.client(asks(1, "server/discover")))
-    verdict = talk.server(result(1, {"supportedVersions": ["2026-07-28"]}))
-    assert rules(verdict) == ["protocol/result", "protocol/result-type-missing", *["protocol/cache-hints"] * 2]
-    assert HINT not in {each.hint for each in verdict.violations}
 
 
 def test_a_finding_describes_the_result_as_it_was_sent() -> None:

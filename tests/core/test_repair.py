@@ -169,14 +169,6 @@ def test_everything_else_stays_as_it_was_spelt() -> None:
     assert verdict.exchange.spelling == b"1e2"
 
 
-def test_a_progress_token_of_a_mended_call_is_known() -> None:
-    talk = talking()
-    params = {"name": "lend", "arguments": {"title": "M", "days": "5"}, "_meta": {"progressToken": "t"}}
-    assert talk.client(request(1, "tools/call", params)).accepted
-    progress = {"progressToken": "t", "progress": 1}
-    good(talk.server({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}))
-
-
 VALUES = {
     "days": st.integers(1, 10**30),
     "price": st.integers() | st.decimals(-1000, 1000, places=2).map(float),

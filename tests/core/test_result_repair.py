@@ -253,15 +253,6 @@ def test_a_doubtful_dialect_stays_as_it_is(schema: dict[str, Any]) -> None:
     assert verdict.onward is verdict.frame or "one" in [each.name for each in verdict.quarantined]
 
 
-def test_a_property_with_the_name_of_an_old_keyword_leaves_no_doubt() -> None:
-    tool = with_dialect(
-        "http://json-schema.org/schema#", properties={"id": {"type": "string"}, "items": {"type": "array"}}
-    )
-    assert (
-        shown(answered(request(1, "tools/list"), result(1, {"tools": [tool]}), "2025-11-25"))[0]["value"] == DRAFT_2020
-    )
-
-
 def test_the_repaired_schema_is_what_calls_are_judged_by() -> None:
     tool = with_dialect("draft-07", properties={"a": {"type": "array", "items": [{"type": "integer"}]}})
     talk = opened("2025-11-25").listed(tool)
@@ -334,15 +325,6 @@ def test_answers_of_a_client_are_not_repaired() -> None:
     talk = opened("2025-11-25")
     good(talk.server(request(1, "roots/list")))
     assert talk.client(error(1, -32002)).repairs == ()
-
-
-def test_the_next_page_has_the_scope_that_the_client_got() -> None:
-    talk = opened(STATELESS)
-    good(talk.client(LIST))
-    assert talk.server(result(1, {"tools": [], "nextCursor": "2"})).accepted
-    good(talk.client(asks(2, "tools/list", cursor="2")))
-    verdict = talk.server(result(2, {**HINTS, "tools": []}))
-    good(verdict)
 
 
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ from assay.base.verdict import Party
 from assay.core.policy import Policy
 from kit.rows import rows
 from kit.stateless_talk import META
-from kit.talk import HITS, SEARCH, Talk, call, client, error, good, notification, played, request, result, rules, server
+from kit.talk import Talk, client, error, good, notification, played, request, result, rules, server
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LIST, LISTED = request(1, "tools/list"), result(1, {"tools": []})
@@ -58,14 +58,6 @@ def test_what_is_used_again_is_reported_and_passes(steps: Any, revision: str) ->
     """
     last = played(Talk().opened(revision), *steps)
     assert last.onward is last.frame
-
-
-def test_the_quick_look_reports_an_id_too() -> None:
-    talk = Talk().opened().listed(SEARCH)
-    for _ in range(2):
-        verdict = talk.client(call(7, "search", {"words": "sea"}))
-        talk.server(result(7, HITS))
-    assert rules(verdict) == [REUSED]
 
 
 def test_a_request_that_timed_out_has_used_its_id_and_one_that_never_arrived_has_not() -> None:

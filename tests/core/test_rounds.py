@@ -61,15 +61,6 @@ def test_what_the_user_accepts_fits_the_form(revision: str, answer: dict[str, An
     assert verdict.onward is verdict.frame
 
 
-def test_two_forms_are_kept_apart_by_their_requests() -> None:
-    talk = Talk().opened()
-    other = {"message": "?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "integer"}}}}
-    good(talk.server(request("s", "elicitation/create", ELICIT)))
-    good(talk.server(request("t", "elicitation/create", other)))
-    good(talk.client(result("t", accepted(name=5))))
-    good(talk.client(result("s", accepted(name="five"))))
-
-
 def test_a_form_that_runs_as_a_task_is_held_to_when_its_payload_comes() -> None:
     tasks: dict[str, Any] = {"requests": {"elicitation": {"create": {}}}}
     talk = Talk().opened(client={"elicitation": {}, "tasks": tasks})
@@ -152,16 +143,6 @@ def test_a_request_made_again_has_a_new_id(method: str, state: str | None) -> No
         verdict = talk.client(ask(ident, method, **more))
         assert rules(verdict) == expected
         assert verdict.onward is verdict.frame
-
-
-def test_another_request_may_have_the_id_of_one_that_was_answered() -> None:
-    talk = Talk(revision="2026-07-28")
-    good(talk.client(ask(1)))
-    good(talk.server(wanting(1, form=FILL_IN)))
-    good(talk.client(ask(1)))
-    good(talk.server(result(1, {"resultType": "complete", "content": []})))
-    good(talk.client(ask(1, "prompts/get", requestState="state")))
-    good(talk.client(ask(2, requestState="another")))
 
 
 @every_content
@@ -248,15 +229,6 @@ def test_what_is_kept_of_the_input_that_is_asked_for_is_bounded() -> None:
             given = {each: {"roots": []} for each in asked} | {key: accepted(age=3)}
             heard = rules(talk.client(ask(2, requestState="state", inputResponses=given)))
             assert heard.count("protocol/input-kind") == wrong
-
-
-def test_a_root_that_is_no_file_is_reported_there_too() -> None:
-    talk = Talk(revision="2026-07-28")
-    good(talk.client(ask(1)))
-    good(talk.server(wanting(1, where={"method": "roots/list"})))
-    roots = {"roots": [{"uri": "https://example.com/a"}]}
-    [wrong] = found(talk.client(ask(2, requestState="state", inputResponses={"where": roots})))
-    assert (wrong.rule, wrong.at) == ("protocol/root", "/params/inputResponses/where/roots/0/uri")
 
 
 # ── what a request made again agrees in ──────────────────────────────────────────────────────────────────────────────
@@ -537,11 +509,6 @@ def test_what_clients_share_is_bounded_and_outlives_the_server() -> None:
     )
 
 
-def test_the_state_is_not_judged_where_the_conversation_began_before() -> None:
-    for _, steps, _ in WRONG[:4]:
-        played(Talk(revision="2026-07-28"), [(message, []) for message, _ in steps])
-
-
 def test_a_state_that_is_given_once_shows_its_request_wherever_the_conversation_began() -> None:
     talk = Talk(revision="2026-07-28")
     played(talk, [sent(1), wants(1, LONG), sent(2, "prompts/get", breaks=TARGET, requestState=LONG)])
@@ -664,12 +631,3 @@ def test_a_call_with_a_cursor_and_without_a_name_may_be_asked_for_input() -> Non
     talk = Talk(revision="2026-07-28", policy=Policy({"*": "pass"}))
     talk.client(request(1, "tools/call", {"cursor": "c", "_meta": META}))
     good(talk.server(wanting(1, form=FILL_IN)))
-
-
-def test_very_many_requests_for_undeclared_input_cost_little() -> None:
-    talk = Talk(revision="2026-07-28")
-    able = {**META, "io.modelcontextprotocol/clientCapabilities": {}}
-    good(talk.client(ask(1, _meta=able)))
-    inputs: dict[str, Any] = {f"{number}": WHERE for number in range(2000)}
-    verdict = talk.server(wanting(1, "state", **inputs))
-    assert (len(verdict.violations), verdict.more) == (20, 0)

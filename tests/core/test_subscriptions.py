@@ -7,7 +7,6 @@ import pytest
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Facts
 from assay.core.history import subscriptions
-from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.stateless_talk import asks
 from kit.talk import Talk, client, error, frame_of, good, notification, played, result, rules, server
@@ -107,16 +106,6 @@ def test_each_subscription_is_held_to_what_it_asked_for_itself() -> None:
     for good_one in (sent(TOOLS, 1), sent(TOOLS, 1.0), sent(PROMPTS, "other")):
         good(talk.server(good_one))
     assert reported(talk.server(sent(TOOLS, "other"))) == "/method"
-
-
-@rows("method", [*FLAGS, UPDATED])
-@rows("options", [{}, {"revision": "2026-07-28"}])
-def test_a_change_that_names_no_subscription_is_reported(method: str, options: dict[str, Any]) -> None:
-    """The server MUST include this key on every notification delivered via a subscriptions/listen stream."""
-    talk = Talk(**options)
-    good(talk.client(listen(1)))
-    for params in ({"uri": "file:///a"},) if method == UPDATED else ({}, None):
-        assert reported(talk.server(notification(method, params))) == AT
 
 
 @rows("ident", [2, "1", "x", "call"])
@@ -259,23 +248,9 @@ def test_very_long_lists_of_uris_are_not_read(uris: list[str], monkeypatch: pyte
     assert len(read) < 100
 
 
-def test_an_acknowledgement_of_what_is_no_uri_is_judged() -> None:
-    talk = Talk(mode="audit")
-    talk.client(listen(1, resourceSubscriptions=["a:1"]))
-    assert "assay/fault" not in rules(talk.server(acknowledged(1, resourceSubscriptions=[{}, [], 1, "a:1"])))
-
-
 def test_too_many_uris_are_not_remembered() -> None:
     talk = listening(resourceSubscriptions=[f"file:///{number:0100}" for number in range(3000)])
     good(talk.server(sent(UPDATED, 1, uri="file:///else")))
     listening(2, talk, resourceSubscriptions=["file:///a"])
     assert reported(talk.server(sent(UPDATED, 2, uri="file:///b"))) == "/params/uri"
     good(talk.server(sent(UPDATED, 2, uri="file:///" + "b" * 5000)))
-
-
-@rows("revision", [each for each in REVISIONS if handshake(each)])
-def test_older_revisions_have_no_such_subscriptions(revision: str) -> None:
-    talk = Talk().opened(revision)
-    for method in FLAGS:
-        good(talk.server(notification(method)))
-    good(talk.server(notification(UPDATED, {"uri": "file:///a"})))

@@ -93,11 +93,6 @@ def test_wrong_metadata_is_reported_and_the_tool_stays(rule: str, at: str, meta:
     assert verdict.quarantined == ()
 
 
-def test_a_list_with_a_broken_tool_is_judged_all_the_same() -> None:
-    verdict = tools(Talk().opened(), {"name": "broken"}, {**TOOL, "_meta": {"ui": 5}})
-    assert set(rules(verdict)) == {"protocol/result", "apps/meta"}
-
-
 CSP = {
     "connectDomains": ["https://api.example.com", "wss://*.example.com"],
     "resourceDomains": ["https://cdn.example.com:8443"],
@@ -152,12 +147,6 @@ def test_a_page_has_its_own_type(kind: str | None) -> None:
     verdict = talk.server(result(2, {"contents": [{"uri": PAGE, "text": "<html>", **members}]}))
     assert rules(verdict) == ["apps/mime-type"]
     assert verdict.onward is not verdict.frame
-
-
-def test_other_resources_may_have_any_type_and_metadata() -> None:
-    talk = Talk().opened()
-    good(talk.client(request(1, "resources/list")))
-    good(talk.server(result(1, {"resources": [{"uri": "file:///a", "name": "a", "_meta": {"ui": 5}}]})))
 
 
 def test_a_page_that_a_tool_names_exists() -> None:

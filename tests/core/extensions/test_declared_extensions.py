@@ -69,12 +69,6 @@ def test_settings_are_an_object_in_a_handshake_too_where_the_schema_says_nothing
     assert verdict.violations[0].at == "/params/capabilities/extensions/com.example~1x"
 
 
-@rows("settings", [True, None, []])
-def test_where_the_schema_asks_for_an_object_the_message_is_refused(settings: Any) -> None:
-    verdict = Talk().client(stateless(1, "tools/list", {"com.example/x": settings}))
-    assert (verdict.onward, rules(verdict)) == (None, ["protocol/params"])
-
-
 def test_under_a_strict_policy_a_wrong_identifier_is_refused_every_time() -> None:
     talk = Talk(policy=Policy(strict=True))
     for ident in (1, 2):
@@ -95,10 +89,6 @@ def test_what_a_server_declares_is_judged_as_well(declared: dict[str, Any], rule
     verdict = discover(Talk(), **declared)
     assert rules(verdict) == ([rule] if rule else [])
     assert verdict.onward is verdict.frame
-
-
-def test_tasks_are_a_capability_in_the_revision_that_has_them() -> None:
-    Talk().opened("2025-11-25", server={"tasks": {"cancel": {}}})
 
 
 def test_a_declaration_that_was_good_before_takes_the_quick_way() -> None:

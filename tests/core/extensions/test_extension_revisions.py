@@ -6,7 +6,6 @@ from extended import MODES, TASKS, discover, discovered, listed, stateless
 
 from assay.base.verdict import Party
 from assay.core.conversation import Facts
-from assay.core.policy import Policy
 from assay.spec.revisions import LATEST
 from kit.rows import rows
 from kit.talk import ALL_SERVER, SEARCH, Talk, error, frame_of, good, notification, request, result, rules
@@ -40,11 +39,6 @@ def test_an_unknown_revision_is_reported_once_and_forwarded(mode: str, revision:
     good(talk.client(stateless(2, "tools/list", extensions)))
 
 
-def test_a_strict_policy_reports_it_as_well() -> None:
-    talk = discovered(Talk(policy=Policy(strict=True)))
-    assert talk.client(stateless(1, "tools/list", NEWER)).accepted
-
-
 @rows("mode", MODES)
 def test_methods_and_results_of_that_extension_are_not_judged(mode: str) -> None:
     talk = newer(mode)
@@ -66,10 +60,6 @@ def test_it_counts_for_both_parties_whichever_declares_it() -> None:
     by_client = listed(discovered(Talk(), TASKS))
     by_client.client(stateless(1, "tools/call", NEWER, **SEARCHES))
     good(by_client.server(result(1, ODD_HANDLE)))
-
-
-def test_the_first_request_that_declares_it_is_not_judged_either() -> None:
-    assert rules(discovered(Talk(), TASKS).client(stateless(1, "tasks/get", NEWER, handle=5))) == ["extension/revision"]
 
 
 def test_a_new_method_of_that_extension_is_forwarded_and_reported() -> None:

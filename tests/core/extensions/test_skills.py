@@ -231,12 +231,6 @@ def test_a_changed_skill_is_no_violation() -> None:
     good(talk.read(URI, text(other)))
 
 
-def test_pages_have_one_cache_scope() -> None:
-    talk = Skilled()
-    good(talk.page(SKILL, nextCursor="2"))
-    assert rules(talk.page(named("a"), cursor="2", cacheScope="public")) == ["protocol/cache-scope"]
-
-
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 CONTENTS: list[dict[str, Any]] = [
@@ -405,12 +399,6 @@ def test_the_oldest_skills_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     # One with too many files is not remembered at all.
     monkeypatch.setattr(skill_digests, "_MOST_FILES", 1)
     good(Skilled().listed().read(URI, text("other")))
-
-
-def test_the_directories_of_a_long_uri_are_not_looked_up() -> None:
-    uri = f"{ROOT}/{'a/' * 1024}"
-    talk = Skilled().listed(skill(resources=[*FILES, file(uri, "x")]))
-    good(talk.read(uri, text("y", uri)))
 
 
 @rows("value", [None, 5, [], {}, "x", [5], [None], [{}], [{"uri": 5}], [{"uri": URI}]])

@@ -98,14 +98,6 @@ def test_a_task_from_its_start_to_its_end(mode: str, last: dict[str, Any]) -> No
         good(talk.polled({**last, "lastUpdatedAt": LATEST_TIME}))
 
 
-def test_a_call_that_declares_tasks_may_be_answered_at_once() -> None:
-    talk = Tasked()
-    good(talk.call())
-    good(talk.answer({"resultType": "complete", **HITS}))
-    good(talk.call())
-    assert rules(talk.answer({"resultType": "complete", "content": []})) == ["contract/output"]
-
-
 def test_a_task_of_an_unknown_call_is_judged_by_its_shape() -> None:
     """What that call declared is unknown, too: tasks outlive the guard."""
     talk = Tasked()
@@ -149,12 +141,6 @@ def test_polls_overtake_each_other() -> None:
     first = talk.asked
     good(talk.polled({**COMPLETED, "lastUpdatedAt": LATER}))
     good(talk.server(result(first, shown())))
-
-
-def test_the_result_of_a_task_is_what_the_call_would_have_returned() -> None:
-    talk = Tasked().started()
-    good(talk.polled(shown(status="completed", result={"resultType": "complete", **HITS})))
-    good(talk.polled(shown(status="completed", result={"content": [], "isError": True})))
 
 
 # ── the shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,13 +200,6 @@ def test_a_task_is_no_answer_to_a_call_that_does_not_declare_it(extensions: Any)
     assert verdict.onward is not verdict.frame
 
 
-@rows("method", ["prompts/get", "resources/read"])
-def test_only_calls_become_tasks(method: str) -> None:
-    talk = Talk()
-    good(talk.client(stateless(1, method, TASKS, name="x", uri="x:y")))
-    assert rules(talk.server(result(1, HANDLE)))[0] == "protocol/result-type"
-
-
 @rows("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 def test_a_request_about_a_task_that_does_not_declare_it_is_reported_and_the_server_refuses_it(method: str) -> None:
     talk = Tasked().started()
@@ -242,12 +221,6 @@ def test_a_server_that_declares_the_extension_implements_it_and_another_is_not_a
     talk = Tasked()
     good(talk.ask("tasks/get", taskId="t1"))
     assert rules(talk.server(error(talk.asked, -32601))) == ["protocol/error-code"]
-
-
-def test_in_the_revision_before_the_identifier_means_nothing() -> None:
-    talk = Talk().opened("2025-11-25", client={"extensions": TASKS}, server={"extensions": TASKS, "tools": {}})
-    verdict = talk.client(request(1, "tasks/update", {"taskId": "t1", "inputResponses": {}}))
-    assert rules(verdict) == ["protocol/method"]
 
 
 # ── what the server says of a task ───────────────────────────────────────────────────────────────────────────────────
@@ -556,11 +529,6 @@ def test_keys_without_forms_are_bounded() -> None:
     known = talk.conversation.tools.beyond.tasks
     keys = sum(len(key) for task in known._known.values() for key in task.digests)
     assert 0 < 4 * keys <= known._bytes <= 1 << 20
-
-
-def test_a_type_that_is_no_text_is_not_quoted() -> None:
-    verdict = Tasked().started().polled(shown(status="completed", result={"resultType": {"a": "secret"}}))
-    assert [each.found for each in verdict.violations] == ["an object with `a`"]
 
 
 def test_a_subscription_to_tasks_in_a_revision_without_subscriptions() -> None:

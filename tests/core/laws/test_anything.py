@@ -189,44 +189,6 @@ def test_the_params_of_an_extension_are_not_judged_and_do_not_hurt(params: Any) 
                 assert verdict.accepted == (params is None or isinstance(params, dict))
 
 
-@law(120)
-@example(token=5)
-@example(token=[])
-@given(token=values(1))
-def test_the_meta_of_an_extension_is_not_judged_and_does_not_hurt(token: Any) -> None:
-    """The same where each request declares what its client can do (2026-07-28)."""
-    for meta in (_EXTENDING | {"progressToken": token}, _EXTENDING | {"x": token}):
-        spoken = frame(request(1, "acme/search", {"_meta": meta}))
-        assert opened("2026-07-28").hear(CLIENT, spoken).accepted
-
-
-@law(120)
-@example(asked={"a": 5})
-@example(asked={"a": {"method": []}})
-@given(asked=st.one_of(values(2), st.dictionaries(texts, st.fixed_dictionaries({"method": values(1)}), max_size=2)))
-def test_asking_back_where_it_is_not_foreseen_does_not_hurt(asked: Any) -> None:
-    """Rule protocol/result-type, a report: tools/list cannot be answered by asking back, whatever it asks for."""
-    conversation = opened("2026-07-28")
-    assert conversation.hear(CLIENT, frame(ask("2026-07-28", 1))).accepted
-    verdict = conversation.hear(SERVER, frame(result(1, {"resultType": "input_required", "inputRequests": asked})))
-    assert "protocol/result-type" in {each.rule for each in verdict.violations}
-
-
-@rows("ident", [2**70, 1.0, 1e22, "a", -(2**80)])
-@rows("revision", REVISIONS)
-def test_an_id_of_any_size_can_be_used_again_and_end(revision: str, ident: str | float) -> None:
-    """design.md: ids are echoed unchanged, `1.0`, `1e2` and 2^70 included."""
-    conversation = opened(revision)
-    spoken = frame(ask(revision, ident))
-    assert conversation.hear(CLIENT, spoken).accepted
-    again = conversation.hear(CLIENT, spoken)
-    assert [each.rule for each in again.violations] == ["protocol/id-in-use"]
-    (missing,) = conversation.end(SERVER)
-    echo = b'{"jsonrpc":"2.0","id":' + json.dumps(ident).encode() + b","
-    assert (again.back or b"").startswith(echo)
-    assert (missing.onward or b"").startswith(echo)
-
-
 @rows("ident", [2**70, 1.0, 1, "a"])
 @rows("revision", REVISIONS)
 def test_a_malformed_request_is_answered_by_its_id(revision: str, ident: str | float) -> None:
@@ -234,17 +196,6 @@ def test_a_malformed_request_is_answered_by_its_id(revision: str, ident: str | f
     verdict = opened(revision).hear(CLIENT, frame(request(ident, "ping") | {"params": []}))
     assert [each.rule for each in verdict.violations] == ["envelope/params"]
     assert (verdict.back or b"").startswith(b'{"jsonrpc":"2.0","id":' + json.dumps(ident).encode() + b",")
-
-
-@rows("ident", [2**70, 1.0, 1, "a"])
-@rows("revision", REVISIONS)
-def test_a_malformed_answer_fails_what_it_answers(revision: str, ident: str | float) -> None:
-    """design.md: a broken answer from an upstream fails the client's open request."""
-    conversation = opened(revision)
-    assert conversation.hear(CLIENT, frame(ask(revision, ident))).accepted
-    verdict = conversation.hear(SERVER, frame(result(ident, 5)))
-    assert (verdict.onward or b"").startswith(b'{"jsonrpc":"2.0","id":' + json.dumps(ident).encode() + b",")
-    assert conversation.open_requests(CLIENT) == ()
 
 
 @rows("revision", REVISIONS)

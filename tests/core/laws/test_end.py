@@ -13,7 +13,7 @@ from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS, handshake
 from kit.laws import law
-from kit.parties import CLIENT, SERVER, Mode, ask, frame, notification, opened, request, result, said
+from kit.parties import CLIENT, SERVER, ask, frame, notification, opened, request, result, said
 from kit.rows import rows
 
 # Some of them are one id: 1, 1.0 and 1e0 are the same number, "1" is another thing. Known gap: -0 is left out, because
@@ -48,9 +48,6 @@ def _ident(spelling: str) -> str | int:
     """An id as `give_up` takes it: as an exchange has it."""
     kind, value = _key(spelling)
     return str(value) if kind == "text" else int(value)
-
-
-PROGRESS = "t"
 
 
 class Model:
@@ -155,20 +152,6 @@ def assert_ended(conversation: Conversation, model: Model, last: Party) -> None:
     assert conversation.open_requests(CLIENT) == conversation.open_requests(SERVER) == ()
 
 
-@rows("mode", ["enforce", "audit"])
-@rows("revision", REVISIONS)
-@rows("spelling", SPELLINGS)
-def test_an_answer_that_comes_too_late_is_not_delivered(revision: str, mode: Mode, spelling: str) -> None:
-    """design.md: a request given up has been answered; under audit everything travels on, and the violation tells."""
-    conversation = opened(revision, mode)
-    assert conversation.hear(CLIENT, _asked(revision, spelling)).accepted
-    assert conversation.give_up(CLIENT, _ident(spelling)) is not None
-    late = conversation.hear(SERVER, _answer(revision, spelling))
-    assert [each.rule for each in late.violations] == ["protocol/answered-twice"]
-    assert late.onward is (late.frame if mode == "audit" else None)
-    assert conversation.give_up(CLIENT, _ident(spelling)) is None
-
-
 def test_the_tasks_of_the_two_sides_have_nothing_to_do_with_each_other() -> None:
     """MCP 2025-11-25, basic/utilities/tasks: a task's id is made by its receiver, so both sides may make the same."""
     conversation = opened("2025-11-25")
@@ -183,24 +166,3 @@ def test_the_tasks_of_the_two_sides_have_nothing_to_do_with_each_other() -> None
     said(conversation, SERVER, result(2, {"content": [], "_meta": related}))
     said(conversation, SERVER, request(2, "tasks/result", {"taskId": "1"}))
     said(conversation, CLIENT, result(2, {"action": "decline", "_meta": related}))
-
-
-def test_a_refused_request_does_not_take_the_progress_of_another() -> None:
-    """Ours: a request that was refused leaves nothing behind, so what was open before goes on as it was."""
-    conversation = opened("2025-11-25")
-    said(conversation, CLIENT, ask("2025-11-25", 1, PROGRESS))
-    again = conversation.hear(CLIENT, frame(ask("2025-11-25", 1, PROGRESS)))
-    assert [each.rule for each in again.violations] == ["protocol/id-in-use"]
-    said(conversation, SERVER, notification("notifications/progress", {"progressToken": "t", "progress": 1}))
-
-
-def test_what_ends_leaves_no_token() -> None:
-    """MCP, basic/utilities/progress: no progress after the answer; what comes then belongs to nothing."""
-    for revision in REVISIONS:
-        conversation = opened(revision)
-        said(conversation, CLIENT, ask(revision, 1, PROGRESS))
-        noted = {"progressToken": "t", "progress": 1}
-        said(conversation, SERVER, notification("notifications/progress", noted))
-        assert conversation.hear(SERVER, _answer(revision, "1")).accepted
-        late = conversation.hear(SERVER, frame(notification("notifications/progress", noted)))
-        assert [each.rule for each in late.violations] == ["protocol/progress"]

@@ -15,9 +15,9 @@ from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
-from kit.generated_messages import fits, part_of, scalars, texts, values
+from kit.generated_messages import scalars, texts, values
 from kit.laws import law
-from kit.parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, opened, request, result
+from kit.parties import CLIENT, META, SERVER, Mode, frame, negotiated, opened, request, result
 from kit.rows import rows
 
 # ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,36 +305,6 @@ def test_the_quick_way_does_not_show(start: str, revision: str, mode: Mode, data
 
 
 @rows("revision", REVISIONS)
-@rows("named", [{}, {CAPABILITIES_KEY: {}}, {CAPABILITIES_KEY: {"sampling": {}}}, {CAPABILITIES_KEY: 5}])
-def test_a_revision_in_meta_means_nothing_after_a_handshake(revision: str, named: dict[str, Any]) -> None:
-    """Official schema: up to 2025-11-25 `_meta` is free but for `progressToken`; there it must not hurt."""
-    params = {"name": "plain", "arguments": {}, "_meta": {REVISION_KEY: revision} | named}
-    assert_same("opened", revision, "enforce", [(CLIENT, request(1, "tools/call", params))])
-
-
-@rows("revision", [each for each in REVISIONS if not handshake(each)])
-@rows("declared", BEYOND)
-@rows("kind", ["task", "partial"])
-def test_the_quick_way_notes_what_is_declared(revision: str, declared: dict[str, Any], kind: str) -> None:
-    """basic/index: a result type is allowed if the request declared the extension that defines it."""
-    meta = {REVISION_KEY: revision, CAPABILITIES_KEY: declared}
-    spoken = []
-    for ident in (1, 2):
-        spoken.append((CLIENT, request(ident, "tools/call", {"name": "plain", "arguments": {}, "_meta": meta})))
-        spoken.append((SERVER, result(ident, {"resultType": kind, "content": []})))
-    assert_same("opened", revision, "enforce", spoken)
-
-
-@rows("revision", REVISIONS)
-@rows("ident", [1, "a"])
-def test_the_quick_way_keeps_to_the_profile(revision: str, ident: str | int) -> None:
-    """design.md, envelope profiles: under `strict` an id is a string."""
-    meta = {} if handshake(revision) else {"_meta": META}
-    call = request(ident, "tools/call", {"name": "plain", "arguments": {}} | meta)
-    assert_same("strict", revision, "enforce", [(CLIENT, call), (SERVER, result(ident, GOOD_RESULTS[0]))])
-
-
-@rows("revision", REVISIONS)
 def test_the_quick_way_is_taken(revision: str) -> None:
     """Without this the law would say nothing: a good call and its result never come to the thorough way."""
     conversation = _listed(opened(revision), revision)
@@ -421,22 +391,3 @@ def test_arguments_keep_to_the_contract_of_the_tool(revision: str, count: Any, m
         assert protocol_schema(revision).validator("CallToolResult").is_valid(answer["result"])
     else:
         assert answer["error"]["code"] == -32602
-
-
-# ── what the quick way leaves out ────────────────────────────────────────────────────────────────────────────────────
-
-TOOL_CALLS = [case for case in CASES if case.method.name == "tools/call"]
-
-
-@rows("case", TOOL_CALLS, ids=str)
-@law(60)
-@given(name=st.one_of(texts, scalars), arguments=st.one_of(st.dictionaries(texts, values(2)), values(1)))
-def test_params_of_name_and_arguments_fit_if_they_are_a_string_and_an_object(
-    case: Case, name: Any, arguments: Any
-) -> None:
-    """The same, asked of the compiled schema; from 2026-07-28 on with the `_meta` that is required there."""
-    params = {"name": name, "arguments": arguments} | ({} if handshake(case.revision) else {"_meta": META})
-    expected = isinstance(name, str) and isinstance(arguments, dict)
-    assert case.takes(params) == expected
-    assert fits(case.schema, case.params(), params) == expected
-    assert part_of(case.schema, case.method.definition, "/properties/params")
