@@ -18,7 +18,7 @@ from assay.contracts import store
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools
 from assay.contracts.tool_lists import MOST_QUARANTINED
-from assay.core import list_filter, render
+from assay.core import list_filter
 from assay.engine import compiled as engine
 from assay.engine.budget import LARGE, STEPS, Budget
 from assay.ladder import syntax
@@ -55,20 +55,6 @@ def test_values_and_keys_are_counted_outside_of_strings(frame: bytes, values: in
     assert not large_frames.more_than(frame, max(values, 1))
 
 
-@rows(
-    "frame",
-    [
-        pytest.param(b"[" + b"1," * 1_000 + b"1]", id="integers"),
-        pytest.param(b"[" + b"{}," * 500 + b"{}]", id="objects"),
-        pytest.param(b"[" + b'"",' * 1_000 + b'""]', id="strings"),
-        pytest.param(b"{" + b",".join(b'"%d":1' % n for n in range(600)) + b"}", id="keys"),
-    ],
-)
-def test_more_values_than_the_limit_are_refused(frame: bytes) -> None:
-    assert rule_of(frame, values=1_000) == "syntax/values"
-    assert rule_of(frame, values=1_300) is None
-
-
 def test_too_many_values_are_refused_before_anything_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syntax, "_loads", lambda _: pytest.fail("parsed"))
     monkeypatch.setattr("jiter.from_json", lambda *_, **__: pytest.fail("parsed"))
@@ -97,24 +83,6 @@ def test_the_collector_is_left_as_it_was() -> None:
 
 # ── keys and ids ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-KEYS = [
-    pytest.param(rb'{"\u003a":1,":":2}', True, id="the-same"),
-    pytest.param(rb'{"\u003A":1,"a":{"a:":":"}}', False, id="escaped"),
-    pytest.param(rb'{"\\u003a":1, "\u003a":2}', False, id="an-escaped-backslash"),
-    pytest.param(rb'{"\\\u003a":1,"\\:":2}', True, id="three-backslashes"),
-    pytest.param(rb'{"x":"\u003a","x":1}', True, id="in-a-value-that-is-dropped"),
-]
-
-
-@pytest.mark.parametrize(("frame", "repeated"), KEYS)
-@pytest.mark.parametrize("padding", [0, 1 << 16, 1 << 18])
-def test_a_repeated_key_is_found_without_reading_by_python(
-    frame: bytes, repeated: bool, padding: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(syntax, "_find_repeated", lambda _: None)
-    whole = b'[{"pad":"' + b"x" * padding + b'"},' + frame + b"]"
-    assert rule_of(whole) == ("syntax/duplicate-key" if repeated else None)
-
 
 def test_the_place_of_a_repeated_key_is_looked_for_in_small_frames_only(monkeypatch: pytest.MonkeyPatch) -> None:
     small = syntax.read(b'[{"a":{"b":1,"b":2}}]')
@@ -122,11 +90,6 @@ def test_the_place_of_a_repeated_key_is_looked_for_in_small_frames_only(monkeypa
     monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("read by Python"))
     large = syntax.read(b'[{"b":1,"b":2},"' + b"x" * (1 << 17) + b'"]')
     assert (large.rule, large.at) == ("syntax/duplicate-key", "")
-
-
-def test_entries_of_a_batch_keep_their_spelling() -> None:
-    frame = b' [ {"a" : 1.0} ,\t[-0], "x,]", ' + b"9" * 5_000 + b"\n] "
-    assert render.entries(frame) == [b'{"a" : 1.0}', b"[-0]", b'"x,]"', b"9" * 5_000]
 
 
 # ── steps of the engine ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -217,14 +180,6 @@ def listed(talk: Talk, tools: list[Any], **more: Any) -> Any:
     ident = f"list {next(_NUMBERS)}"
     good(talk.client(request(ident, "tools/list")))
     return talk.server(result(ident, {"tools": tools, **more}))
-
-
-def test_a_list_of_some_bad_entries_loses_only_those() -> None:
-    talk = Talk(limits=GUARDED).opened()
-    tools = [{"name": f"t{n}", "inputSchema": ANY} if n % 10 else {} for n in range(1_000)]
-    verdict = listed(talk, tools, _meta={"x": [1] * 10_000})
-    assert verdict.accepted
-    assert len(orjson.loads(verdict.onward)["result"]["tools"]) == 900
 
 
 def test_entries_of_a_long_list_are_asked_about_together() -> None:

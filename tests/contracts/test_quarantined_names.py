@@ -2,13 +2,10 @@
 
 import json
 import sys
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from assay.base.verdict import ListEntry, Verdict
-from assay.cli.terminal.journal_table import JournalTable
-from assay.cli.terminal.style import Style
 from assay.contracts.tool_lists import MOST_QUARANTINED
 from assay.guard.summary import GuardSummary
 from assay.records.journal.writer import Journal
@@ -79,11 +76,6 @@ def test_a_name_is_short_and_printable_whatever_the_server_calls_it() -> None:
     assert entry.name.isprintable()
 
 
-def test_a_violation_of_a_list_as_a_whole_names_no_entry() -> None:
-    verdict = listed("tools/list", 5)  # type: ignore[arg-type]  # what a server may send
-    assert [each.entry for each in verdict.violations] == [None]
-
-
 def test_a_tool_that_is_found_unusable_only_when_it_is_called_is_named() -> None:
     """What is too much to compile with the list is compiled for the first call."""
     patterns = {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}}
@@ -114,20 +106,6 @@ def test_stderr_names_every_quarantined_entry_and_says_why() -> None:
     assert "assay: quarantined: bare, bad (2 tools)" in log
 
 
-def test_stderr_says_which_further_tool_is_only_judged_in_part() -> None:
-    dialect = tool("odd", {"$schema": "https://example.com/mine", "type": "object"})
-    log = watched(listed("tools/list", [tool("bad"), dialect]))
-    assert log[0] == "assay: quarantined 1 tool in tools/list #1: bad"
-    assert log[2].startswith("assay:     /result/tools/1/inputSchema/$schema (tool odd): expected a known draft")
-
-
-def test_under_audit_stderr_says_what_would_be_quarantined() -> None:
-    log = watched(listed("tools/list", [tool("bad")], "audit"), enforcing=False)
-    assert log[0].startswith("assay: reported: server result of tools/list #1: /result/tools/0/inputSchema/")
-    assert " (tool bad): expected " in log[0]
-    assert "assay: would be quarantined: bad (1 tool)" in log
-
-
 def test_many_names_on_stderr_are_cut_and_counted() -> None:
     log = watched(listed("tools/list", [tool(f"t{number}") for number in range(100)]))
     [noted] = [line for line in log if line.startswith("assay: quarantined: ")]
@@ -152,17 +130,6 @@ def test_the_journal_names_every_quarantined_entry(tmp_path: Path) -> None:
     journal.close()
     assert noted["violations"][0]["entry"] == {"kind": "tool", "name": "t0"}
     assert noted["quarantined"] == [{"kind": "tool", "name": f"t{number}"} for number in range(30)]
-
-
-def test_journal_show_names_every_quarantined_entry_before_the_place(tmp_path: Path) -> None:
-    journal = Journal.open(str(tmp_path), deterministic=True, payloads=False, log=sys.exit)
-    assert journal is not None
-    verdict = listed("tools/list", [tool("bad"), tool("worse")])
-    record = json.loads(journal.line(verdict, journal.moment("stdio", "stdio", verdict.method, verdict.frame), 0))
-    journal.close()
-    lines = list(JournalTable(Style(StringIO(), {})).lines(record))
-    assert lines[1] == "    quarantined: tool bad, tool worse"
-    assert lines[2].startswith("    contract/schema (tool bad) at /result/tools/0/inputSchema/")
 
 
 def test_check_names_every_quarantined_entry_in_text_and_json() -> None:

@@ -88,14 +88,6 @@ def test_a_whole_chain_forgets_what_it_does_not_have() -> None:
     assert rules(one.call("c", n="x")) == ["contract/input"]
 
 
-def test_a_page_that_was_requested_with_an_unknown_cursor_ends_no_chain() -> None:
-    shared = Tools(100)
-    one = Client(shared)
-    one.list(tool("a"), tool("b"))
-    one.list(tool("a"), cursor="made up")
-    assert rules(one.call("b", n="x")) == ["contract/input"]
-
-
 def test_more_chains_than_are_remembered_forget_nothing() -> None:
     shared = Tools(100)
     one = Client(shared)
@@ -168,14 +160,6 @@ def hostile(count: int) -> dict[str, Any]:
     }
 
 
-def test_schemas_that_take_long_to_compile_are_not_compiled_with_the_list() -> None:
-    tools = Tools(100)
-    Client(tools).list(tool("a"), {"name": "slow", "inputSchema": hostile(500)})
-    assert tools.is_late
-    assert tools.late("slow") is not None
-    assert tools.late("a") is None
-
-
 def test_a_schema_is_compiled_step_by_step_and_then_judges() -> None:
     tools = Tools(100)
     slow = {"name": "slow", "inputSchema": hostile(500), "outputSchema": hostile(499)}
@@ -193,12 +177,6 @@ def test_patterns_beyond_the_budget_of_a_schema_are_left_out_and_reported() -> N
     Client(tools).list({"name": "slow", "inputSchema": hostile(500)})
     found = rules(Client(tools).call("slow", p0="x"))
     assert set(found) == {"contract/pattern"}
-
-
-def test_an_unusual_name_of_a_tool_is_reported_and_the_tool_works() -> None:
-    tools = Tools(100)
-    assert Client(tools).list(tool("list files")) == ["protocol/tool-name"]
-    assert rules(Client(tools).call("list files", n="x")) == ["contract/input"]
 
 
 # ── what was attacked ────────────────────────────────────────────────────────────────────────────────────────────────

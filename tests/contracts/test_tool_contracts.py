@@ -12,7 +12,6 @@ from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
 from kit.talk import (
-    ALL_SERVER,
     SEARCH,
     Talk,
     answer,
@@ -43,25 +42,6 @@ def test_arguments_are_held_to_the_tools_schema() -> None:
     assert wrong.schema_at == "#/properties/limit/type"
     assert "not as text" in wrong.hint
     assert verdict.onward is None
-
-
-def test_absent_arguments_are_an_empty_object() -> None:
-    talk = Talk().opened().listed(SEARCH)
-    verdict = talk.client(request(1, "tools/call", {"name": "search"}))
-    assert [each.at for each in verdict.violations] == ["/params/arguments"]
-
-
-@rows(("revision", "as_result"), [("2025-06-18", False), ("2025-11-25", True)])
-def test_arguments_that_break_the_contract_are_answered_as_the_revision_wants(revision: str, as_result: bool) -> None:
-    """From 2025-11-25 on a tool error, so that a model can mend its call; -32602 before."""
-    refused = answer(Talk().opened(revision).listed(SEARCH).client(call(1, "search", {})))
-    assert refused["id"] == 1
-    if as_result:
-        assert refused["result"]["isError"] is True
-        assert "/params/arguments" in refused["result"]["content"][0]["text"]
-    else:
-        assert refused["error"]["code"] == -32602
-        assert refused["error"]["data"]["violations"][0]["rule"] == "contract/input"
 
 
 @rows(
@@ -111,29 +91,6 @@ def test_what_takes_the_place_of_a_bad_result_is_a_good_answer(revision: str, an
     else:
         assert failed["error"]["code"] == -31010
         assert failed["error"]["data"]["violations"][0]["rule"] == verdict.violations[0].rule
-
-
-RUNS_AS_TASK = {**SEARCH, "execution": {"taskSupport": "optional"}}
-
-
-def test_a_bad_answer_to_a_call_that_runs_as_a_task_is_an_error() -> None:
-    """The client waits for a task there, and not for what the tool has found."""
-    runs_tasks = ALL_SERVER | {"tasks": {"requests": {"tools": {"call": {}}}}}
-    talk = Talk().opened(server=runs_tasks).listed(RUNS_AS_TASK)
-    good(talk.client(request(1, "tools/call", {"name": "search", "arguments": {"words": "a"}, "task": {}})))
-    assert replacement(talk.server(result(1, {"content": []})))["error"]["code"] == -31010
-
-
-@rows("mode", ["enforce", "audit"])
-@rows("content", [{"error": "not found"}, {"hits": "three"}])
-def test_a_failure_whose_content_breaks_the_output_schema_is_reported_and_goes_on(mode: Any, content: Any) -> None:
-    """Legal, but some clients reject the whole result then, and the error is lost."""
-    talk = Talk(mode=mode).opened().listed(SEARCH)
-    good(talk.client(call(1, "search", {"words": "a"})))
-    verdict = talk.server(result(1, {**TEXT, "isError": True, "structuredContent": content}))
-    assert {(each.rule, each.action) for each in verdict.violations} == {("contract/error-structured", "report")}
-    assert verdict.accepted
-    assert verdict.onward is verdict.frame
 
 
 def test_an_open_call_keeps_the_contract_it_started_with() -> None:
@@ -296,12 +253,6 @@ def test_a_tool_of_which_much_cannot_be_judged_hides_no_other() -> None:
     talk = Talk().opened().listed(first, second)
     assert rules(talk.client(call(1, "second", {}))) == ["contract/input"]
     good(talk.client(call(2, "first", {})))
-
-
-@rows("key", ["__proto__", "constructor", "$ref"])
-def test_keys_with_another_meaning_in_other_places_are_plain_data(key: str) -> None:
-    talk = Talk().opened().listed({"name": "any", "inputSchema": {"type": "object"}})
-    good(talk.client(call(1, "any", {key: "#/nowhere"})))
 
 
 # ── what is judged in part ───────────────────────────────────────────────────────────────────────────────────────────

@@ -58,22 +58,12 @@ WRONG_TEXT = {"content": [{"type": "text", "text": 5}]}
     ("message", "expected"),
     [
         ({"id": 1, "result": WRONG_TEXT}, [("envelope/jsonrpc", ""), ("protocol/result", "/result/content/0/text")]),
-        (
-            {"id": 1, "result": {"content": [], "structuredContent": {"hits": "1"}}},
-            [("envelope/jsonrpc", ""), ("contract/output", "/result/structuredContent/hits")],
-        ),
-        (
-            {"jsonrpc": "2.0", "id": 1, "result": WRONG_TEXT, "error": None},
-            [
-                ("envelope/members", "/error"),
-                ("envelope/error", "/error"),
-                ("protocol/result", "/result/content/0/text"),
-            ],
-        ),
-        (
-            {"jsonrpc": "2.0", "id": 1, "result": None, "error": {"code": -32601, "message": "no"}},
-            [("envelope/members", "/error"), ("protocol/error-code", "/error/code")],
-        ),
+        ({"id": 1, "result": {"content": [], "structuredContent": {"hits": "1"}}},
+         [("envelope/jsonrpc", ""), ("contract/output", "/result/structuredContent/hits")]),
+        ({"jsonrpc": "2.0", "id": 1, "result": WRONG_TEXT, "error": None},
+         [("envelope/members", "/error"), ("envelope/error", "/error"), ("protocol/result", "/result/content/0/text")]),
+        ({"jsonrpc": "2.0", "id": 1, "result": None, "error": {"code": -32601, "message": "no"}},
+         [("envelope/members", "/error"), ("protocol/error-code", "/error/code")]),
         ({"id": 1, "result": HITS}, [("envelope/jsonrpc", "")]),
         ({"id": 9, "result": WRONG_TEXT}, [("envelope/jsonrpc", "")]),
         ({"id": 1, "result": 5}, [("envelope/jsonrpc", ""), ("envelope/result", "/result")]),
@@ -81,7 +71,7 @@ WRONG_TEXT = {"content": [{"type": "text", "text": 5}]}
         ({**result(1, WRONG_TEXT), "Result": {}}, [("envelope/look-alike-key", "/Result")]),
         ({**result(1, WRONG_TEXT), "error": {"code": 1, "message": "no"}}, [("envelope/members", "/error")]),
     ],
-)
+)  # fmt: skip
 @rows("mode", ["enforce", "audit"])
 def test_a_malformed_answer_shows_what_is_wrong_inside_it(mode: Any, message: Any, expected: Any) -> None:
     talk = Talk(mode=mode).opened().listed(SEARCH)
@@ -101,30 +91,20 @@ def test_a_malformed_answer_shows_what_is_wrong_inside_it(mode: Any, message: An
 @rows(
     ("message", "expected"),
     [
-        (
-            {"id": 1, "method": "resources/read", "params": {}},
-            [("envelope/jsonrpc", ""), ("protocol/params", "/params")],
-        ),
-        (
-            {**call(1, "search", {"words": 5}), "jsonrpc": 2},
-            [("envelope/jsonrpc", "/jsonrpc"), ("contract/input", "/params/arguments/words")],
-        ),
-        (
-            {**request(1, "resources/read", {}), "result": None},
-            [("envelope/members", "/result"), ("protocol/params", "/params")],
-        ),
+        ({"id": 1, "method": "resources/read", "params": {}},
+         [("envelope/jsonrpc", ""), ("protocol/params", "/params")]),
+        ({**call(1, "search", {"words": 5}), "jsonrpc": 2},
+         [("envelope/jsonrpc", "/jsonrpc"), ("contract/input", "/params/arguments/words")]),
+        ({**request(1, "resources/read", {}), "result": None},
+         [("envelope/members", "/result"), ("protocol/params", "/params")]),
         (request(True, "resources/read", {}), [("envelope/id", "/id"), ("protocol/params", "/params")]),
         ({"id": 1, "method": "acme/run", "params": {}}, [("envelope/jsonrpc", "")]),
-        (
-            {"id": 1, "method": "resources/read", "params": []},
-            [("envelope/jsonrpc", ""), ("envelope/params", "/params")],
-        ),
-        (
-            {"method": "notifications/cancelled", "params": {"requestId": []}},
-            [("envelope/jsonrpc", ""), ("protocol/params", "/params/requestId")],
-        ),
+        ({"id": 1, "method": "resources/read", "params": []},
+         [("envelope/jsonrpc", ""), ("envelope/params", "/params")]),
+        ({"method": "notifications/cancelled", "params": {"requestId": []}},
+         [("envelope/jsonrpc", ""), ("protocol/params", "/params/requestId")]),
     ],
-)
+)  # fmt: skip
 @rows("mode", ["enforce", "audit"])
 def test_a_malformed_call_shows_what_is_wrong_inside_it(mode: Any, message: Any, expected: Any) -> None:
     """It is answered once, as one whose envelope is wrong."""

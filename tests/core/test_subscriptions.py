@@ -142,20 +142,16 @@ ASKED, AGREED = listen(1, toolsListChanged=True), acknowledged(1, toolsListChang
     [
         # The server MUST NOT send any notification on the subscription before acknowledging it.
         [client(ASKED), server(sent(TOOLS, 1), WRONG), server(AGREED), server(sent(TOOLS, 1))],
-        [
-            *(client(ASKED), client(listen(2, toolsListChanged=True)), server(acknowledged(2, toolsListChanged=True))),
-            *(server(sent(TOOLS, 2)), server(sent(TOOLS, 1), WRONG)),
-        ],
+        [*(client(ASKED), client(listen(2, toolsListChanged=True)), server(acknowledged(2, toolsListChanged=True))),
+         *(server(sent(TOOLS, 2)), server(sent(TOOLS, 1), WRONG))],
         # Nor after its end, but a change may cross with the cancellation.
-        [
-            *(client(ASKED), server(AGREED), server(result(1, {"resultType": "complete", "_meta": {KEY: 1}}))),
-            server(sent(TOOLS, 1), WRONG),
-        ],
+        [*(client(ASKED), server(AGREED), server(result(1, {"resultType": "complete", "_meta": {KEY: 1}}))),
+         server(sent(TOOLS, 1), WRONG)],
         [client(ASKED), server(AGREED), server(error(1, -32603)), server(sent(TOOLS, 1), WRONG)],
         [client(ASKED), server(AGREED), client(CANCELLED), server(sent(TOOLS, 1))],
         [client(ASKED), server(AGREED), server(CANCELLED), server(sent(TOOLS, 1))],
     ],
-)
+)  # fmt: skip
 def test_changes_are_sent_between_the_acknowledgement_and_the_end(steps: Any) -> None:
     played(Talk(), *steps)
 

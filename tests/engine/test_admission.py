@@ -1,9 +1,7 @@
 """Which schemas from outside we judge by, and what we say of the others."""
 
-from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from engine_schemas import DRAFT_4, DRAFT_7, DRAFT_2019, FILTER, JSON_VALUE, METASCHEMA, STRINGS, doubling, nested
 
@@ -35,42 +33,28 @@ BOMBS = [
     (doubling(lambda ref: {"items": ref, "contains": ref}), "contract/schema-cost"),
     (doubling(lambda ref: {**UNEVALUATED, "allOf": [ref]}, 16), "contract/schema-cost"),
     (doubling(lambda ref: {**UNEVALUATED, "anyOf": [{"properties": {"a": ref}}]}), "contract/schema-cost"),
-    (
-        doubling(lambda ref: {**UNEVALUATED, "allOf": [{**UNEVALUATED, "properties": {"a": ref}}]}),
-        "contract/schema-cost",
-    ),
-    (
-        doubling(lambda ref: {**UNEVALUATED, "allOf": [{"dependentSchemas": {"a": {"additionalProperties": ref}}}]}),
-        "contract/schema-cost",
-    ),
-    (
-        doubling(lambda ref: {"unevaluatedProperties": ref, "anyOf": [{"properties": {"b": True}}]}),
-        "contract/schema-cost",
-    ),
+    (doubling(lambda ref: {**UNEVALUATED, "allOf": [{**UNEVALUATED, "properties": {"a": ref}}]}),
+     "contract/schema-cost"),
+    (doubling(lambda ref: {**UNEVALUATED, "allOf": [{"dependentSchemas": {"a": {"additionalProperties": ref}}}]}),
+     "contract/schema-cost"),
+    (doubling(lambda ref: {"unevaluatedProperties": ref, "anyOf": [{"properties": {"b": True}}]}),
+     "contract/schema-cost"),
     (doubling(lambda ref: {"unevaluatedItems": ref}), "contract/schema-cost"),
     (doubling(lambda ref: {"unevaluatedItems": False, "contains": ref}), "contract/schema-cost"),
     (doubling(lambda ref: {"unevaluatedItems": False, "allOf": [{"prefixItems": [ref]}]}), "contract/schema-cost"),
     (recursive(BACK, BACK), "contract/schema-cost"),
     (recursive({"additionalProperties": {"$ref": "#"}}, BACK), "contract/schema-cost"),
-    (
-        {"$dynamicAnchor": "x", "items": {"allOf": [{"$dynamicRef": "#x"}, {"$dynamicRef": "#x"}]}},
-        "contract/schema-cost",
-    ),
-    (
-        {
-            "$schema": DRAFT_2019,
-            "$recursiveAnchor": True,
-            "items": {"allOf": [{"$recursiveRef": "#"}, {"$recursiveRef": "#"}]},
-        },
-        "contract/schema-cost",
-    ),
+    ({"$dynamicAnchor": "x", "items": {"allOf": [{"$dynamicRef": "#x"}, {"$dynamicRef": "#x"}]}},
+     "contract/schema-cost"),
+    ({"$schema": DRAFT_2019, "$recursiveAnchor": True,
+     "items": {"allOf": [{"$recursiveRef": "#"}, {"$recursiveRef": "#"}]}}, "contract/schema-cost"),
     (doubling(lambda ref: {"allOf": [ref]}, 40), "contract/schema-cost"),
     ({"$ref": "#"}, "contract/schema-cycle"),
     ({"allOf": [{"$ref": "#"}]}, "contract/schema-cycle"),
     ({"not": {"if": {"$ref": "#"}}}, "contract/schema-cycle"),
     ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "contract/schema-cycle"),
     ({"$dynamicAnchor": "x", "$dynamicRef": "#x"}, "contract/schema-cycle"),
-]
+]  # fmt: skip
 
 REFERENCES = [
     ({"$ref": "http://example.com/x"}, "contract/remote-ref", "/$ref"),
@@ -310,9 +294,3 @@ def test_a_panic_of_the_engine_becomes_a_refusal(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("assay.engine.admission.Compiled", panicking)
     assert isinstance(compile_untrusted({}), SchemaRefusal)
-
-
-@rows("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
-def test_the_official_schemas_would_be_admitted(shared: Path, revision: str) -> None:
-    schema = orjson.loads((shared / "mcp-schema" / revision / "schema.json").read_bytes())
-    assert admit(schema) is None

@@ -53,12 +53,6 @@ def test_a_pattern_that_looks_around_is_judged_by(pattern: str, matching: list[s
         assert not names.is_valid({value: 1})
 
 
-def test_one_schema_may_have_patterns_of_either_kind() -> None:
-    schema = compiled({"properties": {"price": {"pattern": DECIMAL}, "code": {"pattern": "^[A-Z]+$"}}})
-    assert schema.is_valid({"price": "1.5", "code": "ABC"})
-    assert [each.at for each in schema.faults({"price": "x", "code": "y"}).listed] == ["/price", "/code"]
-
-
 @rows(("pattern", "text"), CATASTROPHES)
 @rows(
     "shape",
@@ -108,13 +102,6 @@ def test_what_matching_may_cost_is_drawn_from_the_message() -> None:
     assert few.steps < STEPS
     assert schema.judging(["a" * 20 + str(number) for number in range(500)], many)[1] is not None
     assert 0 <= many.steps < few.steps
-
-
-def test_a_schema_is_compiled_without_its_patterns_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = compiled({"pattern": "(?=a)a*a*a*a*b"})
-    first, _ = schema.judging("a" * 1_000, Budget(b"", 1))
-    monkeypatch.setattr("assay.engine.admission.without", None)
-    assert schema.judging("a" * 900, Budget(b"", 1))[0] is first
 
 
 def test_a_long_text_is_judged_without_the_pattern() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from assay.engine.admission import SchemaRefusal, compile_untrusted
 from assay.engine.branches import Branches
-from assay.engine.budget import Budget, affordable, counted, is_narrow
-from assay.engine.compiled import Compiled, compile_schema
+from assay.engine.budget import affordable, counted, is_narrow
+from assay.engine.compiled import Compiled
 from assay.engine.cost import WORK, WORK_PER_BYTE
 from assay.engine.judges import Judges
 from assay.engine.patterns import states
@@ -88,20 +88,6 @@ def test_an_ordinary_schema_is_always_affordable(schema: Any) -> None:
     compiled = made(schema)
     assert compiled.always_affordable
     assert is_narrow(compiled.width)
-
-
-def test_a_schema_we_trust_is_always_affordable() -> None:
-    compiled = compile_schema(doubled(10, {"maximum": 5}))
-    assert (compiled.width, compiled.always_affordable, compiled.effort) == (1, True, 0)
-
-
-def test_the_size_of_the_text_can_spare_the_count() -> None:
-    class Uncounted(list[int]):
-        def __iter__(self) -> Any:
-            pytest.fail("counted")
-
-    compiled = made(doubled(10, {"maximum": 5}))
-    assert Budget(b"[1]", 20).affords(compiled, Uncounted([1]))
 
 
 @rows(

@@ -1,9 +1,7 @@
 """What a compiled schema says of an instance."""
 
-from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from engine_schemas import DRAFT_4, DRAFT_7, DRAFT_2019, STRINGS
 
@@ -104,14 +102,6 @@ def test_nothing_is_fetched() -> None:
 def test_the_dialect_is_the_drafts_own_name() -> None:
     assert compile_schema({"$schema": "https://json-schema.org/draft-07/schema"}).dialect == DRAFT_7
     assert compile_schema({}).dialect == DRAFT_2020
-
-
-def test_every_definition_of_the_official_schema_can_be_judged_by_and_explained(shared: Path) -> None:
-    document = orjson.loads((shared / "mcp-schema" / "2025-11-25" / "schema.json").read_bytes())
-    for name in document["$defs"]:
-        part = compile_schema(document, at=f"#/$defs/{name}")
-        for value in (None, {}, {"method": "x", "params": [], "type": 1}):
-            assert bool(part.faults(value).listed) is not part.is_valid(value)
 
 
 def test_no_schema_is_ever_fetched() -> None:

@@ -9,7 +9,6 @@ from assay.engine.admission import compile_untrusted
 from assay.engine.compiled import Compiled
 from assay.engine.fault import SchemaRefusal
 from assay.engine.milder import without
-from assay.engine.patterns import strictly
 from assay.engine.schema_index import SchemaIndex, outlined
 from kit.rows import rows
 
@@ -96,26 +95,17 @@ LEFT: list[Any] = [
     ({"not": {"pattern": UNKNOWN}, "maxLength": 2}, ["a", "b"], ["abc"]),
     ({"not": {"not": {"pattern": UNKNOWN}}}, ["a", "b"], []),
     ({"if": {"pattern": UNKNOWN}, "then": {"maxLength": 1}, "else": {"maxLength": 2}}, ["bb", "aaa"], []),
-    (
-        {"oneOf": [{"type": "string", "pattern": UNKNOWN}, {"type": "string", "pattern": "^b"}, {"type": "null"}]},
-        ["a", "b", None],
-        [5],
-    ),
-    (
-        {"patternProperties": {UNKNOWN: {"type": "null"}, "^b": {"type": "string"}}, "additionalProperties": False},
-        [{"a": 5}, {"b": "x"}, {"c": 1}],
-        [{"b": 5}],
-    ),
-    (
-        {"allOf": [{"patternProperties": {UNKNOWN: True}, "required": ["c"]}], "unevaluatedProperties": False},
-        [{"c": 1}, {"a": 1, "c": 1}],
-        [{}],
-    ),
+    ({"oneOf": [{"type": "string", "pattern": UNKNOWN}, {"type": "string", "pattern": "^b"}, {"type": "null"}]},
+     ["a", "b", None], [5]),
+    ({"patternProperties": {UNKNOWN: {"type": "null"}, "^b": {"type": "string"}}, "additionalProperties": False},
+     [{"a": 5}, {"b": "x"}, {"c": 1}], [{"b": 5}]),
+    ({"allOf": [{"patternProperties": {UNKNOWN: True}, "required": ["c"]}], "unevaluatedProperties": False},
+     [{"c": 1}, {"a": 1, "c": 1}], [{}]),
     ({"propertyNames": {"pattern": UNKNOWN, "maxLength": 1}}, [{"b": 1}], [{"bb": 1}]),
     ({"contains": {"pattern": UNKNOWN, "type": "string"}, "maxContains": 1}, [["a", "b"]], [[1]]),
     ({"properties": {"a": {"$ref": "https://example.com/x"}, "b": {"type": "null"}}}, [{"a": 1}], [{"b": 1}]),
     ({"$schema": DRAFTS[1], "properties": {"a": {"$ref": "https://example.com/x", "type": "null"}}}, [{"a": 1}], []),
-]
+]  # fmt: skip
 
 
 @rows(("schema", "passing", "refused"), LEFT)
@@ -148,19 +138,6 @@ def test_a_pattern_that_no_engine_takes_is_left_out_with_its_place(pattern: str)
     [fault] = compiled.faults({"a": "longer", "b": {}}).listed
     assert (fault.at, fault.schema_at) == ("/a", "#/properties/a/maxLength")
     assert not compiled.is_valid({"b": 5})
-
-
-@rows(
-    ("pattern", "spelt"),
-    [
-        ("a]", r"a\]"),
-        ("[]a]]}", r"[]a]\]\}"),
-        (r"^[^\]]{1,3}\]$", r"^[^\]]{1,3}\]$"),
-        (r"\p{L}(?:a|b)+?", r"\p{L}(?:a|b)+?"),
-    ],
-)
-def test_a_lone_bracket_or_brace_is_escaped(pattern: str, spelt: str) -> None:
-    assert strictly(pattern) == spelt
 
 
 @rows("draft", DRAFTS)

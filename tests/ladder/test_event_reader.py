@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from assay.ladder.events import OVERHEAD, PING, Event, Reader, event, primer
+from assay.ladder.events import OVERHEAD, Event, Reader, event, primer
 from kit.rows import rows
 
 
@@ -69,10 +69,6 @@ def test_what_is_written_is_read_again(data: bytes, ident: bytes | None) -> None
 def test_a_primer_has_an_id_and_no_message() -> None:
     [found] = read(primer(b"1-0"))
     assert (found.data, found.ident, found.retry, found.is_message) == (b"", b"1-0", b"1000", False)
-
-
-def test_a_sign_of_life_comes_out_at_once() -> None:
-    assert read(PING) == [Event(PING)]
 
 
 @rows(("line", "blank"), [(b"\n", b"\n"), (b"\r", b"\r"), (b"\r\n", b"\r")])

@@ -103,18 +103,12 @@ DAMAGED = [
     ("a-revision-that-is-none", damaged("servers", "a", "revision", value=1), "/servers/a/revision: expected a string"),
     ("no-tools", damaged("servers", "a", "tools", value=[]), "/servers/a/tools: expected an object"),
     ("no-definition", damaged("servers", "a", "tools", "find_books", value={}), "definition: expected an object"),
-    (
-        "another-description",
-        damaged("servers", "a", "tools", "find_books", "definition", "description", value="x"),
-        "/servers/a/tools/find_books: changed by hand: it does not fit its fingerprint",
-    ),
-    (
-        "another-fingerprint",
-        damaged("servers", "a", "tools", "find_books", "fingerprint", value="sha256:00"),
-        "it does not fit its fingerprint",
-    ),
+    ("another-description", damaged("servers", "a", "tools", "find_books", "definition", "description", value="x"),
+     "/servers/a/tools/find_books: changed by hand: it does not fit its fingerprint"),
+    ("another-fingerprint", damaged("servers", "a", "tools", "find_books", "fingerprint", value="sha256:00"),
+     "it does not fit its fingerprint"),
     ("another-name", damaged("servers", "a", "tools", "x", value=GOOD["servers"]["a"]["tools"]["find_books"]), "/x: "),
-]
+]  # fmt: skip
 
 
 @rows(("content", "reason"), [row[1:] for row in DAMAGED], ids=[row[0] for row in DAMAGED])

@@ -113,11 +113,6 @@ def test_of_many_that_have_one_name_the_first_is_compared() -> None:
     assert len([each for each in verdict.violations if each.at.startswith("/result/tools/1")]) == 11
 
 
-def test_a_lock_of_an_unknown_revision_is_compared_all_the_same() -> None:
-    verdict = page(talk(revision="2099-01-01"), {**FIND, "title": "Find"}, LEND)
-    assert rules(verdict) == ["lock/changed"]
-
-
 # ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -123,33 +123,17 @@ def test_a_lock_is_that_of_the_server(
 @rows(
     ("lock", "wish", "reached", "reason"),
     [
-        (
-            TWO,
-            FILE,
-            {"command": ("walk",)},
-            r"assay\.lock: no entry for this server; add one with assay lock -- COMMAND, or choose .* --name \(a, b\)",
-        ),
+        (TWO, FILE, {"command": ("walk",)},
+         r"assay\.lock: no entry for this server; add one with assay lock -- COMMAND, or choose .* --name \(a, b\)"),
         (ONE, FILE, {"command": ("walk",), "name": "mine"}, "no entry for mine; .* --name .a."),
-        (
-            {**ONE, "c": locked("run", "a", listed=OTHER)},
-            "auto",
-            {"command": ("run", "a")},
-            "a and c are both entries for this server; choose one with --name",
-        ),
-        (
-            UV,
-            "auto",
-            {"command": ("uv", "run", "--directory", "/b", "s.py"), "enforcing": True},
-            r"assay\.lock: w may be the entry for this server, but the commands differ; choose it with --name NAME",
-        ),
-        (
-            {"x": locked("python", "/a/files.py")},
-            "auto",
-            {"command": ("python", "/b/files.py"), "enforcing": True},
-            "x may be the entry for this server",
-        ),
+        ({**ONE, "c": locked("run", "a", listed=OTHER)}, "auto", {"command": ("run", "a")},
+         "a and c are both entries for this server; choose one with --name"),
+        (UV, "auto", {"command": ("uv", "run", "--directory", "/b", "s.py"), "enforcing": True},
+         r"assay\.lock: w may be the entry for this server, but the commands differ; choose it with --name NAME"),
+        ({"x": locked("python", "/a/files.py")}, "auto", {"command": ("python", "/b/files.py"), "enforcing": True},
+         "x may be the entry for this server"),
     ],
-)
+)  # fmt: skip
 def test_a_lock_that_was_asked_for_and_is_not_there_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: Any, wish: str, reached: Any, reason: str
 ) -> None:

@@ -102,13 +102,6 @@ def test_a_check_of_one_kind_of_client_alone_is_incomplete(run: Run) -> None:
     assert found["failed"][0]["reason"].startswith("the server failed for a client with capabilities")
 
 
-def test_a_server_that_fails_without_capabilities_is_locked_with_them(run: Run) -> None:
-    status, out, log = run(tools=[FIND], on={"initialize": "exit"}, capable={"tools": [FIND, ASK], "on": {}})
-    assert status == 0
-    assert "library: 2 tools" in out
-    assert "failed for a client without capabilities" in log
-
-
 def test_a_server_with_two_names_is_not_locked(run: Run) -> None:
     status, out, log = run(tools=[FIND], capable={"name": "other"})
     assert (status, out) == (2, "")
@@ -175,23 +168,14 @@ def test_a_damaged_union_is_an_error(tmp_path: Path, member: str, value: Any, re
     ("now", "counts", "words"),
     [
         pytest.param(UNION, None, "", id="the-same"),
-        (
-            united(locked_server(FIND, TYPE, ASK), locked_server(RICH, ASK, instructions="Ask.")),
-            False,
-            "now offered to every client",
-        ),
-        (
-            united(locked_server(TYPE), locked_server(RICH, ASK, instructions="Ask.")),
-            True,
-            "now offered only to clients with capabilities",
-        ),
-        (
-            united(locked_server(FIND, TYPE), locked_server(FIND, ASK, instructions="Ask.")),
-            False,
-            "all clients get the same definition now",
-        ),
+        (united(locked_server(FIND, TYPE, ASK), locked_server(RICH, ASK, instructions="Ask.")), False,
+         "now offered to every client"),
+        (united(locked_server(TYPE), locked_server(RICH, ASK, instructions="Ask.")), True,
+         "now offered only to clients with capabilities"),
+        (united(locked_server(FIND, TYPE), locked_server(FIND, ASK, instructions="Ask.")), False,
+         "all clients get the same definition now"),
     ],
-)
+)  # fmt: skip
 def test_a_change_for_one_kind_of_client_is_reported(now: Locked, counts: bool | None, words: str) -> None:
     found = differences(UNION, now)
     if counts is None:

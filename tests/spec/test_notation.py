@@ -28,21 +28,17 @@ FACTS = Path(assay.spec.__file__).with_name("facts.txt")
         pytest.param("int -5..5", {"type": "integer", "minimum": -5, "maximum": 5}, id="negative-bound"),
         pytest.param("record", {"type": "object", "propertyNames": {"type": "string"}}, id="names-are-strings"),
         pytest.param("{none}", {"type": "object", "additionalProperties": {"not": {}}}, id="nothing-fits"),
-        (
-            "{int} & obj",
-            {"allOf": [{"type": "object", "additionalProperties": {"type": "integer"}}, {"type": "object"}]},
-        ),
+        ("{int} & obj", {"allOf": [{"type": "object", "additionalProperties": {"type": "integer"}},
+         {"type": "object"}]}),
         pytest.param("'text'", {"const": "text"}, id="constant"),
         pytest.param("-32601", {"const": -32601}, id="negative-constant"),
         pytest.param("'a' | 'b'", {"enum": ["a", "b"]}, id="enumeration"),
         pytest.param("int | null", {"type": ["integer", "null"]}, id="union-of-types"),
         ("[str] | int", {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "integer"}]}),
-        (
-            "{a: str, b?: int}",
-            {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]},
-        ),
+        ("{a: str, b?: int}", {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
+         "required": ["a"]}),
     ],
-)
+)  # fmt: skip
 def test_a_type_compiles_to_the_fewest_keywords(text: str, schema: Schema) -> None:
     assert WireFacts(f"It = {text}").read("It", 1) == schema
 

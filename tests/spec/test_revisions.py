@@ -1,7 +1,5 @@
 """The list of revisions."""
 
-import pytest
-
 from assay.spec.revisions import (
     FEATURES,
     LATEST,
@@ -9,7 +7,6 @@ from assay.spec.revisions import (
     Features,
     features_of,
     handshake,
-    nearest_handshake,
     position,
 )
 from kit.rows import rows
@@ -19,11 +16,6 @@ def test_the_revisions_are_in_the_order_of_their_dates() -> None:
     assert list(REVISIONS) == sorted(REVISIONS)
     assert REVISIONS[-1] == LATEST
     assert [position(revision) for revision in REVISIONS] == [1, 2, 3, 4, 5]
-
-
-def test_an_unknown_revision_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"no revision 'latest'; there are 2024-11-05, .*2026-07-28"):
-        position("latest")
 
 
 FEATURE_ROWS = {
@@ -52,11 +44,6 @@ def test_the_features_of_each_revision() -> None:
 
 def test_without_a_known_revision_the_features_are_those_of_the_oldest() -> None:
     assert features_of(None) == features_of("1999-01-01") == FEATURES[REVISIONS[0]]
-
-
-@rows(("named", "nearest"), [("2025-05-05", "2025-03-26"), ("1999-01-01", "2024-11-05"), ("later", "2025-11-25")])
-def test_an_unknown_revision_counts_as_the_nearest_older_one_with_a_handshake(named: str, nearest: str) -> None:
-    assert nearest_handshake(named) == nearest
 
 
 @rows(("named", "opens"), [("2025-05-05", True), ("2099-01-01", False)])

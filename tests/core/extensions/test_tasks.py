@@ -249,30 +249,19 @@ RULES: list[tuple[str, Change, str]] = [
     ("tasks/time", poll(shown(lastUpdatedAt="2026-08-01T09:59:59Z")), "/result/lastUpdatedAt"),
     ("tasks/time", poll(shown(lastUpdatedAt=LATEST_TIME), shown(lastUpdatedAt=LATER)), "/result/lastUpdatedAt"),
     ("tasks/input-requests", poll(shown(status="input_required", inputRequests={})), "/result/inputRequests"),
-    (
-        "tasks/input-key",
-        poll(ASKING, shown(status="input_required", inputRequests={"who": form("Where?")})),
-        "/result/inputRequests/who",
-    ),
+    ("tasks/input-key", poll(ASKING, shown(status="input_required", inputRequests={"who": form("Where?")})),
+     "/result/inputRequests/who"),
     ("tasks/failed", poll(shown(status="failed", error={"code": -32603, "message": "no"})), "/result"),
-    (
-        "tasks/related-task",
-        poll(shown(status="completed", result={**HITS, "_meta": {"io.modelcontextprotocol/related-task": {}}})),
-        "/result/result/_meta/io.modelcontextprotocol~1related-task",
-    ),
-    (
-        "protocol/result-type",
-        poll(shown(status="completed", result={"resultType": "task"})),
-        "/result/result/resultType",
-    ),
+    ("tasks/related-task",
+     poll(shown(status="completed", result={**HITS, "_meta": {"io.modelcontextprotocol/related-task": {}}})),
+     "/result/result/_meta/io.modelcontextprotocol~1related-task"),
+    ("protocol/result-type", poll(shown(status="completed", result={"resultType": "task"})),
+     "/result/result/resultType"),
     ("protocol/result", poll(shown(status="completed", result={"content": {}})), "/result/result/content"),
     ("contract/output", poll(shown(status="completed", result={"content": []})), "/result/result"),
-    (
-        "contract/output",
-        poll(shown(status="completed", result={"content": [], "structuredContent": {"hits": "1"}})),
-        "/result/result/structuredContent/hits",
-    ),
-]
+    ("contract/output", poll(shown(status="completed", result={"content": [], "structuredContent": {"hits": "1"}})),
+     "/result/result/structuredContent/hits"),
+]  # fmt: skip
 
 
 @rows(("rule", "change", "at"), RULES, ids=[f"{row[0]}-{number}" for number, row in enumerate(RULES)])

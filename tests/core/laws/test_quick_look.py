@@ -79,19 +79,12 @@ def remembered(conversation: Conversation) -> dict[str, object]:
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "plain", "inputSchema": {"type": "object"}},
-    {
-        "name": "typed",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"n": {"type": "integer", "minimum": 1}},
-            "required": ["n"],
-            "additionalProperties": False,
-        },
-        "outputSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
-    },
+    {"name": "typed", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
+     "required": ["n"], "additionalProperties": False},
+     "outputSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}},
     # Its schema is set aside, so that it is not judged by.
     {"name": "quarantined", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig"}}}},
-]
+]  # fmt: skip
 CHANGED = [{"name": "typed", "inputSchema": {"type": "object"}}, {"name": "new", "inputSchema": {"type": "object"}}]
 
 GOOD_IDS = (1, 2, "a", "")
