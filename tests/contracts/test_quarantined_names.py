@@ -1,14 +1,11 @@
 """The name of every quarantined or refused entry of a list: in the verdict, on stderr, in the journal, in `check`."""
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from assay.base.verdict import ListEntry, Verdict
 from assay.contracts.tool_lists import MOST_QUARANTINED
 from assay.guard.summary import GuardSummary
-from assay.records.journal.writer import Journal
 from kit.command import assay_text
 from kit.rows import rows
 from kit.talk import Talk, call, replacement, request, result
@@ -112,24 +109,7 @@ def test_many_names_on_stderr_are_cut_and_counted() -> None:
     assert noted.endswith("t18, t19 and 80 more (100 tools)")
 
 
-def test_a_secret_in_a_name_is_not_shown() -> None:
-    secret = "ghp_" + "a1B2" * 9
-    log = watched(listed("tools/list", [tool(f"x {secret}")]))
-    assert not any(secret in line for line in log)
-
-
 # ── in the journal, and in check ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_journal_names_every_quarantined_entry(tmp_path: Path) -> None:
-    journal = Journal.open(str(tmp_path), deterministic=True, payloads=False, log=sys.exit)
-    assert journal is not None
-    verdict = listed("tools/list", [tool(f"t{number}") for number in range(30)])
-    moment = journal.moment("stdio", "stdio", verdict.method, verdict.frame)
-    noted = json.loads(journal.line(verdict, moment, 0))["error"]
-    journal.close()
-    assert noted["violations"][0]["entry"] == {"kind": "tool", "name": "t0"}
-    assert noted["quarantined"] == [{"kind": "tool", "name": f"t{number}"} for number in range(30)]
 
 
 def test_check_names_every_quarantined_entry_in_text_and_json() -> None:

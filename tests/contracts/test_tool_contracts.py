@@ -102,19 +102,6 @@ def test_an_open_call_keeps_the_contract_it_started_with() -> None:
     good(talk.server(result(2, TEXT)))
 
 
-def test_a_list_of_several_pages_is_learned_whole() -> None:
-    talk = Talk().opened()
-    other = {"name": "other", "inputSchema": {"type": "object", "required": ["x"]}}
-    good(talk.client(request(1, "tools/list")))
-    good(talk.server(result(1, {"tools": [SEARCH], "nextCursor": "2"})))
-    good(talk.client(call(2, "other", {})))
-    good(talk.client(request(3, "tools/list", {"cursor": "2"})))
-    good(talk.server(result(3, {"tools": [other]})))
-    assert rules(talk.client(call(4, "other", {}))) == ["contract/input"]
-    assert rules(talk.client(call(5, "search", {}))) == ["contract/input"]
-    assert rules(talk.client(call(6, "third", {}))) == ["contract/unknown-tool"]
-
-
 def test_a_tool_that_is_no_longer_listed_is_forgotten() -> None:
     [wrong] = Talk().opened().listed(SEARCH).listed().client(call(1, "search", {})).violations
     assert (wrong.rule, wrong.expected) == ("contract/unknown-tool", "a listed tool, but the list is empty")
@@ -294,20 +281,6 @@ def test_under_a_strict_policy_a_text_that_a_pattern_cannot_decide_is_refused_ea
         verdict = talk.client(call(ident, "slow", {"text": "a" * 5_000}))
         assert [(each.rule, each.action) for each in verdict.violations] == [("contract/unjudged", "refuse")]
     good(talk.client(call(3, "slow", {"text": "ab"})))
-
-
-@rows("reference", ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"])
-def test_a_tool_that_takes_a_schema_lives_and_what_else_it_takes_is_judged(reference: str) -> None:
-    schema = {"type": "object", "properties": {"schema": {"$ref": reference}, "name": {"type": "string"}}}
-    talk = Talk().opened()
-    good(talk.client(request(1, "tools/list")))
-    verdict = talk.server(result(1, {"tools": [{"name": "add", "inputSchema": schema}]}))
-    assert [(each.rule, each.action, each.at) for each in verdict.violations] == [
-        ("contract/remote-ref", "report", "/result/tools/0/inputSchema/properties/schema/$ref")
-    ]
-    assert verdict.onward is verdict.frame
-    good(talk.client(call(2, "add", {"schema": {"type": "string"}, "name": "a"})))
-    assert rules(talk.client(call(3, "add", {"schema": {}, "name": 5}))) == ["contract/input"]
 
 
 HEADED = {"type": "object", "properties": {"limit": {"type": "number", "x-mcp-header": "Limit"}}}

@@ -132,12 +132,6 @@ def test_params_that_pass_although_they_are_wrong_are_answered_like_any_other(pa
     assert talk.conversation.open_requests(verdict.party) == ()
 
 
-def test_a_method_that_no_one_knows_can_pass_and_its_answer_with_it() -> None:
-    talk = ruled({"protocol/method": "pass"})
-    assert talk.client(request(1, "tools/run")).accepted
-    good(talk.server(result(1, {"anything": 1})))
-
-
 def test_what_is_dropped_gets_no_answer_unless_somebody_waits_for_one() -> None:
     talk = ruled({"syntax/*": "drop", "envelope/*": "drop", "protocol/method": "drop"})
     for silent in (b"not JSON", b"42", b"[]", notification("notifications/none")):

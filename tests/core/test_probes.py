@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from assay.base.verdict import Party
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, asks
-from kit.talk import Talk, error, good, replacement, request, result
+from kit.talk import Talk, good, replacement, request, result
 
 HINT = "Answer an unknown method with error -32601; server/discover exists from 2026-07-28 on."
 INFO = {"name": "a", "version": "1"}
@@ -40,33 +39,6 @@ def test_a_finding_describes_the_result_as_it_was_sent() -> None:
     good(talk.client(asks(1, "tools/list")))
     found = [each for each in talk.server(result(1, {})).violations if each.rule == "protocol/result"]
     assert [(each.expected, each.found) for each in found] == [("the property `tools`", "an empty object")]
-
-
-@rows("mode", ["enforce", "audit"])
-@rows(
-    "answer",
-    [
-        result(1, DISCOVERED),
-        result(1, {**DISCOVERED, "supportedVersions": ["2026-07-28", "2027-01-01"]}),
-        error(1, -32022, data={"supported": ["2027-01-01"], "requested": "2026-07-28"}),
-    ],
-    ids=["one", "two", "error"],
-)
-def test_initialize_to_a_server_without_a_handshake_is_reported_and_goes_on(mode: Any, answer: dict[str, Any]) -> None:
-    """basic/transports/stdio: the answer shows the era of the server, so a client does not fall back."""
-    talk = Talk(mode=mode)
-    good(talk.client(asks(1, "server/discover")))
-    good(talk.server(answer))
-    verdict = talk.client(request(2, "initialize", {**OPENING, "clientInfo": INFO}))
-    [wrong] = verdict.violations
-    assert (wrong.rule, wrong.at, wrong.action, verdict.party) == (
-        "protocol/era-fallback", "/method", "report", Party.CLIENT,
-    )  # fmt: skip
-    assert wrong.source == "MCP 2026-07-28, basic/transports/stdio"
-    assert verdict.onward is verdict.frame
-    # The server may serve it all the same.
-    good(talk.server(result(2, {**OPENING, "serverInfo": INFO})))
-    assert talk.conversation.revision == "2025-06-18"
 
 
 @rows("versions", [["2026-07-28", "2025-11-25"], ["1.0"], [], [5], "2026-07-28", None])

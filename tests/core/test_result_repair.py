@@ -297,13 +297,6 @@ def test_answers_of_a_batch_are_repaired_one_by_one() -> None:
     assert [each.at for each in verdict.violations] == ["/1/result/tools/0/inputSchema/$schema"]
 
 
-def test_an_answer_with_another_spelling_of_the_id_is_repaired() -> None:
-    talk = opened(STATELESS)
-    good(talk.client(frame_of(asks(100, "prompts/get", name="a")).replace(b"100", b"1e2")))
-    verdict = talk.server(b'{"jsonrpc":"2.0","id":100.0,"result":{"messages":[]}}')
-    assert verdict.onward == b'{"jsonrpc":"2.0","id":100.0,"result":{"messages":[],"resultType":"complete"}}'
-
-
 def test_a_lock_is_compared_with_what_the_server_sent() -> None:
     tools = [with_dialect("draft-07")]
     for locked, refused in ((tools, []), ([with_dialect(DRAFT_7)], ["one"])):
@@ -319,12 +312,6 @@ def test_a_strict_policy_refuses_what_it_does_not_repair() -> None:
     assert answered(LIST, answer, policy=Policy(strict=True, repairs=["protocol/*"])).accepted
     some = answered(LIST, answer, policy=Policy(strict=True, repairs=["protocol/cache-hints"]))
     assert (some.accepted, some.repairs) == (False, ())
-
-
-def test_answers_of_a_client_are_not_repaired() -> None:
-    talk = opened("2025-11-25")
-    good(talk.server(request(1, "roots/list")))
-    assert talk.client(error(1, -32002)).repairs == ()
 
 
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,6 @@ from assay.base.verdict import Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Facts
 from assay.core.policy import Policy
-from assay.rules import RULES
 from kit.rows import rows
 from kit.stateless_talk import META
 from kit.talk import Talk, found, frame_of, good, notification, request, result, rules
@@ -167,53 +166,7 @@ def test_two_rounds_that_cannot_be_kept_apart_are_not_judged() -> None:
     good(talk.client(ask(3, inputResponses={"form": accepted()})))
 
 
-USE: dict[str, Any] = {"type": "tool_use", "id": "u", "name": "a", "input": {}}
-SAID: dict[str, Any] = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}}
-URL: dict[str, Any] = {
-    "method": "elicitation/create",
-    "params": {"mode": "url", "message": "?", "url": "https://a.b/", "elicitationId": "e"},
-}
-SAMPLE: dict[str, Any] = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
 WHERE: dict[str, Any] = {"method": "roots/list"}
-
-
-@rows(
-    ("asked", "response", "name", "found_"),
-    [
-        (FILL_IN, {"action": "decline"}, "", ""),
-        (URL, {"action": "accept"}, "", ""),
-        (SAMPLE, SAID, "", ""),
-        (SAMPLE, {**SAID, "content": [USE, USE], "stopReason": "toolUse"}, "", ""),
-        (WHERE, {"roots": [{"uri": "file:///a"}]}, "", ""),
-        # The schema of the params reports a wrong format.
-        (WHERE, {"roots": [{"uri": "file:///a b"}]}, "", ""),
-        (FILL_IN, {"roots": []}, "ElicitResult", "what may be a ListRootsResult"),
-        (FILL_IN, SAID, "ElicitResult", "what may be a CreateMessageResult"),
-        (SAMPLE, accepted(age=3), "CreateMessageResult", "what may be an ElicitResult"),
-        (WHERE, accepted(age=3), "ListRootsResult", "what may be an ElicitResult"),
-    ],
-)
-def test_the_input_is_of_the_kind_that_was_asked_for(asked: Any, response: Any, name: str, found_: str) -> None:
-    talk = Talk(revision="2026-07-28")
-    able: dict[str, Any] = {"elicitation": {"url": {}, "form": {}}, "sampling": {}, "roots": {}}
-    good(talk.client(ask(1, _meta={**META, "io.modelcontextprotocol/clientCapabilities": able})))
-    good(talk.server(wanting(1, "state", **{"a/b": asked})))
-    wrong = [
-        each
-        for each in talk.client(ask(2, requestState="state", inputResponses={"a/b": response})).violations
-        if each.rule == "protocol/input-kind"
-    ]
-    expected = [("/params/inputResponses/a~1b", f"the {name} that {asked['method']} asks for", found_)] if name else []
-    assert [(each.at, each.expected, each.found) for each in wrong] == expected
-
-
-@rows("asked", [None, {}, {"method": "ping"}, {"method": []}])
-def test_what_is_no_request_for_input_is_not_compared(asked: Any) -> None:
-    talk = Talk(revision="2026-07-28", mode="audit")
-    good(talk.client(ask(1)))
-    talk.server(wanting(1, "state", k=asked))
-    verdict = talk.client(ask(2, requestState="state", inputResponses={"k": {"roots": []}}))
-    assert "protocol/input-kind" not in rules(verdict)
 
 
 def test_what_is_kept_of_the_input_that_is_asked_for_is_bounded() -> None:
@@ -431,15 +384,6 @@ def test_what_is_not_is_reported_where_it_is(steps: list[Step], places: list[str
     assert [each.at for each in found(heard[-1])] == places
 
 
-@rows("steps", [pytest.param(each[1], id=each[0]) for each in WRONG])
-def test_a_strict_policy_refuses_what_the_specification_forbids(steps: list[Step]) -> None:
-    """A server ignores or asks for what is wrong with the keys, and may accept other arguments: that is reported."""
-    talk = Talk(policy=STRICT)
-    played(talk, steps[:-1])
-    verdict = talk.client(steps[-1][0])
-    assert verdict.accepted is all(RULES[each].strict is None for each in rules(verdict))
-
-
 @rows("steps", [pytest.param(each[1], id=each[0]) for each in WRONG if "out a state" not in each[0]])
 def test_over_http_what_the_state_shows_is_reported_by_another_conversation(steps: list[Step]) -> None:
     """Not the state itself, nor the arguments: which client sends a request is not known."""
@@ -609,18 +553,6 @@ def test_nothing_more_comes_for_a_request_that_was_answered_by_asking(method: st
     log = notification("notifications/message", {"level": "error", "data": "x"})
     assert rules(talk.server(log)) == ["protocol/log"]
     assert rules(talk.server(wanting(1, form=FILL_IN))) == ["protocol/answered-twice"]
-
-
-@rows("extensions", [{}, {"extensions": {"com.example/a": {}}}])
-@rows("method", ["tools/list", "prompts/list", "resources/list", "server/discover"])
-def test_only_three_methods_are_answered_by_asking(method: str, extensions: dict[str, Any]) -> None:
-    """An extension cannot change that: the type is one of the specification."""
-    talk = Talk()
-    meta = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, **extensions}}
-    good(talk.client(request(1, method, {"_meta": meta})))
-    verdict = talk.server(wanting(1, form=FILL_IN))
-    assert "protocol/result-type" in rules(verdict)
-    assert not verdict.accepted
 
 
 # ── what peers may send to harm ──────────────────────────────────────────────────────────────────────────────────────

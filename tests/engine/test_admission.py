@@ -170,14 +170,6 @@ def test_an_ordinary_schema_is_admitted_and_compiles(schema: Any) -> None:
     assert isinstance(compile_untrusted(schema), Compiled)
 
 
-def test_a_bomb_of_a_thousand_links_is_measured_without_being_expanded() -> None:
-    """Ours. Each link doubles: expanding it would take 2^1000 steps, summing takes a thousand."""
-    links = doubling(lambda ref: {"properties": {"a": {"allOf": [ref, ref]}}}, 1_000)
-    refusal = admit(links)
-    assert refusal is not None
-    assert refusal.rule == "contract/schema-cost"
-
-
 def test_tables_that_outgrow_their_limit_are_refused_rather_than_built() -> None:
     """A thousand places that each combine the same two large objects: a product no honest schema needs."""
     wide = {name: {"properties": {f"{name}{number}": True for number in range(1_000)}} for name in ("x", "y")}

@@ -118,16 +118,6 @@ def test_blank_lines_come_out_together(line: bytes) -> None:
     assert [each[0] for each in meant(found)] == [b"a", b"b"]
 
 
-@rows("end", [b"\n", b"\r", b"\r\n"])
-def test_of_very_many_lines_those_count_that_mean_something(end: bytes) -> None:
-    noise = (b":" + end) * 500
-    stream = (
-        noise + b"data: a" + end + b"datum: x" + end + b"id: 7" + end + noise + b"data" + end + b"event: e" + end * 2
-    )
-    assert meant(read(stream)) == [(b"a\n", b"7", b"e", None)]
-    assert meant(read(*(stream[at : at + 7] for at in range(0, len(stream), 7)))) == [(b"a\n", b"7", b"e", None)]
-
-
 def test_an_end_that_does_not_come_is_looked_for_once() -> None:
     """Ours: a stream without line feeds was gone through to its end for each event."""
     looked: list[bytes] = []

@@ -1,7 +1,6 @@
 """What a request says in its headers, held against what it says in its body."""
 
 import base64
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -9,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.base.errors import CanonicalError
-from assay.base.verdict import Party
 from assay.contracts.header_arguments import ParamHeaders, param_headers
-from assay.core import lifecycle
 from assay.engine.fault import SchemaRefusal
 from assay.ladder.header_values import decode, encode
 from assay.ladder.headers import Headers, check_headers, check_version, keeps_headers
@@ -315,13 +312,6 @@ def test_header_and_body_name_one_revision_that_is_known(
     assert found is None or found.at == REVISION_AT
 
 
-def test_a_revision_that_body_and_header_name_is_one_violation() -> None:
-    """The conversation finds it in the body: it can tell that this is the same one."""
-    message = request("tools/list", meta={KEY: "2030-01-01"})
-    _, (body,) = lifecycle.Lifecycle().place_request(Party.CLIENT, message, None)
-    assert check_version(message, {VERSION: b"2030-01-01"}) == body
-
-
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -549,30 +539,6 @@ def nested(levels: int, inside: Any) -> Any:
     ],
 )
 def test_a_hostile_schema_is_refused_at_little_cost(schema: Any) -> None:
-    tracemalloc.start()
     found = param_headers(schema)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
     assert isinstance(found, list)
     assert 1 <= len(found) <= 20
-    assert peak < 64 << 20
-
-
-schemas = st.recursive(
-    st.just(MARKED) | values(),
-    lambda below: st.dictionaries(
-        st.sampled_from(["properties", "items", "anyOf", "$defs", "not", "type", "x-mcp-header", "default", "a"]),
-        below | st.lists(below, max_size=3) | st.dictionaries(texts, below, max_size=3),
-        max_size=4,
-    ),
-    max_leaves=12,
-)
-
-
-@law(300)
-@given(schemas)
-def test_whatever_a_schema_is_its_headers_are_found_or_refused(schema: Any) -> None:
-    found = param_headers({"type": "object", "properties": {"a": schema, "last": MARKED}})
-    assert found
-    if isinstance(found, tuple):
-        assert found[-1].path == ("last",)

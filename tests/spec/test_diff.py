@@ -6,8 +6,6 @@ from assay.spec.revision_diff import RevisionChange, changes
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
 
-FIRST, BATCHES, TITLES, TASKS, LATEST = REVISIONS
-
 
 @rows(("old", "new"), list(combinations(REVISIONS, 2)))
 def test_what_one_direction_adds_the_other_removes(old: str, new: str) -> None:
@@ -19,8 +17,3 @@ def test_what_one_direction_adds_the_other_removes(old: str, new: str) -> None:
     assert places(there, "added") == places(back, "removed")
     assert places(there, "removed") == places(back, "added")
     assert [change.definition for change in there] == sorted(change.definition for change in there)
-
-
-def test_the_literal_files_can_be_compared_too() -> None:
-    new = {change.definition: change.words for change in changes("2025-11-25", "2026-07-28", errata=False)}
-    assert new["JSONValue"] == "new: JSONObject or JSONArray or string or integer or boolean"

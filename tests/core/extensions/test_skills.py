@@ -248,12 +248,6 @@ def test_a_content_that_is_not_that_of_the_entry(content: dict[str, Any]) -> Non
     assert verdict.onward is verdict.frame
 
 
-def test_a_policy_may_refuse_a_content_that_does_not_match() -> None:
-    for policy in (STRICT, Policy({"skills/verification": "refuse"})):
-        verdict = Skilled(policy=policy).listed().read(FORM_URI, text("forged", FORM_URI))
-        assert replacement(verdict)["error"]["code"] == -31010
-
-
 @rows(
     "contents",
     [
