@@ -3,6 +3,7 @@
 from typing import Any
 
 import orjson
+import pytest
 
 from assay.base.limits import Limits
 from assay.base.printable import MASK
@@ -12,8 +13,8 @@ from assay.core.conversation import Conversation, Facts
 from assay.core.redaction import Redactor
 from assay.rules import violation
 from kit.rows import rows
-from kit.stateless_talk import COMPLETE, HINTS, asks
-from kit.talk import ALL_SERVER, Talk, good, replacement, request, result, rules
+from kit.stateless_talk import COMPLETE, HINTS, REVISION, asks, calls
+from kit.talk import ALL_SERVER, HITS, SEARCH, Talk, call, good, replacement, request, result, rules
 
 
 @rows(
@@ -81,3 +82,63 @@ def test_contracts_with_another_output_schema_are_different() -> None:
     assert page is not None
     key = page.entries[0][1].key
     assert [each is not None and each.entries[0][1].key == key for each in pages] == [False, False, True]
+
+
+CALL = call(1, "search", {"words": "sea"})
+
+
+def called(**options: Any) -> Talk:
+    """A conversation in which one call of a listed tool is open."""
+    talk = Talk(**options).opened().listed(SEARCH)
+    good(talk.client(CALL))
+    return talk
+
+
+def test_a_carriage_return_inside_a_line_is_refused_where_frames_are_lines() -> None:
+    frame = orjson.dumps(CALL).replace(b'"params":', b'"params":\r')
+    apart, lines = (Talk(lines=lines).opened().listed(SEARCH) for lines in (False, True))
+    good(apart.client(frame))
+    assert rules(lines.client(frame)) == ["framing/carriage-return"]
+    good(lines.client(orjson.dumps(CALL) + b"\r"))
+
+
+@rows("ident", [b"true", b"1.5", b'"1"'])
+def test_an_id_that_python_finds_equal_answers_nothing(ident: bytes) -> None:
+    """True is 1 in Python, and finds the same entry of a table."""
+    talk = called()
+    verdict = talk.server(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (ident, orjson.dumps(HITS)))
+    assert not verdict.accepted
+    assert verdict.onward is None
+    good(talk.server({"jsonrpc": "2.0", "id": 1, "result": HITS}))
+
+
+def test_a_call_beyond_the_limit_of_open_requests_or_with_a_used_id_is_reported() -> None:
+    talk = called(limits=Limits(open_requests=1))
+    assert rules(talk.client(call(2, "search", {"words": "sea"}))) == ["protocol/too-many-open"]
+    good(talk.server(result(1, HITS)))
+    good(talk.client(call(3, "search", {"words": "sea"})))
+    good(talk.server(result(3, HITS)))
+    assert rules(talk.client(CALL)) == ["protocol/id-reused"]
+
+
+def test_an_argument_whose_name_looks_like_a_defined_one_is_refused() -> None:
+    verdict = called().client(call(2, "search", {"words": "sea", "Words": "lake"}))
+    assert [each for each in rules(verdict) if each.startswith("contract/look")] == ["contract/look-alike-key"]
+    assert verdict.onward is None
+
+
+def test_a_call_whose_headers_differ_is_refused() -> None:
+    """Over HTTP, in the revision without a handshake, the headers repeat the method and the tool."""
+    talk = Talk(revision=REVISION)
+    good(talk.client(asks(1, "tools/list")))
+    good(talk.server(result(1, {"tools": [SEARCH], **COMPLETE, **HINTS})))
+    headers = {b"mcp-protocol-version": REVISION.encode(), b"mcp-method": b"tools/call", b"mcp-name": b"search"}
+    for ident, changed in ((2, {}), (3, {b"mcp-name": b"find"}), (4, {b"mcp-method": b"tools/list"})):
+        facts = Facts(transport="http", revision=REVISION, headers={**headers, **changed})
+        verdict = talk.conversation.hear(Party.CLIENT, orjson.dumps(calls(ident)), facts)
+        assert rules(verdict) == ["protocol/header-mismatch"] * len(changed)
+
+
+def test_a_conversation_needs_a_known_party() -> None:
+    with pytest.raises(ValueError, match="none"):
+        Conversation().hear("none", b"{}")  # type: ignore[arg-type]  # that is the mistake

@@ -5,10 +5,24 @@ from typing import Any
 import pytest
 
 from assay.base.limits import Limits
-from assay.base.verdict import Verdict
 from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
-from kit.talk import ALL_SERVER, HITS, SEARCH, Talk, call, error, good, notification, request, result, rules
+from kit.talk import (
+    ALL_SERVER,
+    HITS,
+    SEARCH,
+    Talk,
+    call,
+    client,
+    error,
+    good,
+    notification,
+    played,
+    request,
+    result,
+    rules,
+    server,
+)
 
 INFORMATION = {"name": "a", "version": "1"}
 LIST: dict[str, Any] = {"tools": []}
@@ -77,76 +91,66 @@ def test_an_error_without_an_id_may_answer_what_could_not_be_read(message: Any, 
 @rows(
     ("message", "ident"),
     [
-        pytest.param({"id": 7, "method": "tools/list"}, 7, id="no-version"),
-        pytest.param(request(1.5, "tools/list"), 1.5, id="id-fraction"),
-        pytest.param(request(None, "tools/list"), None, id="id-null"),
-        pytest.param(b'{"jsonrpc":"2.0","id":7,"method":"tools/list",}', 7, id="no-json"),
-        pytest.param([request(7, "tools/list")], 7, id="in-a-batch"),
+        ({"id": 7, "method": "tools/list"}, 7),
+        (request(1.5, "tools/list"), 1.5),
+        (request(None, "tools/list"), None),
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/list",}', 7),
+        ([request(7, "tools/list")], 7),
     ],
 )
 def test_such_an_answer_is_judged_as_the_answer_to_that_request(message: Any, ident: Any) -> None:
     talk = audited()
     asked(talk, message)
     verdict = talk.server(result(ident, {"tools": [{"name": "a"}]}))
-    assert rules(verdict) == ["protocol/result"]
-    assert verdict.method == "tools/list"
+    assert (rules(verdict), verdict.method) == (["protocol/result"], "tools/list")
     assert verdict.exchange is not None
     assert verdict.exchange.id == ident
 
 
-def test_an_error_without_an_id_leaves_a_request_with_the_id_null_to_its_result() -> None:
-    talk = audited()
-    asked(talk, request(None, "tools/list"), b'{"jsonrpc":"2.0"')
-    good(talk.server(error(None, -32700)))
-    assert good(talk.server(result(None, LIST))).method == "tools/list"
+LOOSE = {"name": "loose", "inputSchema": {"type": "object"}}
+SEARCHES = call(7, "search", {"words": "a"})
+TASKS = {**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
+TASK = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}
+CONVERSATIONS = {
+    "an error without an id leaves a request with the id null to its result": [
+        client(request(None, "tools/list"), "envelope/id"), client(b'{"jsonrpc":"2.0"', "syntax/json"),
+        server(error(None, -32700)), server(result(None, LIST))],
+    "a result is held to the tool although the call was refused": [
+        client({**SEARCHES, "jsonrpc": "1.0"}, "envelope/jsonrpc"),
+        server(result(7, {"content": [], "structuredContent": {}}), "contract/output"),
+        client({**SEARCHES, "id": 8, "params": {**SEARCHES["params"], "_meta": 1}}, "protocol/params"),
+        server(result(8, {"content": [], "structuredContent": {}}), "contract/output")],
+    "a result is not held to a tool whose name has two spellings": [
+        client({**SEARCHES, "params": {**SEARCHES["params"], "Name": "other"}}, "protocol/look-alike-key"),
+        server(result(7, {"content": []}))],
+    "a refused request that runs as a task is answered with a task": [
+        client(request(7, "tools/call", {"name": "loose", "task": {}, "arguments": 1}), "protocol/params"),
+        server(result(7, {"task": TASK}))],
+    "two requests with one id": [
+        client(request(7, "tools/list")), client(SEARCHES, "protocol/id-in-use"), server(result(7, LIST)),
+        server(result(7, HITS)), server(result(7, {}), "protocol/answered-twice")],
+    "two requests with one id, answered in the other order": [
+        client(request(7, "tools/list")), client(SEARCHES, "protocol/id-in-use"), server(result(7, HITS)),
+        server(result(7, LIST)), server(result(7, {}), "protocol/answered-twice")],
+    # The first answer is good for both calls, the second only for the one that counts as answered.
+    "two calls with one id, so that no one can say which answer is which": [
+        client(call(7, "loose", {})), client(SEARCHES, "protocol/id-in-use"), server(result(7, HITS)),
+        server(result(7, {"content": []})), server(result(7, {"content": []}), "protocol/answered-twice")],
+    "a refused batch is answered message by message": [
+        client([request(7, "tools/list"), request(8, "ping")], "envelope/batch"), server(result(8, {})),
+        server(result(7, LIST))],
+    "a refused batch is answered by one error": [
+        client([request(9, "ping")], "envelope/batch"), server(error(None, -32600))],
+    "a refused request is cancelled, and has progress": [
+        client({"id": 7, "method": "tools/list", "params": {"_meta": {"progressToken": "t"}}}, "envelope/jsonrpc"),
+        server(notification("notifications/progress", {"progressToken": "t", "progress": 1})),
+        client(notification("notifications/cancelled", {"requestId": 7})), server(result(7, LIST))],
+}  # fmt: skip
 
 
-def test_a_result_is_held_to_the_tool_although_the_call_was_refused() -> None:
-    talk = audited().listed(SEARCH)
-    asked(talk, {**call(7, "search", {"words": "a"}), "jsonrpc": "1.0"})
-    assert rules(talk.server(result(7, {"content": [], "structuredContent": {}}))) == ["contract/output"]
-    asked(talk, request(8, "tools/call", {"name": "search", "arguments": {"words": "a"}, "_meta": 1}))
-    verdict = talk.server(result(8, {"content": [], "structuredContent": {}}))
-    assert rules(verdict) == ["contract/output"]
-    assert verdict.tool == "search"
-
-
-def test_a_result_is_not_held_to_a_tool_whose_name_has_two_spellings() -> None:
-    talk = audited().listed(SEARCH)
-    asked(talk, request(7, "tools/call", {"name": "search", "Name": "other", "arguments": {"words": "a"}}))
-    good(talk.server(result(7, {"content": []})))
-
-
-def test_a_refused_request_that_runs_as_a_task_is_answered_with_a_task() -> None:
-    tasks = {**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
-    talk = Talk(mode="audit").opened(server=tasks)
-    asked(talk, request(7, "tools/call", {"name": "a", "task": {}, "arguments": 1}))
-    started = {"taskId": "t", "status": "working", "createdAt": "2026-01-01T00:00:00Z", "ttl": None}
-    started["lastUpdatedAt"] = started["createdAt"]
-    good(talk.server(result(7, {"task": started})))
-
-
-@rows("order", [(0, 1), (1, 0)])
-def test_two_requests_with_one_id_may_be_answered_in_any_order(order: tuple[int, int]) -> None:
-    talk = audited().listed(SEARCH)
-    good(talk.client(request(7, "tools/list")))
-    asked(talk, call(7, "search", {"words": "a"}))
-    answers = [LIST, HITS]
-    for index in order:
-        verdict = good(talk.server(result(7, answers[index])))
-        assert verdict.method == ("tools/list", "tools/call")[index]
-    assert rules(talk.server(result(7, {}))) == ["protocol/answered-twice"]
-
-
-def test_two_calls_with_one_id_may_be_answered_so_that_no_one_can_say_which_is_which() -> None:
-    """The first answer is good for both calls, the second only for the one that counts as answered."""
-    loose = {"name": "loose", "inputSchema": {"type": "object"}}
-    talk = audited().listed(SEARCH, loose)
-    good(talk.client(call(7, "loose", {})))
-    asked(talk, call(7, "search", {"words": "a"}))
-    good(talk.server(result(7, HITS)))
-    good(talk.server(result(7, {"content": []})))
-    assert rules(talk.server(result(7, {"content": []}))) == ["protocol/answered-twice"]
+@rows("steps", CONVERSATIONS.values(), ids=CONVERSATIONS)
+def test_what_follows_a_refused_request(steps: Any) -> None:
+    played(Talk(mode="audit").opened(server=TASKS).listed(SEARCH, LOOSE), *steps)
 
 
 def test_answers_to_more_requests_than_are_remembered_are_not_blamed() -> None:
@@ -177,30 +181,9 @@ def test_a_request_that_is_too_long_may_be_answered() -> None:
 def test_a_refused_batch_may_be_answered_by_a_batch() -> None:
     talk = audited()
     asked(talk, [request(7, "tools/list"), request(8, "ping"), notification("notifications/roots/list_changed")])
-    good_batch(talk.server([result(7, LIST), result(8, {})]))
+    verdict = talk.server([result(7, LIST), result(8, {})])
+    assert (verdict.violations, verdict.onward) == ((), verdict.frame)
     assert rules(talk.server([result(7, LIST)])) == ["envelope/batch"]
-
-
-def test_a_refused_batch_may_be_answered_message_by_message_or_by_one_error() -> None:
-    talk = audited()
-    asked(talk, [request(7, "tools/list"), request(8, "ping")])
-    good(talk.server(result(8, {})))
-    good(talk.server(result(7, LIST)))
-    asked(talk, [request(9, "ping")])
-    good(talk.server(error(None, -32600)))
-
-
-def good_batch(verdict: Verdict) -> None:
-    assert verdict.violations == ()
-    assert verdict.onward == verdict.frame
-
-
-def test_a_refused_request_may_be_cancelled_and_have_progress() -> None:
-    talk = audited()
-    asked(talk, {"id": 7, "method": "tools/list", "params": {"_meta": {"progressToken": "t"}}})
-    good(talk.server(notification("notifications/progress", {"progressToken": "t", "progress": 1})))
-    good(talk.client(notification("notifications/cancelled", {"requestId": 7})))
-    good(talk.server(result(7, LIST)))
 
 
 OPENING = request(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": INFORMATION})

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from assay.base.limits import Limits
 from assay.base.verdict import Verdict
 from assay.core.policy import ACTIONS, Excepted, Policy, fitting, meant
 from assay.rules import RULES
@@ -204,3 +205,29 @@ def test_what_cannot_be_judged_stops_under_a_strict_policy_unless_it_is_to_fail_
         talk, verdict = unmatched(policy)
         assert done(verdict) == [("contract/pattern", "quarantine")]
         assert rules(talk.client(call(1, "odd", {"a": "c"}))) == ["contract/set-aside"]
+
+
+BROKEN = {"name": "bad", "inputSchema": {"type": "strnig"}}
+
+
+def stopped() -> Verdict:
+    """A call of a quarantined tool of a server that did not declare tools: the second is only reported."""
+    talk = Talk().opened(server={})
+    talk.client({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    talk.server(result(1, {"tools": [SEARCH, BROKEN]}))
+    return talk.client(call(3, "bad", {}))
+
+
+def test_the_rule_that_stops_is_the_first_of_a_verdict_and_of_its_answer() -> None:
+    verdict = stopped()
+    assert rules(verdict) == ["contract/set-aside", "protocol/capability"]
+    noted = answer(verdict)["error"]["data"]["violations"]
+    assert [each["rule"] for each in noted] == ["contract/set-aside", "protocol/capability"]
+
+
+def test_a_limit_on_the_violations_never_hides_the_rule_that_stops() -> None:
+    talk = Talk(limits=Limits(violations=1)).opened(server={})
+    talk.client({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    talk.server(result(1, {"tools": [SEARCH]}))
+    verdict = talk.client(call(2, "search", {"words": 5}))
+    assert (rules(verdict), verdict.more, verdict.accepted) == (["contract/input"], 1, False)
