@@ -9,8 +9,8 @@ import ipaddress
 import pathlib
 import re
 import uuid
-from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Optional, TypeVar, Union
 
 import annotated_types
@@ -145,15 +145,9 @@ STANDARD: dict[str, tuple[Any, list[Any], list[Any]]] = {
     "timedelta": (dt.timedelta, ["P1D", "PT5M"], [True]),
     "uuid": (uuid.UUID, [UUID], [5]),
     "path": (pathlib.Path, ["/a"], [5]),
-    "pure-path": (pathlib.PurePosixPath, ["/a"], [5]),
     "pattern": (re.Pattern, ["^a$"], [5]),
-    "pattern-of-text": (re.Pattern[str], ["^a$"], [5]),
     "ipv4-address": (ipaddress.IPv4Address, ["127.0.0.1"], [5]),
-    "ipv6-address": (ipaddress.IPv6Address, ["::1"], [5]),
     "ipv4-network": (ipaddress.IPv4Network, ["10.0.0.0/8"], [5]),
-    "ipv6-network": (ipaddress.IPv6Network, ["::/0"], [5]),
-    "ipv4-interface": (ipaddress.IPv4Interface, ["10.0.0.1/8"], [5]),
-    "ipv6-interface": (ipaddress.IPv6Interface, ["::1/64"], [5]),
     "enum": (Colour, ["red"], ["green", 1]),
     "int-enum": (Size, [1], [3, "1"]),
     "literal": (Literal["a", 1, None], ["a", 1, None], ["b"]),
@@ -163,10 +157,7 @@ STANDARD: dict[str, tuple[Any, list[Any], list[Any]]] = {
     "list": (list, [[1, "a"]], [{}]),
     "list-of": (list[decimal.Decimal], [["1.5"]], [[None]]),
     "set-of": (set[int], [[1, 2]], [["x"], [1, 1]]),
-    "frozen-set-of": (frozenset[str], [["a"]], [[1]]),
-    "deque-of": (deque[int], [[1]], [["x"]]),
     "sequence-of": (Sequence[int], [[1]], [["x"]]),
-    "iterable-of": (Iterable[int], [[1]], [["x"]]),
     "tuple": (tuple[int, str], [[1, "a"]], [["a", 1], [1]]),
     "tuple-of-any-length": (tuple[int, ...], [[1, 2, 3]], [["x"]]),
     "empty-tuple": (tuple[()], [[]], [[1]]),
@@ -177,9 +168,7 @@ STANDARD: dict[str, tuple[Any, list[Any], list[Any]]] = {
     "dict-by-decimal": (dict[decimal.Decimal, int], [{"1.5": 1}], [{"1.5": "x"}]),
     "dict-by-pattern": (dict[Annotated[str, Field(pattern="^[a-z]+$")], int], [{"abc": 1}], [{"abc": "x"}]),
     "dict-by-enum": (dict[Colour, int], [{"red": 1}], [{"red": "x"}, {"green": 1}]),
-    "mapping-of": (Mapping[str, decimal.Decimal], [{"a": "1.5"}], [{"a": None}]),
     "default-dict": (defaultdict[str, list[int]], [{"a": [1]}], [{"a": 1}]),
-    "ordered-dict": (OrderedDict[str, int], [{"a": 1}], [{"a": "x"}]),
     "counter": (Counter[str], [{"a": 1}], [{"a": "x"}]),
     "typed-dict": (Movie, [{"title": "a"}], [{"year": "x"}]),
     "dataclass": (Book, [{"title": "a"}], [{"pages": 5}]),
@@ -216,7 +205,6 @@ STANDARD: dict[str, tuple[Any, list[Any], list[Any]]] = {
     ),
     "aliased": (Aliased, [{"Inner": 3, "when": TOMORROW}], [{"Inner": 4, "when": TOMORROW}]),
     "generic": (Page[Dog], [{"items": [{"kind": "dog", "weight": "1"}]}], [{"items": [{"kind": "cat"}]}]),
-    "generic-of-generic": (Page[Page[int]], [{"items": [{"items": [1]}]}], [{"items": [{"items": ["x"]}]}]),
     "root-model": (Numbers, [[1]], [["x"]]),
     "list-of-many": (list[Dog | Tree | int | None], [[None, 1, {"name": "a"}]], [["x"]]),
 }

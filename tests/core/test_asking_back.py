@@ -76,19 +76,3 @@ def test_a_server_asks_for_what_the_client_declared(
             place = prefix + at if prefix else at or "/method"
             expected = [("protocol/capability", place, f"the client's capability {path}")]
         assert [(each.rule, each.at, each.expected) for each in verdict.violations] == expected
-
-
-@rows(
-    ("declared", "method", "params", "wrong"),
-    [
-        ({"sampling": {}}, MODEL, SAMPLE, True),
-        ({"elicitation": {}, "tasks": {}}, ELICIT, FORM, True),
-        ({"elicitation": {}, "tasks": {"requests": {"elicitation": {"create": {}}}}}, ELICIT, FORM, False),
-    ],
-)
-def test_a_server_asks_for_a_task_where_the_client_declared_that(
-    declared: dict[str, Any], method: str, params: dict[str, Any], wrong: bool
-) -> None:
-    verdict = Talk().opened(client=declared).server(request("s", method, {**params, "task": {}}))
-    expected = [("protocol/capability", "/params/task")] if wrong else []
-    assert [(each.rule, each.at) for each in verdict.violations] == expected

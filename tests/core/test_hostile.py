@@ -117,13 +117,6 @@ def test_what_an_open_request_keeps_is_small() -> None:
     assert all(len(left.onward or b"") < 2000 for left in talk.conversation.end(Party.SERVER))
 
 
-def test_audit_remembers_no_more_open_requests_than_the_limit() -> None:
-    talk = Talk(mode="audit", limits=Limits(open_requests=10)).opened()
-    for ident in range(50):
-        talk.client(request(ident, "ping"))
-    assert len(talk.conversation.open_requests(Party.CLIENT)) == 10
-
-
 def test_a_server_that_calls_every_task_the_same_leaks_no_tokens() -> None:
     talk = Talk().opened(server={**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}})
     task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}

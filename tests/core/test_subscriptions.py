@@ -100,22 +100,6 @@ def test_a_resource_that_was_not_asked_for_is_reported(wanted: list[str], uri: s
     assert reported(listening(toolsListChanged=True).server(sent(UPDATED, 1, uri=uri))) == "/params/uri"
 
 
-def test_each_subscription_is_held_to_what_it_asked_for_itself() -> None:
-    talk = listening("other", listening(toolsListChanged=True), promptsListChanged=True)
-    # The id is a number however it is spelt.
-    for good_one in (sent(TOOLS, 1), sent(TOOLS, 1.0), sent(PROMPTS, "other")):
-        good(talk.server(good_one))
-    assert reported(talk.server(sent(TOOLS, "other"))) == "/method"
-
-
-@rows("ident", [2, "1", "x", "call"])
-def test_a_change_on_a_subscription_that_was_not_opened_is_reported(ident: Any) -> None:
-    talk = listening(toolsListChanged=True)
-    good(talk.client(asks("call", "tools/call", name="a")))
-    assert reported(talk.server(sent(TOOLS, ident))) == AT
-    assert reported(talk.server(acknowledged(ident))) == AT
-
-
 def test_a_subscription_of_another_conversation_is_not_known() -> None:
     talk = Talk(revision="2026-07-28")
     played(talk, server(sent(TOOLS, 7)), server(acknowledged(7, toolsListChanged=True)))

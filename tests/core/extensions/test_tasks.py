@@ -177,16 +177,6 @@ def test_results_are_judged(method: str, answer: dict[str, Any], rule: str) -> N
     assert verdict.onward is not verdict.frame
 
 
-@rows("wrong", [{"taskId": None}, {"status": "submitted"}, {"createdAt": 5}, {"ttlMs": 1.5}])
-def test_the_handle_is_judged_by_its_definition(wrong: dict[str, Any]) -> None:
-    talk = Tasked()
-    good(talk.call())
-    verdict = talk.answer({**HANDLE, **wrong})
-    assert rules(verdict) == ["protocol/result"]
-    assert verdict.onward is not verdict.frame
-    assert "CreateTaskResult" in verdict.violations[0].source
-
-
 # ── declarations ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -6,7 +6,7 @@ off, every verdict and all that is remembered are the same.
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import event, example, given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from assay.base.limits import Limits
@@ -316,45 +316,6 @@ def test_the_quick_way_is_taken(revision: str) -> None:
 
 
 # ── contracts ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _answered(revision: str, tool: str, value: dict[str, Any]) -> Verdict:
-    conversation = _listed(opened(revision), revision)
-    meta = {} if handshake(revision) else {"_meta": META}
-    call = frame(request(1, "tools/call", {"name": tool, "arguments": {"n": 1}} | meta))
-    assert conversation.hear(CLIENT, call).onward is call
-    return conversation.hear(SERVER, frame(result(1, value)))
-
-
-@rows("revision", REVISIONS)
-@law(60)
-@example(content={"ok": True}, has_content=True, failed=False, extra={"resultType": "input_required"})
-@example(content={"ok": 1}, has_content=True, failed=False, extra={"resultType": "input_required"})
-@given(
-    content=st.one_of(
-        st.fixed_dictionaries({"ok": st.one_of(st.booleans(), scalars)}), st.dictionaries(texts, scalars)
-    ),
-    has_content=st.booleans(),
-    failed=st.booleans(),
-    extra=st.dictionaries(texts.map("x-".__add__), values(1), max_size=1),
-)
-def test_a_tool_that_promises_structured_content_keeps_the_promise(
-    revision: str, content: dict[str, Any], has_content: bool, failed: bool, extra: dict[str, Any]
-) -> None:
-    """
-    MCP, server/tools, from 2025-06-18 on: "Servers MUST provide structured results that conform to this schema";
-    results that report a failure owe nothing. In the handshake revisions `resultType` is one more unknown member.
-    """
-    if not handshake(revision):
-        extra = {"resultType": "complete"}
-    value = {"content": [], "isError": failed} | ({"structuredContent": content} if has_content else {}) | extra
-    verdict = _answered(revision, "typed", value)
-    kept = revision < "2025-06-18" or failed or (has_content and isinstance(content.get("ok"), bool))
-    assert verdict.accepted == kept
-    assert (verdict.onward is verdict.frame) == kept
-    if not kept:
-        assert {each.rule for each in verdict.violations} == {"contract/output"}
-        assert all(each.at.startswith("/result") for each in verdict.violations)
 
 
 @rows("revision", REVISIONS)
