@@ -44,50 +44,36 @@ def test_a_revision_without_a_handshake_we_know_is_reported_and_the_nearest_take
     assert talk.conversation.revision == judged_by
 
 
+TOO_EARLY = "/method: expected {}, found {} [protocol/before-initialized]"
+
+
 @rows("mode", MODES)
-def test_requests_before_initialized_are_reported_only_and_once(mode: str) -> None:
+@rows(
+    ("answered", "message", "expected"),
+    [
+        (False, request(2, "tools/list"), "only ping before the initialize result"),
+        (True, request(2, "tools/list"), "only ping before notifications/initialized"),
+        # It counts once the result is there.
+        (False, notification("notifications/initialized"), "the initialize result before it"),
+    ],
+)
+def test_what_comes_before_initialized_is_reported_only_and_once(
+    mode: str, answered: bool, message: dict[str, Any], expected: str
+) -> None:
     """A SHOULD NOT of the specification."""
     talk = Talk(mode=mode)
     opening(talk)
-    verdict = talk.client(request(2, "tools/list"))
-    assert rules(verdict) == ["protocol/before-initialized"]
+    if answered:
+        opened(talk)
+    verdict = talk.client(message)
+    assert [str(each) for each in verdict.violations] == [TOO_EARLY.format(expected, message["method"])]
     assert verdict.onward is verdict.frame
-    assert str(verdict.violations[0]) == (
-        "/method: expected only ping before the initialize result, found tools/list [protocol/before-initialized]"
-    )
-    opened(talk)
     good(talk.client(request(3, "tools/list")))
-    good(talk.server(request(4, "roots/list")))
-
-
-@rows("mode", MODES)
-def test_a_client_that_never_says_initialized_is_reported_once(mode: str) -> None:
-    talk = Talk(mode=mode)
-    opening(talk)
-    opened(talk)
-    verdict = talk.client(request(2, "tools/list"))
-    assert str(verdict.violations[0]) == (
-        "/method: expected only ping before notifications/initialized, found tools/list [protocol/before-initialized]"
-    )
-    for ident in range(3, 9):
+    if not answered:
+        opened(talk)
+    for ident in range(4, 9):
         good(talk.client(request(ident, "tools/list")))
-
-
-@rows("mode", MODES)
-def test_an_initialized_before_the_result_is_named_and_counts_once_the_result_is_there(mode: str) -> None:
-    talk = Talk(mode=mode)
-    opening(talk)
-    verdict = talk.client(notification("notifications/initialized"))
-    assert str(verdict.violations[0]) == (
-        "/method: expected the initialize result before it, found notifications/initialized "
-        "[protocol/before-initialized]"
-    )
-    assert verdict.onward is verdict.frame
-    good(talk.client(request(2, "tools/list")))
-    opened(talk)
-    good(talk.client(request(3, "tools/list")))
-    good(talk.server(request(4, "roots/list")))
-    assert talk.conversation._memory.lifecycle.phase == "operating"
+    good(talk.server(request("s", "roots/list")))
 
 
 def test_under_audit_an_initialized_before_initialize_counts_once_the_result_is_there() -> None:

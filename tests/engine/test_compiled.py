@@ -26,31 +26,23 @@ PARTS = {
 
 
 @rows(
-    ("schema", "value"),
+    ("schema", "value", "fits"),
     [
-        pytest.param({"$schema": DRAFT_4, "type": "integer"}, 1.0, id="4-has-no-1.0-among-integers"),
-        pytest.param({"$schema": DRAFT_6, "const": 1}, 2, id="6-has-const"),
-        pytest.param({"$schema": DRAFT_7, "if": True, "then": False}, 1, id="7-has-if"),
-        pytest.param({"$schema": DRAFT_2019, "items": [STRINGS]}, [1], id="2019-has-tuples-in-items"),
-        pytest.param({"$schema": DRAFT_2020, "prefixItems": [STRINGS]}, [1], id="2020-has-prefix-items"),
-        pytest.param({"prefixItems": [STRINGS]}, [1], id="2020-where-none-is-named"),
+        ({"$schema": DRAFT_4, "type": "integer"}, 1.0, False),
+        ({"$schema": DRAFT_4, "const": 1}, 2, True),
+        ({"$schema": DRAFT_6, "const": 1}, 2, False),
+        ({"$schema": DRAFT_6, "if": True, "then": False}, 1, True),
+        ({"$schema": DRAFT_7, "if": True, "then": False}, 1, False),
+        ({"$schema": DRAFT_7, "prefixItems": [STRINGS]}, [1], True),
+        ({"$schema": DRAFT_7, "$ref": "#/definitions/a", "type": "null", "definitions": {"a": STRINGS}}, "x", True),
+        ({"$schema": DRAFT_2019, "items": [STRINGS]}, [1], False),
+        ({"$schema": DRAFT_2020, "prefixItems": [STRINGS]}, [1], False),
+        ({"prefixItems": [STRINGS]}, [1], False),
     ],
 )
-def test_each_draft_is_judged_by_its_own_rules(schema: dict[str, Any], value: Any) -> None:
-    assert not compile_schema(schema).is_valid(value)
-
-
-@rows(
-    ("schema", "value"),
-    [
-        ({"$schema": DRAFT_4, "const": 1}, 2),
-        ({"$schema": DRAFT_6, "if": True, "then": False}, 1),
-        ({"$schema": DRAFT_7, "prefixItems": [STRINGS]}, [1]),
-        ({"$schema": DRAFT_7, "$ref": "#/definitions/a", "type": "null", "definitions": {"a": STRINGS}}, "x"),
-    ],
-)
-def test_no_draft_is_judged_by_the_rules_of_another(schema: dict[str, Any], value: Any) -> None:
-    assert compile_schema(schema).is_valid(value)
+def test_each_draft_is_judged_by_its_own_rules(schema: dict[str, Any], value: Any, fits: bool) -> None:
+    """2020-12 where none is named."""
+    assert compile_schema(schema).is_valid(value) is fits
 
 
 @rows("dialect", [DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020])
