@@ -108,12 +108,6 @@ def test_a_server_with_two_names_is_not_locked(run: Run) -> None:
     assert "the server calls itself 'library' or 'other', depending on the client" in log
 
 
-def test_the_same_finding_about_both_kinds_is_logged_once(run: Run) -> None:
-    listed = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"tools": [FIND]}}).replace('"ID"', "$id")
-    _, _, log = run(tools=[FIND], on={"tools/list": ["hello", listed]})
-    assert log.count("syntax/json") == 1
-
-
 def test_a_list_that_has_changed_meanwhile_is_asked_for_again(run: Run) -> None:
     """Some servers add their tools once they know what the client can do."""
     status, out, _ = run(tools=[FIND], prompts=[], next={"tools": [FIND, ASK]})

@@ -54,26 +54,22 @@ def called(talk: Talk, value: dict[str, Any], name: str = "show") -> Verdict:
     return verdict
 
 
-@rows(
-    "meta",
-    [
-        {"ui": {"resourceUri": PAGE}},
-        {"ui": {"resourceUri": PAGE, "visibility": ["model", "app"]}},
-        {"ui": {"visibility": ["app"]}},
-        {"ui": {}},
-        {"ui": {"resourceUri": PAGE, "other": 5}},
-        {"ui": {"resourceUri": PAGE}, "ui/resourceUri": PAGE},
-        {"com.example/ui": 5},
-        {},
-    ],
-)
-def test_the_metadata_of_a_tool_as_the_extension_has_it(meta: dict[str, Any]) -> None:
-    good(tool(meta))
+GOOD_META: list[dict[str, Any]] = [
+    {"ui": {"resourceUri": PAGE}},
+    {"ui": {"resourceUri": PAGE, "visibility": ["model", "app"]}},
+    {"ui": {"visibility": ["app"]}},
+    {"ui": {}},
+    {"ui": {"resourceUri": PAGE, "other": 5}},
+    {"ui": {"resourceUri": PAGE}, "ui/resourceUri": PAGE},
+    {"com.example/ui": 5},
+    {},
+]
 
 
 @rows(
     ("rule", "at", "meta"),
     [
+        *((None, "", meta) for meta in GOOD_META),
         ("apps/meta", "/ui", {"ui": PAGE}),
         ("apps/meta", "/ui", {"ui": None}),
         ("apps/meta", "/ui/resourceUri", {"ui": {"resourceUri": 5}}),
@@ -86,9 +82,10 @@ def test_the_metadata_of_a_tool_as_the_extension_has_it(meta: dict[str, Any]) ->
         ("apps/flat-key", "/ui~1resourceUri", {"ui": {"resourceUri": PAGE}, "ui/resourceUri": "ui://other"}),
     ],
 )
-def test_wrong_metadata_is_reported_and_the_tool_stays(rule: str, at: str, meta: dict[str, Any]) -> None:
+def test_wrong_metadata_is_reported_and_the_tool_stays(rule: str | None, at: str, meta: dict[str, Any]) -> None:
     verdict = tool(meta)
-    assert [(each.rule, each.at) for each in verdict.violations] == [(rule, f"/result/tools/0/_meta{at}")]
+    expected = [] if rule is None else [(rule, f"/result/tools/0/_meta{at}")]
+    assert [(each.rule, each.at) for each in verdict.violations] == expected
     assert verdict.onward is verdict.frame
     assert verdict.quarantined == ()
 

@@ -38,14 +38,10 @@ ILLEGAL: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@rows("revision", HANDSHAKES)
 @rows("extensions", LEGAL)
-def test_a_client_may_declare_these_in_its_handshake(revision: str, extensions: dict[str, Any]) -> None:
-    Talk().opened(revision, client={"extensions": extensions})
-
-
-@rows("extensions", LEGAL)
-def test_a_client_may_declare_these_with_each_request(extensions: dict[str, Any]) -> None:
+def test_a_client_may_declare_these_in_its_handshake_and_with_each_request(extensions: dict[str, Any]) -> None:
+    for revision in HANDSHAKES:
+        Talk().opened(revision, client={"extensions": extensions})
     good(Talk().client(stateless(1, "tools/list", extensions)))
 
 

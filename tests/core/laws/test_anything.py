@@ -18,7 +18,7 @@ from assay.engine.pointers import NOWHERE, looked_up
 from assay.spec.revisions import REVISIONS, handshake
 from kit.generated_messages import fitting, scalars, texts, values
 from kit.laws import law
-from kit.parties import CASES, CLIENT, SERVER, Case, Mode, ask, frame, negotiated, notification, opened, request, result
+from kit.parties import CASES, CLIENT, SERVER, Case, Mode, frame, negotiated, notification, opened, request, result
 from kit.rows import rows
 
 # ── states ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,25 +196,3 @@ def test_a_malformed_request_is_answered_by_its_id(revision: str, ident: str | f
     verdict = opened(revision).hear(CLIENT, frame(request(ident, "ping") | {"params": []}))
     assert [each.rule for each in verdict.violations] == ["envelope/params"]
     assert (verdict.back or b"").startswith(b'{"jsonrpc":"2.0","id":' + json.dumps(ident).encode() + b",")
-
-
-@rows("revision", REVISIONS)
-def test_notifications_are_judged_under_every_profile(revision: str) -> None:
-    """design.md, envelope profiles: one pipeline, one setting. Only the envelope differs."""
-    for profile in ("mcp", "strict"):
-        conversation = Conversation(revision=revision, profile=profile)
-        unknown = conversation.hear(CLIENT, frame(notification("notifications/nonsense", {})))
-        assert [each.rule for each in unknown.violations] == ["protocol/unheard-extension"]
-        broken = conversation.hear(SERVER, frame(notification("notifications/message", {"level": "loud"})))
-        assert {each.rule for each in broken.violations} == {"protocol/params"}
-
-
-@rows("code", [-32000, 1.0])
-def test_an_error_that_is_accepted_can_be_had_as_an_error(code: float) -> None:
-    """`Verdict.message` is None only for what is no message; 1.0 is an integer to JSON Schema and to the envelope."""
-    conversation = opened("2025-11-25")
-    assert conversation.hear(CLIENT, frame(ask("2025-11-25", 1))).accepted
-    answer = {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}}
-    verdict = conversation.hear(SERVER, frame(answer))
-    assert verdict.accepted
-    assert verdict.message is not None
