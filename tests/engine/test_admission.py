@@ -21,7 +21,7 @@ def recursive(*below: dict[str, Any]) -> dict[str, Any]:
 
 BACK = {"properties": {"a": {"$ref": "#"}}}
 
-COSTLY = [
+COSTLY: list[Any] = [
     doubling(lambda ref: {"allOf": [ref, ref]}),
     doubling(lambda ref: {"anyOf": [ref, ref]}),
     doubling(lambda ref: {"oneOf": [ref, ref]}),
@@ -52,7 +52,7 @@ It did not stall on the recursive ones, the chain, nor on the doubling under `no
 values we tried; they are refused for what they count up to, not for what we saw.
 """
 
-CYCLES = [
+CYCLES: list[Any] = [
     {"$ref": "#"},
     {"allOf": [{"$ref": "#"}]},
     {"not": {"if": {"$ref": "#"}}},
@@ -89,7 +89,7 @@ DIALECTS = [
     ({"properties": {"a": {"$schema": DRAFT_7}}}, "/properties/a/$schema"),
 ]
 
-SIZES = [
+SIZES: list[Any] = [
     {"description": "x" * 300_000},
     {"enum": list(range(200_000))},
     {"maximum": 10**300_000},
@@ -128,6 +128,7 @@ BENIGN = [
 ]
 
 
+NO_SCHEMAS: list[Any] = [5, None, "x", [], [{}], 1.5]
 REFUSED: list[tuple[Any, str, str | None]] = [
     *((schema, "contract/schema-cost", None) for schema in COSTLY),
     *((schema, "contract/schema-cycle", None) for schema in CYCLES),
@@ -135,7 +136,7 @@ REFUSED: list[tuple[Any, str, str | None]] = [
     # The engine takes an empty dialect and nested ones for 2020-12: it would judge by something no one asked for.
     *((schema, "contract/unknown-dialect", at) for schema, at in DIALECTS),
     *((schema, "contract/schema-size", None) for schema in SIZES),
-    *((schema, "contract/schema", "") for schema in (5, None, "x", [], [{}], 1.5)),
+    *((schema, "contract/schema", "") for schema in NO_SCHEMAS),
 ]
 
 

@@ -201,4 +201,3 @@ CASES = tuple(
     for sender in method.senders
 )
 REQUESTS = tuple(case for case in CASES if case.method.kind == "request")
-NOTIFICATIONS = tuple(case for case in CASES if case.method.kind == "notification")
