@@ -4,10 +4,7 @@ import ast
 import importlib
 import pydoc
 import re
-import sys
 from collections.abc import Iterator
-
-import pytest
 
 import assay
 from kit.places import ROOT
@@ -72,24 +69,6 @@ def test_the_documentation_imports_stable_names_only() -> None:
     ]
     assert len(found) > 50
     assert [each for each in found if each not in stable] == []
-
-
-OLD_PATHS = {
-    "assets.sources": "Catalogue", "assets.tools": "TOOLS", "auth": "Gate", "journal": "Journal",
-    "limits": "Limits", "lock.file": "read", "metrics": "Metrics", "response": "Enveloper",
-    "telemetry": "Telemetry",
-}  # fmt: skip
-"""Paths that the documentation had, each with a name there."""
-
-
-@rows("path", OLD_PATHS)
-def test_a_path_that_the_documentation_had_still_works_with_a_warning(path: str) -> None:
-    name = f"assay.{path}"
-    sys.modules.pop(name, None)
-    with pytest.warns(DeprecationWarning, match=rf"^{name} has moved: import its names from assay$"):
-        found = getattr(importlib.import_module(name), OLD_PATHS[path])
-    stable = {"TOOLS": "ASSET_TOOLS", "read": "read_lock"}.get(OLD_PATHS[path], OLD_PATHS[path])
-    assert found is getattr(assay, stable)
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

@@ -4,12 +4,8 @@ Assay judges every message of a Model Context Protocol conversation before it is
 These are the stable names. Each is loaded when it is first used, so that a program loads only what it needs.
 """
 
-import sys
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
 if TYPE_CHECKING:
     from assay.api.exceptions import JsonRpcError, ValidationError
@@ -149,40 +145,3 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     # Also the names that are not loaded yet: `dir` and `help` list only these.
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
-
-
-_OLD_PATHS = {
-    "assets.sources": "assets.asset_sources",
-    "assets.tools": "assets.asset_tools",
-    "auth": "edges.auth",
-    "journal": "records.journal.writer",
-    "limits": "base.limits",
-    "lock.file": "lock.lock_file",
-    "metrics": "records.metrics",
-    "response": "assets.response",
-    "telemetry": "records.telemetry",
-}
-"""Modules that the documentation named before they moved; code that imports them still works."""
-
-
-class _OldPaths:
-    """Finds and loads a module under its old path, with a warning."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> ModuleSpec | None:
-        old = name.removeprefix("assay.")
-        return ModuleSpec(name, _OldPaths()) if old in _OLD_PATHS and old != name else None  # type: ignore[arg-type]  # it is a loader
-
-    @staticmethod
-    def create_module(_: ModuleSpec) -> None:
-        """Leave the creation of the module to the import system."""
-
-    @staticmethod
-    def exec_module(module: ModuleType) -> None:
-        moved = import_module(f"assay.{_OLD_PATHS[module.__name__.removeprefix('assay.')]}")
-        warn(f"{module.__name__} has moved: import its names from assay", DeprecationWarning, stacklevel=2)
-        vars(module).update((name, value) for name, value in vars(moved).items() if name[:2] != "__")
-
-
-# The last finder: it is asked only for modules that do not exist.
-sys.meta_path.append(_OldPaths)
