@@ -20,8 +20,8 @@ from assay.base.large_frames import more_than
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.records.journal.record import RecordContext, RunIdentity, record
-from assay.records.journal.record_ids import Moment
+from assay.records.moments import Moment
+from assay.records.record import RunIdentity, record_of
 
 PROMISED_MS = 250
 PROMISED_TIMES, PROMISED_MIB = 30, 96
@@ -235,7 +235,7 @@ def measure(name: str, mode: str, path: str) -> None:
     before = _peak() - len(frame) / 1024
     began = time.process_time()
     verdict = conversation.hear(case.party, frame)
-    record(verdict, Moment("stdio", "stdio", b"", 0.0), RecordContext("", "0", 0), run)
+    record_of(verdict, Moment("stdio", "stdio", b"", 0.0), run, ts="", milliseconds=0.0, sent=0)
     sent = len(verdict.onward or b"") + len(verdict.back or b"")
     what = ",".join(sorted({each.rule for each in verdict.violations})) or "good"
     kind = verdict.kind

@@ -123,7 +123,8 @@ STATUSES = {
     "base/errors.py": "the table",
     "edges/http/statuses.py": "the one function, `status_of`",
     "edges/http/replies.py": "the default of `refuse`, for a request without a message",
-    "records/journal/record.py": "records the status that the table has",
+    "records/record.py": "records the status that the table has",
+    "console/message_view.py": "shows the status that was recorded",
     "cli/rules.py": "shows the table",
 }
 """The modules that may read the status of a canonical error, and why."""

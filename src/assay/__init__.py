@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
     from assay.lock.lock_file import read as read_lock
     from assay.lock.locked import Locked
-    from assay.records.journal.writer import Journal
+    from assay.records.journal import Journal
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
     from assay.settings import SettingsError, TelemetrySettings
@@ -95,7 +95,7 @@ _HOMES = {
     "Enveloper": "assets.response",
     "Gate": "edges.auth",
     "Inspection": "lock.inspection",
-    "Journal": "records.journal.writer",
+    "Journal": "records.journal",
     "JsonRpc": "api.jsonrpc",
     "JsonRpcClient": "api.jsonrpc",
     "JsonRpcError": "api.exceptions",

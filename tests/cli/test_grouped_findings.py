@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.cli.main import main
-from assay.cli.terminal.groups import MOST_GROUPS
+from assay.records.digest import MOST_GROUPS
 from kit.rows import rows
 from kit.talk import call, request, result
 

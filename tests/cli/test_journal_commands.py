@@ -16,7 +16,8 @@ from assay.cli.main import main
 from assay.cli.terminal.journal_table import JournalTable, View
 from assay.cli.terminal.style import Style
 from assay.core.conversation import Conversation
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
+from assay.records.record import Record, read_record
 from kit import command as ours
 from kit.command import variables_but
 from kit.places import GOLDEN
@@ -71,8 +72,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def records() -> list[dict[str, Any]]:
-    return [orjson.loads(line) for line in LINES]
+def records() -> list[Record]:
+    return [each for each in map(read_record, LINES) if each is not None]
 
 
 @rows("columns", ["20", "40", "56", "72", "80", "96", "120", "200"])
@@ -88,9 +89,10 @@ def test_the_table_fits_the_terminal(columns: str, view: View) -> None:
 
 def test_where_nothing_is_cut_a_line_has_all_of_it() -> None:
     """In a file, and on a terminal with --wide."""
-    long = orjson.loads(LINES[9])
-    long["method"] = "x" * 300
-    long["error"]["violations"] *= 3
+    long = records()[9]
+    long.method = "x" * 300
+    assert long.error is not None
+    long.error.violations *= 3
     for table in (JournalTable(Style(io.StringIO(), {}), View()), JournalTable(Style(Terminal(), {}), View(wide=True))):
         lines = list(table.lines(long))
         assert "x" * 300 in lines[0]
@@ -226,15 +228,18 @@ def test_what_has_no_record_is_not_a_journal_in_one_line(
     path.unlink()
 
 
-@rows("metadata", [{}, {"kind": [], "mode": {}, "passed": []}, {"kind": {}, "tool": [1], "id": {}}])
-def test_records_of_strangers_are_shown_whatever_is_in_them(metadata: dict[str, Any]) -> None:
+@rows("metadata", [{"kind": []}, {"mode": {}}, {"passed": []}, {"tool": [1]}, {"id": {}}, {"party": "other"}])
+def test_lines_of_strangers_are_shown_or_named(metadata: dict[str, Any]) -> None:
     def odd(record: dict[str, Any]) -> None:
-        record["metadata"] = metadata
-        record["error"] = {"violations": [1, {"rule": None}], "more": "x"}
+        record["metadata"] |= metadata
+
+    def later(record: dict[str, Any]) -> None:
         record["status"], record["ts"] = "odd", "soon"
 
-    lines = shown("journal", "show", "-", stdin=changed(LINES[9], odd))
+    found = changed(LINES[9], later) + changed(LINES[9], odd)
+    lines = shown("journal", "show", "-", stdin=found)
     assert any("reported" in line for line in lines)
+    assert any("line 2: not a record" in line for line in lines)
 
 
 def test_what_a_peer_has_said_cannot_act_upon_the_terminal() -> None:
@@ -309,7 +314,7 @@ def test_a_field_that_differs_is_shown_with_both_values(tmp_path: Path) -> None:
     def other(record: dict[str, Any]) -> None:
         record["status"] = "ok"
         record["error"]["violations"][0]["at"] = "/other"
-        del record["metadata"]["tool"]
+        record["metadata"]["tool"] = None
 
     edited = [*LINES[:9], changed(LINES[9], other), *LINES[10:]]
     status, lines = differing(tmp_path, b"".join(LINES), b"".join(edited))
@@ -318,7 +323,7 @@ def test_a_field_that_differs_is_shown_with_both_values(tmp_path: Path) -> None:
         "line 10: client tools/call find_books #4",
         '    status: "refused" → "ok"',
         '    error.violations.0.at: "/params/arguments/limit" → "/other"',
-        '    metadata.tool: "find_books" → nothing',
+        '    metadata.tool: "find_books" → null',
         "1 difference in 56 records",
     ]
 
@@ -367,8 +372,10 @@ def test_what_is_no_journal_is_neither_compared_nor_replayed(tmp_path: Path, con
 
 
 def test_a_journal_replayed_gives_the_same_verdicts() -> None:
-    assert shown("replay", str(GOLDEN)) == ["56 records: 54 the same; not replayable: 2 redacted"]
-    assert shown("replay", "-", stdin=GOLDEN.read_bytes()) == ["56 records: 54 the same; not replayable: 2 redacted"]
+    assert shown("replay", str(GOLDEN)) == ["56 records: 54 the same; not replayable: 2 (secrets were redacted)"]
+    assert shown("replay", "-", stdin=GOLDEN.read_bytes()) == [
+        "56 records: 54 the same; not replayable: 2 (secrets were redacted)"
+    ]
 
 
 def test_a_verdict_that_is_another_now_is_shown(tmp_path: Path) -> None:
@@ -382,7 +389,7 @@ def test_a_verdict_that_is_another_now_is_shown(tmp_path: Path) -> None:
         "line 10: client tools/call find_books #4",
         "    recorded: ok",
         "    replayed: blocked, contract/input at /params/arguments/limit",
-        "57 records: 53 the same, 1 different; not replayable: 2 redacted, 1 not a record",
+        "57 records: 53 the same, 1 different; not replayable: 1 (not a journal record), 2 (secrets were redacted)",
     ]
 
 
@@ -393,12 +400,15 @@ def test_without_payloads_there_is_nothing_to_replay(tmp_path: Path) -> None:
 
     done = assay("replay", "-", stdin=b"".join(changed(line, forget) for line in LINES))
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"assay replay: -: nothing to replay; not replayable: 56 without payloads; " + PAYLOADS
+    assert (
+        done.stderr
+        == b"assay replay: -: nothing to replay; not replayable: 54 (no payload in the journal); " + PAYLOADS
+    )
 
 
 def journalled(directory: Path, said: list[tuple[Party, Any]], session: str = "", **options: Any) -> Path:
     """A journal with payloads of what is *said* in a conversation with these options."""
-    journal = Journal.open(directory, payloads=True)
+    journal = Journal.open(directory, payloads=True, mode=str(options.get("mode", "")))
     assert journal is not None
     conversation = Conversation(**options)
     for party, message in said:

@@ -1,12 +1,15 @@
 """What people read: the exact text of violations and hints that are easily misunderstood."""
 
 import io
+from collections import Counter
 from typing import Any
 
 from assay.base.verdict import Party, Verdict
-from assay.cli.reports.check_findings import MessageCounts
+from assay.cli.checking.evidence import FileEnd
+from assay.cli.reports.result import ReportOptions
+from assay.cli.reports.streams import TextReport
 from assay.cli.terminal.style import Style
-from assay.cli.terminal.verdicts import Summary, title
+from assay.cli.terminal.verdicts import title
 from assay.engine.patterns import is_broken
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
@@ -278,9 +281,7 @@ def test_a_call_of_an_unknown_tool_is_shown_with_those_there_are(tools: list[str
 
 
 def test_counts_of_thousands_are_grouped() -> None:
-    summary, talk = Summary(), Talk()
-    for _ in range(1_000):
-        summary.add(talk.server("no object"))
-    counts = MessageCounts(ok=1_234_567, blocked=1_000)
-    lines = list(summary.lines(counts, None, Style(io.StringIO(), {})))
-    assert lines == ["1,235,567 messages: 1,234,567 ok, 1,000 blocked", "  1,000 × envelope/message"]
+    written: list[str] = []
+    report = TextReport(ReportOptions(), written.append, Style(io.StringIO(), {}))
+    report.end(FileEnd("a.jsonl", Counter(ok=1_234_567, blocked=1_000)))
+    assert written == ["1,235,567 messages: 1,234,567 ok, 1,000 blocked\n"]

@@ -48,7 +48,7 @@ class ServedConsole:
     def __init__(self, state: ConsoleState | None = None) -> None:
         self.state = state or ConsoleState(lock_of=locks("auto"))
         self.access = ConsoleAccess(PORT)
-        self.app = ConsoleApp(self.state, self.access, report_exporters(Settings()), epoch="0badcafe")
+        self.app = ConsoleApp(self.state, self.access, report_exporters(), epoch="0badcafe")
         self.http = self.client(Authorization=f"Bearer {self.access.token}")
 
     def client(self, **headers: str) -> httpx.Client:

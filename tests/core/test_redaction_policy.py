@@ -7,12 +7,14 @@ import pytest
 
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Party
+from assay.cli.checking.evidence import CheckTerms, FileEnd, results_of
+from assay.cli.checking.files import CheckedFile
 from assay.core.conversation import Conversation
 from assay.core.policy import REPAIRABLE, Excepted, Policy
 from assay.engine.drafts import DRAFT_7
-from assay.records.journal.reading import entries
-from assay.records.journal.replay import replay, survey
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
+from assay.records.reading import entries
+from assay.settings import Settings
 from kit.talk import HITS, SEARCH, call, frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
@@ -70,17 +72,15 @@ def journalled(directory: Path, mode: Any, policy: Policy | None, limits: Limits
 @pytest.mark.parametrize("longest", [1000, 16 << 20])
 def test_the_journal_of_a_guard_is_replayed_as_it_judged(tmp_path: Path, mode: str, name: str, longest: int) -> None:
     path = journalled(tmp_path, mode, POLICIES[name], Limits(frame_bytes=longest))
-    with path.open("rb") as file:
-        seen = survey(entries(file))
-        file.seek(0)
-        outcomes = [(each.entry.number, each.outcome) for each in replay(entries(file), seen, limits=DEFAULT)]
-    assert outcomes == [(number, "same") for number in range(1, len(SAID) + 1)]
+    [*_, end] = results_of(CheckTerms(Settings(), is_compared=True), CheckedFile(*3 * (str(path),)), lambda _: None)
+    assert isinstance(end, FileEnd)
+    assert end.compared == {"same": len(SAID)}
 
 
 def test_each_repair_is_in_the_journal_as_an_operation(tmp_path: Path) -> None:
     with journalled(tmp_path, "enforce", POLICIES["mending results"], DEFAULT).open("rb") as file:
         records = [entry.record for entry in entries(file) if entry.record is not None]
-    assert [each["metadata"]["repairs"] for each in records if "repairs" in each["metadata"]] == [
+    assert [each.metadata.repairs for each in records if each.metadata.repairs] == [
         [{"op": "replace", "path": "/result/tools/3/inputSchema/$schema", "value": DRAFT_7.uri}],
         [{"op": "replace", "path": "/params/arguments/limit"}],
         [{"op": "replace", "path": "/params/arguments"}, {"op": "replace", "path": "/params/arguments/limit"}],

@@ -14,8 +14,8 @@ from assay.base.verdict import Verdict
 from assay.core.policy import REPAIRED, REPAIRED_RESULTS, Policy
 from assay.lock.inspection import Inspection
 from assay.lock.locked import Locked
-from assay.records.journal.record import RecordContext, RunIdentity, record
-from assay.records.journal.record_ids import Moment
+from assay.records.moments import Moment
+from assay.records.record import RunIdentity, record_of
 from assay.spec.revisions import REVISIONS, handshake
 from kit.generated_messages import values
 from kit.laws import law
@@ -381,16 +381,16 @@ def test_a_repaired_answer_differs_by_the_recorded_operations_alone_and_is_good(
 # ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def recorded(verdict: Verdict, patterns: tuple[str, ...] = ()) -> dict[str, Any]:
-    run = RunIdentity(deterministic=True, payloads=False, server="", patterns=patterns)
-    return record(verdict, Moment("stdio", "stdio", b"", 0.0), RecordContext("", "0", 0), run)
+def recorded(verdict: Verdict, patterns: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    run, moment = RunIdentity(deterministic=True, patterns=patterns), Moment("stdio", "stdio", b"", 0.0)
+    return record_of(verdict, moment, run, ts="", milliseconds=0.0, sent=0).metadata.repairs
 
 
 def test_a_record_of_repaired_arguments_has_no_values_of_the_client() -> None:
     talk = Talk(policy=Policy(repairs=REPAIRED)).opened().listed(SEARCH)
     verdict = talk.client(call(1, "search", {"words": "a", "limit": "5"}))
-    assert recorded(verdict)["metadata"]["repairs"] == [{"op": "replace", "path": "/params/arguments/limit"}]
-    assert recorded(verdict, ("limit",))["metadata"]["repairs"] == [{"op": "replace", "path": "[redacted]"}]
+    assert recorded(verdict) == [{"op": "replace", "path": "/params/arguments/limit"}]
+    assert recorded(verdict, ("limit",)) == [{"op": "replace", "path": "[redacted]"}]
 
 
 def test_a_list_that_is_useless_all_the_same_is_refused_as_ever() -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.records.transcript import Judged, judge
+from assay.records.judging import Judging
+from assay.records.rows import Judged, read
 
 # Refused or reported messages of servers, by file: rule → how many messages. From the recordings' own README.
 KNOWN: dict[str, dict[str, int]] = {
@@ -39,7 +40,8 @@ def replayed(shared: Path) -> dict[str, list[Judged]]:
     found = {}
     for path in sorted((shared / "transcripts").glob("*.jsonl")):
         with path.open("rb") as file:
-            found[path.stem] = list(judge(file, Conversation(mode="audit")))
+            judging = Judging(lambda _: Conversation(mode="audit"), every=True)
+            found[path.stem] = [each for each in judging.follow_rows(read(file)) if isinstance(each, Judged)]
     return found
 
 

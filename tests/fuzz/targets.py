@@ -31,8 +31,8 @@ from assay.ladder.events import Reader, event, unbroken
 from assay.ladder.headers import check_headers, keeps_headers
 from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME, recognised, unknown
-from assay.records.recording.judging import Judging
-from assay.records.transcript import TranscriptError
+from assay.records.judging import Judging
+from assay.records.rows import TranscriptError
 from assay.spec.revisions import LATEST, REVISIONS
 
 Target = Callable[[bytes], None]

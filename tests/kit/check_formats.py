@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
-from assay.cli.reports.report_options import FORMATS
+from assay.cli.reports.options import FORMATS
 from kit import talk
 from kit.talk import notification, request, result
 
@@ -105,16 +105,19 @@ def of_sarif(text: str) -> Iterator[Read]:
             yield Read(file, line, rule, logical.get("fullyQualifiedName", ""))
 
 
-_IN_CASE = re.compile(
-    r"^.*?: (the message|/.*?)(?: \([a-z]+ [^)]*\))?: expected .* \((.*), (?:line (\d+)|the end)\)$", re.MULTILINE
-)
+_IN_CASE = re.compile(r"^.*?: (the message|/.*?)(?: \([a-z]+ [^)]*\))?: expected .* \((.*), (?:line (\d+)|the end)\)$")
 
 
 def of_junit(text: str) -> Iterator[Read]:
     for case in ET.fromstring(text).iter("testcase"):  # noqa: S314 - our own
         for below in case:
-            for found in _IN_CASE.finditer(below.text or ""):
-                yield Read(found[2], int(found[3] or 0), case.attrib["name"], _place(found[1]))
+            file = ""
+            for line in (below.text or "").splitlines():
+                if (found := _IN_CASE.match(line)) is not None:
+                    file = found[2]
+                    yield Read(file, int(found[3] or 0), case.attrib["name"], _place(found[1]))
+                elif (more := re.fullmatch(r"line (\d+): (the message|/.*)", line)) is not None:
+                    yield Read(file, int(more[1]), case.attrib["name"], _place(more[2]))
 
 
 _ANNOTATION = re.compile(r"::(?:error|warning|notice) file=([^,]*),(?:line=(\d+),)?title=([^:]*)::(.*)")

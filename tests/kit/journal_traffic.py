@@ -14,8 +14,8 @@ import orjson
 
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation, Facts
-from assay.records.journal.record_ids import Moment
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
+from assay.records.moments import Moment
 from kit.places import GOLDEN
 
 ROUTES: dict[Literal["stdio", "http"], str] = {"stdio": "stdio", "http": "/mcp"}

@@ -5,11 +5,9 @@ from typing import Any
 
 import orjson
 
-from assay.records.journal.reading import is_event
-
 
 def records(path: Path) -> list[dict[str, Any]]:
     """Return the records in the file at *path*, or in all files below a directory."""
     files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
     lines = [orjson.loads(line) for each in files for line in each.read_bytes().splitlines()]
-    return [each for each in lines if not is_event(each)]
+    return [each for each in lines if "event" not in each]

@@ -9,7 +9,7 @@ from assay.cli.main import main
 from kit.places import GOLDEN
 
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
-SAME = "56 records: 54 the same; not replayable: 2 redacted"
+SAME = "56 records: 54 the same; not replayable: 2 (secrets were redacted)"
 
 
 def edited(path: Path, number: int = 10) -> Path:
@@ -39,7 +39,7 @@ def test_several_files_are_compared_one_after_the_other(tmp_path: Path, capsys: 
         "line 10: client tools/call find_books #4",
         "    recorded: ok",
         "    replayed: blocked, contract/input at /params/arguments/limit",
-        "56 records: 53 the same, 1 different; not replayable: 2 redacted",
+        "56 records: 53 the same, 1 different; not replayable: 2 (secrets were redacted)",
     ]
 
 

@@ -10,11 +10,11 @@ from assay.base.verdict import Party
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation, Facts
 from assay.core.policy import Policy
-from assay.records.journal.record import PAYLOAD_BYTES
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
+from assay.records.record import PAYLOAD_BYTES
 from kit.command import assay_text
 from kit.places import GOLDEN
-from kit.records import open_journal, write_verdict
+from kit.records import FINDING, open_journal, write_verdict
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, asks
 from kit.talk import call, frame_of, request, result
@@ -136,7 +136,10 @@ def test_a_request_that_was_left_out_does_not_make_its_answer_wrong(tmp_path: Pa
     assert (status, "6 messages of MCP 2025-11-25: 6 ok" in out) == (0, True)
     assert "2 messages with the guard's own verdict: too large to record" in errors
     replayed = assay_text("replay", journal.path).stdout
-    assert "6 records: 3 the same; not replayable: 2 without payloads, 1 not judged" in replayed
+    assert (
+        "6 records: 3 the same; not replayable: 2 (too large to record), 1 (the request is not in the recording)"
+        in replayed
+    )
 
 
 def test_requests_without_a_session_share_the_tools_of_the_server(tmp_path: Path) -> None:
@@ -180,7 +183,7 @@ def test_findings_in_redacted_messages_of_a_journal_count(tmp_path: Path) -> Non
     )
     status, out, errors = check("--fail-on", "refuse", journal.path)
     assert status == 1
-    assert "result of tools/call search #2  (as the guard judged it: secrets were redacted)" in out
+    assert "search #2  (conversation 1)  (as the guard judged it: secrets were redacted)" in out
     assert "/result/isError: expected" in out
     assert 'found the string "yes"' in out
     assert "1 message with the guard's own verdict: secrets were redacted" in errors
@@ -204,8 +207,9 @@ def test_a_message_that_was_not_judged_is_no_pass(tmp_path: Path) -> None:
 def test_evidence_of_an_earlier_version_with_a_preview_of_drafts_is_read(tmp_path: Path, redacted: bool) -> None:
     journal = journalled(tmp_path / "now", LISTING[:2])
     lines = [json.loads(line) for line in Path(journal.path).read_text().splitlines()]
-    found = {"rule": "draft/tag", "at": "/result/tag", "action": "report"}
-    lines[-1] |= {"status": "reported", "error": {"violations": [found]}}
+    found = {**FINDING, "rule": "draft/tag", "at": "/result/tag", "action": "report"}
+    no_error = dict.fromkeys(("code", "jsonrpcCode", "httpStatus", "message"))
+    lines[-1] |= {"status": "reported", "error": {**no_error, "violations": [found]}}
     for each in lines:
         each["metadata"] |= {"preview": True, "redacted": redacted}
     recorded = [

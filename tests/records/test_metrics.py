@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from assay import __version__
 from assay.base.verdict import Findings, Party, Verdict, Violation, verdict
 from assay.contracts.own_tools import TOOLS
-from assay.records.journal.record import status_of
 from assay.records.metrics import BUCKETS, METHODS, OTHER, Metrics
+from assay.records.record import status_of
 from assay.rules import RULES
 from assay.spec.extensions.official import OFFICIAL
 from assay.spec.methods import methods

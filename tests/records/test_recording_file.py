@@ -14,10 +14,10 @@ from assay.base.limits import DEFAULT
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
 from assay.core.redaction import Redactor
-from assay.records.journal.record import PAYLOAD_BYTES
-from assay.records.recording import recording_file
-from assay.records.recording.recording_file import Recording, RecordingError
-from assay.records.transcript import TranscriptRow, frame_of
+from assay.records import recording as recording_file
+from assay.records.record import PAYLOAD_BYTES
+from assay.records.recording import Recording, RecordingError
+from assay.records.rows import TranscriptRow, frame_of
 from kit.command import assay_text
 from kit.rows import rows
 from kit.small_files import small_files
@@ -251,7 +251,7 @@ def test_findings_in_masked_messages_count(file: Path, said: list[str], mode: st
     found = [(each["lacks"], each["violations"][0]) for each in map(json.loads, out.splitlines())]
     assert status == 1
     assert [(lacks, each["rule"], each["at"], each["found"]) for lacks, each in found] == [
-        ("secrets were redacted", "contract/input", "/params/arguments/password", "a different value in the original"),
+        ("secrets were redacted", "contract/input", "/params/arguments/password", "[redacted]"),
         ("secrets were redacted", "protocol/result", "/result/isError", 'the string "yes"'),
     ]
 

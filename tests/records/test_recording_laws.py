@@ -15,10 +15,9 @@ from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation, Facts
 from assay.core.policy import REPAIRABLE, REPAIRED, Excepted, Policy
 from assay.core.redaction import Redactor
-from assay.records.recording.judged_talk import RecordingOpening
-from assay.records.recording.judging import Judging
-from assay.records.recording.recording_file import Recording
-from assay.records.transcript import Judged
+from assay.records.judging import Judging, RecordingOpening
+from assay.records.recording import Recording
+from assay.records.rows import Judged
 from kit.rows import rows
 
 SEED = os.environ.get("ASSAY_SEED", "recording")

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli.checking.check_stream import UnitEnd
-from assay.cli.checking.check_terms import CheckTerms
-from assay.cli.checking.work import WorkUnit, results_of
-from assay.records.line_blocks import numbered_lines, split_blocks
-from assay.records.recording import judging
+from assay.cli.checking.evidence import CheckTerms, FileEnd, results_of
+from assay.cli.checking.files import CheckedFile
+from assay.records import judging
+from assay.records.lines import numbered_lines, split_blocks
 from assay.settings import Settings
 from kit.archives import archive
 from kit.laws import law
@@ -26,12 +25,12 @@ NOTICE = '"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"notifications/initiali
 OPENING = '{"event":"open","conversation":%d,"server":"a","mode":"audit","revision":"2025-11-25"}'
 
 
-def end_of(path: Path, rows: Iterable[str] | None = None) -> UnitEnd:
+def end_of(path: Path, rows: Iterable[str] | None = None) -> FileEnd:
     """Judge a file, with these *rows* if they are given, and return its end."""
     if rows is not None:
         path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    end: Any = [*results_of(TERMS, WorkUnit("given", str(path), "shown"), lambda _: None)][-1]
-    assert isinstance(end, UnitEnd)
+    end: Any = [*results_of(TERMS, CheckedFile("given", str(path), "shown"), lambda _: None)][-1]
+    assert isinstance(end, FileEnd)
     return end
 
 
@@ -57,7 +56,7 @@ def test_a_row_that_cannot_be_read_ends_the_file_with_its_line(tmp_path: Path, r
 def test_a_line_without_an_end_can_be_whole(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.jsonl", 3, is_cut=False)
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert "cut off" not in str([*end_of(path).all_remarks()])
+    assert "cut off" not in str(end_of(path).remarks)
 
 
 def test_a_conversation_is_dropped_by_its_last_message_not_by_its_first(
@@ -65,7 +64,7 @@ def test_a_conversation_is_dropped_by_its_last_message_not_by_its_first(
 ) -> None:
     monkeypatch.setattr(judging, "MOST_CONVERSATIONS", 3)
     rows = [f'{{"dir":"c2s","conversation":{number},{NOTICE}}}' for number in [1, 2, 3, 1, 4, 1, 3, 2]]
-    assert end_of(tmp_path / "a.jsonl", rows).unjudged == {"too many conversations": 1}
+    assert end_of(tmp_path / "a.jsonl", rows).compared == {"too many conversations": 1}
 
 
 @rows("order", [(1, 2, 3, 1), (1, 2, 1)], ids=["dropped", "dropped by itself"])
@@ -78,7 +77,7 @@ def test_a_dropped_conversation_that_is_opened_again_is_judged(
         rows += [OPENING % number, f'{{"dir":"c2s","conversation":{number},{PING % at}}}']
     rows += [f'{{"dir":"c2s","conversation":1,{PING % ident}}}' for ident in (8, 9)]
     found = end_of(tmp_path / "a.jsonl", rows)
-    assert (found.good, found.unjudged) == (len(order) + 2, {})
+    assert (found.counts["ok"], found.compared) == (len(order) + 2, {})
 
 
 def test_nothing_is_kept_of_a_conversation_that_has_ended(tmp_path: Path) -> None:
@@ -89,14 +88,14 @@ def test_nothing_is_kept_of_a_conversation_that_has_ended(tmp_path: Path) -> Non
         rows += [json.dumps({"event": "release", "conversation": number})]
     late = f'{{"dir":"c2s","conversation":3,{PING % 2}}}'
     found = end_of(tmp_path / "a.jsonl", [*rows, late, late, OPENING % 3, late, '{"event":"close"}'])
-    assert (found.good, found.unjudged) == (9, {"its conversation had ended": 2})
+    assert (found.counts["ok"], found.compared) == (9, {"its conversation had ended": 2})
 
 
 @rows("row", ['{"event":"stopped","why":"x"}', '{"event":"recording"}'])
 def test_remarks_about_places_are_bounded(tmp_path: Path, row: str) -> None:
     """A short row asks for a long remark: with all of them, memory and stderr would grow faster than the file."""
     rows = [f'{{"dir":"c2s","conversation":{number},{NOTICE}}}' for number in range(1, 30)]
-    notes = end_of(tmp_path / "a.jsonl", [*rows, *[row] * 500]).notes
+    notes = end_of(tmp_path / "a.jsonl", [*rows, *[row] * 500]).remarks
     assert len(notes) == 101
     assert notes[-1] == "400 more remarks about places in it"
 

@@ -290,7 +290,7 @@ class _Findings:
         if verdict.method == "notifications/progress":
             self.progress.show(verdict.value)
         if self.slow is not None:
-            self.slow.note(verdict, monotonic(), verdict.method, verdict.tool)
+            self.slow.note(verdict, monotonic())
         if not verdict.violations:
             return
         self.verdicts.append(verdict)

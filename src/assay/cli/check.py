@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from threading import current_thread, main_thread
+from typing import Final
 
 from assay.base.held_signals import signals_held
 from assay.base.printable import plain
-from assay.cli.checking.check_stream import ChangedVerdict, StreamItem, UnitEnd
-from assay.cli.checking.check_terms import CheckTerms
-from assay.cli.checking.evidence_files import Piece, found
-from assay.cli.checking.run_signals import ended_by_signals
-from assay.cli.checking.work import ClusterError, WorkUnit, available_jobs, is_for_many, results_of, units_of
+from assay.cli.checking.evidence import ChangedVerdict, CheckTerms, FileEnd, StreamItem, results_of
+from assay.cli.checking.files import CheckedFile, ClusterError, Piece, checked_files, found
 from assay.cli.ci import LEVELS
 from assay.cli.guard_terms import policy_of, signed
 from assay.cli.journal_choice import Directories, chosen
 from assay.cli.options import add_settings
-from assay.cli.reports.check_findings import CheckedMessage, counts
-from assay.cli.reports.comparison_report import comparison_problem
-from assay.cli.reports.report_options import add_reports
-from assay.cli.reports.report_outputs import ReportFileError
+from assay.cli.reports.options import add_reports
+from assay.cli.reports.outputs import ReportFileError
 from assay.cli.reports.reporting import Reporting, ReportUsageError
+from assay.cli.reports.result import RunResult, counts_by
+from assay.cli.reports.streams import comparison_problem
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.progress_bar import ProgressBar, printing
-from assay.core.policy import Policy
 from assay.core.state_rules import NOT_JUDGED
 from assay.records.importers.mapped import parsed
 from assay.records.importers.source_formats import FORMATS
-from assay.records.line_blocks import is_url
+from assay.records.judged_records import JudgedRecord
+from assay.records.lines import is_url
 from assay.settings import Settings, load
 from assay.spec.revisions import named, position
 
@@ -161,48 +160,65 @@ def run(args: argparse.Namespace) -> int:
     return judge_files(args).status
 
 
-def judge_files(args: argparse.Namespace) -> CheckedRun:
+def judge_files(args: argparse.Namespace) -> RunResult:
     """Judge the files of the command line, and write all reports."""
     return judge_pieces(args, _settings(args), *_pieces(args.files))
 
 
-class CheckedRun(NamedTuple):
-    """What came of a run."""
-
-    status: int
-    """The exit status."""
-    sentence: str = ""
-    """The run in one sentence, if a report has one and is complete; "" otherwise."""
-
-
 def judge_pieces(
     args: argparse.Namespace, settings: Settings, pieces: list[Piece], passed_over: list[str]
-) -> CheckedRun:
-    """Judge *pieces* and write all reports. *passed_over* are problems with other names."""
-    wrong = None if args.revision is None else _no_revision(args.revision)
-    if wrong is not None:
-        return CheckedRun(_refuse(args, "", wrong))
+) -> RunResult:
+    """
+    Judge *pieces* and write all reports. *passed_over* are problems with other names.
 
-    policy = _policy(settings) if args.policy else None
+    Of a run that could not begin, the result has only the exit status.
+    """
     try:
-        has_several = len(pieces) + len(passed_over) > 1
-        with ended_by_signals(), ExitStack() as stack:
+        wrong = None if args.revision is None else _no_revision(args.revision)
+        if wrong is not None:
+            raise ReportUsageError(wrong)
+        with _ended_by_signals(), ExitStack() as stack:
             # A signal would leave a file behind that is just created.
             with signals_held("SIGINT", "SIGTERM", "SIGHUP"):
-                reporting = stack.enter_context(Reporting(args, settings, has_several=has_several))
-            units = units_of(pieces, _resolver(args), is_absolute=bool(args.cluster))
-            files = tuple((each.path, each.is_run) for each in units if each.error is None)
-            terms = replace(_terms(args, settings, policy, reporting), evidence=files)
-            status = _judged(args, reporting, terms, units, passed_over)
-            return CheckedRun(status, reporting.summary)
+                reporting = stack.enter_context(Reporting(args, has_several=len(pieces) + len(passed_over) > 1))
+            files = checked_files(pieces, _resolver(args), is_absolute=bool(args.cluster))
+            terms = _terms(args, settings, reporting, files)
+            status = _judged(args, reporting, terms, files, passed_over)
+            return replace(reporting.result, status=status)
     except (ReportUsageError, ReportFileError, ClusterError) as error:
-        return CheckedRun(_refuse(args, "", str(error)))
+        return RunResult(status=_refuse(args, "", str(error)))
 
 
-def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, reporting: Reporting) -> CheckTerms:
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a run as Ctrl-C does: no process and no incomplete report is left behind."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    names = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
+    # A signal that is ignored, as under nohup, stays so. Only the main thread can have handlers.
+    taken = [
+        each
+        for each in names
+        if each is not None and current_thread() is main_thread() and signal.getsignal(each) is signal.SIG_DFL
+    ]
+    for each in taken:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _terms(args: argparse.Namespace, settings: Settings, reporting: Reporting, files: list[CheckedFile]) -> CheckTerms:
+    # `assay report` judges as this command does, and has no --max-ms: its page has all times.
+    max_ms: int | None = getattr(args, "max_ms", None)
+    slow = () if max_ms is None else (partial(SlowAnswers, max_ms),)
     return CheckTerms(
         settings,
-        policy,
+        policy_of(settings, _say) if args.policy else None,
         args.revision,
         args.literal,
         args.source,
@@ -210,56 +226,58 @@ def _terms(args: argparse.Namespace, settings: Settings, policy: Policy | None, 
         args.party,
         args.compare,
         args.messages,
-        (*reporting.digests, *([partial(SlowAnswers, max_ms)] if (max_ms := _max_ms(args)) is not None else ())),
+        (*reporting.digests, *slow),
+        tuple((each.path, each.is_run) for each in files if each.error is None),
     )
-
-
-def _max_ms(args: argparse.Namespace) -> int | None:
-    # `assay report` judges as this command does, and has no such option: its page has all times.
-    limit: int | None = getattr(args, "max_ms", None)
-    return limit
 
 
 def _judged(
     args: argparse.Namespace,
     reporting: Reporting,
     terms: CheckTerms,
-    units: list[WorkUnit],
+    files: list[CheckedFile],
     passed_over: Sequence[str],
 ) -> int:
     """Judge all files and complete the reports; return the exit status."""
     worst = 2 if passed_over else 0
     for line in passed_over:
-        reporting.pass_over()
+        reporting.pass_over(line)
         _refuse(args, "", line)
-    with closing(_streams(args, terms, units)) as streams:
-        for unit, items in streams:
-            worst = max(worst, _check(args, unit, items, reporting))
+    with closing(_results(args, terms, files)) as results:
+        for file, items in results:
+            worst = max(worst, _check(args, file, items, reporting))
     stale = reporting.stale()
     for entry in stale:
-        _say(f"assay {args.chosen}: {args.baseline}: no longer found: {entry}")
+        _say(f"assay {args.chosen}: {args.baseline}: no longer found: {entry.key}")
     worst = max(worst, 1 if stale and args.fail_on_stale else 0)
     wrong = reporting.write_known()
-    for line in [*([wrong] if wrong else []), *reporting.close(2 if wrong else worst, passed_over)]:
+    for line in [*([wrong] if wrong else []), *reporting.close(2 if wrong else worst)]:
         worst = _refuse(args, "", line)
     return worst
 
 
-def _streams(
-    args: argparse.Namespace, terms: CheckTerms, units: list[WorkUnit]
-) -> Generator[tuple[WorkUnit, Iterator[StreamItem]]]:
+SMALL_INPUT: Final = 32 << 20
+"""Bytes of all files up to which one process judges them: it takes less than a second."""
+
+
+def _results(
+    args: argparse.Namespace, terms: CheckTerms, files: list[CheckedFile]
+) -> Generator[tuple[CheckedFile, Iterator[StreamItem]]]:
     """Yield the findings of each file, from this process or from several."""
-    jobs = args.jobs or available_jobs()
-    with ProgressBar(f"assay {args.chosen}", sum(each.size for each in units)) as bar:
-        if args.cluster or is_for_many(units, jobs):
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jobs, size = args.jobs or cpus, sum(each.size for each in files)
+    # It takes longer to start a process than to judge a small input.
+    is_for_many = min(jobs, sum(each.error is None for each in files)) > 1 and size >= SMALL_INPUT
+    with ProgressBar(f"assay {args.chosen}", size) as bar:
+        if args.cluster or is_for_many:
             # 60 ms of modules for processes, which a small input does without.
             from assay.cli.checking.parallel import results_elsewhere  # noqa: PLC0415
 
-            results = results_elsewhere(terms, units, bar.tick, jobs, args.cluster)
+            results = results_elsewhere(terms, files, bar.tick, jobs, args.cluster)
         else:
-            results = (results_of(terms, each, bar.tick) for each in units)
+            results = (results_of(terms, each, bar.tick) for each in files)
         with closing(results):
-            yield from zip(units, results, strict=True)
+            yield from zip(files, results, strict=True)
 
 
 def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:
@@ -300,55 +318,53 @@ def _settings(args: argparse.Namespace) -> Settings:
     return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
 
 
-def _policy(settings: Settings) -> Policy | None:
-    """The policy of the settings, as of today."""
-    return policy_of(settings, _say)
-
-
 def _say(line: str) -> None:
     with printing(sys.stderr):
         print(plain(line), file=sys.stderr)
 
 
-def _check(args: argparse.Namespace, unit: WorkUnit, items: Iterator[StreamItem], reporting: Reporting) -> int:
+def _check(args: argparse.Namespace, file: CheckedFile, items: Iterator[StreamItem], reporting: Reporting) -> int:
     """Report the findings of one file as they come, so that memory stays bounded; return the exit status."""
-    end, failed, unjudged = UnitEnd(), False, 0
-    reporting.begin(unit.name)
+    end, failed, unjudged = FileEnd(), False, 0
+    reporting.begin(file.name)
     for item in items:
-        if isinstance(item, CheckedMessage):
+        if isinstance(item, JudgedRecord):
             message = reporting.add(item)
-            failed = failed or _fails(args.fail_on, message)
-            unjudged += any(each.violation.rule == NOT_JUDGED and not each.is_known for each in message.findings)
-        elif isinstance(item, UnitEnd):
+            for number, each in enumerate(message.findings):
+                is_known = number in message.known
+                failed = failed or counts_by(args.fail_on, each, is_known=is_known)
+                unjudged += each.rule == NOT_JUDGED and not is_known
+        elif isinstance(item, FileEnd):
             end = item
         elif isinstance(item, ChangedVerdict):
             reporting.differ(item)
         else:
             reporting.meet(item)
-    remarks = list(end.all_remarks()) if end.error is None else []
     if unjudged:
         calls = "1 call" if unjudged == 1 else f"{unjudged:,} calls"
-        remarks.append(f"{calls} not judged by a contract: no list of tools has the tool")
-    for line in () if args.compare else remarks:
-        _say(f"assay {args.chosen}: {unit.name}: {line}")
-    for line in end.digests[-1].lines() if end.digests and isinstance(end.digests[-1], SlowAnswers) else ():
-        _say(f"assay {args.chosen}: {unit.name}: {line}")
+        end.remarks.append(f"{calls} not judged by a contract: no list of tools has the tool")
+    if end.error is not None:
+        end.remarks = []
+    slow = end.digests[-1] if end.digests else None
+    lines = [*(() if args.compare else end.remarks), *(slow.lines() if isinstance(slow, SlowAnswers) else ())]
+    for line in lines:
+        _say(f"assay {args.chosen}: {file.name}: {line}")
     if end.error is None:
         end.error = _lack(args, end)
-    reporting.end(end, remarks=remarks)
+    reporting.end(end)
     if end.error is not None:
-        return _refuse(args, unit.name, end.error)
+        return _refuse(args, file.name, end.error)
     if args.compare:
-        return 1 if end.outcomes["different"] else 0
+        return 1 if end.compared["different"] else 0
     # A missing or unjudged message could have failed the build.
     is_partial = end.is_partial or bool(unjudged)
     return 1 if failed else 2 if is_partial and args.fail_on != "never" else 0
 
 
-def _lack(args: argparse.Namespace, end: UnitEnd) -> str | None:
+def _lack(args: argparse.Namespace, end: FileEnd) -> str | None:
     """Return why a file that was read to its end has nothing to judge or to compare; None if it has."""
     if args.compare:
-        return comparison_problem(end.outcomes)
+        return comparison_problem(end.compared)
     # A build whose recorder failed must not pass.
     return None if end.is_judged else f"nothing to judge{end.remedy}"
 
@@ -358,8 +374,3 @@ def _refuse(args: argparse.Namespace, name: str, reason: str | None) -> int:
     sys.stdout.flush()
     _say(f"assay {args.chosen}: {name and f'{name}: '}{reason}")
     return 2
-
-
-def _fails(level: str, message: CheckedMessage) -> bool:
-    """Whether a message makes the check fail at this *level*. What the baseline has does not."""
-    return any(counts(level, each) for each in message.findings)

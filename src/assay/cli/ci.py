@@ -12,7 +12,7 @@ from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from assay.guard.summary import GuardSummary
-    from assay.records.recording.recording_file import Recording
+    from assay.records.recording import Recording
 
 NOTHING_JUDGED = 2
 FOUND = 4
@@ -51,7 +51,7 @@ def recording_of(
 
     # 50 ms of modules, which are imported while the server starts if nothing is recorded.
     from assay.core.redaction import Redactor  # noqa: PLC0415
-    from assay.records.recording.recording_file import Recording, RecordingError  # noqa: PLC0415
+    from assay.records.recording import Recording, RecordingError  # noqa: PLC0415
 
     if args.record == "-":
         raise SettingsError("--record -: standard output belongs to the protocol; give a file")

@@ -103,7 +103,7 @@ def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, st
     port = sock.getsockname()[1]
     access = ConsoleAccess(port)
     state = ConsoleState(lock_of=locks(args.lock))
-    app = ConsoleApp(state, access, report_exporters(settings), epoch=secrets.token_hex(4))
+    app = ConsoleApp(state, access, report_exporters(), epoch=secrets.token_hex(4))
 
     try:
         pump = _pump(args, settings, state, app.signal.changed)

@@ -7,15 +7,16 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from time import time
 
-from assay.cli.checking.check_terms import CheckTerms
-from assay.cli.checking.evidence import is_journal, opened
-from assay.cli.checking.evidence_files import Piece, found
+from assay.cli.checking.evidence import CheckTerms, FileEnd, opened
+from assay.cli.checking.files import Piece, found
 from assay.cli.journal_choice import Directories, chosen
 from assay.console.console_sources import EvidenceError, FilePump
 from assay.console.console_state import ConsoleState
-from assay.console.judged_records import JudgedRecords
-from assay.records.journal.reading import Pages, Record, entries
-from assay.records.transcript import Judged, TranscriptError
+from assay.records.importers.journal import is_journal
+from assay.records.judged_records import JudgedRecords
+from assay.records.reading import Pages, entries
+from assay.records.record import Record
+from assay.records.rows import Judged, TranscriptError
 from assay.settings import Settings
 
 
@@ -62,7 +63,8 @@ class ConsoleEvidence:
             yield from self._judged(Piece(path))
             return
         with Pages(path, whole=is_run) as pages:
-            journal = is_journal(self._terms, pages.peek())
+            terms = self._terms
+            journal = is_journal(pages.peek()) and not terms.fields and terms.source in {None, "assay"}
             if journal:
                 yield from self._written(pages)
         if not journal:
@@ -79,12 +81,14 @@ class ConsoleEvidence:
             self._notes.append(f"{broken:,} line{'' if broken == 1 else 's'} of the journal: not a record")
 
     def _judged(self, piece: Piece) -> Iterator[Record]:
-        made = JudgedRecords(tuple(self._settings.journal.redact), time())
-        with opened(self._terms, piece.name, lambda _: None, is_run=piece.is_run) as evidence:
+        made = JudgedRecords(piece.name, self._settings.journal.redact, time(), whole=True)
+        end = FileEnd()
+        with opened(self._terms, piece.name, is_run=piece.is_run) as evidence:
             for each in evidence.follow():
                 if isinstance(each, Judged):
-                    yield made.record(each)
-        self._notes += evidence.end().all_remarks()
+                    yield made.make(each).record
+            evidence.finish(end)
+        self._notes += map(made.redactor.text, end.remarks)
 
 
 class NothingToShowError(Exception):

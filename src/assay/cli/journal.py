@@ -15,9 +15,9 @@ from assay.cli import journal_list, journal_show
 from assay.cli.journal_choice import Directories, chosen, say
 from assay.cli.journal_show import cannot_read
 from assay.cli.options import add_settings
-from assay.cli.terminal.journal_table import title
-from assay.records.journal.journal_diff import Absent, JournalDifference, differences
-from assay.records.journal.reading import JournalEntry, Pages, entries
+from assay.cli.terminal.record_text import title
+from assay.records.journal_diff import Absent, JournalDifference, differences
+from assay.records.reading import JournalEntry, Pages, entries
 
 _LONGEST = 100
 _CONTEXT = 30
@@ -220,7 +220,7 @@ def _difference_lines(difference: JournalDifference) -> Iterator[str]:
 def _title(entry: JournalEntry) -> str:
     if entry.record is None:
         return "not a record"
-    return plain(f"{entry.record['metadata'].get('party')} {title(entry.record)}")
+    return plain(f"{entry.record.metadata.party} {title(entry.record)}")
 
 
 def _values(one: object, other: object) -> Iterator[str]:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from assay.base.printable import plain
 from assay.base.server_names import folder_of
-from assay.records.journal import runs
-from assay.records.journal.runs import JournalRun
-from assay.records.journal.tally import servers_in
+from assay.records import run_files
+from assay.records.run_files import JournalRun
+from assay.records.tally import servers_in
 from assay.settings import JournalSettings, load
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
 from assay.settings.state_directory import servers_directory
@@ -91,12 +91,12 @@ def chosen(name: str | None, directories: Directories) -> Chosen:
     Raises `OSError`.
     """
     if name is None:
-        path = runs.newest(directories.usual())
+        path = run_files.newest_of(directories.usual())
         return Chosen(_found(path, directories.where()), is_run=True)
     if os.path.isdir(name):
-        return Chosen(_found(runs.newest(runs.directories_below(name)), name), is_run=True)
+        return Chosen(_found(run_files.newest_of(run_files.directories_below(name)), name), is_run=True)
     if not os.path.lexists(name) and os.sep not in name:
-        path = runs.find(directories.every(), name.removesuffix(".jsonl"))
+        path = run_files.find(directories.every(), name.removesuffix(".jsonl"))
         if path is not None:
             return Chosen(path, is_run=True)
     if name != "-" and not os.path.lexists(name):
@@ -139,7 +139,7 @@ def named_runs(directories: Sequence[str], servers: str | None) -> Iterator[Name
     """Yield the runs in *directories* with their servers. An unreadable directory is reported on stderr."""
     for directory in directories:
         try:
-            found = runs.runs_in(directory)
+            found = run_files.runs_in(directory)
         except FileNotFoundError:
             # The directory is configured, but nothing was written yet.
             continue
@@ -168,7 +168,7 @@ def _recorded(run: JournalRun) -> tuple[str, ...]:
 
 def _by_folder(run: JournalRun, servers: str | None) -> tuple[str, ...]:
     is_below = servers is not None and os.path.dirname(os.path.dirname(run.path)) == servers
-    return (runs.folder_name(run),) if is_below else ()
+    return (run_files.folder_name(run),) if is_below else ()
 
 
 def runs_of(server: str, directories: Directories) -> list[Named]:
@@ -178,7 +178,7 @@ def runs_of(server: str, directories: Directories) -> list[Named]:
     # A folder name is the server's name without characters that a folder cannot have, and people see it. An empty run
     # has no other name.
     folders = {server, folder_of(server)}
-    found = found or [each for each in every if runs.folder_name(each.run) in folders and len(each.servers) == 1]
+    found = found or [each for each in every if run_files.folder_name(each.run) in folders and len(each.servers) == 1]
     if not found:
         raise UnknownServerError(server, {name for each in every for name in each.servers})
     return sorted(found, key=lambda each: each.run.age)

@@ -12,8 +12,8 @@ from assay.cli.terminal.run_tables import FlightRow, RunRow, RunTable, as_json
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import write_utf8
 from assay.guard.recent_messages import flights_in
-from assay.records.journal.runs import directories_below
-from assay.records.journal.tally import ReadBudget, is_journal, mode_in
+from assay.records.run_files import directories_below
+from assay.records.tally import ReadBudget, is_journal, mode_in
 from assay.settings.state_directory import FLIGHTS
 
 

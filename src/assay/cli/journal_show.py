@@ -15,15 +15,13 @@ from typing import Final, NamedTuple
 from assay.base.printable import plain
 from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say, why_not
 from assay.cli.terminal.journal_table import JournalTable, Totals, View
-from assay.cli.terminal.record_text import has_payload
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import counted
 from assay.edges.standard_streams import stop_without_reader, write_utf8
-from assay.records.journal.following import Following, News
-from assay.records.journal.reading import LONGEST_LINE, Filter, JournalEntry, Pages, entries, server_of
-from assay.records.journal.run_files import files_of
-from assay.records.journal.runs import JournalRun, by_age, directories_below, runs_in
-from assay.records.journal.tally import servers_in
+from assay.records.filtering import RecordFilter
+from assay.records.reading import LONGEST_LINE, Following, JournalEntry, News, Pages, entries
+from assay.records.run_files import JournalRun, by_age, directories_below, files_of, runs_in
+from assay.records.tally import servers_in
 from assay.rules import RULES
 from assay.spec.schema import suggestion
 
@@ -159,7 +157,14 @@ def _servers(one: Chosen, directories: Directories) -> list[str]:
 
 
 def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
-    wanted = Filter(args.verdict, args.method, args.tool, args.rule, shown.only, args.quarantined)
+    wanted = RecordFilter.of_options(
+        verdict=args.verdict,
+        method=args.method,
+        tool=args.tool,
+        rule=args.rule,
+        server=shown.only,
+        quarantined=args.quarantined,
+    )
     try:
         if args.follow and shown.followed is not None:
             _follow(shown, wanted, report)
@@ -181,7 +186,7 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
     return 0
 
 
-def _print_one(one: Chosen, wanted: Filter, report: _ShowReport, *, follow: bool) -> None:
+def _print_one(one: Chosen, wanted: RecordFilter, report: _ShowReport, *, follow: bool) -> None:
     with Pages(one.name, whole=one.is_run) as pages:
         for entry in entries(pages.followed(_pause) if follow else pages):
             report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
@@ -190,7 +195,7 @@ def _print_one(one: Chosen, wanted: Filter, report: _ShowReport, *, follow: bool
         say(f"{one.name}: {counted(pages.too_long, 'line')} longer than {LONGEST_LINE:,} bytes, and not read")
 
 
-def _follow(shown: _Shown, wanted: Filter, report: _ShowReport) -> None:
+def _follow(shown: _Shown, wanted: RecordFilter, report: _ShowReport) -> None:
     """Print the existing records, then new ones in all runs of the directories, until interrupted."""
     for one in shown.journals[:-1]:
         _print_one(one, wanted, report, follow=False)
@@ -207,12 +212,12 @@ def _follow(shown: _Shown, wanted: Filter, report: _ShowReport) -> None:
         following.close()
 
 
-def _add_news(news: News, wanted: Filter, report: _ShowReport) -> None:
+def _add_news(news: News, wanted: RecordFilter, report: _ShowReport) -> None:
     record = news.entry.record
     is_wanted = record is None or wanted.wants(record)
     if news.source.is_new and is_wanted:
         news.source.is_new = False
-        name = server_of(record) if record is not None else ""
+        name = record.metadata.server if record is not None else ""
         report.note(f"new run{f' of {name}' if name else ''} ({news.source.run.id})")
     report.add(news.entry, wanted=is_wanted)
 
@@ -313,7 +318,7 @@ class _TableReport(_ShowReport):
             return
         self._totals.add(entry.record)
         if self._lacks_payloads:
-            self._lacks_payloads = not has_payload(entry.record["metadata"])
+            self._lacks_payloads = not entry.record.has_payload
         self._print(*self._table.lines(entry.record))
 
     def _line(self, line: str) -> None:

@@ -14,7 +14,7 @@ from assay.cli.guard_terms import is_client_file, loaded_settings, server_name, 
 from assay.edges.hangup import telling
 from assay.edges.recorder import Records
 from assay.edges.stderr_writer import WAITING, hello
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
 from assay.records.telemetry import Telemetry
 from assay.settings import JournalSettings, Settings
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF

@@ -21,7 +21,7 @@ from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay.records.recording.recording_file import Recording
+    from assay.records.recording import Recording
 
 
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording: Recording | None) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from assay.base.printable import plain
 from assay.cli.check import judge_pieces
-from assay.cli.checking.evidence_files import Piece
+from assay.cli.checking.files import Piece
 from assay.cli.journal_choice import Directories, chosen, why_not
 from assay.cli.options import add_settings
 

@@ -23,7 +23,7 @@ from assay.cli.records import opened
 from assay.edges.hangup import heed
 from assay.edges.recorder import Recorder, Records
 from assay.edges.stdio_lines import StandardStreams
-from assay.records.journal.events import ServerPlace
+from assay.records.record import ServerPlace
 from assay.settings import Settings, load
 
 _EPILOG = """\

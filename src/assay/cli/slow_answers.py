@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from assay.base.verdict import Verdict
-    from assay.cli.reports.check_findings import CheckedMessage
+    from assay.records.judged_records import JudgedRecord
 
 _SHOWN: Final = 20
 """Slow responses that are listed; the others are counted."""
@@ -42,26 +42,28 @@ class SlowAnswers:
         self._timed = False
         """Whether the time of a response was known."""
 
-    def add(self, message: CheckedMessage) -> None:
+    def add(self, message: JudgedRecord) -> None:
         """Add a message of a recording, which may have a time."""
-        seconds = message.judged.time
-        if seconds is not None:
-            self.note(message.judged.verdict, seconds, message.method, message.tool)
+        if message.latency is not None:
+            self._took(message.latency, message.record.method, message.record.metadata.tool)
 
-    def note(self, verdict: Verdict, seconds: float, method: str | None, tool: str | None) -> None:
+    def note(self, verdict: Verdict, seconds: float) -> None:
         """Note a message at a time in *seconds*, by a clock of any start."""
-        exchange, micros = verdict.exchange, round(seconds * 1e6)
+        exchange = verdict.exchange
         if exchange is None:
             return
         if verdict.kind == "request":
-            # In microseconds, as the page of a report notes it.
-            exchange.asked_at = micros
-        elif verdict.kind in {"result", "error"} and micros >= exchange.asked_at > 0:
-            self._timed = True
-            took = int(micros - exchange.asked_at) // 1000
-            if took > self._limit:
-                self._count += 1
-                self._keep((took, f"{method or exchange.method} {tool or ''}".strip()))
+            exchange.asked_at = seconds
+        elif verdict.kind in {"result", "error"} and seconds >= exchange.asked_at:
+            self._took((seconds - exchange.asked_at) * 1000, verdict.method, verdict.tool)
+
+    def _took(self, milliseconds: float, method: str | None, tool: str | None) -> None:
+        self._timed = True
+        # A thousandth more or less is the clock's.
+        took = round(milliseconds * 1000) // 1000
+        if took > self._limit:
+            self._count += 1
+            self._keep((took, f"{method or 'response'} {tool or ''}".strip()))
 
     def merge(self, other: SlowAnswers) -> None:
         """Add those of another part of the same file."""

@@ -25,11 +25,11 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.lock.locked import Locked
-from assay.records.journal.events import ServerPlace
+from assay.records.record import ServerPlace
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay.records.recording.recording_file import Recording
+    from assay.records.recording import Recording
 
 
 class StdioGuard(NamedTuple):

@@ -12,7 +12,7 @@ from assay.console.console_exports import MOST_EXPORTED
 from assay.console.console_rows import COLUMNS, VERSION
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.console.message_view import NO_PAYLOAD, curl, message_answer
-from assay.records.filter_words import WORDS
+from assay.records.filtering import WORDS
 
 
 class ConsoleAnswers:
@@ -80,7 +80,7 @@ class ConsoleAnswers:
         row = self.state.store.row(seq)
         found = None if record is None or row is None else curl(record, self.state.server(row[2]))
         if found is None:
-            remedy = NO_PAYLOAD if record is not None and "frame" not in record["metadata"] else ""
+            remedy = NO_PAYLOAD if record is not None and record.metadata.frame is None else ""
             why = "only a client's message to a running guard over HTTP can be sent again"
             raise ApiError(409, "unreachable", why, remedy=remedy)
         return {"command": found[0], "notes": found[1]}

@@ -3,11 +3,9 @@
 import asyncio
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
-
-import orjson
 
 from assay.base.errors import SettingsError
 from assay.console.api_values import ApiError, ApiReply, ApiRequest, json_reply
@@ -15,13 +13,14 @@ from assay.console.console_exports import (
     Exporter,
     ExportFile,
     NoPayloadsError,
+    Numbered,
     chosen_seqs,
     recording_file,
     recording_of,
 )
 from assay.console.console_state import ConsoleState, ServerFacts
-from assay.records.filter_words import FilterError, FilterWords, answered_requests
-from assay.records.journal.reading import Record
+from assay.records.filtering import FilterError, RecordFilter, answered_requests
+from assay.records.record import Record, read_record
 from assay.settings.locations import FoundSettings
 from assay.settings.merging import merged
 from assay.settings.sections import Settings
@@ -120,7 +119,7 @@ class ConsolePosts:
         if exporter is None:
             raise ApiError(400, "invalid", f"format: expected one of {', '.join(self._exporters)}")
         try:
-            words = FilterWords.parse(str(request.value.get("filter") or ""))
+            words = RecordFilter.parse(str(request.value.get("filter") or ""))
             seqs = chosen_seqs(request.value.get("seqs"))
         except (FilterError, ValueError) as error:
             raise ApiError(400, "invalid", str(error)) from None
@@ -136,7 +135,7 @@ class ConsolePosts:
             headers.append((b"assay-left-out", b"%d" % left_out))
         return ApiReply(file.content, file.kind.encode(), headers=tuple(headers))
 
-    async def _exported(self, exporter: Exporter, words: FilterWords, seqs: set[int] | None) -> tuple[ExportFile, int]:
+    async def _exported(self, exporter: Exporter, words: RecordFilter, seqs: set[int] | None) -> tuple[ExportFile, int]:
         """Return the file of the wanted rows, and how many of them were dropped."""
         # Taken here: the store changes while a thread makes the file.
         store = self._state.store
@@ -147,19 +146,18 @@ class ConsolePosts:
         names = self._state.server_names(seq for seq, _ in raw) if words.asks_for_server else {}
 
         def made() -> tuple[ExportFile, int]:
-            known = ((seq, orjson.loads(each)) for seq, each in raw if each is not None)
+            known = _read(raw)
             missing = sum(each is None for _, each in raw)
-            answered = answered_requests(orjson.loads(each) for _, each in answers if each is not None)
+            answered = answered_requests(record for _, record in _read(answers))
 
             def is_wanted(seq: int, record: Record) -> bool:
-                return words.wants(record, server=names.get(seq, ""), is_open=record["requestId"] not in answered)
+                return words.wants(record, server=names.get(seq, ""), is_open=record.request_id not in answered)
 
             if exporter is not recording_file:
                 return exporter([each for each in known if is_wanted(*each)]), missing
             # A recording is judged again, which takes more than the chosen rows.
             wanted = {each[0] for each in known if is_wanted(*each)}
-            every = [(seq, orjson.loads(each)) for seq, each in others if each is not None]
-            return recording_of(every, wanted), missing
+            return recording_of(list(_read(others)), wanted), missing
 
         return await asyncio.to_thread(made)
 
@@ -172,6 +170,14 @@ class ConsolePosts:
         except ValueError as error:
             raise ApiError(400, "invalid", str(error)) from None
         return json_reply({"toml": text, "file": "assay.toml", "notes": notes})
+
+
+def _read(raw: Iterable[tuple[int, bytes | None]]) -> Iterator[Numbered]:
+    """Yield the records of rows that are still there."""
+    for seq, line in raw:
+        record = read_record(line) if line is not None else None
+        if record is not None:
+            yield seq, record
 
 
 _POSTS: Final[dict[str, Callable[[ConsolePosts, ApiRequest], Awaitable[ApiReply]]]] = {

@@ -24,7 +24,7 @@ class ConsoleLimits(TypedDict):
 
 
 class DroppedCounts(TypedDict):
-    """What is not here: rows and details that were dropped as the oldest, and groups that were merged."""
+    """What is not here: rows and details that were dropped as the oldest, and findings that are in no group."""
 
     rows: int
     details: int
@@ -219,7 +219,7 @@ class FindingLine(TypedDict):
     action: str
     expected: str
     found: str
-    """Of the last one."""
+    """Of the first one."""
     hint: str
     trend: TrendCounts
     samples: list[int]

@@ -17,8 +17,7 @@ from typing import Any, Final, Protocol
 from assay.console.console_state import ConsoleSource, ConsoleState
 from assay.console.journal_shelf import JournalShelf, RunTail
 from assay.guard.internal_errors import log_once
-from assay.records.journal.events import RECORD, JournalItem, text_of
-from assay.records.journal.reading import Record, recorded_time
+from assay.records.record import Event, Record, seconds_of
 
 PAUSE: Final = 0.1
 """Seconds between two looks at what has come."""
@@ -30,7 +29,7 @@ _MOST_AT_ONCE: Final = 1_000
 """Items that are taken before requests are answered again: some hundredths of a second."""
 
 
-def _taken(state: ConsoleState, source: ConsoleSource, item: JournalItem) -> None:
+def _taken(state: ConsoleState, source: ConsoleSource, item: Record | Event) -> None:
     """Let *state* take an item. One that it cannot take is logged: those after it are shown all the same."""
     try:
         state.take(source, item, time())
@@ -74,7 +73,7 @@ class JournalPump:
                 self._shelf.drop(tail)
                 self._changed()
 
-    async def _take(self, items: Iterator[tuple[float, ConsoleSource, JournalItem]]) -> None:
+    async def _take(self, items: Iterator[tuple[float, ConsoleSource, Record | Event]]) -> None:
         count = 0
         for _, source, item in items:
             _taken(self._state, source, item)
@@ -86,12 +85,12 @@ class JournalPump:
             self._changed()
 
 
-def _read_tail(tail: RunTail) -> Iterator[tuple[float, ConsoleSource, JournalItem]]:
+def _read_tail(tail: RunTail) -> Iterator[tuple[float, ConsoleSource, Record | Event]]:
     """Yield what was written to a journal, up to an error of the file, with times that never go back."""
     last, now = 0.0, time()
     with suppress(OSError):
         for item in tail.arrived():
-            last = max(last, min(recorded_time(text_of(item.data, "ts"), now), now))
+            last = max(last, min(seconds_of(item.ts, now), now))
             yield last, tail.source, item
 
 
@@ -135,7 +134,7 @@ class FilePump:
                 kind, name, what = await asyncio.to_thread(self._queue.get)
                 if kind == "records":
                     for each in what:
-                        _taken(self._state, sources[name], JournalItem(RECORD, each))
+                        _taken(self._state, sources[name], each)
                 elif kind == "end":
                     notes, why = what
                     loading.remove(name)

@@ -5,20 +5,21 @@ It is fed with records and events of sources; the time is given.
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import orjson
-
+from assay.base.verdict import Party
 from assay.console.console_rows import COLUMNS, ContractLine, DroppedCounts, ServerAnswer
 from assay.console.contract_board import ContractBoard, LockOf
 from assay.console.finding_board import FindingBoard
-from assay.console.performance_board import DurationHistogram, PerformanceBoard, RateWindow
-from assay.console.row_cells import ANSWERS, RequestLinks, cells, cut, size
+from assay.console.performance_board import PerformanceBoard, quantile
+from assay.console.row_cells import RequestLinks, cells, cut, size
 from assay.console.row_store import MOST_ROWS, RowStore
 from assay.console.session_board import SessionBoard
-from assay.records.journal.events import JournalItem, text_of
-from assay.records.journal.reading import Record, recorded_time, server_of
+from assay.records.digest import RateWindow
+from assay.records.judged_records import JudgedRecord
+from assay.records.log_histogram import LogHistogram
 from assay.records.outcomes import recorded_outcome
+from assay.records.record import Event, Record, seconds_of, written_record
 
 MOST_SERVERS: Final = 500
 """Maximal servers; the oldest that has ended is dropped, else the oldest."""
@@ -57,8 +58,8 @@ class ServerFacts:
         self.payloads: bool | None = None
         self.calls = RateWindow()
         """Calls of tools."""
-        self.durations = DurationHistogram()
-        """Of answers to requests of clients, by their tools and methods together."""
+        self.durations = LogHistogram()
+        """Microseconds of answers to requests of clients, by their tools and methods together."""
         self.messages = self.findings = self.blocked = self.restarts = self.tick = 0
         self.first: float | None = None
         self.last: float | None = None
@@ -66,42 +67,33 @@ class ServerFacts:
 
     def take(self, record: Record, time: float) -> None:
         """Count *record*."""
-        metadata = record["metadata"]
+        metadata = record.metadata
         self.first = time if self.first is None else min(self.first, time)
         self.last = time if self.last is None else max(self.last, time)
-        repeated = metadata.get("repeated")
-        self.messages += repeated if isinstance(repeated, int) else 1
-        self.transport = self.transport or record["transport"]
-        self.mode = self.mode or text_of(metadata, "mode")
-        party, kind = metadata.get("party"), metadata.get("kind")
-        if party == "client" and kind == "request" and record["method"] == "tools/call":
+        self.messages += size(metadata.repeated) or 1
+        self.transport = self.transport or record.transport
+        self.mode = self.mode or metadata.mode
+        if metadata.party is Party.CLIENT and metadata.kind == "request" and record.method == "tools/call":
             self.calls.add(time)
-        elif party == "server" and kind in ANSWERS:
-            self.durations.add(record["durationMs"])
+        elif metadata.party is Party.SERVER and record.is_answer:
+            self.durations.add(max(0, round(record.duration_ms * 1000)))
         self.blocked += recorded_outcome(record).shown == "blocked"
-        error = record["error"]
-        if error:
-            listed, more = error.get("violations"), error.get("more")
-            self.findings += len(listed) if isinstance(listed, list) else 0
-            self.findings += size(more) if isinstance(more, int) else 0
-        revision = metadata.get("revision")
-        if isinstance(revision, str) and revision not in self.revisions and len(self.revisions) < _MOST_NOTES:
-            self.revisions = (*self.revisions, cut(revision) or "")
-        self.restarted(metadata.get("restarts"))
-        if not self.payloads:
-            self.payloads = "frame" in metadata or "frameBase64" in metadata or "omitted" in metadata
+        self.findings += len(record.findings) + size(record.more)
+        revision = cut(metadata.revision)
+        if revision is not None and revision not in self.revisions and len(self.revisions) < _MOST_NOTES:
+            self.revisions = (*self.revisions, revision)
+        self.restarted(metadata.restarts)
+        self.payloads = self.payloads or record.has_payload
 
-    def restarted(self, times: Any) -> None:
+    def restarted(self, times: int) -> None:
         """Take the number of restarts so far."""
-        if isinstance(times, int):
-            self.restarts = max(self.restarts, min(times, 1 << 31))
+        self.restarts = max(self.restarts, size(times))
 
-    def introduced(self, data: dict[str, Any]) -> None:
+    def introduced(self, event: Event) -> None:
         """Take the event ``server``."""
-        self.label = text_of(data, "what") or self.label
-        self.transport, self.mode, self.lock = (text_of(data, each) for each in ("transport", "mode", "lock"))
-        self.address = text_of(data, "address")
-        self.payloads = data.get("payloads") is True
+        self.label = event.what or self.label
+        self.transport, self.mode, self.lock = event.transport, event.mode, event.lock
+        self.address, self.payloads = event.address, event.payloads
 
     def stands(self, state: str, why: str = "", stderr: str = "") -> None:
         """Take its state: ``running``, ``idle``, ``failed`` or ``ended``. The end of a failed one is its failure."""
@@ -132,47 +124,45 @@ class ConsoleState:
 
     # ── what comes in ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def take(self, source: ConsoleSource, item: JournalItem, now: float) -> None:
-        """Take an item of *source* that came *now*, in seconds since 1970."""
+    def take(self, source: ConsoleSource, item: Record | Event, now: float) -> None:
+        """Take a record or an event of *source* that came *now*, in seconds since 1970."""
         self.tick += 1
-        if item.record is not None:
-            self.take_record(source, item.record, now)
+        if isinstance(item, Record):
+            self.take_record(source, item, now)
         else:
             self._take_event(source, item, now)
 
     def take_record(self, source: ConsoleSource, record: Record, now: float) -> None:
-        """Take a record, which has all members that a record must have."""
+        """Take a record."""
         self.tick += 1
-        server = self._server(source, server_of(record) or source.name or "-")
-        time = recorded_time(record["ts"], now)
+        server = self._server(source, record.metadata.server or source.name or "-")
+        time = seconds_of(record.ts, now)
         seq = self.store.newest + 1
-        session = record["metadata"].get("session")
-        of = self._links.of(record, seq, (server.id, session if isinstance(session, str) else ""))
-        raw = orjson.dumps(record)
-        self.store.add(cells(record, seq, time, server.id, of), raw, of)
+        of = self._links.of(record, seq, (server.id, record.metadata.session))
+        self.store.add(cells(record, seq, time, server.id, of), written_record(record), of)
         server.take(record, time)
         server.tick = self.tick
         self.sessions.take(record, seq, time, server.id, self.tick)
         self.performance.take(record, server.id)
-        if record["error"]:
-            self.findings.take(record, seq, time, server.id, self.tick)
+        if record.error is not None:
+            latency = record.duration_ms if record.is_answer else None
+            message = JudgedRecord(str(server.id), seq, record, time=time, latency=latency)
+            self.findings.take(message, self.tick)
         self.contracts.take(record, seq, time, server.id, self.tick)
 
-    def _take_event(self, source: ConsoleSource, item: JournalItem, now: float) -> None:
-        data = item.data
-        server = self._server(source, text_of(data, "server") or source.name or "-")
+    def _take_event(self, source: ConsoleSource, event: Event, now: float) -> None:
+        server = self._server(source, event.server or source.name or "-")
         server.tick = self.tick
-        if item.event == "server":
-            server.introduced(data)
-        elif item.event == "state" and text_of(data, "state") in _STATES:
-            server.stands(*(cut(data.get(each)) or "" for each in ("state", "why", "stderr")))
-        elif item.event == "tools":
-            server.tools, server.tool_bytes = size(data.get("count")), size(data.get("bytes"))
-        elif item.event == "restart":
-            server.restarted(data.get("restarts"))
-        elif item.event == "session":
-            time = recorded_time(text_of(data, "ts"), now)
-            self.sessions.take_event(data, server.id, time, self.tick)
+        if event.event == "server":
+            server.introduced(event)
+        elif event.event == "state" and event.state in _STATES:
+            server.stands(*(cut(each) or "" for each in (event.state, event.why, event.stderr)))
+        elif event.event == "tools":
+            server.tools, server.tool_bytes = size(event.count), size(event.bytes)
+        elif event.event == "restart":
+            server.restarted(event.restarts)
+        elif event.event == "session":
+            self.sessions.take_event(event, server.id, seconds_of(event.ts, now), self.tick)
 
     def live(self, source: ConsoleSource, *, grows: bool) -> None:
         """Take whether the journal of *source* still grows: its guard has ended otherwise, and all of its sessions."""
@@ -251,7 +241,7 @@ class ConsoleState:
         return {
             "rows": self.store.dropped_rows,
             "details": self.store.dropped_details,
-            "groups": self.findings.merged,
+            "groups": self.findings.left_out,
         }
 
     def _server_answer(self, server: ServerFacts, now: float) -> ServerAnswer:
@@ -281,7 +271,7 @@ class ConsoleState:
             "restarts": server.restarts,
             "callsPerMinute": server.calls.per_minute(now),
             "calls": server.calls.series(now),
-            "p95": server.durations.quantile(0.95),
+            "p95": quantile(server.durations, 0.95),
             "first": server.first,
             "last": server.last,
             "notes": server.notes,

@@ -5,12 +5,12 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from assay.base.verdict import Party
 from assay.console.console_rows import LISTS, ContractLine, EntryLine, ListingLine
-from assay.console.finding_board import action_of
-from assay.console.row_cells import cut, faults, objects_in
+from assay.console.row_cells import cut
 from assay.lock.changes import KINDS, ChangeKind, changes
 from assay.lock.locked import Locked, spelt
-from assay.records.journal.reading import Record, is_audited
+from assay.records.record import Record
 
 MOST_BYTES: Final = 64 << 20
 """Maximal bytes of all lists. The largest known list of tools has some hundred kilobytes."""
@@ -92,7 +92,7 @@ class ServerListing:
             self.entries = {}
             self._bytes, self._left_out = 0, False
         self.time, self.seq = time, seq
-        remarks, audited = _remarks(record), is_audited(record)
+        remarks, audited = _remarks(record), record.is_audited
         for each in page:
             name = each.get(key) if isinstance(each, dict) else None
             if isinstance(name, str):
@@ -191,22 +191,18 @@ def _changes(kind: ChangeKind | None, old: dict[str, Any], new: dict[str, Any]) 
 def _remarks(record: Record) -> dict[str, tuple[tuple[str, ...], bool, bool]]:
     """Return what the guard has found about each entry: why, whether it is judged, whether enforce removes it."""
     found: dict[str, tuple[tuple[str, ...], bool, bool]] = {}
-    for each in faults(record):
-        entry = each.get("entry")
-        name = entry.get("name") if isinstance(entry, dict) else None
-        if isinstance(name, str):
-            why, judged, invalid = found.get(name, ((), True, False))
-            text = f"{each.get('rule')}: expected {each.get('expected')}, found {each.get('found')}"
-            found[name] = (
+    for each in record.findings:
+        if each.entry is not None:
+            why, judged, invalid = found.get(each.entry.name, ((), True, False))
+            text = f"{each.rule}: expected {each.expected}, found {each.found}"
+            found[each.entry.name] = (
                 (*why, cut(text) or ""),
-                judged and str(each.get("rule")) not in _UNJUDGED,
-                invalid or action_of(each) == "quarantine",
+                judged and each.rule not in _UNJUDGED,
+                invalid or each.done == "quarantine",
             )
-    for each in objects_in(record["error"], "quarantined"):
-        name = each.get("name")
-        if isinstance(name, str):
-            why, judged, _ = found.get(name, ((), True, True))
-            found[name] = (why, judged, True)
+    for entry in record.quarantined:
+        why, judged, _ = found.get(entry.name, ((), True, True))
+        found[entry.name] = (why, judged, True)
     return found
 
 
@@ -222,12 +218,10 @@ class ContractBoard:
 
     def take(self, record: Record, seq: int, time: float, server: int, tick: int) -> None:
         """Take a page of a list, if *record* has one."""
-        member = _METHODS.get(record["method"] or "")
-        metadata = record["metadata"]
-        if member is None or metadata.get("kind") != "result" or metadata.get("party") != "server":
+        member, metadata = _METHODS.get(record.method or ""), record.metadata
+        if member is None or metadata.kind != "result" or metadata.party is not Party.SERVER:
             return
-        frame = metadata.get("frame")
-        result = _result(frame) if isinstance(frame, str) else None
+        result = _result(metadata.frame) if metadata.frame is not None else None
         page = result.get(member) if result is not None else None
         if result is None or not isinstance(page, list):
             return

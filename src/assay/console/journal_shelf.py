@@ -8,9 +8,9 @@ from time import time_ns
 from typing import Final
 
 from assay.console.console_state import ConsoleSource
-from assay.records.journal import run_files, runs
-from assay.records.journal.events import JournalItem, item_of
-from assay.records.journal.runs import JournalRun
+from assay.records import run_files
+from assay.records.record import Event, Record, read_line
+from assay.records.run_files import JournalRun
 
 _MOST_RUNS: Final = 100
 """Maximal runs whose journals are read, the newest first; each that grows has an open file."""
@@ -40,7 +40,7 @@ class RunTail:
     def __init__(self, run: JournalRun, past: int) -> None:
         """Open the last file of *run*, at most *past* bytes before its end. Raises `OSError`."""
         self.run = run
-        self.source = ConsoleSource(("run", run.name), "journal", runs.folder_name(run))
+        self.source = ConsoleSource(("run", run.name), "journal", run_files.folder_name(run))
         self._path = run.paths[-1]
         self._descriptor = _opened(self._path)
         size = os.fstat(self._descriptor).st_size
@@ -60,7 +60,7 @@ class RunTail:
             return run_files.is_written(last) or time_ns() - os.stat(last).st_mtime_ns < _SETTLED
         return False
 
-    def arrived(self) -> Iterator[JournalItem]:
+    def arrived(self) -> Iterator[Record | Event]:
         """Yield the records and events that were written since the last call."""
         head, self._head = self._head, []
         yield from head
@@ -70,7 +70,7 @@ class RunTail:
             if not self._turn():
                 return
 
-    def _items(self, data: bytes) -> Iterator[JournalItem]:
+    def _items(self, data: bytes) -> Iterator[Record | Event]:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
             self._rest, self._skips = b"", True
@@ -78,7 +78,7 @@ class RunTail:
             if self._skips:
                 self._skips = False
                 continue
-            item = item_of(line)
+            item = read_line(line)
             if item is not None:
                 yield item
 
@@ -100,12 +100,12 @@ class RunTail:
         os.close(self._descriptor)
 
 
-def _head(data: bytes) -> list[JournalItem]:
+def _head(data: bytes) -> list[Event]:
     """Return the events that a file begins with."""
     found = []
     for line in data.split(b"\n"):
-        item = item_of(line)
-        if item is None or item.record is not None:
+        item = read_line(line)
+        if not isinstance(item, Event):
             break
         found.append(item)
     return found
@@ -134,7 +134,7 @@ class JournalShelf:
         """Return new journals to read, oldest first."""
         found = [run for run in self._runs() if run.name not in self._known]
         self._known.update(run.name for run in found)
-        newest = sorted(found, key=runs.by_age, reverse=True)[:_MOST_RUNS]
+        newest = sorted(found, key=run_files.by_age, reverse=True)[:_MOST_RUNS]
         return [tail for run in newest for tail in self._tail(run)][::-1]
 
     def _tail(self, run: JournalRun) -> list[RunTail]:
@@ -174,7 +174,7 @@ class JournalShelf:
                 if self._seen.get(directory) != changed:
                     # One that was changed a moment ago is read again: its time may be that of two changes.
                     self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0
-                    yield from runs.runs_in(directory)
+                    yield from run_files.runs_in(directory)
 
     def close(self) -> None:
         """Close all files."""

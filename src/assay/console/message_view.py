@@ -5,23 +5,25 @@ from shlex import quote
 from typing import Any, Final
 from urllib.parse import unquote
 
+import msgspec
 import orjson
 
+from assay.base.verdict import Party
 from assay.console.console_rows import DeliveredFrame, FrameText, HttpPart, MessageAnswer, ViolationLine
 from assay.console.console_state import ConsoleState, ServerFacts
-from assay.console.finding_board import action_of, rule_text
-from assay.console.row_cells import faults, objects_in
+from assay.console.finding_board import rule_text
 from assay.core import render
 from assay.ladder.headers import stateless_headers
-from assay.records.journal.reading import Record, is_audited
-from assay.records.journal.recorded_verdict import recorded_verdict
 from assay.records.outcomes import recorded_outcome
+from assay.records.record import Finding, Metadata, NamedEntry, Record, violation_of
+from assay.rules import RULES
 from assay.spec.revisions import handshake, is_known
 
 NO_PAYLOAD: Final = "payload not recorded: run the guard with --set journal.payloads=true"
 _TOO_LARGE: Final = "the message is too large to record"
 
-_PAYLOAD: Final = frozenset({"frame", "frameBase64"})
+_PAYLOAD: Final = ("frame", "frameBase64")
+_ERROR: Final = ("code", "jsonrpcCode", "httpStatus", "message")
 
 _SCHEMAS: Final = {"contract/input": "inputSchema", "contract/output": "outputSchema"}
 """The schema that a rule is about."""
@@ -35,86 +37,81 @@ def message_answer(state: ConsoleState, seq: int) -> MessageAnswer | None:
     record, row = state.store.record(seq), state.store.row(seq)
     if record is None or row is None:
         return None
-    metadata, error = record["metadata"], record["error"] or {}
+    metadata, error = record.metadata, record.error
     sent = _sent(metadata)
     related = state.store.related(seq)
     http = _http(record, _exchange(state, seq, related))
-    repairs = objects_in(metadata, "repairs")
-    quarantined = objects_in(error, "quarantined")
-    redacted = metadata.get("redacted") is True
-    shown = {name: error.get(name) for name in ("code", "jsonrpcCode", "httpStatus", "message")}
+    shown: dict[str, Any] = msgspec.to_builtins(record)
+    for name in _PAYLOAD:
+        shown["metadata"].pop(name, None)
+    told = {name: shown["error"].get(name) for name in _ERROR} if error is not None else {}
     return {
         "seq": seq,
         "row": row,
         "server": row[2],
-        "requestId": record["requestId"],
-        "traceId": str(record.get("traceId") or ""),
+        "requestId": record.request_id,
+        "traceId": record.trace_id,
         "sent": sent,
-        "delivered": _delivered(record, sent, repairs, quarantined),
-        "violations": list(_violations(state, record, row[2])),
-        "more": error["more"] if isinstance(error.get("more"), int) else 0,
-        "error": shown if any(value is not None for value in shown.values()) else None,
-        "quarantined": quarantined,
-        "removed": bool(quarantined) and not is_audited(record),
-        "repairs": repairs,
+        "delivered": _delivered(record, sent),
+        "violations": [_violation(state, record, each, row[2]) for each in record.findings],
+        "more": record.more,
+        "error": told if any(value is not None for value in told.values()) else None,
+        "quarantined": msgspec.to_builtins(record.quarantined),
+        "removed": bool(record.quarantined) and not record.is_audited,
+        "repairs": metadata.repairs,
         "http": http,
-        "redacted": redacted,
-        "notes": list(_notes(record, repairs, http)),
+        "redacted": metadata.redacted,
+        "notes": list(_notes(record, http)),
         "related": related,
-        "record": {**record, "metadata": {name: each for name, each in metadata.items() if name not in _PAYLOAD}},
+        "record": {
+            **shown,
+            "metadata": {name: each for name, each in shown["metadata"].items() if name not in _PAYLOAD},
+        },
     }
 
 
-def _sent(metadata: dict[str, Any]) -> FrameText:
-    frame, encoded = metadata.get("frame"), metadata.get("frameBase64")
-    if isinstance(frame, str):
-        return {"text": frame, "why": ""}
-    if isinstance(encoded, str):
-        return {"text": None, "base64": encoded, "why": "the message is not UTF-8"}
-    lacks = metadata.get("lacks")
-    why = lacks if isinstance(lacks, str) else _TOO_LARGE if metadata.get("omitted") is True else NO_PAYLOAD
-    return {"text": None, "why": why}
+def _sent(metadata: Metadata) -> FrameText:
+    if metadata.frame is not None:
+        return {"text": metadata.frame, "why": ""}
+    if metadata.frame_base64 is not None:
+        return {"text": None, "base64": metadata.frame_base64, "why": "the message is not UTF-8"}
+    return {"text": None, "why": metadata.lacks or (_TOO_LARGE if metadata.omitted else NO_PAYLOAD)}
 
 
-def _delivered(
-    record: Record, sent: FrameText, repairs: list[dict[str, Any]], quarantined: list[dict[str, Any]]
-) -> DeliveredFrame:
-    metadata = record["metadata"]
+def _delivered(record: Record, sent: FrameText) -> DeliveredFrame:
     if recorded_outcome(record).shown == "blocked":
         return _replaced(record)
-    if repairs or (quarantined and not is_audited(record)):
-        return _changed(record, sent, repairs, quarantined)
-    same: DeliveredFrame = {**sent, "state": "same", "exact": metadata.get("redacted") is not True}
+    if record.metadata.repairs or (record.quarantined and not record.is_audited):
+        return _changed(record, sent)
+    same: DeliveredFrame = {**sent, "state": "same", "exact": not record.metadata.redacted}
     return same
 
 
 def _replaced(record: Record) -> DeliveredFrame:
     """Return the error that was sent in place of a blocked message, as far as it is known."""
-    metadata = record["metadata"]
-    answers = metadata.get("party") == "server" and metadata.get("kind") in {"result", "error", "missing"}
-    if not answers:
-        why = "the message was blocked; its sender got an error" if record["outputBytes"] else "the message was blocked"
+    metadata = record.metadata
+    if not (metadata.party is Party.SERVER and record.is_answer):
+        why = "the message was blocked; its sender got an error" if record.output_bytes else "the message was blocked"
         return {"text": None, "why": why, "state": "not", "exact": False}
-    made = recorded_verdict(record)
-    if made is None:
+    if not all(each.rule in RULES for each in record.findings):
+        # A later version may have more rules.
         return {"text": None, "why": "the guard sent an error in its place", "state": "replaced", "exact": False}
-    ident, tool = orjson.dumps(metadata.get("id")), metadata.get("tool")
-    if isinstance(tool, str) and made.revision is not None:
-        frame = render.withheld(ident, tool, made.violations, made.more, made.revision)
+    ident, found = orjson.dumps(metadata.id), tuple(map(violation_of, record.findings))
+    revision = metadata.revision if is_known(metadata.revision) else None
+    if metadata.tool is not None and revision is not None:
+        frame = render.withheld(ident, metadata.tool, found, record.more, revision)
     else:
-        frame = render.failure(ident, "UPSTREAM_INVALID", made.violations, made.more, made.revision)
+        frame = render.failure(ident, "UPSTREAM_INVALID", found, record.more, revision)
     return {"text": frame.decode(), "why": "", "state": "replaced", "exact": False}
 
 
-def _changed(
-    record: Record, sent: FrameText, repairs: list[dict[str, Any]], quarantined: list[dict[str, Any]]
-) -> DeliveredFrame:
+def _changed(record: Record, sent: FrameText) -> DeliveredFrame:
     value = _value(sent["text"])
     if value is None:
         return {"text": None, "why": sent["why"] or "the message is not JSON", "state": "changed", "exact": False}
-    for each in repairs:
+    for each in record.metadata.repairs:
         _apply(value, each)
-    _without(value, quarantined, record["method"])
+    _without(value, record.quarantined, record.method)
     try:
         text = orjson.dumps(value).decode()
     except TypeError:
@@ -167,41 +164,34 @@ _LISTED: Final = {
 }
 
 
-def _without(value: Any, quarantined: list[dict[str, Any]], method: str | None) -> None:
+def _without(value: Any, quarantined: list[NamedEntry], method: str | None) -> None:
     """Remove the quarantined entries of a list."""
     member, key = _LISTED.get(method or "", ("", ""))
     result = value.get("result") if isinstance(value, dict) else None
     listed = result.get(member) if isinstance(result, dict) else None
     if isinstance(listed, list) and isinstance(result, dict):
-        names = [each.get("name") for each in quarantined]
+        names = [each.name for each in quarantined]
         result[member] = [each for each in listed if not (isinstance(each, dict) and each.get(key) in names)]
 
 
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _violations(state: ConsoleState, record: Record, server: int) -> Iterator[ViolationLine]:
-    for each in faults(record):
-        texts = {name: str(each.get(name) or "") for name in ("rule", "at", "expected", "found", "source", "hint")}
-        made: dict[str, Any] = {
-            **texts,
-            "action": action_of(each),
-            "about": rule_text(texts["rule"]),
-            "schema": _branch(state, record, each, server),
-        }
-        kept = {name: each[name] for name in ("schemaAt", "reason") if isinstance(each.get(name), str)}
-        entry = each.get("entry")
-        if isinstance(entry, dict):
-            kept["entry"] = entry
-        yield {**made, **kept}  # type: ignore[typeddict-item]  # the members of the row
+def _violation(state: ConsoleState, record: Record, finding: Finding, server: int) -> ViolationLine:
+    line: dict[str, Any] = {
+        **msgspec.to_builtins(finding),
+        "action": finding.done,
+        "about": rule_text(finding.rule),
+        "schema": _branch(state, record, finding, server),
+    }
+    return line  # type: ignore[return-value]  # the members of the row
 
 
-def _branch(state: ConsoleState, record: Record, fault: dict[str, Any], server: int) -> Any:
-    """Return the part of the tool's schema that a violation names; None if the list of tools is unknown."""
-    member, at = _SCHEMAS.get(str(fault.get("rule"))), fault.get("schemaAt")
-    tool = record["metadata"].get("tool")
-    definition = state.contracts.tool(server, tool) if isinstance(tool, str) else None
-    if member is None or definition is None or not isinstance(at, str) or not at.startswith("#"):
+def _branch(state: ConsoleState, record: Record, finding: Finding, server: int) -> Any:
+    """Return the part of the tool's schema that a finding names; None if the list of tools is unknown."""
+    member, at, tool = _SCHEMAS.get(finding.rule), finding.schema_at, record.metadata.tool
+    definition = state.contracts.tool(server, tool) if tool is not None else None
+    if member is None or definition is None or at is None or not at.startswith("#"):
         return None
     parts = [unquote(each).replace("~1", "/").replace("~0", "~") for each in at[1:].strip("/").split("/") if each]
     # The place ends with a keyword: the schema that has it says more.
@@ -211,24 +201,19 @@ def _branch(state: ConsoleState, record: Record, fault: dict[str, Any], server: 
 
 def _http(record: Record, related: list[Record]) -> HttpPart | None:
     """Return the HTTP exchange of a message: the request has method and headers, its answer the status."""
-    if record["transport"] != "http":
+    if record.transport != "http":
         return None
-    parts = [_carried(each) for each in (record, *related)]
+    parts = [each.metadata.http or {} for each in (record, *related)]
     asked: dict[str, Any] = next((each for each in parts if "headers" in each), {})
     status = next((each["status"] for each in parts if isinstance(each.get("status"), int)), None)
-    sent = (record["error"] or {}).get("httpStatus")
+    sent = record.error.http_status if record.error is not None else None
     method, headers = asked.get("method"), asked.get("headers")
     return {
-        "route": record["route"],
+        "route": record.route,
         "method": method if isinstance(method, str) else None,
         "headers": headers if isinstance(headers, dict) else None,
-        "status": status if status is not None else sent if isinstance(sent, int) else None,
+        "status": status if status is not None else sent,
     }
-
-
-def _carried(record: Record) -> dict[str, Any]:
-    found = record["metadata"].get("http")
-    return found if isinstance(found, dict) else {}
 
 
 def _exchange(state: ConsoleState, seq: int, related: list[int]) -> list[Record]:
@@ -238,17 +223,17 @@ def _exchange(state: ConsoleState, seq: int, related: list[int]) -> list[Record]
     return [each for each in found if each is not None]
 
 
-def _notes(record: Record, repairs: list[dict[str, Any]], http: HttpPart | None) -> Iterator[str]:
-    metadata = record["metadata"]
-    if metadata.get("redacted") is True:
+def _notes(record: Record, http: HttpPart | None) -> Iterator[str]:
+    metadata = record.metadata
+    if metadata.redacted:
         yield "secrets were masked in the guard, before the message was recorded"
-    hidden = sum("value" not in each and each.get("op") != "remove" for each in repairs)
+    hidden = sum("value" not in each and each.get("op") != "remove" for each in metadata.repairs)
     if hidden:
         yield f"{hidden} changed value{'' if hidden == 1 else 's'} of the payload: a repair is recorded without values"
-    if isinstance(metadata.get("lacks"), str):
-        yield f"the verdict is the one that the guard recorded: {metadata['lacks']}"
-    if isinstance(metadata.get("repeated"), int):
-        yield f"the record stands for {metadata['repeated']:,} messages; it has the last of them"
+    if metadata.lacks:
+        yield f"the verdict is the one that the guard recorded: {metadata.lacks}"
+    if metadata.repeated:
+        yield f"the record stands for {metadata.repeated:,} messages; it has the last of them"
     if http is not None and http["headers"] is None:
         yield "the headers of the HTTP request are not recorded"
 
@@ -258,29 +243,27 @@ def _notes(record: Record, repairs: list[dict[str, Any]], http: HttpPart | None)
 
 def curl(record: Record, server: ServerFacts | None) -> tuple[str, list[str]] | None:
     """Return a command that sends a client's message again, and notes; None if its guard does not serve HTTP."""
-    metadata = record["metadata"]
-    frame = metadata.get("frame")
-    if server is None or not server.address or metadata.get("party") != "client" or not isinstance(frame, str):
+    metadata, frame = record.metadata, record.metadata.frame
+    if server is None or not server.address or metadata.party is not Party.CLIENT or frame is None:
         return None
     lines = [
         f"curl -sS {quote(server.address)}",
         "-H 'Content-Type: application/json'",
         "-H 'Accept: application/json, text/event-stream'",
     ]
-    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in protocol_headers(metadata, _value(frame))]
+    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in protocol_headers(metadata.revision, _value(frame))]
     notes = []
-    if metadata.get("session"):
+    if metadata.session:
         lines.append('-H "Mcp-Session-Id: $MCP_SESSION"')
         notes.append("set MCP_SESSION to the id of a session: it is never recorded")
-    if metadata.get("redacted") is True:
+    if metadata.redacted:
         notes.append("secrets in the message are masked; replace them first")
     return " \\\n  ".join([*lines, f"--data-raw {quote(frame)}"]), notes
 
 
-def protocol_headers(metadata: dict[str, Any], message: Any) -> Iterator[tuple[str, str]]:
+def protocol_headers(revision: str | None, message: Any) -> Iterator[tuple[str, str]]:
     """Yield the headers that the protocol asks for with a client's message, as far as its revision is known."""
-    revision = metadata.get("revision")
-    if not isinstance(revision, str) or not is_known(revision):
+    if revision is None or not is_known(revision):
         return
     if handshake(revision) or not isinstance(message, dict):
         yield "MCP-Protocol-Version", revision

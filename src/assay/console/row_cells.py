@@ -1,13 +1,13 @@
 """Make the row of a record, and find the request that it belongs to. Bounded. No I/O, no clock."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, Final, TypeVar
 
 import orjson
 
-from assay.records.filter_words import status_of_row
-from assay.records.journal.reading import Record
+from assay.records.filtering import status_of_row
 from assay.records.outcomes import recorded_outcome
+from assay.records.record import Ident, Record
 
 MOST_CELLS: Final = 20
 """Maximal rules, and places, of one row: a record lists as many findings."""
@@ -24,7 +24,6 @@ _LARGEST_READ: Final = 64 << 10
 _LARGEST_SIZE: Final = 1 << 40
 """Bytes of a message at most, whatever a record claims."""
 
-ANSWERS: Final = frozenset({"result", "error", "missing"})
 _PROGRESS: Final = "notifications/progress"
 _CANCELLED: Final = "notifications/cancelled"
 
@@ -48,9 +47,9 @@ def cut(value: Any) -> str | None:
     return value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
 
 
-def ident(value: Any) -> str | int | float | None:
+def ident(value: Ident) -> Ident:
     """Return the id of a message for a row."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else cut(value)
+    return cut(value) if isinstance(value, str) else value
 
 
 def size(value: Any) -> int:
@@ -58,27 +57,16 @@ def size(value: Any) -> int:
     return min(max(0, value), _LARGEST_SIZE) if isinstance(value, int) else 0
 
 
-def faults(record: Record) -> list[dict[str, Any]]:
-    """Return the violations of *record* that are objects."""
-    return objects_in(record["error"], "violations")
-
-
-def objects_in(holder: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
-    """Return the objects of a list that is a member of *holder*; what is anything else is left out."""
-    listed = (holder or {}).get(name)
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-
-
-def unique(found: list[dict[str, Any]], member: str) -> list[str]:
-    """Return a member of all violations, each value once."""
-    values = dict.fromkeys(cut(each.get(member)) or "" for each in found)
-    return [each for each in values if each][:MOST_CELLS]
+def unique(values: Iterable[str]) -> list[str]:
+    """Return texts, shortened, each once."""
+    found = dict.fromkeys(cut(each) or "" for each in values)
+    return [each for each in found if each][:MOST_CELLS]
 
 
 def frame_value(record: Record) -> Any:
     """Return the message of *record* as a value; None if it is not recorded, large, or not JSON."""
-    frame = record["metadata"].get("frame")
-    if not isinstance(frame, str) or len(frame) > _LARGEST_READ:
+    frame = record.metadata.frame
+    if frame is None or len(frame) > _LARGEST_READ:
         return None
     try:
         return orjson.loads(frame)
@@ -97,35 +85,31 @@ class RequestLinks:
 
     def of(self, record: Record, seq: int, talk: Hashable) -> int:
         """Return the row of the request that the row *seq* belongs to, 0 if it is unknown; *talk* is its session."""
-        metadata = record["metadata"]
-        kind = metadata.get("kind")
-        if kind == "request":
+        if record.metadata.kind == "request":
             return self._opened(record, seq, talk)
-        if kind in ANSWERS:
-            return self._requests.pop(record["requestId"], 0)
-        if record["method"] == _PROGRESS or record["method"] == _CANCELLED:
+        if record.is_answer:
+            return self._requests.pop(record.request_id, 0)
+        if record.method in {_PROGRESS, _CANCELLED}:
             return self._mentioned(record, talk)
         return 0
 
     def _opened(self, record: Record, seq: int, talk: Hashable) -> int:
-        metadata = record["metadata"]
-        self._requests.put(record["requestId"], seq)
-        frame = metadata.get("frame")
-        if isinstance(frame, str):
-            party = metadata.get("party")
-            self._by_ident.put((talk, party, _key(metadata.get("id"))), seq)
-            if "progressToken" in frame:
+        metadata = record.metadata
+        self._requests.put(record.request_id, seq)
+        if metadata.frame is not None:
+            party = metadata.party
+            self._by_ident.put((talk, party, _key(metadata.id)), seq)
+            if "progressToken" in metadata.frame:
                 token = _member(_member(_member(frame_value(record), "params"), "_meta"), "progressToken")
                 self._by_token.put((talk, party, _key(token)), seq)
         return seq
 
     def _mentioned(self, record: Record, talk: Hashable) -> int:
         params = _member(frame_value(record), "params")
-        party = record["metadata"].get("party")
-        if record["method"] == _CANCELLED:
+        party = record.metadata.party
+        if record.method == _CANCELLED:
             return self._by_ident.get((talk, party, _key(_member(params, "requestId"))), 0)
-        asker = "server" if party == "client" else "client"
-        return self._by_token.get((talk, asker, _key(_member(params, "progressToken"))), 0)
+        return self._by_token.get((talk, party.other, _key(_member(params, "progressToken"))), 0)
 
 
 def _member(value: Any, name: str) -> Any:
@@ -138,32 +122,27 @@ def _key(value: Any) -> Hashable:
 
 def cells(record: Record, seq: int, time: float, server: int, of: int) -> list[Any]:
     """Return the cells of a row, in the order of `console_rows.COLUMNS`."""
-    metadata = record["metadata"]
-    kind = metadata.get("kind")
-    duration = record["durationMs"]
-    answers = kind in ANSWERS
-    found = faults(record) if record["error"] else []
-    repeated = metadata.get("repeated")
+    metadata, duration = record.metadata, record.duration_ms
     return [
         seq,
         time,
         server,
-        cut(metadata.get("session")) or "",
-        cut(metadata.get("party")),
-        cut(kind),
-        cut(record["method"]),
-        cut(metadata.get("tool")),
-        ident(metadata.get("id")),
+        cut(metadata.session) or "",
+        metadata.party,
+        cut(metadata.kind),
+        cut(record.method),
+        cut(metadata.tool),
+        ident(metadata.id),
         of or None,
-        duration if answers else None,
-        None if answers else duration,
-        size(record["inputBytes"]),
-        size(record["outputBytes"]),
+        duration if record.is_answer else None,
+        None if record.is_answer else duration,
+        size(record.input_bytes),
+        size(record.output_bytes),
         recorded_outcome(record).shown,
         status_of_row(record),
-        unique(found, "rule"),
-        unique(found, "at"),
-        cut(metadata.get("principal")),
-        cut(metadata.get("revision")),
-        repeated if isinstance(repeated, int) else 1,
+        unique(each.rule for each in record.findings),
+        unique(each.at for each in record.findings),
+        cut(metadata.principal) or None,
+        cut(metadata.revision),
+        size(metadata.repeated) or 1,
     ]

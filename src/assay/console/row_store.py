@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from assay.records.journal.reading import Record
+from assay.records.record import Record, read_record
 
 MOST_ROWS: Final = 100_000
 """Maximal rows: what a page can list without becoming slow."""
@@ -88,7 +88,7 @@ class RowStore:
         if not self.oldest <= seq <= self.newest:
             return None
         raw = self._records[seq - self.oldest]
-        return None if raw is None else orjson.loads(raw)
+        return None if raw is None else read_record(raw)
 
     def raw_records(self, seqs: Iterable[int] | None) -> list[tuple[int, bytes | None]]:
         """Return the records of some rows, or of all, as JSON; None for one that was dropped."""

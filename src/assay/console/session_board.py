@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from assay.console.console_rows import SessionLine
-from assay.console.row_cells import cut, frame_value
-from assay.records.journal.reading import Record
+from assay.console.row_cells import cut, frame_value, size
 from assay.records.outcomes import recorded_outcome
+from assay.records.record import Event, Record
 
 MOST_SESSIONS: Final = 1_000
 """Maximal sessions; the one that was idle for longest is dropped."""
@@ -14,8 +14,6 @@ _MOST_OPEN: Final = 200
 """Maximal open requests of one session that are listed."""
 
 _MOST_CAPABILITIES: Final = 50
-
-_ANSWERS: Final = frozenset({"result", "error", "missing"})
 
 
 class SessionFacts:
@@ -38,28 +36,22 @@ class SessionFacts:
 
     def take(self, record: Record, seq: int, time: float) -> None:
         """Count *record*."""
-        metadata = record["metadata"]
-        kind = metadata.get("kind")
+        metadata = record.metadata
         self.messages += 1
         self.last = max(self.last, time)
         self.first = min(self.first, time)
-        if record["error"]:
-            self.findings += bool((record["error"] or {}).get("violations"))
-        revision = metadata.get("revision")
-        if isinstance(revision, str):
-            self.revision = cut(revision) or ""
-        self.principal = cut(metadata.get("principal")) or self.principal
-        restarts = metadata.get("restarts")
-        if isinstance(restarts, int):
-            self.restarts = restarts
-        if kind == "request":
+        self.findings += bool(record.findings)
+        self.revision = cut(metadata.revision) or self.revision
+        self.principal = cut(metadata.principal) or self.principal
+        self.restarts = size(metadata.restarts)
+        if metadata.kind == "request":
             # The guard answers what it blocks at once.
             if recorded_outcome(record).shown != "blocked" and len(self.open) < _MOST_OPEN:
-                self.open[record["requestId"]] = seq
-            if record["method"] == "initialize":
+                self.open[record.request_id] = seq
+            if record.method == "initialize":
                 self._introduce(record)
-        elif kind in _ANSWERS:
-            self.open.pop(record["requestId"], None)
+        elif record.is_answer:
+            self.open.pop(record.request_id, None)
             self.tasks += _begins_task(record)
 
     def close(self) -> None:
@@ -103,8 +95,7 @@ class SessionFacts:
 
 
 def _begins_task(record: Record) -> bool:
-    frame = record["metadata"].get("frame")
-    if not isinstance(frame, str) or '"task' not in frame:
+    if '"task' not in (record.metadata.frame or ""):
         return False
     value = frame_value(record)
     result = value.get("result") if isinstance(value, dict) else None
@@ -134,24 +125,23 @@ class SessionBoard:
 
     def take(self, record: Record, seq: int, time: float, server: int, tick: int) -> None:
         """Count *record*."""
-        metadata = record["metadata"]
-        session = cut(metadata.get("session")) or ""
-        principal = "" if session else cut(metadata.get("principal")) or ""
+        session = cut(record.metadata.session) or ""
+        principal = "" if session else cut(record.metadata.principal) or ""
         found = self._session((server, session, principal), time)
         found.tick = tick
         found.take(record, seq, time)
 
-    def take_event(self, data: dict[str, Any], server: int, time: float, tick: int) -> None:
+    def take_event(self, event: Event, server: int, time: float, tick: int) -> None:
         """Take what a guard says about a session."""
-        found = self._session((server, cut(data.get("session")) or "", ""), time)
+        found = self._session((server, cut(event.session) or "", ""), time)
         found.tick = tick
-        closed = data.get("state") == "closed"
-        found.state, found.why = ("closed" if closed else "open"), cut(data.get("why")) or ""
+        closed = event.state == "closed"
+        found.state, found.why = ("closed" if closed else "open"), cut(event.why) or ""
         if closed:
             found.close()
-        found.client = client_of(data.get("client")) or found.client
-        found.principal = cut(data.get("principal")) or found.principal
-        found.revision = cut(data.get("revision")) or found.revision
+        found.client = client_of(event.client) or found.client
+        found.principal = cut(event.principal) or found.principal
+        found.revision = cut(event.revision) or found.revision
 
     def end(self, server: int, tick: int) -> None:
         """The guard of *server* has ended, and all of its sessions."""

@@ -1,9 +1,9 @@
 """List the names of quarantined entries for a summary. The names are already printable. No I/O."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from assay.base.verdict import ListEntry, Verdict
+from assay.base.verdict import ListEntry
 
 MOST_NAMES: Final = 20
 """Maximal names of one kind in a line; the rest are counted."""
@@ -13,7 +13,7 @@ _MOST_KEPT: Final = 1000
 
 
 class Quarantined:
-    """The quarantined entries of many verdicts, each once, in order of appearance."""
+    """The quarantined entries of many messages, each once, in order of appearance."""
 
     __slots__ = ("_entries", "_more")
 
@@ -21,9 +21,9 @@ class Quarantined:
         self._entries: dict[ListEntry, None] = {}
         self._more = 0
 
-    def add(self, verdict: Verdict) -> None:
-        """Add the entries of one verdict."""
-        for each in verdict.quarantined:
+    def add(self, entries: Iterable[ListEntry]) -> None:
+        """Add the entries of one message."""
+        for each in entries:
             if each in self._entries:
                 continue
             if len(self._entries) < _MOST_KEPT:

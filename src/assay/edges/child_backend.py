@@ -33,7 +33,7 @@ from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import GuardedSession
 from assay.guard.sinks import server_state
-from assay.records.journal.http_notes import HttpNotes
+from assay.records.http_notes import HttpNotes
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake, is_known
 

@@ -28,10 +28,10 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.lock.locked import Locked
-from assay.records.journal.events import ServerPlace
-from assay.records.journal.http_notes import HttpNotes
+from assay.records.http_notes import HttpNotes
 from assay.records.metrics import Metrics
-from assay.records.recording.recording_file import Recording
+from assay.records.record import ServerPlace
+from assay.records.recording import Recording
 from assay.settings import Settings, SettingsError
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema

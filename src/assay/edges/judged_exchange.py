@@ -23,7 +23,7 @@ from assay.guard.deadlines import limit_of
 from assay.guard.deliveries import Loss, LossReason
 from assay.ladder import syntax
 from assay.ladder.events import PING, Event, event
-from assay.records.journal.http_notes import HttpNote, HttpNotes
+from assay.records.http_notes import HttpNote, HttpNotes
 
 _FIRST: Final = frozenset({"initialize", "server/discover"})
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.base.verdict import Verdict
 from assay.guard.sinks import Sink
-from assay.records.journal.http_notes import HttpNotes
-from assay.records.journal.record_ids import FRESH, Moment, traceparent_of
-from assay.records.journal.repeats import GARBAGE
-from assay.records.record_sinks import JournalSink, MetricsSink, TraceSink
+from assay.records.http_notes import HttpNotes
+from assay.records.moments import FRESH, Moment, traceparent_of
+from assay.records.repeats import GARBAGE
+from assay.records.sinks import JournalSink, MetricsSink, TraceSink
 
 if TYPE_CHECKING:
     from assay.assets.asset_server import AssetTurn, Settled
-    from assay.records.journal.writer import Journal
+    from assay.records.journal import Journal
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
 

@@ -38,7 +38,7 @@ from assay.guard.id_map import key_of
 from assay.guard.internal_errors import contained, log_once
 from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession, late_contracts
-from assay.records.journal.http_notes import HttpNotes
+from assay.records.http_notes import HttpNotes
 from assay.spec.revisions import LATEST
 
 _CLIENT: Final = ClientTraits("http")

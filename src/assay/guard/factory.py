@@ -17,8 +17,8 @@ from assay.lock.locked import Locked
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
     from assay.guard.summary import GuardSummary
-    from assay.records.journal.http_notes import HttpNotes
-    from assay.records.recording.recording_file import Recording
+    from assay.records.http_notes import HttpNotes
+    from assay.records.recording import Recording
 
 MOST_SPARE: Final = 64
 """Sessions of one scope that are kept for the next request, some 10 kB each."""

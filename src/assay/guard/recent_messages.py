@@ -114,7 +114,7 @@ class RecentMessages:
 
     def add_findings(self, verdict: Verdict) -> int:
         """Keep the findings of the last message, which may be masked or cut later; return their bytes."""
-        from assay.records.recording.rows import spelt_findings  # noqa: PLC0415 - for messages with findings only
+        from assay.records.rows import spelt_findings  # noqa: PLC0415 - for messages with findings only
 
         if not self.kept:
             # All messages were dropped.

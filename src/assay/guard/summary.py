@@ -127,7 +127,7 @@ class _Tally:
         """Keep the names of quarantined entries for the summary."""
         if self.quarantined is None:
             self.quarantined = Quarantined()
-        self.quarantined.add(verdict)
+        self.quarantined.add(verdict.quarantined)
 
 
 class GuardSummary(Sink):

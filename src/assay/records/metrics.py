@@ -15,7 +15,7 @@ from typing import Final
 from assay import __version__
 from assay.base.verdict import Verdict
 from assay.contracts.own_tools import TOOLS
-from assay.records.journal.record import Status, status_of
+from assay.records.record import Status, status_of
 from assay.rules import RULES
 from assay.spec.extensions.official import OFFICIAL
 from assay.spec.methods import methods

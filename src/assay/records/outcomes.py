@@ -4,13 +4,10 @@ What became of a message, as one of five words. Every table, report, filter, exp
 The status in a journal record is what the message deserves; the word is what a reader sees. No I/O.
 """
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from assay.base.verdict import Verdict
-from assay.records.journal.record import status_of
-
-if TYPE_CHECKING:
-    from assay.records.journal.reading import Record
+from assay.records.record import Record, status_of
 
 Word = Literal["ok", "reported", "repaired", "blocked", "failed"]
 
@@ -48,14 +45,13 @@ def outcome_of(verdict: Verdict) -> MessageOutcome:
     )
 
 
-def recorded_outcome(record: "Record") -> MessageOutcome:
+def recorded_outcome(record: Record) -> MessageOutcome:
     """Return what became of the message of *record*."""
-    metadata, error = record["metadata"], record["error"] or {}
     return _outcome(
-        record["status"],
-        is_repaired=bool(metadata.get("repairs")),
-        is_forwarded=metadata.get("passed") is True,
-        is_fallback=not error.get("violations") and _is_fallback(metadata.get("kind"), record["method"]),
+        record.status,
+        is_repaired=bool(record.metadata.repairs),
+        is_forwarded=record.metadata.passed,
+        is_fallback=not record.findings and _is_fallback(record.metadata.kind, record.method),
     )
 
 

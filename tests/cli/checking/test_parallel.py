@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from assay.base.extras import NAME
-from assay.cli.checking import parallel, work
-from assay.cli.checking.check_terms import CheckTerms
-from assay.cli.checking.work import WorkUnit
+from assay.cli import check
+from assay.cli.checking import parallel
+from assay.cli.checking.evidence import CheckTerms
+from assay.cli.checking.files import CheckedFile
 from assay.cli.main import main
 from assay.settings import Settings
 from kit.archives import archive
@@ -85,7 +86,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> type[Pool]:
     class Fresh(Pool):
         pass
 
-    monkeypatch.setattr(work, "SMALL_INPUT", 0)
+    monkeypatch.setattr(check, "SMALL_INPUT", 0)
     monkeypatch.setattr(parallel, "_AHEAD", 0)
     monkeypatch.setattr(parallel, "_PAUSE", 0)
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", Fresh)
@@ -125,7 +126,7 @@ def test_all_output_is_the_same(pool: type[Pool], checked: Checked, tmp_path: Pa
 def test_no_unit_is_begun_far_ahead_of_the_reader(tmp_path: Path, pool: type[Pool]) -> None:
     """The results of each unit that is begun are kept until they are read."""
     paths = [str(archive(tmp_path / f"{seed}.jsonl", seed)) for seed in range(8)]
-    units = [WorkUnit(each, each, each, size=1 << 50) for each in paths]
+    units = [CheckedFile(each, each, each, size=1 << 50) for each in paths]
     found = parallel.results_elsewhere(CheckTerms(Settings()), units, lambda _: None, 1, None)
     for index, results in enumerate(found):
         assert len([*results]) > 1

@@ -9,9 +9,9 @@ import jsonschema_rs
 import pytest
 
 from assay.cli.main import main
-from assay.cli.reports.finding_groups import MOST_GROUPS
 from assay.cli.reports.json_schema import SCHEMA
-from assay.cli.reports.report_options import FORMATS
+from assay.cli.reports.options import FORMATS
+from assay.records.digest import MOST_GROUPS
 from assay.rules import RULES
 from kit.check_formats import READERS, Read, answer, call, outputs, parsed, recording, written
 from kit.places import ROOT
@@ -239,12 +239,16 @@ def test_findings_beyond_the_limit_are_counted_in_every_format(
     file = recording(tmp_path / "a.jsonl", *(each for pair in zip(calls, answers, strict=True) for each in pair))
     _, reports = check(tmp_path / "out", file, all_of_them=False)
     said_so = f"{over} other findings are not listed"
-    assert {name for name, text in reports.items() if said_so in text} == {"sarif", "github", "gitlab", "markdown"}
+    assert {name for name, text in reports.items() if said_so in text} == {
+        "sarif",
+        "junit",
+        "github",
+        "gitlab",
+        "markdown",
+    }
     assert json.loads(reports["json"])["leftOut"] == over
     assert "other findings, which --all lists" in reports["text"]
     assert len(reports["ndjson"].splitlines()) == MOST_GROUPS + over
-    # Names of tools beyond the limit share a test case.
-    assert 'classname="server.others" name="contract/unknown-tool"' in reports["junit"]
     capsys.readouterr()
 
 
@@ -294,7 +298,7 @@ def test_a_report_replaces_a_file_only_when_it_is_complete(tmp_path: Path, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("assay.cli.reports.json_report.JsonReport.end", interrupted)
+        patched.setattr("assay.cli.reports.documents.json_text", interrupted)
         assert main(["check", "--output", f"json={old}", bad]) == 130
     assert old.read_text() == "old"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bad.jsonl", "report.json"]

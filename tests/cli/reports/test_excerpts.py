@@ -15,6 +15,9 @@ from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
 from assay.engine.pointers import escaped, looked_up
 from assay.ladder.spots import located
+from assay.records.judged_records import JudgedRecords
+from assay.records.record import finding_of
+from assay.records.rows import Judged
 from assay.rules import violation
 from kit.rows import rows
 
@@ -39,10 +42,16 @@ def message(frame: str | bytes, value: Any = None) -> Verdict:
     return verdict(Party.CLIENT, raw, "unreadable" if value is None else "request", value, None, None)
 
 
+def excerpt(said: Verdict, fault: Violation, shown: Style) -> list[str]:
+    """Return the lines about *fault* in a message."""
+    record = JudgedRecords("a.jsonl", whole=True).make(Judged(1, said)).record
+    return excerpt_lines(record, finding_of(fault, REDACTOR), shown, INDENT)
+
+
 def drawn(frame: str, at: str, shown: Style | None = None, rule: str = "protocol/params") -> tuple[str, str]:
     """Return the line and the part of it above the caret."""
     fault = violation(rule, at, expected="x", found="y")
-    lines = excerpt_lines(message(frame, json.loads(frame)), fault, REDACTOR, shown or style(), INDENT)
+    lines = excerpt(message(frame, json.loads(frame)), fault, shown or style())
     return marked(lines)
 
 
@@ -83,7 +92,7 @@ def test_lines_fit_the_terminal(width: int, where: int, letter: str, encoding: s
     value = {f"key{number:02}": letter * 8 for number in range(100)}
     fault = violation("protocol/params", f"/key{where:02}", expected="x", found="y")
     frame = json.dumps(value, ensure_ascii=False)
-    line, caret = excerpt_lines(message(frame, value), fault, REDACTOR, style(width, encoding), INDENT)
+    line, caret = excerpt(message(frame, value), fault, style(width, encoding))
     if encoding == "utf-8":
         under = marked([line, caret])[1]
         assert columns(line) <= width
@@ -108,7 +117,7 @@ def test_lines_fit_the_terminal(width: int, where: int, letter: str, encoding: s
 def test_a_fault_of_syntax_has_a_position(frame: bytes, under: str) -> None:
     found = Conversation(lines=True, revision="2025-11-25").hear(Party.CLIENT, frame)
     [fault] = found.violations
-    assert marked(excerpt_lines(found, fault, REDACTOR, style(), INDENT))[1] == under
+    assert marked(excerpt(found, fault, style()))[1] == under
 
 
 @rows(
@@ -124,7 +133,7 @@ def test_a_fault_of_syntax_has_a_position(frame: bytes, under: str) -> None:
 )
 def test_no_excerpt_where_there_is_nothing_to_show(frame: bytes, fault: Violation) -> None:
     value = json.loads(frame) if frame[:1] == b"{" else None
-    assert excerpt_lines(message(frame, value), fault, REDACTOR, style(), INDENT) == []
+    assert excerpt(message(frame, value), fault, style()) == []
 
 
 @rows(
@@ -138,7 +147,7 @@ def test_no_excerpt_where_there_is_nothing_to_show(frame: bytes, fault: Violatio
 )
 def test_secrets_are_masked_and_the_caret_stays_right(frame: str) -> None:
     fault = violation("protocol/params", "/params/n", expected="x", found="y")
-    lines = excerpt_lines(message(frame, json.loads(frame)), fault, REDACTOR, style(120), INDENT)
+    lines = excerpt(message(frame, json.loads(frame)), fault, style(120))
     assert "hunter2" not in "".join(lines)
     assert "[redacted]" in lines[0]
     assert marked(lines)[1] in {'"x"', '"Bearer [redacted]"'}
@@ -175,6 +184,6 @@ def test_every_value_is_located(value: Any, ascii_only: bool, indent: int | None
 def test_anything_can_be_shown(frame: str, at: str, width: int) -> None:
     found = Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.encode(errors="replace"))
     for fault in (*found.violations, violation("protocol/params", at, expected="x", found="y")):
-        lines = excerpt_lines(found, fault, REDACTOR, style(width), INDENT)
+        lines = excerpt(found, fault, style(width))
         assert len(lines) in {0, 2}
         assert all(columns(line) <= width and line.isprintable() for line in lines)

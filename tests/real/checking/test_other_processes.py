@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from assay.cli.checking import parallel, work
+from assay.cli import check
+from assay.cli.checking import parallel
 from assay.cli.main import main
 from kit.archives import archive
 from kit.check_formats import outputs, written
@@ -22,7 +23,8 @@ SECONDS = 60
 
 SMALL = """# warm start
 import os, signal, sys
-from assay.cli.checking import parallel, work
+from assay.cli import check
+from assay.cli.checking import parallel
 
 class Interrupted(parallel.ProcessPoolExecutor):
     def submit(self, *call):
@@ -31,7 +33,7 @@ class Interrupted(parallel.ProcessPoolExecutor):
         return future
 
 if __name__ == "__main__":
-    work.SMALL_INPUT = 0
+    check.SMALL_INPUT = 0
     if sys.argv[1] == "interrupted":
         del sys.argv[1]
         parallel.ProcessPoolExecutor = Interrupted
@@ -60,7 +62,7 @@ def test_all_output_is_the_same_although_a_process_is_killed(
 ) -> None:
     for name, value in {"_AHEAD": 0, "ProcessPoolExecutor": Losing}.items():
         monkeypatch.setattr(parallel, name, value)
-    monkeypatch.setattr(work, "SMALL_INPUT", 0)
+    monkeypatch.setattr(check, "SMALL_INPUT", 0)
     files = [str(archive(tmp_path / f"{seed}.jsonl", seed)) for seed in range(5)]
     found = []
     for jobs in ("1", "2"):
@@ -97,7 +99,7 @@ def test_streams_are_read_by_the_main_process_and_small_inputs_by_no_other(tmp_p
     code = f"from assay.cli.main import main; main(['check', {str(path)!r}]); import sys; print(*sys.modules)"
     small = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=SECONDS)
     loaded = small.stdout.splitlines()[-1].split()
-    assert "assay.cli.checking.work" in loaded
+    assert "assay.cli.checking.evidence" in loaded
     assert not {"multiprocessing", "assay.cli.checking.parallel"} & {*loaded}
 
 

@@ -79,4 +79,4 @@ def test_a_server_is_held_to_its_lock_in_the_list_and_in_every_later_one(tmp_pat
 
     replayed = assay_here(tmp_path, "replay", "runs/.latest")
     assert (replayed.returncode, replayed.stderr) == (0, "")
-    assert "compared with a lock" in replayed.stdout
+    assert "1 (the lock is not in the journal)" in replayed.stdout

@@ -23,7 +23,7 @@ from exchanges import Item, Session, Step, ident_of, respelt, script, sessions
 from obedient_server import LAST_WORD, blanked
 from pairings import PAIRINGS, Pairing
 
-from assay.records.journal.record import session_digest
+from assay.records.record import session_digest
 from kit import journals
 from kit.command import assay
 from kit.guard_process import SECONDS

@@ -17,10 +17,9 @@ from assay.base.verdict import Party
 from assay.console.console_rows import COLUMNS
 from assay.console.console_state import ConsoleSource, ConsoleState
 from assay.core.conversation import Conversation
-from assay.records.journal.events import RECORD, JournalItem
-from assay.records.journal.reading import Pages, entries
-from assay.records.journal.run_files import runs
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
+from assay.records.reading import Pages, entries
+from assay.records.run_files import runs_in
 from assay.settings.state_directory import server_folder
 from kit.filter_cases import CASES, RECORDS
 from kit.outputs import SECONDS, read_until
@@ -31,7 +30,7 @@ PONG = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
 
 ENDLESS = """
 import sys
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
 from assay.base.verdict import Party, verdict
 
 good = verdict(Party.CLIENT, b"{}", "request", {"jsonrpc": "2.0", "id": 1, "method": "x" * 90}, None, None)
@@ -49,7 +48,7 @@ while True:
 
 FORKED = """
 import os, sys
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
 journal = Journal.open(sys.argv[1], log=sys.exit)
 journal.moment('stdio', 'stdio', None, b'')
 child = os.fork()
@@ -92,7 +91,7 @@ def test_processes_keep_out_of_each_others_way_and_leave_whole_lines_when_they_a
         assert os.readlink(tmp_path / ".latest") in {path.name for path in paths}
         # A run that is still written is not removed.
         opened(tmp_path).close()
-        assert {str(path) for path in paths} <= set(runs(str(tmp_path)))
+        assert {str(path) for path in paths} <= {path for each in runs_in(str(tmp_path)) for path in each.paths}
         for process in processes:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -103,7 +102,7 @@ def test_processes_keep_out_of_each_others_way_and_leave_whole_lines_when_they_a
             process.wait(SECONDS)
     assert [whole(path.read_bytes()) > 1000 for path in paths] == [True, True]
     journal = opened(tmp_path)
-    assert runs(str(tmp_path)) == [journal.path]
+    assert [path for each in runs_in(str(tmp_path)) for path in each.paths] == [journal.path]
     journal.close()
     # A forked process has ids of its own.
     forked = tmp_path / "forked"
@@ -114,7 +113,7 @@ def test_processes_keep_out_of_each_others_way_and_leave_whole_lines_when_they_a
 
 def counts(directory: Path) -> list[int]:
     with Pages(str(directory)) as pages:
-        return [each.record["metadata"].get("repeated", 0) for each in entries(pages) if each.record is not None]
+        return [each.record.metadata.repeated for each in entries(pages) if each.record is not None]
 
 
 def test_a_server_that_gets_nothing_but_garbage_writes_little_and_loses_at_most_a_count(tmp_path: Path) -> None:
@@ -216,7 +215,7 @@ def test_the_page_chooses_the_same_rows() -> None:
         pytest.skip("node is not installed: the page's filter is tested in the browser only")
     state = ConsoleState()
     for each in RECORDS:
-        state.take(ConsoleSource("test", "journal"), JournalItem(RECORD, each), 0.0)
+        state.take(ConsoleSource("test", "journal"), each, 0.0)
     given = {
         "columns": COLUMNS,
         "rows": [json.loads(row) for row in state.store.after(0)],

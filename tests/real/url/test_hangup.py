@@ -24,7 +24,7 @@ from kit.rows import rows
 from kit.scripted_http import listening, scripted
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)
-SOON = {"records.journal.repeats:SECONDS": 0.05, "edges.stdio_url:RECORDED": 0.05}
+SOON = {"records.repeats:SECONDS": 0.05, "edges.stdio_url:RECORDED": 0.05}
 GUARD = hurried(SOON)
 
 

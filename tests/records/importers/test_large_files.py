@@ -30,7 +30,7 @@ from renderings import (
 from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME
 from assay.records.importers.time_sorting import in_order
-from assay.records.journal.reading import Pages, entries
+from assay.records.reading import Pages, entries
 from kit.rows import rows
 
 __all__ = ["file"]
@@ -194,7 +194,7 @@ def test_a_recording_of_equal_calls_is_read(
     compress: Compress,
 ) -> None:
     """Without what any file may unpack to, as if it were a recording of a million lines."""
-    monkeypatch.setattr("assay.records.unpacking._ALWAYS", 0)
+    monkeypatch.setattr("assay.records.lines._ALWAYS", 0)
     said = (
         {"dir": way, "msg": frame(id=each, **what).decode()}
         for each in range(5000)

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from assay.records.journal.events import ServerPlace, item_of
-from assay.records.journal.reading import entries
-from assay.records.journal.run_files import files_of
+from assay.records.reading import entries
+from assay.records.record import Event, ServerPlace, read_line
+from assay.records.run_files import files_of
 from kit.records import open_journal
 
 SECRET = "ghp_" + "a1B2" * 9
@@ -21,9 +21,9 @@ def test_every_file_of_a_run_begins_with_its_servers(tmp_path: Path) -> None:
     assert len(files) > 3
     for each in files:
         content = Path(each).read_bytes()
-        item = item_of(content.split(b"\n")[0])
-        assert item is not None
-        assert (item.event, item.data["server"]) == ("server", "one")
+        item = read_line(content.split(b"\n")[0])
+        assert isinstance(item, Event)
+        assert (item.event, item.server) == ("server", "one")
         assert SECRET.encode() not in content
         assert len(content) <= 2_000
     assert sum(Path(each).read_bytes().count(line) for each in files) == 12

@@ -1,33 +1,33 @@
-"""Filter words: one table of cases for `assay top` and the API of the console, and for the page in JavaScript."""
+"""Filter words: one table of cases for the API of the console, and for the page in JavaScript."""
 
 from typing import Any
 
 import pytest
 
-from assay.records.filter_words import FilterError, FilterWords, answered_requests
+from assay.records.filtering import FilterError, RecordFilter, answered_requests
 from kit.filter_cases import CASES, RECORDS, TABLE, record
 from kit.rows import rows
 
 
 @rows("case", CASES, ids=[each["filter"] for each in CASES])
 def test_a_filter_chooses_records(case: dict[str, Any]) -> None:
-    words, answered = FilterWords.parse(case["filter"]), answered_requests(RECORDS)
+    words, answered = RecordFilter.parse(case["filter"]), answered_requests(RECORDS)
     found = [
-        at for at, each in enumerate(RECORDS) if words.wants(each, is_open=each["requestId"] not in answered)
+        at for at, each in enumerate(RECORDS) if words.wants(each, is_open=each.request_id not in answered)
     ]  # fmt: skip
     assert found == case["matches"]
 
 
 def test_a_record_of_a_file_has_the_name_of_its_source() -> None:
     bare = record({**TABLE["records"][2], "server": ""})
-    assert FilterWords.parse("server:talk").wants(bare, server="talk.jsonl")
-    assert not FilterWords.parse("server:talk").wants(RECORDS[2], server="talk.jsonl")
+    assert RecordFilter.parse("server:talk").wants(bare, server="talk.jsonl")
+    assert not RecordFilter.parse("server:talk").wants(RECORDS[2], server="talk.jsonl")
 
 
 def test_the_length_of_a_filter_is_bounded() -> None:
-    assert len(FilterWords.parse("a " * 250).words) == 250
+    assert len(RecordFilter.parse("a " * 250).words) == 250
     with pytest.raises(FilterError, match="at most 500 characters"):
-        FilterWords.parse("a " * 250 + "-principal:ann")
+        RecordFilter.parse("a " * 250 + "-principal:ann")
 
 
 @rows(
@@ -43,5 +43,5 @@ def test_the_length_of_a_filter_is_bounded() -> None:
 )
 def test_a_mistyped_word_is_an_error(text: str, said: str) -> None:
     with pytest.raises(FilterError) as found:
-        FilterWords.parse(text)
+        RecordFilter.parse(text)
     assert said in str(found.value)

@@ -10,9 +10,9 @@ import pytest
 
 from assay.guard.connection_name import ConnectionName
 from assay.ladder.header_values import encode
-from assay.records.journal.http_notes import HttpNotes
-from assay.records.journal.writer import Journal
-from assay.records.record_sinks import JournalSink
+from assay.records.http_notes import HttpNotes
+from assay.records.journal import Journal
+from assay.records.sinks import JournalSink
 from kit.records import open_journal
 from kit.rows import rows
 from kit.talk import SEARCH, Talk, call

@@ -13,10 +13,10 @@ from assay.cli.main import main
 from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
 from assay.edges.recorder import Recorder, Records
-from assay.records.journal import repeats
-from assay.records.journal.reading import LONGEST_LINE, Pages
-from assay.records.journal.record import payload
-from assay.records.journal.writer import Journal
+from assay.records import repeats
+from assay.records.journal import Journal
+from assay.records.reading import LONGEST_LINE, Pages
+from assay.records.record import payload
 from kit.command import assay_text
 from kit.journals import records
 from kit.records import open_journal, record_verdict
@@ -165,6 +165,6 @@ def test_commands_report_a_line_that_is_too_long(tmp_path: Path, capsys: pytest.
     # Nothing of this is on the disk.
     os.truncate(file, LONGEST_LINE + 10)
     assert main(["check", str(file)]) == 2
-    assert "a line is too long" in capsys.readouterr().err
+    assert "1 line is longer than 134,217,728 bytes, and not read" in capsys.readouterr().err
     assert main(["journal", "show", str(file)]) == 2
     assert "1 line longer than 134,217,728 bytes, and not read" in capsys.readouterr().err

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from assay.base.verdict import Party, verdict
-from assay.records.journal.reading import Pages
-from assay.records.journal.run_files import files_of, runs
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
+from assay.records.reading import Pages
+from assay.records.run_files import files_of, runs_in
 from kit.command import assay_text
 from kit.records import open_journal
 from kit.rows import rows
@@ -51,7 +51,7 @@ def fill(journal: Journal, messages: int) -> bytes:
 
 
 def names(directory: Path) -> list[str]:
-    return [os.path.basename(path) for path in runs(str(directory))]
+    return [os.path.basename(path) for each in runs_in(str(directory)) for path in each.paths]
 
 
 def shown(directory: Path) -> str:
@@ -177,12 +177,12 @@ def test_old_runs_are_removed_the_oldest_first_unless_they_are_still_written(tmp
     for path in (*old, *others):
         path.write_bytes(b"")
     first = opened(tmp_path, keep=3)
-    assert runs(str(tmp_path)) == [*map(str, old[3:]), first.path]
+    assert [path for each in runs_in(str(tmp_path)) for path in each.paths] == [*map(str, old[3:]), first.path]
     second = opened(tmp_path, keep=1)
-    assert set(runs(str(tmp_path))) == {first.path, second.path}
+    assert {path for each in runs_in(str(tmp_path)) for path in each.paths} == {first.path, second.path}
     first.close()
     third = opened(tmp_path, keep=1)
-    assert set(runs(str(tmp_path))) == {second.path, third.path}
+    assert {path for each in runs_in(str(tmp_path)) for path in each.paths} == {second.path, third.path}
     assert all(path.exists() for path in others)
     second.close()
     third.close()

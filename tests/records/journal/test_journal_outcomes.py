@@ -9,19 +9,19 @@ import pytest
 
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Party
-from assay.cli.terminal.journal_table import title as recorded_title
+from assay.cli.terminal.record_text import title as recorded_title
 from assay.cli.terminal.verdicts import title as title_of
 from assay.console.console_rows import COLUMNS
 from assay.console.console_state import ConsoleSource, ConsoleState
 from assay.core.conversation import Conversation
 from assay.core.policy import REPAIRED_RESULTS, Policy
-from assay.records.filter_words import FilterWords
-from assay.records.journal.events import RECORD, JournalItem
+from assay.records.filtering import RecordFilter
 from assay.records.outcomes import WORDS, outcome_of, recorded_outcome
-from assay.records.recording.recording_file import Recording
+from assay.records.record import Record, read_record
+from assay.records.recording import Recording
 from assay.settings.state_directory import server_folder
 from kit.command import assay_text
-from kit.records import open_journal, write_verdict
+from kit.records import open_journal, record_with, write_verdict
 from kit.rows import rows
 from kit.stateless_talk import asks
 from kit.talk import HITS, SEARCH, call, error, frame_of, notification, request, result
@@ -68,8 +68,9 @@ def recorded(mode: Any, said: Said = SAID) -> str:
     return journal.path
 
 
-def records_of(path: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+def records_of(path: str) -> list[Record]:
+    found = map(read_record, Path(path).read_bytes().splitlines())
+    return [each for each in found if each is not None]
 
 
 def printed(*arguments: str, **options: Any) -> str:
@@ -88,7 +89,7 @@ def test_every_surface_has_the_same_word(mode: str, blocked: str) -> None:
     assert [recorded_outcome(each).word for each in records] == words
     console = ConsoleState()
     for each in records:
-        console.take(ConsoleSource("test", "journal"), JournalItem(RECORD, each), 0.0)
+        console.take(ConsoleSource("test", "journal"), each, 0.0)
     assert [json.loads(row)[COLUMNS.index("verdict")] for row in console.store.after(0)] == shown
     table = printed("journal", "show", path).splitlines()
     assert f"11 records: 6 ok, 1 reported, 2 {blocked}, 2 failed" in table
@@ -103,8 +104,8 @@ def test_every_surface_has_the_same_word(mode: str, blocked: str) -> None:
     for word in WORDS:
         wanted = [at for at, each in enumerate(words) if each == word]
         chosen = printed("journal", "show", "--verdict", word, "--format", "json", path).splitlines()
-        assert [json.loads(line) for line in chosen] == [records[at] for at in wanted]
-        filtered = FilterWords.parse(f"verdict:{word}")
+        assert [read_record(line.encode()) for line in chosen] == [records[at] for at in wanted]
+        filtered = RecordFilter.parse(f"verdict:{word}")
         assert [at for at, each in enumerate(records) if filtered.wants(each)] == wanted
 
 
@@ -127,9 +128,8 @@ def test_journals_of_earlier_versions_and_what_audit_could_not_forward(tmp_path:
     assert last == "(audit: everything was forwarded, except 1 blocked message)"
     (tmp_path / "old").write_text(text.replace(',"mode":"audit"', ""))
     assert "would block" in printed("journal", "show", "old")
-    record: dict[str, Any] = {"method": "ping", "error": {"violations": []}, "metadata": {"kind": "request"}}
     statuses = {"ok": "ok", "reported": "reported", "refused": "blocked", "failed": "failed", "odd": "reported"}
-    assert {each: recorded_outcome({**record, "status": each}).shown for each in statuses} == statuses
+    assert {each: recorded_outcome(record_with(status=each)).shown for each in statuses} == statuses
 
 
 def test_a_terminal_names_quarantined_entries_first_and_folds_what_is_long() -> None:
@@ -156,7 +156,7 @@ def test_a_server_that_does_not_know_the_probe_has_not_failed(code: int, asked: 
     """Clients of several revisions ask `server/discover` first: in every session with a server of 2025."""
     said = [(Party.CLIENT, asks(0, asked), "ok"), (Party.SERVER, error(0, code), word)]
     path = recorded("enforce", said)
-    assert records_of(path)[1]["status"] == "failed"
+    assert records_of(path)[1].status == "failed"
     assert (" 2 ok" in printed("journal", "show", path)) == (word == "ok")
 
 
@@ -178,7 +178,9 @@ def test_a_stray_line_is_called_what_it_is(frame: bytes, title: str) -> None:
     journal = open_journal("here")
     line = journal.line(verdict, journal.moment("stdio", "stdio", None, frame), 0)
     journal.close()
-    assert recorded_title(json.loads(line)) == title
+    found = read_record(line)
+    assert found is not None
+    assert recorded_title(found) == title
 
 
 def test_a_recording_counts_failures_that_are_not_listed() -> None:

@@ -14,9 +14,9 @@ import pytest
 from assay.base.server_names import folder_of
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.records.journal.runs import runs_in
-from assay.records.journal.tally import ReadBudget
-from assay.records.journal.writer import Journal
+from assay.records.journal import Journal
+from assay.records.run_files import runs_in
+from assay.records.tally import ReadBudget
 from assay.settings.state_directory import server_folder
 from kit.command import assay_text
 from kit.places import GOLDEN
@@ -307,7 +307,9 @@ def test_replay_takes_the_same_journal() -> None:
     done = assay_text("replay")
     replaying, missing = done.stderr.splitlines()
     assert (done.returncode, replaying.startswith("assay replay: replaying /")) == (2, True)
-    assert missing.endswith("2 without payloads; a guard or server writes them with --set journal.payloads=true")
+    assert missing.endswith(
+        "2 (no payload in the journal); a guard or server writes them with --set journal.payloads=true"
+    )
 
 
 # ── payloads and quarantined entries ─────────────────────────────────────────────────────────────────────────────────

@@ -45,8 +45,8 @@ from assay.edges.http.replies import (
 )
 from assay.edges.http.request_headers import ENDPOINT, headers_of, path_of, peeked, revision_of
 from assay.edges.recorder import Recorder, Records
-from assay.records.journal.events import ServerPlace
 from assay.records.metrics import Metrics
+from assay.records.record import ServerPlace
 from assay.settings import Settings
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS

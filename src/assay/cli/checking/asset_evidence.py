@@ -5,34 +5,40 @@ from typing import Any
 from assay.assets.asset_server import AssetServer
 from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import Methods
-from assay.base.verdict import Party, Verdict
-from assay.core.conversation import Facts
+from assay.base.limits import Limits
+from assay.base.verdict import Party, Verdict, verdict
+from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.ladder import syntax
-from assay.records.journal.replay import ReplayOpening
+from assay.ladder.framing import Text
 
 
-class AssetJudge:
-    """A conversation with the asset server, whose tools are known from the start."""
+class AssetConversation(Conversation):
+    """A conversation with the asset server, which always answers and is never restarted."""
 
-    def __init__(self, opening: ReplayOpening) -> None:
-        self._server = AssetServer(Methods(Catalogue()), limits=opening.limits, revision=opening.revision)
+    def __init__(self, revision: str | None, limits: Limits) -> None:
+        super().__init__(revision=revision, limits=limits)
+        self._assets = AssetServer(Methods(Catalogue()), limits=limits, revision=revision)
         self._asked: dict[str, Verdict] = {}
+        self._spoken = revision
 
-    def hear(self, party: Party, frame: bytes, facts: Facts) -> Verdict | None:
-        """Return the verdict on *frame*; None for a response without a request."""
-        if party == "client":
-            turn = self._server.hear(frame, facts)
+    @property
+    def revision(self) -> str | None:
+        """The revision of the last message that has one."""
+        return self._spoken
+
+    def hear(self, party: Party, frame: Text, facts: Facts = NO_FACTS) -> Verdict:
+        """Return the verdict on *frame*; a response without a request is not judged."""
+        data = frame.encode() if isinstance(frame, str) else bytes(frame)
+        if party is Party.CLIENT:
+            turn = self._assets.hear(data, facts)
             self._asked |= {_key(each.value): each for each in turn.asked}
+            self._spoken = turn.verdict.revision or self._spoken
             return turn.verdict
-        asked = self._asked.pop(_key(syntax.read(frame)), None)
-        return None if asked is None else self._server.settle(asked, (frame, None))
-
-    def give_up(self, *_: object, **__: object) -> Verdict | None:
-        """Do nothing: the asset server always answers."""
-        return None
-
-    def renew(self) -> None:
-        """Do nothing: the asset server is never restarted."""
+        value = syntax.read(data)
+        asked = self._asked.pop(_key(value), None)
+        if asked is None:
+            return verdict(party, data, "result", None, None, None)
+        return self._assets.settle(asked, (data, None))
 
 
 def _key(message: Any) -> str:

@@ -4,8 +4,6 @@ One `map` over files, for processes of this machine and for the workers of a Das
 Both do the same function with a file at a time. A file that they lose, because a process has died, is judged here.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -21,18 +19,14 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from assay.base.extras import NAME, missing
 from assay.base.held_signals import signals_held
-from assay.cli.checking.check_stream import StreamItem, portable
-from assay.cli.checking.evidence_files import is_read_once
-from assay.cli.checking.work import ClusterError, Tick, WorkUnit, results_of
-from assay.cli.reports.check_findings import CheckedMessage
-from assay.records.line_blocks import is_url
-
-if TYPE_CHECKING:
-    from assay.cli.checking.check_terms import CheckTerms
+from assay.cli.checking.evidence import CheckTerms, StreamItem, Tick, results_of
+from assay.cli.checking.files import CheckedFile, ClusterError, is_read_once
+from assay.records.judged_records import JudgedRecord
+from assay.records.lines import is_url
 
 _AHEAD: Final = 16
 """
@@ -66,7 +60,7 @@ are done at a time. For a unit that is lost, the future or its result is None.
 
 
 def results_elsewhere(
-    terms: CheckTerms, units: Sequence[WorkUnit], tick: Tick, jobs: int, address: str | None
+    terms: CheckTerms, units: Sequence[CheckedFile], tick: Tick, jobs: int, address: str | None
 ) -> Generator[Iterator[StreamItem]]:
     """
     Yield the results of each unit, in order, while others do the next ones. Raises `ClusterError`.
@@ -91,22 +85,20 @@ def results_elsewhere(
                 yield (item for batch in batches for item in _unpacked(batch))
 
 
-def _is_only_here(unit: WorkUnit) -> bool:
+def _is_only_here(unit: CheckedFile) -> bool:
     """Return whether only this process can read a file: standard input, a pipe, or a name that others give another."""
     if unit.error is not None or is_read_once(unit.path):
         return True
     return not is_url(unit.path) and os.path.abspath(unit.path).startswith(_OF_A_PROCESS)
 
 
-def do_unit(terms: bytes, unit: WorkUnit) -> list[bytes]:
+def do_unit(terms: bytes, unit: CheckedFile) -> list[bytes]:
     """Do one unit in another process; return its results in packed batches."""
     batches, batch, size = [], list[StreamItem](), 0
     for item in results_of(_unpacked_terms(terms), unit, lambda _: None):
-        if isinstance(item, CheckedMessage):
-            size += len(item.judged.verdict.frame)
-            batch.append(portable(item))
-        else:
-            batch.append(item)
+        batch.append(item)
+        if isinstance(item, JudgedRecord):
+            size += item.record.input_bytes
         if len(batch) >= _BATCH or size >= _LARGEST_BATCH:
             batches.append(_packed(batch))
             batch, size = [], 0
@@ -177,7 +169,7 @@ def _begin_process() -> None:
 
 
 @contextmanager
-def _cluster(address: str, units: Sequence[WorkUnit]) -> Iterator[_Others]:
+def _cluster(address: str, units: Sequence[CheckedFile]) -> Iterator[_Others]:
     """Connect to the scheduler at *address*, and leave the cluster to others at the end. Raises `ClusterError`."""
     try:
         import distributed  # noqa: PLC0415 - an extra

@@ -6,12 +6,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from assay.cli.demonstration.strict_client import DemoOutcome, StrictClient
 from assay.edges.pipes import Signals
 from assay.edges.probe.server_probe import InterruptedInquiryError
-from assay.records.journal.reading import Pages, entries
+from assay.records.reading import Pages, entries
+from assay.records.record import Record
 
 SERVER: Final = (sys.executable, str(Path(__file__).with_name("demo_server.py")))
 """The command of the demonstration server."""
@@ -76,7 +77,7 @@ class Comparison:
         found: dict[str, Finding] = {}
         with Pages(self._journal) as pages:
             for entry in entries(pages):
-                finding = _finding(entry.record or {})
+                finding = _finding(entry.record) if entry.record is not None else None
                 if finding is not None:
                     found.setdefault(finding.tool, finding)
         return list(found.values())
@@ -95,15 +96,14 @@ class Comparison:
         return [sys.executable, "-P", "-m", "assay", "guard", *options, *places, "--quiet", "--", *SERVER]
 
 
-def _finding(record: dict[str, Any]) -> Finding | None:
-    violations = (record.get("error") or {}).get("violations") or ()
-    if not violations:
+def _finding(record: Record) -> Finding | None:
+    if not record.findings:
         return None
-    first = violations[0]
-    if first["rule"].startswith("syntax/"):
+    first = record.findings[0]
+    if first.rule.startswith("syntax/"):
         tool, done = "weather", "the stray line went to stderr, and the result to the client"
-    elif "entry" in first:
-        tool, done = first["entry"]["name"], "quarantined, so that the client can use the rest of the list"
+    elif first.entry is not None:
+        tool, done = first.entry.name, "quarantined, so that the client can use the rest of the list"
     else:
-        tool, done = record["metadata"]["tool"], "the client got an answer, and the server was restarted"
-    return Finding(tool, done, first["at"], first["expected"], first["found"], first["rule"], first["hint"])
+        tool, done = record.metadata.tool or "", "the client got an answer, and the server was restarted"
+    return Finding(tool, done, first.at, first.expected, first.found, first.rule, first.hint)

@@ -7,11 +7,12 @@ A finding is known by its rule, party, method, tool, entry, place and server, up
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
-from assay.cli.reports.check_findings import CheckedMessage, FindingKey, KnownFindings
 from assay.ladder import syntax
+from assay.records.digest import FindingKey, key_of
+from assay.records.judged_records import JudgedRecord
 from assay.rules import RULES
 
 VERSION: Final = 1
@@ -38,21 +39,22 @@ class BaselineEntry:
     why: str = ""
     """Why it is accepted, in the words of a reviewer."""
 
-    def __str__(self) -> str:
-        key = self.key
-        words = (key.rule, key.party, key.method, key.tool or key.entry, key.place, key.server)
-        return " ".join(each for each in words if each)
 
+class KnownFindings:
+    """Says which findings are known, one by one in the order of the files. Without a baseline none is."""
 
-class CountedFindings(KnownFindings):
-    """Known findings that are counted one by one, in the order of the files."""
+    def __call__(self, key: FindingKey) -> bool:
+        """Count one finding, and return whether it is known."""
+        del key
+        return False
 
-    def marked(self, message: CheckedMessage) -> CheckedMessage:
+    def marked(self, message: JudgedRecord) -> JudgedRecord:
         """Count the findings of *message*, and return it with those marked that are known."""
-        return message._replace(findings=tuple(replace(each, is_known=self(each.key)) for each in message.findings))
+        known = {number for number, each in enumerate(message.findings) if self(key_of(message.record, each))}
+        return message._replace(known=frozenset(known)) if known else message
 
 
-class Baseline(CountedFindings):
+class Baseline(KnownFindings):
     """The known findings of a file, and how many of them were found."""
 
     def __init__(self, entries: tuple[BaselineEntry, ...]) -> None:
@@ -73,7 +75,7 @@ class Baseline(CountedFindings):
         return [each for each in self.entries if each.key not in self._found]
 
 
-class NewBaseline(CountedFindings):
+class NewBaseline(KnownFindings):
     """Accepts every finding, for a new baseline."""
 
     def __init__(self, reasons: tuple[BaselineEntry, ...] = ()) -> None:

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
+from assay.cli.checking.files import shown_path
 from assay.cli.reports.baseline import (
     LARGEST,
     Baseline,
     BaselineEntry,
     BaselineError,
+    KnownFindings,
     NewBaseline,
     read_baseline,
     write_baseline,
 )
-from assay.cli.reports.check_findings import CheckedMessage, FindingMask, KnownFindings, MessageCounts, shown_path
-from assay.cli.reports.check_report import CheckReport, FileEnd, ReportOptions, RunEnd, report_of
-from assay.cli.reports.report_outputs import OutputFile, ReportFileError, ReportOutput, StandardOutput, TerminalOutput
-from assay.core.redaction import Redactor
-from assay.records.transcript import Meeting
+from assay.cli.reports.formats import digests_of, document_of, stream_of
+from assay.cli.reports.outputs import OutputFile, ReportFileError, ReportOutput, StandardOutput, TerminalOutput
+from assay.cli.reports.result import ReportOptions, RunResult
+from assay.records.rows import Meeting
 
 if TYPE_CHECKING:
-    from assay.cli.checking.check_stream import ChangedVerdict, UnitEnd
-    from assay.cli.checking.check_terms import DigestFactory
-    from assay.settings import Settings
+    from assay.cli.checking.evidence import ChangedVerdict, DigestFactory, FileEnd
+    from assay.cli.reports.streams import StreamReport
+    from assay.records.judged_records import JudgedRecord
 
 
 class ReportUsageError(Exception):
@@ -37,89 +38,86 @@ class ReportUsageError(Exception):
 class Reporting:
     """The reports, and the baseline."""
 
-    def __init__(self, args: argparse.Namespace, settings: Settings, *, has_several: bool = False) -> None:
+    def __init__(self, args: argparse.Namespace, *, has_several: bool = False) -> None:
         """Open all outputs; *has_several* if there are several files. Raises `ReportUsageError`."""
         self._write_to: str | None = args.write_baseline
         _no_conflicts(args)
         self._known = _known(args)
         options = ReportOptions(
             args.fail_on,
-            FindingMask(Redactor(settings.journal.redact), with_messages=args.messages),
             is_all=args.all,
             with_messages=args.messages,
             has_several=has_several,
             docs_url=args.docs_url or _documentation(args),
         )
+        self.result = RunResult(options)
         self._outputs: list[ReportOutput] = []
-        self._reports: list[CheckReport] = []
-        self._counts = MessageCounts()
-        self._name = ""
+        self._streams: list[StreamReport] = []
+        self._documents: list[tuple[str, ReportOutput]] = []
         self._has_errors = False
         try:
             self._open(args, options)
-            self._digests = [make() for make in self.digests]
         except ReportFileError as error:
             self._abandon()
             raise ReportUsageError(str(error)) from None
+        self.digests: tuple[DigestFactory, ...] = tuple(
+            each for name, _ in self._documents for each in digests_of(name)
+        )
+        """What makes the digests that reports ask for."""
+        self.result.digests = [make() for make in self.digests]
 
     def _open(self, args: argparse.Namespace, options: ReportOptions) -> None:
         if args.format is not None:
             shown = TerminalOutput() if args.format == "text" else StandardOutput()
-            self._outputs.append(shown)
-            self._reports.append(report_of("comparison" if args.compare else args.format, options, shown))
+            self._add("comparison" if args.compare else args.format, options, shown)
         for name, path in args.output:
-            file = OutputFile(path)
-            self._outputs.append(file)
-            self._reports.append(report_of(name, options, file))
+            self._add(name, options, OutputFile(path))
+
+    def _add(self, name: str, options: ReportOptions, output: ReportOutput) -> None:
+        self._outputs.append(output)
+        stream = stream_of(name, options, output.write, output.style)
+        if stream is not None:
+            self._streams.append(stream)
+        else:
+            self._documents.append((name, output))
 
     # ── one file after the other ─────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, name: str) -> None:
         """Start the file *name*."""
-        self._name = shown_path(name)
-        self._counts = MessageCounts()
-        for each in self._reports:
-            each.begin(self._name)
+        for each in self._streams:
+            each.begin(shown_path(name))
 
     def meet(self, meeting: Meeting) -> None:
         """Note that the next message is the first one of its conversation."""
-        for each in self._reports:
-            each.meet(meeting.conversation, meeting.server)
+        self.result.meet(meeting.server)
+        for each in self._streams:
+            each.meet(meeting)
 
-    def add(self, message: CheckedMessage) -> CheckedMessage:
+    def add(self, message: JudgedRecord) -> JudgedRecord:
         """Add one message to every report, and return it with those findings marked that the baseline has."""
         message = self._known.marked(message)
-        self._counts.count(message)
-        for each in self._reports:
+        self.result.add(message)
+        for each in self._streams:
             each.add(message)
         return message
 
-    def differ(self, difference: ChangedVerdict) -> None:
+    def differ(self, changed: ChangedVerdict) -> None:
         """Add a verdict of a journal that is another one today."""
-        for each in self._reports:
-            each.differ(difference)
+        for each in self._streams:
+            each.differ(changed)
 
-    @property
-    def digests(self) -> tuple[DigestFactory, ...]:
-        """What makes the digests that reports ask for."""
-        return tuple(each.digest for each in self._reports if each.digest is not None)
-
-    def end(self, ended: UnitEnd, *, remarks: Sequence[str] = ()) -> None:
+    def end(self, file: FileEnd) -> None:
         """End the file."""
-        self._has_errors = self._has_errors or ended.error is not None
-        self._counts["ok"] += ended.good - ended.failed
-        self._counts["failed"] += ended.failed
-        self._counts["unjudged"] += ended.unjudged.total()
-        for mine, theirs in zip(self._digests, ended.digests, strict=False):
-            mine.merge(theirs)
-        revision, is_partial = (ended.revision, ended.is_partial) if ended.error is None else (None, False)
-        known = FileEnd(self._name, self._counts, revision, remarks, is_partial, ended.error, ended.outcomes)
-        for each in self._reports:
-            each.end(known)
+        self._has_errors = self._has_errors or file.error is not None
+        self.result.end(file)
+        for each in self._streams:
+            each.end(file)
 
-    def pass_over(self) -> None:
+    def pass_over(self, problem: str) -> None:
         """Note that a name on the command line has nothing to judge."""
         self._has_errors = True
+        self.result.remarks.append(problem)
 
     def stale(self) -> list[BaselineEntry]:
         """Return the entries of the baseline that were not found."""
@@ -127,24 +125,19 @@ class Reporting:
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def close(self, status: int, remarks: Sequence[str]) -> Iterable[str]:
+    def close(self, status: int) -> Iterable[str]:
         """Complete all reports. Yield the problems."""
-        ended = RunEnd(status, remarks, self.stale())
-        wanting = (each for each in self._reports if each.digest is not None)
-        for report, digest in zip(wanting, self._digests, strict=True):
-            report.use(digest)
-        for report, output in zip(self._reports, self._outputs, strict=True):
+        self.result.status = status
+        self.result.stale = [(each.key, each.count) for each in self.stale()]
+        made = {id(output): name for name, output in self._documents}
+        for output in self._outputs:
             try:
-                report.close(ended)
+                if id(output) in made:
+                    output.write(document_of(made[id(output)])(self.result))
                 output.finish()
             except ReportFileError as error:
                 output.abandon()
                 yield str(error)
-
-    @property
-    def summary(self) -> str:
-        """The run in one sentence, if a report has one and is complete; "" otherwise."""
-        return next((each.summary for each in self._reports if each.summary), "")
 
     def write_known(self) -> str | None:
         """Write the new baseline, if one is asked for. Return why it cannot be written; None if it was."""

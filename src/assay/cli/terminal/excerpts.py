@@ -5,20 +5,26 @@ from typing import Final, NamedTuple
 import orjson
 
 from assay.base.printable import plain
-from assay.base.verdict import Verdict, Violation
 from assay.cli.terminal.style import Style, columns
-from assay.core.redaction import Redactor
 from assay.engine.pointers import steps
 from assay.ladder.spots import located
+from assay.records.record import Finding, Record
 
 _LONGEST: Final = 256 << 10
-"""Maximal bytes of a message to search. Looking for secrets in so many takes some 10 ms."""
+"""Maximal characters of a message to search."""
 
 _BEFORE: Final = 0.4
 """The part of the line before the fault, if it does not fit: most of it is the way there."""
 
 _LARGEST_POINTER: Final = 1000
-"""Maximal characters of a place to search for. A longer one is cut in reports."""
+"""Characters of a place that is too long to search for: records have at most so many, and a longer one is cut."""
+
+POSITIONS: Final = frozenset({"syntax/json", "syntax/utf8", "syntax/surrogate", "syntax/number", "syntax/bom",
+                              "framing/carriage-return"})  # fmt: skip
+"""Rules about text that is not a JSON value: the fault has a position, and no place."""
+
+_AS_TEXT: Final = "the text "
+"""How a finding begins that shows the text itself."""
 
 
 class TextFault(NamedTuple):
@@ -29,23 +35,25 @@ class TextFault(NamedTuple):
     end: int
 
 
-def excerpt_lines(verdict: Verdict, violation: Violation, redactor: Redactor, style: Style, indent: int) -> list[str]:
+def excerpt_lines(record: Record, finding: Finding, style: Style, indent: int) -> list[str]:
     """Return a line of the message and one with the caret; nothing if the message or the place cannot be shown."""
-    fault = _fault(verdict, violation, redactor)
-    if fault is None or not fault.text.strip():
+    frame, metadata = record.frame, record.metadata
+    if frame is None or metadata.kind in {"missing", "blank"} or metadata.lacks:
+        # What is recorded of a message that lacks something is not what was judged.
         return []
-    return _drawn(fault, style, indent)
+    fault = _fault(metadata.frame or frame.decode(errors="replace"), finding)
+    return [] if fault is None or not fault.text.strip() else _drawn(fault, style, indent)
 
 
-def _fault(verdict: Verdict, violation: Violation, redactor: Redactor) -> TextFault | None:
-    frame = verdict.frame
-    if verdict.kind in {"missing", "blank"} or not 0 < len(frame) <= _LONGEST or not _is_pointer(violation.at):
+def _fault(text: str, finding: Finding) -> TextFault | None:
+    is_pointer = len(finding.at) < _LARGEST_POINTER and finding.at[:1] in {"", "/"}
+    if not 0 < len(text) <= _LONGEST or not is_pointer:
+        # The place of other findings is in the HTTP headers.
         return None
-    if violation.rule in POSITIONS:
-        return unreadable_fault(frame, violation, redactor)
+    if finding.rule in POSITIONS:
+        return unreadable_fault(text, finding)
     try:
-        text = redactor.frame(frame.decode(), verdict.value)
-        place = located(text, steps(violation.at), last=violation.rule == "syntax/duplicate-key")
+        place = located(text, steps(finding.at), last=finding.rule == "syntax/duplicate-key")
     except (ValueError, IndexError, RecursionError):
         # Masks in an invalid message can make it unreadable in another way.
         return None
@@ -54,46 +62,27 @@ def _fault(verdict: Verdict, violation: Violation, redactor: Redactor) -> TextFa
     return TextFault(text, place.start, place.end if is_whole else place.start + 1)
 
 
-def _is_pointer(at: str) -> bool:
-    """Whether a place is in the message, and not in its HTTP headers."""
-    return len(at) <= _LARGEST_POINTER and at[:1] in {"", "/"}
-
-
-POSITIONS: Final = frozenset({"syntax/json", "syntax/utf8", "syntax/surrogate", "syntax/number", "syntax/bom",
-                               "framing/carriage-return"})  # fmt: skip
-"""Rules about text that is not a JSON value: the fault has a position, and no place."""
-
-_AS_TEXT: Final = "the text "
-"""How a violation begins that shows the text itself."""
-
-
-def unreadable_fault(frame: bytes, violation: Violation, redactor: Redactor) -> TextFault | None:
-    """Return the fault in a frame that is not JSON; None if its position is unknown, or all of the text is wrong."""
-    if violation.found.startswith(_AS_TEXT):
+def unreadable_fault(text: str, finding: Finding) -> TextFault | None:
+    """Return the fault in *text* that is not JSON; None if its position is unknown, or all of the text is wrong."""
+    if finding.found.startswith(_AS_TEXT):
         return None
-    text = redactor.unreadable(frame.decode(errors="replace"))
-    if violation.rule == "framing/carriage-return":
+    at = -1
+    if finding.rule == "framing/carriage-return":
         at = text.find("\r")
-    elif violation.rule == "syntax/utf8":
+    elif finding.rule == "syntax/utf8":
         at = text.find("\ufffd")
-    elif violation.rule == "syntax/bom":
+    elif finding.rule == "syntax/bom":
         at = 0
     else:
-        at = _error_position(text)
+        try:
+            orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            at = error.pos
     return None if at < 0 else TextFault(text, min(at, len(text)), at + 1)
 
 
-def _error_position(text: str) -> int:
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        return error.pos
-    return -1
-
-
 def _drawn(fault: TextFault, style: Style, indent: int) -> list[str]:
-    width = style.width - indent
-    start, end = _window(fault, width)
+    start, end = _window(fault, style.width - indent)
     shown = [plain(each) for each in (fault.text[start : fault.start], fault.text[fault.start : end])]
     before, after = (style.carried(each) for each in shown)
     head = style.carried("…") if start else ""

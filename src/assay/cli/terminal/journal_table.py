@@ -9,16 +9,15 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from textwrap import wrap
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from assay.base.printable import plain
-from assay.base.verdict import UNNAMED
-from assay.cli.terminal.record_text import COLOURS, Clock, nameless, payload_lines, whole, zone
+from assay.cli.terminal.record_text import COLOURS, Clock, payload_lines, title, whole, zone
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import listed
 from assay.core.render import MOST_SHOWN, changes
-from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
 from assay.records.outcomes import SHOWN, recorded_outcome
+from assay.records.record import Finding, Record
 
 _WITH_BYTES: Final = 96
 _WITH_TIMES: Final = 56
@@ -78,7 +77,7 @@ class JournalTable:
 
     def lines(self, record: Record) -> Iterator[str]:
         """Return the lines for one record."""
-        moment = self._clock.read(record["ts"])
+        moment = self._clock.read(record.ts)
         if self._limit is not None and moment is not None:
             yield from self._date_line(moment)
         yield self._row(record, moment)
@@ -90,14 +89,14 @@ class JournalTable:
     def _row(self, record: Record, moment: datetime | None) -> str:
         verdict = recorded_outcome(record).shown
         cells = self._cells(
-            self._time(moment) or record["ts"],
-            server_of(record) or "-",
-            str(record["metadata"].get("party", "?")),
+            self._time(moment) or record.ts,
+            record.metadata.server or "-",
+            record.metadata.party,
             title(record),
             verdict,
-            f"{record['durationMs']:.2f}",
-            str(record["inputBytes"]),
-            str(record["outputBytes"]),
+            f"{record.duration_ms:.2f}",
+            str(record.input_bytes),
+            str(record.output_bytes),
         )
         number = 4 if self._server_width else 3
         cells[number] = self._style.paint(cells[number], COLOURS[verdict])
@@ -122,15 +121,15 @@ class JournalTable:
 
         A terminal may show only the first finding, and limits the lines of each. Elsewhere every finding is one line.
         """
-        names = quarantined(record)
+        names = list(map(str, record.quarantined))
         if names:
-            word = "would be quarantined" if is_audited(record) else "quarantined"
+            word = "would be quarantined" if record.is_audited else "quarantined"
             yield from self._indented(f"{word}: {', '.join(names) if self._limit is None else listed(names)}")
         is_whole = self._limit is None or self._shown <= self._view.unfolded
         for each in every_wrong(record) if is_whole else filter(None, [first_wrong(record)]):
             yield from self._indented(each)
-        repairs = record["metadata"].get("repairs")
-        if isinstance(repairs, list) and repairs:
+        repairs = record.metadata.repairs
+        if repairs:
             yield from self._indented(f"repaired: {changes(repairs, len(repairs) if is_whole else MOST_SHOWN)}")
 
     def _indented(self, text: str) -> list[str]:
@@ -145,7 +144,7 @@ class JournalTable:
         return lines
 
     def _payload(self, record: Record) -> Iterator[str]:
-        for line in payload_lines(record["metadata"], whole=self._view.wide):
+        for line in payload_lines(record.metadata, whole=self._view.wide):
             yield self._fit(f"{_INDENT}  {line}", self._limit or 0).rstrip()
 
     def _cells(
@@ -183,65 +182,33 @@ class JournalTable:
         return text.ljust(width) if self._limit is None else self._style.cut(text, width).ljust(width)
 
 
-def title(record: Record) -> str:
-    """Return a short title of a message."""
-    metadata = record["metadata"]
-    # A forged journal can have any value here.
-    kind = str(metadata.get("kind"))
-    found = nameless(kind, [rule for rule, _ in violations(record)])
-    if found is not None:
-        times = metadata.get("repeated")
-        return f"{found} × {times:,}" if type(times) is int else found
-    named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each and each != UNNAMED)
-    ident = metadata.get("id")
-    if not named:
-        without = f"{kind} without an id" if kind == "error" else f"{kind}"
-        return without if ident is None else f"{kind} #{ident}"
-    shown = named if ident is None else f"{named} #{ident}"
-    if kind in {"result", "error"}:
-        return f"{kind} of {shown}"
-    return f"never answered: {shown}" if kind == "missing" else shown
-
-
 def first_wrong(record: Record) -> str:
     """Return the first violation, or the error; empty without an error."""
-    error = record["error"]
+    error = record.error
     if error is None:
         return ""
-    listed = violations(record)
-    if not listed:
-        named = " ".join(str(each) for each in (error.get("code"), error.get("jsonrpcCode")) if each is not None)
-        said = ": ".join(each for each in (named, str(error.get("message") or "")) if each)
+    if not error.violations:
+        named = " ".join(str(each) for each in (error.code, error.jsonrpc_code) if each is not None)
+        said = ": ".join(each for each in (named, error.message or "") if each)
         return said or "the tool returned isError"
-    rest = f" (and {more} more)" if (more := _more(record, 1)) else ""
-    first = next(each for each in error["violations"] if isinstance(each, dict))
-    return _worded(first) + rest
+    more = len(error.violations) - 1 + error.more
+    return _worded(error.violations[0]) + (f" (and {more} more)" if more else "")
 
 
 def every_wrong(record: Record) -> Iterator[str]:
     """Yield every violation in the record."""
-    if not violations(record):
+    if not record.findings:
         yield from filter(None, [first_wrong(record)])
-        return
-    for each in record["error"]["violations"]:
-        if isinstance(each, dict):
-            yield _worded(each)
-    if more := _more(record, len(violations(record))):
-        yield f"and {more} more, which the journal does not list"
+    yield from map(_worded, record.findings)
+    if record.more:
+        yield f"and {record.more} more, which the journal does not list"
 
 
-def _more(record: Record, shown: int) -> int:
-    """Return the number of violations beyond those *shown*."""
-    more = record["error"].get("more")
-    return len(violations(record)) - shown + (more if isinstance(more, int) else 0)
-
-
-def _worded(violation: dict[str, Any]) -> str:
-    entry = violation.get("entry")
-    # Before the place, which may be too long for the terminal.
-    about = f" ({entry.get('kind')} {entry.get('name')})" if isinstance(entry, dict) else ""
-    found = f"expected {violation.get('expected')}, found {violation.get('found')}"
-    return f"{violation.get('rule')}{about} at {violation.get('at') or 'the message'}: {found}"
+def _worded(finding: Finding) -> str:
+    # The entry before the place, which may be too long for the terminal.
+    about = "" if finding.entry is None else f" ({finding.entry})"
+    found = f"expected {finding.expected}, found {finding.found}"
+    return f"{finding.rule}{about} at {finding.at or 'the message'}: {found}"
 
 
 class Totals:
@@ -255,7 +222,7 @@ class Totals:
     def add(self, record: Record) -> None:
         """Count a shown record."""
         self._verdicts[recorded_outcome(record).shown] += 1
-        self._rules.update(rule for rule, _ in violations(record))
+        self._rules.update(each.rule for each in record.findings)
         self._audit(record)
 
     def pass_over(self, record: Record) -> None:
@@ -264,7 +231,7 @@ class Totals:
         self._audit(record)
 
     def _audit(self, record: Record) -> None:
-        if is_audited(record):
+        if record.is_audited:
             self._audited += 1
             self._blocked += recorded_outcome(record).shown == "blocked"
 

@@ -3,10 +3,14 @@
 import json
 from collections.abc import Container, Iterator
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
+
+import orjson
 
 from assay.base.printable import plain
+from assay.base.verdict import UNNAMED
 from assay.records.outcomes import WOULD_BLOCK
+from assay.records.record import Metadata, Record
 
 
 class Clock:
@@ -70,17 +74,12 @@ MOST_LINES: Final = 30
 """Maximal lines of one frame to show without --wide."""
 
 
-def has_payload(metadata: dict[str, Any]) -> bool:
-    """Whether a record has its frame, or a note that it was left out."""
-    return any(name in metadata for name in ("frame", "frameBase64", "omitted"))
-
-
-def payload_lines(metadata: dict[str, Any], *, whole: bool) -> Iterator[str]:
+def payload_lines(metadata: Metadata, *, whole: bool) -> Iterator[str]:
     """Yield the lines of the frame of a record with this *metadata*; without *whole*, only the first ones."""
-    if metadata.get("omitted"):
+    if metadata.omitted:
         yield "(frame left out: more than 4 MiB or 50,000 values)"
         return
-    if metadata.get("redacted"):
+    if metadata.redacted:
         yield "(secrets are hidden)"
     lines = _lines(metadata)
     shown = lines if whole else lines[:MOST_LINES]
@@ -89,12 +88,49 @@ def payload_lines(metadata: dict[str, Any], *, whole: bool) -> Iterator[str]:
         yield f"({len(lines) - len(shown):,} more lines; --wide shows them)"
 
 
-def _lines(metadata: dict[str, Any]) -> list[str]:
-    text, encoded = metadata.get("frame"), metadata.get("frameBase64")
-    if not isinstance(text, str):
-        return [f"base64 {encoded}"] if isinstance(encoded, str) else []
+def _lines(metadata: Metadata) -> list[str]:
+    text, encoded = metadata.frame, metadata.frame_base64
+    if text is None:
+        return [f"base64 {encoded}"] if encoded is not None else []
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n")
     except (ValueError, RecursionError):
         # A frame that is not JSON, or nested too deeply.
         return text.splitlines()
+
+
+_NAMED: Final = {"prompts/get": "name", "resources/read": "uri"}
+"""The parameter with the name of a prompt or resource, by method."""
+
+_LONGEST_NAME: Final = 40
+
+
+def title(record: Record) -> str:
+    """Return a short title of a message."""
+    metadata = record.metadata
+    found = nameless(metadata.kind, [each.rule for each in record.findings])
+    if found is not None:
+        return f"{found} × {metadata.repeated:,}" if metadata.repeated else found
+    kind, ident = metadata.kind, metadata.id
+    about = metadata.tool[:_LONGEST_NAME] if metadata.tool else _asked_for(record)
+    named = " ".join(each for each in (record.method, about) if each and each != UNNAMED)
+    if not named:
+        without = f"{kind} without an id" if kind == "error" else kind
+        return without if ident is None else f"{kind} #{ident}"
+    shown = named if ident is None else f"{named} #{ident}"
+    if kind in {"result", "error"}:
+        # An error without an id: the server could not read the request, or never sends an id.
+        return f"{kind} of {shown}{' without an id' if kind == 'error' and ident is None else ''}"
+    return f"never answered: {shown}" if kind == "missing" else shown
+
+
+def _asked_for(record: Record) -> str:
+    """Return the prompt or the resource in a request, if its message is recorded."""
+    key, frame = _NAMED.get(record.method or ""), record.metadata.frame
+    if key is None or frame is None or record.metadata.kind != "request":
+        return ""
+    try:
+        name = orjson.loads(frame)["params"][key]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return ""
+    return name[:_LONGEST_NAME] if isinstance(name, str) else ""

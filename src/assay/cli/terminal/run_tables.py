@@ -7,11 +7,11 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from assay.base.printable import plain
-from assay.cli.reports.report_json import dumped
+from assay.base.printable_json import dumped
 from assay.cli.terminal.record_text import Clock, zone
 from assay.cli.terminal.style import Style
-from assay.records.journal.runs import JournalRun
-from assay.records.journal.tally import Tally
+from assay.records.run_files import JournalRun
+from assay.records.tally import Tally
 
 _COLUMNS: Final = ("server", "start", "mode", "messages", "findings", "blocked", "run", "")
 """Columns of the table. The last one marks a run that is still being written."""

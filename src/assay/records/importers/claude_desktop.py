@@ -8,7 +8,7 @@ from assay.base.verdict import Party, Violation
 from assay.ladder import syntax
 from assay.records.importers.importer import ImportOptions, ends_early, lines_of, numbered, seconds
 from assay.records.importers.talks import Shape, Talks, shape_of
-from assay.records.transcript import TranscriptRow
+from assay.records.rows import TranscriptRow
 
 CUT: Final = "cut by the log"
 SUMMARY: Final = "only a summary was logged"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from assay.records.importers.json_members import string_of
-from assay.records.transcript import TranscriptError
+from assay.records.rows import TranscriptError
 
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
 _OUTSIDE: Final = re.compile(rb'[^"{}\[\],:]*+(' + _STRING + rb"|[{}\[\],:])", re.DOTALL)

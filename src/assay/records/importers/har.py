@@ -13,7 +13,7 @@ from assay.records.importers.http_exchanges import Exchanges
 from assay.records.importers.http_facts import Headers, headers_of
 from assay.records.importers.importer import ImportOptions, seconds
 from assay.records.importers.json_documents import Placed, placed_entries
-from assay.records.transcript import TranscriptRow
+from assay.records.rows import TranscriptRow
 
 OWN_NAME: Final = "assay"
 """The creator of archives that `assay console` exports."""

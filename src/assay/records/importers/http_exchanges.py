@@ -30,7 +30,7 @@ from assay.records.importers.not_recordings import RECORD
 from assay.records.importers.plain_lines import method_senders
 from assay.records.importers.talks import Shape, Talks, left_out, opened, row, shape_of
 from assay.records.importers.time_sorting import MOST_HELD, in_order, with_times
-from assay.records.transcript import TranscriptError, TranscriptRow
+from assay.records.rows import TranscriptError, TranscriptRow
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER

@@ -10,8 +10,8 @@ import orjson
 
 from assay.base.verdict import Party
 from assay.records.importers.source_formats import SourceFormat
-from assay.records.line_blocks import numbered_lines
-from assay.records.transcript import TranscriptRow
+from assay.records.lines import numbered_lines
+from assay.records.rows import TranscriptRow
 
 LARGEST_DOCUMENT: Final = 128 << 20
 """Maximal bytes of an entry of a JSON document, and of an event of a stream."""

@@ -19,7 +19,7 @@ from assay.records.importers import (
 from assay.records.importers.importer import SIZES, Detect, Importer, Read, first_object, forget
 from assay.records.importers.not_recordings import NOT_RECORDINGS, RECORD
 from assay.records.importers.source_formats import FORMATS
-from assay.records.transcript import TranscriptError
+from assay.records.rows import TranscriptError
 
 _READERS: Final[dict[str, tuple[Detect, Read]]] = {
     "assay": (native.detect, native.read),

@@ -15,7 +15,7 @@ from assay.records.importers.json_documents import Placed, placed_entries
 from assay.records.importers.json_members import readable_members
 from assay.records.importers.talks import opened, row
 from assay.records.importers.time_sorting import in_order, with_times
-from assay.records.transcript import TranscriptRow
+from assay.records.rows import TranscriptRow
 
 _MASK: Final = re.compile(r"\[REDACTED\]")
 _PARTIES: Final = {"client": Party.CLIENT, "server": Party.SERVER}

@@ -7,7 +7,7 @@ import orjson
 
 from assay.records.importers.entry_cutter import CutEntry, EntryCutter
 from assay.records.importers.importer import LARGEST_DOCUMENT, is_cut
-from assay.records.transcript import TranscriptError
+from assay.records.rows import TranscriptError
 
 MOST_WHOLE: Final = 32 << 20
 """Maximal bytes of a document that is parsed as a whole, which is faster. A larger one is cut into its entries."""

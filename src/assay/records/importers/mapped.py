@@ -9,7 +9,7 @@ from assay.records.importers.importer import ImportOptions, loosely, numbered, s
 from assay.records.importers.json_members import frame_in, members, readable_members
 from assay.records.importers.plain_lines import sender, with_gap
 from assay.records.importers.talks import Talks
-from assay.records.transcript import TranscriptError, TranscriptRow
+from assay.records.rows import TranscriptError, TranscriptRow
 
 FIELDS: Final = {
     "msg": "the member with the message",

@@ -7,7 +7,7 @@ from typing import Any, Final
 from assay.base.verdict import Party
 from assay.records.importers.importer import ImportOptions, first_object, loosely, numbered
 from assay.records.importers.talks import Talks, shape_of_value
-from assay.records.transcript import TranscriptRow
+from assay.records.rows import TranscriptRow
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 

@@ -13,8 +13,7 @@ import orjson
 
 from assay.base.verdict import Party
 from assay.ladder.partial_frame import outline
-from assay.records.recording.rows import DIRECTIONS
-from assay.records.transcript import TranscriptRow
+from assay.records.rows import DIRECTIONS, TranscriptRow
 
 Id = str | int
 

@@ -10,7 +10,7 @@ from assay.base.verdict import Party
 from assay.records.importers.claude_desktop import CUT
 from assay.records.importers.importer import ImportOptions, ends_early, lines_of, numbered, seconds
 from assay.records.importers.talks import Talks
-from assay.records.transcript import TranscriptRow
+from assay.records.rows import TranscriptRow
 
 _PARTIES: Final = {
     b"editor -> server": Party.CLIENT,

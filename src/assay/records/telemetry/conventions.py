@@ -15,8 +15,8 @@ import orjson
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Verdict
 from assay.contracts.own_tools import TOOLS
-from assay.records.journal.record import session_digest
 from assay.records.metrics import METHODS
+from assay.records.record import session_digest
 from assay.rules import RULES
 
 DURATION: Final = "mcp.server.operation.duration"

@@ -1,28 +1,30 @@
 """The data of the page, as JSON: made of one digest, after the last file. No I/O, no clock."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
 from assay import __version__
 from assay.base.errors import CanonicalError
-from assay.cli.reports.check_findings import SEVERITY
-from assay.cli.reports.check_report import FileEnd, ReportOptions, RunEnd
-from assay.cli.reports.page.page_digest import EXCERPT, MOST_LARGEST, WHOLE, PageDigest
+from assay.cli.checking.evidence import FileEnd
+from assay.cli.reports.page.page_digest import EXCERPT, MOST_FILES, MOST_LARGEST, WHOLE, PageDigest
 from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_name
 from assay.cli.reports.page.page_talks import MORE_WITH_FINDINGS, MOST_ROWS
 from assay.cli.reports.page.page_tools import CHARACTERS_A_TOKEN
 from assay.cli.reports.page.shown_message import source_link
 from assay.cli.reports.page.smallest import rank
+from assay.cli.reports.result import ReportOptions, RunResult, file_counts
 from assay.core.quarantined_names import counted
+from assay.records.digest import SEVERITY, Figures
 from assay.records.log_histogram import PRECISION
 from assay.records.outcomes import WORDS
 from assay.rules import RULES
 
 
-def page_verdict(digest: PageDigest) -> dict[str, Any]:
+def page_verdict(result: RunResult, digest: PageDigest) -> dict[str, Any]:
     """Return the verdict: a tone for its colour, one sentence, and further sentences."""
     tone, sentence = _verdict(digest)
-    return {"tone": tone, "sentence": sentence, "notes": list(_notes(digest))}
+    return {"tone": tone, "sentence": sentence, "notes": list(_notes(result.files, digest))}
 
 
 def messages_of(digest: PageDigest) -> int:
@@ -63,17 +65,17 @@ def _listed(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def _notes(digest: PageDigest) -> Iterator[str]:
+def _notes(files: list[FileEnd], digest: PageDigest) -> Iterator[str]:
     missing = digest.outcomes["missing"]
     if missing:
         yield f"{counted(missing, 'request')} {'was' if missing == 1 else 'were'} never answered."
     known = digest.known.total()
     if known:
         yield f"{counted(known, 'finding')} {'is' if known == 1 else 'are'} in the baseline."
-    failed = sum(each.error is not None for each in digest.files)
+    failed = sum(each.error is not None for each in files)
     if failed:
         yield f"{counted(failed, 'file')} could not be judged, or not to the end."
-    partial = sum(each.is_partial and each.error is None for each in digest.files)
+    partial = sum(each.is_partial and each.error is None for each in files)
     if partial:
         have = "has" if partial == 1 else "have"
         yield f"{counted(partial, 'file')} {have} messages that are missing or were not judged."
@@ -89,24 +91,25 @@ _UNJUDGEABLE: Final = frozenset({
 """Rules whose findings mean that calls of the tool, or some of them, are not checked against its schema."""
 
 
-def page_data(digest: PageDigest, options: ReportOptions, ended: RunEnd, made: str | None) -> dict[str, Any]:
+def page_data(result: RunResult, digest: PageDigest, made: str | None) -> dict[str, Any]:
     """Return everything that the page shows; *made* is the time of making, None to leave it out."""
+    options = result.options
     groups = sorted(digest.groups, key=lambda each: _weight(digest, *each))
     messages = _Messages(digest)
     shown = [_group(key, group, messages) | {"known": _is_known(digest, key, group)} for key, group in groups]
     listed = sum(group.count for _, group in groups)
     return {
         "generator": {"version": __version__, "made": made},
-        "verdict": page_verdict(digest),
+        "verdict": page_verdict(result, digest),
         "totals": _totals(digest),
         "period": digest.period,
         "timed": digest.timed,
         "revisions": sorted(digest.revisions.items(), key=lambda each: (-each[1], each[0])),
         "servers": sorted(server for server, _ in digest.servers),
-        "files": [_file(each) for each in digest.files],
-        "moreFiles": dict(digest.more_files),
-        "remarks": list(ended.remarks),
-        "stale": [str(each) for each in ended.stale],
+        "files": [_file(each) for each in result.files[:MOST_FILES]],
+        "moreFiles": _more(result.files[MOST_FILES:]),
+        "remarks": list(result.remarks),
+        "stale": [str(key) for key, _ in result.stale],
         "rules": {name: _rule(name, options) | {"count": digest.rules[name]} for name in sorted(digest.rules)},
         "groups": shown,
         "leftOut": digest.rules.total() - listed,
@@ -121,7 +124,7 @@ def page_data(digest: PageDigest, options: ReportOptions, ended: RunEnd, made: s
         "tools": _tools(digest, [(key, group) for key, group in groups]),
         "toolsArePartial": digest.tools.is_partial,
         "lists": {"count": digest.lists.count, "tokens": digest.lists.most or 0},
-        "activity": {"width": digest.activity.width, "points": digest.activity.as_json()},
+        "activity": _activity(digest),
         "limits": {
             "precision": round(PRECISION, 3),
             "rows": MOST_ROWS + MORE_WITH_FINDINGS,
@@ -158,13 +161,19 @@ def _totals(digest: PageDigest) -> dict[str, Any]:
 
 
 def _file(file: FileEnd) -> dict[str, Any]:
-    return file.counts.as_json() | {
+    return file_counts(file) | {
         "name": file.name,
         "revision": file.revision,
         "isComplete": file.error is None and not file.is_partial,
         "remarks": list(file.remarks),
         "error": file.error,
     }
+
+
+def _more(files: list[FileEnd]) -> dict[str, int]:
+    """Return the number of further files, and of those with problems; empty without further files."""
+    problems = sum(each.error is not None or each.is_partial for each in files)
+    return {"files": len(files), "problems": problems} if files else {}
 
 
 def _rule(name: str, options: ReportOptions) -> dict[str, Any]:
@@ -236,8 +245,26 @@ def _talks(digest: PageDigest) -> dict[str, Any]:
 
 
 def _figures(digest: PageDigest) -> list[dict[str, Any]]:
-    listed = [key._asdict() | figures.as_json() for key, figures in digest.figures]
+    listed = [key._asdict() | _figure(figures) for key, figures in digest.figures]
     return sorted(listed, key=lambda each: (-(each["requests"] + each["notifications"]), each["method"], each["tool"]))
+
+
+def _figure(figures: Figures) -> dict[str, Any]:
+    counts = ("requests", "notifications", "errors", "failed", "unanswered", "findings")
+    spread = ("latency", "sent", "answers")
+    return {name: getattr(figures, name) for name in counts} | {
+        name: getattr(figures, name).as_json() for name in spread
+    }
+
+
+def _activity(digest: PageDigest) -> dict[str, Any]:
+    """Return messages, and those with findings, over time: the start of each part in milliseconds, and its numbers."""
+    width, faulty = round(digest.activity.width * 1000), Counter[int]()
+    for start, number in digest.faulty.counts:
+        # Its parts are not wider, and fit into the others.
+        faulty[round(start * 1000) // width] += number
+    starts = [(round(start * 1000), number) for start, number in digest.activity.counts]
+    return {"width": width, "points": [[start, number, faulty[start // width]] for start, number in starts]}
 
 
 def _tools(digest: PageDigest, groups: list[tuple[PageGroupKey, PageGroup]]) -> list[dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 from typing import Any, Final, NamedTuple
 
-from assay.cli.reports.check_findings import CheckFinding, FindingKey, Level
 from assay.cli.reports.page.smallest import Smallest, rank
+from assay.records.digest import FindingKey, Level, key_of, level_of
+from assay.records.judged_records import JudgedRecord
+from assay.records.record import Finding
 
 MOST_SAMPLES: Final = 2
 """Messages of one group that are kept beside the first one."""
@@ -23,9 +25,9 @@ class PageGroupKey(NamedTuple):
     level: Level
 
 
-def group_key(finding: CheckFinding) -> PageGroupKey:
-    """Return the group of a finding."""
-    return PageGroupKey(finding.key, finding.level)
+def group_key(message: JudgedRecord, finding: Finding) -> PageGroupKey:
+    """Return the group of a finding of *message*."""
+    return PageGroupKey(key_of(message.record, finding), level_of(finding))
 
 
 def group_rank(key: PageGroupKey) -> int:
@@ -62,9 +64,9 @@ class PageGroup:
         self.first_sample: PageSample | None = None
         self.samples: Smallest[int, PageSample] = Smallest(MOST_SAMPLES)
 
-    def add(self, finding: CheckFinding, ident: int, time: float | None) -> bool:
+    def add(self, file: str, line: int, ident: int, time: float | None) -> bool:
         """Count one finding in the message *ident*; return whether it is the first one by its place."""
-        at = (finding.file, finding.line or _LAST, ident)
+        at = (file, line or _LAST, ident)
         is_first = self.first is None or at < self.first
         self._widen(at, at, None if time is None else (time, time))
         self.count += 1

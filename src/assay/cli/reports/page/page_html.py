@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
-from assay.cli.reports.report_json import dumped
+from assay.base.printable_json import dumped
 
 _IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "\./([\w/.-]+\.js)";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)

@@ -1,12 +1,13 @@
 """Conversations as a page shows them: who sent what and when, up to a limit. No I/O."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from assay.base.message import params_of
-from assay.base.verdict import Party
-from assay.cli.reports.check_findings import CheckedMessage
 from assay.cli.reports.page.page_groups import group_key, group_name
+from assay.cli.reports.page.shown_message import name_of, title_of, value_of
+from assay.records.digest import level_of
+from assay.records.judged_records import JudgedRecord
+from assay.records.outcomes import recorded_outcome
 
 MOST_ROWS: Final = 250
 """Rows of one conversation that a page has: more than most conversations, and more than a reader looks at."""
@@ -48,51 +49,52 @@ class PageTalk:
         self.last: float | None = None
         """Milliseconds since 1970 of the first and the last message."""
         self.rows: list[Row] = []
-        self.open: dict[tuple[Party, object], Row] = {}
+        self.open: dict[tuple[str, object], Row] = {}
         """Requests in `rows` without an answer."""
         self.left = 0
         """Messages beyond the limit."""
         self.is_since_finding = False
         """Whether it has only the messages from the first one with a finding on."""
 
-    def add(
-        self, message: CheckedMessage, time: float | None, title: Callable[[], str], name: Callable[[str], str]
-    ) -> None:
-        """Add the next message. *title* returns its title, *name* masks a name."""
-        verdict, kind = message.judged.verdict, message.judged.verdict.kind
+    def add(self, message: JudgedRecord, time: float | None) -> None:
+        """Add the next message."""
+        record = message.record
+        metadata, outcome = record.metadata, recorded_outcome(record).word
+        party, kind, ident = metadata.party, metadata.kind, metadata.id
         self.messages += kind != "missing"
         self.findings += len(message.findings)
-        self.errors += sum(each.level == "error" for each in message.findings)
-        self.revision = verdict.revision or self.revision
+        self.errors += sum(level_of(each) == "error" for each in message.findings)
+        self.revision = metadata.revision or self.revision
         if time is not None:
             self.first = time if self.first is None else min(self.first, time)
             self.last = time if self.last is None else max(self.last, time)
-        if verdict.method in _INTRODUCTIONS:
-            self._introduce(verdict.kind, verdict.value, name)
-        names = list(dict.fromkeys(group_name(group_key(each)) for each in message.findings[:_MOST_NAMES]))
-        head = [message.judged.line, time]
-        ident = verdict.value.get("id") if isinstance(verdict.value, dict) else None
-        if kind in {"result", "error"} and isinstance(ident, str | int):
-            asked = self.open.pop((verdict.party.other, ident), None)
+        if record.method in _INTRODUCTIONS:
+            self._introduce(kind, value_of(record))
+        names = list(dict.fromkeys(group_name(group_key(message, each)) for each in message.findings[:_MOST_NAMES]))
+        head = [message.line, time]
+        if kind in {"result", "error"} and ident is not None:
+            asked = self.open.pop((party.other, ident), None)
             if asked is not None:
-                asked[_ANSWER] = [*head, kind, len(verdict.frame), message.outcome, names]
+                asked[_ANSWER] = [*head, kind, record.input_bytes, outcome, names]
                 return
         if not self._has_room(has_findings=bool(message.findings)):
             self.left += 1
             return
-        row: Row = [*head, str(verdict.party)[0], kind, title(), len(verdict.frame), message.outcome, None, names]
+        row: Row = [*head, str(party)[0], kind, title_of(record), record.input_bytes, outcome, None, names]
         self.rows.append(row)
-        if kind == "request" and isinstance(ident, str | int):
-            self.open[verdict.party, ident] = row
+        if kind == "request" and ident is not None:
+            self.open[party, ident] = row
 
     def _has_room(self, *, has_findings: bool) -> bool:
         return len(self.rows) < MOST_ROWS + (MORE_WITH_FINDINGS if has_findings else 0)
 
-    def _introduce(self, kind: str, value: Any, name: Callable[[str], str]) -> None:
+    def _introduce(self, kind: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            return
         if kind == "request":
-            self.client = self.client or _introduced(params_of(value).get("clientInfo"), name)
-        elif kind == "result" and isinstance(value, dict) and isinstance(value.get("result"), dict):
-            self.peer = self.peer or _introduced(value["result"].get("serverInfo"), name)
+            self.client = self.client or _introduced(params_of(value).get("clientInfo"))
+        elif kind == "result" and isinstance(value.get("result"), dict):
+            self.peer = self.peer or _introduced(value["result"].get("serverInfo"))
 
     def merge(self, other: "PageTalk") -> None:
         """Add the messages of a later part of the same conversation."""
@@ -134,9 +136,9 @@ class PageTalk:
 _INTRODUCTIONS: Final = frozenset({"initialize", "server/discover"})
 
 
-def _introduced(info: Any, name: Callable[[str], str]) -> str:
+def _introduced(info: Any) -> str:
     """Return the name and version of a peer; "" if it has none."""
     if not isinstance(info, dict):
         return ""
     words = [info.get("name"), info.get("version")]
-    return " ".join(name(each) for each in words if isinstance(each, str))
+    return " ".join(name_of(each) for each in words if isinstance(each, str))

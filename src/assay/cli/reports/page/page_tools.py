@@ -1,13 +1,13 @@
 """Tools as servers list them, with an estimate of what each definition costs in a model's context. No I/O."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
 
-from assay.base.verdict import Verdict
-from assay.cli.reports.check_findings import cut
+from assay.cli.reports.page.shown_message import name_of, value_of
 from assay.cli.reports.page.smallest import DistinctCount, rank
+from assay.records.record import Record, cut
 
 CHARACTERS_A_TOKEN: Final = 4
 """A token of English text or JSON has about four characters; tokenizers differ by a fifth."""
@@ -24,11 +24,10 @@ _LARGEST_DEFINITION: Final = 1 << 20
 """Characters of a definition by which versions are distinguished."""
 
 
-def listed_tools(verdict: Verdict) -> Iterator[tuple[str, dict[str, Any]]]:
+def listed_tools(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the tools in a result of tools/list, by name."""
-    if verdict.kind != "result" or verdict.method != "tools/list" or not isinstance(verdict.value, dict):
-        return
-    result = verdict.value.get("result")
+    value = value_of(record)
+    result = value.get("result") if isinstance(value, dict) else None
     tools = result.get("tools") if isinstance(result, dict) else None
     for tool in tools[:_MOST_LISTED] if isinstance(tools, list) else ():
         if isinstance(tool, dict) and isinstance(tool.get("name"), str):
@@ -59,14 +58,14 @@ class PageTool:
         """The number of different definitions."""
         self.shown: dict[str, Any] = {}
 
-    def add(self, at: tuple[str, int], tool: dict[str, Any], text: str, name: Callable[[str], str]) -> None:
-        """Add the definition in the list at a place; *text* is its compact JSON. *name* masks a text."""
+    def add(self, at: tuple[str, int], tool: dict[str, Any], text: str) -> None:
+        """Add the definition in the list at a place; *text* is its compact JSON."""
         digest = rank(text[:_LARGEST_DEFINITION], len(text))
         self.lists += 1
         self.versions.add(digest)
         if (at, digest) > (self._at, self._digest):
             if digest != self._digest:
-                self.shown = _definition(tool, len(text), name)
+                self.shown = _definition(tool, len(text))
             self._at, self._digest = at, digest
 
     def merge(self, other: "PageTool") -> None:
@@ -81,14 +80,14 @@ class PageTool:
         return {**self.shown, "lists": self.lists, "versions": self.versions.count}
 
 
-def _definition(tool: dict[str, Any], characters: int, name: Callable[[str], str]) -> dict[str, Any]:
+def _definition(tool: dict[str, Any], characters: int) -> dict[str, Any]:
     notes = tool.get("annotations")
     hints = notes if isinstance(notes, dict) else {}
     title = tool.get("title", hints.get("title"))
     description = tool.get("description")
     return {
-        "title": name(title) if isinstance(title, str) else "",
-        "description": name(cut(description, _LONGEST_TEXT)) if isinstance(description, str) else "",
+        "title": name_of(title) if isinstance(title, str) else "",
+        "description": cut(description, _LONGEST_TEXT) if isinstance(description, str) else "",
         "hints": {each: hints[each] for each in _HINTS if isinstance(hints.get(each), bool)},
         "hasOutput": isinstance(tool.get("outputSchema"), dict),
         "characters": characters,

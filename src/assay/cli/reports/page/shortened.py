@@ -10,12 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay.core.redaction import Redactor
-
 _CUT: Final = "…"
-
-_SEARCHED: Final = 8192
-"""Characters of a string in which secrets are looked for: more than are shown, so that none is cut in half."""
 
 
 class _Detail(NamedTuple):
@@ -33,7 +28,7 @@ _DETAILS: Final = (
 
 
 class _Missing:
-    """Stands for elements that were left out. A redactor does not change it."""
+    """Stands for elements that were left out."""
 
     __slots__ = ("count",)
 
@@ -44,12 +39,11 @@ class _Missing:
 Steps = tuple[str, ...]
 
 
-def shortened(value: Any, ways: Sequence[Steps], redactor: Redactor, most: int) -> str:
-    """Return *value* without secrets in about *most* characters; *ways* lead to the places that are kept."""
+def shortened(value: Any, ways: Sequence[Steps], most: int) -> str:
+    """Return *value* in about *most* characters; *ways* lead to the places that are kept."""
     text = ""
     for detail in _DETAILS:
-        kept = redactor.value(_kept(value, ways, detail, detail.depth))
-        text = _written(kept, detail.characters)
+        text = _written(_kept(value, ways, detail, detail.depth), detail.characters)
         if len(text) <= most:
             break
     return text
@@ -57,8 +51,6 @@ def shortened(value: Any, ways: Sequence[Steps], redactor: Redactor, most: int) 
 
 def _kept(value: Any, ways: Sequence[Steps], detail: _Detail, depth: int) -> Any:
     """Return the part of *value* to show."""
-    if isinstance(value, str):
-        return value[:_SEARCHED]
     if isinstance(value, dict):
         return _members(value, ways, detail, depth)
     return _items(value, ways, detail, depth) if isinstance(value, list) else value
@@ -74,7 +66,7 @@ def _members(value: dict[str, Any], ways: Sequence[Steps], detail: _Detail, dept
             kept[name] = _kept(each, [way[1:] for way in ways if way and way[0] == name], detail, detail.depth)
         elif room > 0:
             room -= 1
-            kept[name[:_SEARCHED]] = _kept(each, (), detail, depth - 1)
+            kept[name] = _kept(each, (), detail, depth - 1)
         else:
             left += 1
     if left:

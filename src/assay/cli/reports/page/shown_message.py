@@ -1,15 +1,20 @@
-"""Messages with findings as a page shows them: without secrets, of limited length. No I/O."""
+"""Messages with findings as a page shows them: of limited length. No I/O."""
 
 import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from assay.base.verdict import Verdict, Violation
-from assay.cli.reports.check_findings import CheckedMessage, CheckFinding, cut
+import orjson
+
+from assay.base.printable import plain
 from assay.cli.reports.page.shortened import shortened
 from assay.cli.terminal.excerpts import POSITIONS, unreadable_fault
-from assay.core.redaction import Redactor
+from assay.cli.terminal.record_text import title
 from assay.engine.pointers import steps
+from assay.records.digest import level_of
+from assay.records.judged_records import JudgedRecord
+from assay.records.outcomes import recorded_outcome
+from assay.records.record import Finding, Record, cut
 
 _SPECIFICATION: Final = "https://modelcontextprotocol.io/specification"
 _PAGE: Final = re.compile(r"MCP (\d{4}-\d\d-\d\d|\([^)]*\)), ([a-z][a-z/-]*)")
@@ -43,78 +48,93 @@ def source_link(source: str, revision: str | None) -> str | None:
 MOST_FINDINGS: Final = 10
 """Maximal findings of one message that a page has; a verdict has up to 20."""
 
+_LONGEST_NAME: Final = 200
+"""Characters of a name that a peer chose. The longest names in use have 64."""
+
 _LONGEST_TEXT: Final = 300
 """Characters of each text about a finding."""
 
 _LARGEST_UNREADABLE: Final = 64 << 10
-"""Bytes of a message that is not JSON in which secrets and the fault are looked for."""
-
-_MARGIN: Final = 4096
-"""Characters at the end of such a message that are not shown, if it is longer: more than a secret has."""
+"""Bytes of a message that is not JSON in which the fault is looked for."""
 
 _LARGEST_POINTER: Final = 1000
 """Characters of a place to look for: longer ones are cut."""
 
 
-def shown_finding(finding: CheckFinding) -> dict[str, Any]:
+def name_of(name: str) -> str:
+    """Return a name that a peer chose, shortened."""
+    return cut(name, _LONGEST_NAME)
+
+
+def title_of(record: Record) -> str:
+    """Return a message in a few words."""
+    return plain(title(record))
+
+
+def value_of(record: Record) -> Any:
+    """Return the message, with secrets masked; None if it is not recorded, or not JSON."""
+    try:
+        return orjson.loads(record.metadata.frame or b"")
+    except orjson.JSONDecodeError:
+        return None
+
+
+def shown_finding(record: Record, finding: Finding) -> dict[str, Any]:
     """Return one finding for a page."""
-    violation = finding.violation
     shown: dict[str, Any] = {
-        "rule": violation.rule,
-        "level": finding.level,
-        "action": violation.action,
-        "at": violation.at,
-        "expected": cut(violation.expected, _LONGEST_TEXT),
-        "found": cut(violation.found, _LONGEST_TEXT),
-        "source": cut(violation.source, _LONGEST_TEXT),
-        "sourceUrl": source_link(violation.source, finding.revision),
-        "hint": cut(violation.hint, _LONGEST_TEXT),
-        "schemaAt": violation.schema_at,
-        "reason": violation.reason,
-        "entry": None if violation.entry is None else str(violation.entry),
+        "rule": finding.rule,
+        "level": level_of(finding),
+        "action": finding.done,
+        "at": finding.at,
+        "expected": cut(finding.expected, _LONGEST_TEXT),
+        "found": cut(finding.found, _LONGEST_TEXT),
+        "source": cut(finding.source, _LONGEST_TEXT),
+        "sourceUrl": source_link(finding.source, record.metadata.revision),
+        "hint": cut(finding.hint, _LONGEST_TEXT),
+        "schemaAt": finding.schema_at,
+        "reason": finding.reason,
+        "entry": None if finding.entry is None else str(finding.entry),
     }
     return {name: each for name, each in shown.items() if each is not None}
 
 
-def shown_message(
-    message: CheckedMessage, title: str, time: float | None, redactor: Redactor, most: int
-) -> dict[str, Any]:
+def shown_message(message: JudgedRecord, time: float | None, most: int) -> dict[str, Any]:
     """Return a message with its findings for a page; its text has about *most* characters."""
-    judged, verdict = message.judged, message.judged.verdict
-    findings = [shown_finding(each) for each in message.findings[:MOST_FINDINGS]]
+    record = message.record
+    metadata = record.metadata
+    findings = [shown_finding(record, each) for each in message.findings[:MOST_FINDINGS]]
     shown = {
         "file": message.file,
-        "line": judged.line,
-        "conversation": judged.conversation,
-        "server": message.server,
+        "line": message.line,
+        "conversation": message.conversation,
+        "server": metadata.server,
         "time": time,
-        "party": str(verdict.party),
-        "kind": verdict.kind,
-        "title": title,
-        "method": message.method or "",
-        "tool": message.tool or "",
-        "size": len(verdict.frame),
-        "outcome": message.outcome,
-        "lacks": judged.lacks,
-        "more": verdict.more + len(message.findings) - len(findings),
+        "party": metadata.party,
+        "kind": metadata.kind,
+        "title": title_of(record),
+        "method": record.method or "",
+        "tool": metadata.tool or "",
+        "size": record.input_bytes,
+        "outcome": recorded_outcome(record).word,
+        "lacks": metadata.lacks,
+        "more": record.more + len(message.findings) - len(findings),
         "findings": findings,
     }
-    return shown | message_text(verdict, redactor, most, findings)
+    return shown | message_text(record, most, findings)
 
 
-def message_text(verdict: Verdict, redactor: Redactor, most: int, findings: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the text of a message without secrets, and whether it was cut; *findings* get the position of a fault."""
-    frame = verdict.frame
-    if verdict.kind in {"missing", "blank"} or not frame:
+def message_text(record: Record, most: int, findings: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the text of a message, and whether it was cut; *findings* get the position of a fault."""
+    frame = record.frame
+    if record.metadata.kind in {"missing", "blank"} or not frame:
         return {"text": "", "cut": False}
-    if verdict.value is None:
-        return _unreadable(verdict, redactor, most, findings)
-    if len(frame) <= most:
-        text = redactor.frame(frame.decode(errors="replace"), verdict.value)
-        if len(text) <= 2 * most:
-            return {"text": text, "cut": False}
+    value = value_of(record)
+    if value is None or record.metadata.kind == "unreadable":
+        return _unreadable(record, frame, most, findings)
+    if len(frame) <= 2 * most:
+        return {"text": frame.decode(errors="replace"), "cut": False}
     ways = [_steps(each["at"]) for each in findings]
-    return {"text": cut(shortened(verdict.value, ways, redactor, most), 2 * most), "cut": True}
+    return {"text": cut(shortened(value, ways, most), 2 * most), "cut": True}
 
 
 def _steps(pointer: str) -> tuple[str, ...]:
@@ -126,15 +146,11 @@ def _steps(pointer: str) -> tuple[str, ...]:
         return ()
 
 
-def _unreadable(verdict: Verdict, redactor: Redactor, most: int, findings: list[dict[str, Any]]) -> dict[str, Any]:
+def _unreadable(record: Record, frame: bytes, most: int, findings: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the text of a message that is not JSON: the part around the fault, if it is long."""
-    frame = verdict.frame[:_LARGEST_UNREADABLE]
-    is_cut = len(frame) < len(verdict.frame)
-    text = redactor.unreadable(frame.decode(errors="replace"))
-    if is_cut:
-        # A secret at the end may be cut in half, and then is not recognized.
-        text = text[:-_MARGIN]
-    spots = [_position(text, frame, each, redactor) for each in verdict.violations[: len(findings)]]
+    is_cut = len(frame) > _LARGEST_UNREADABLE
+    text = frame[:_LARGEST_UNREADABLE].decode(errors="replace")
+    spots = [_position(text, each) for each in record.findings[: len(findings)]]
     first = next((each[0] for each in spots if each is not None), 0)
     start = max(0, min(first - most // 2, len(text) - most))
     shown = text[start : start + most]
@@ -144,11 +160,11 @@ def _unreadable(verdict: Verdict, redactor: Redactor, most: int, findings: list[
     return {"text": shown, "cut": is_cut or len(shown) < len(text)}
 
 
-def _position(text: str, frame: bytes, violation: Violation, redactor: Redactor) -> tuple[int, int] | None:
-    """Return where the fault is in text that is not JSON; None if the violation has a place, or it is unknown."""
-    if violation.rule not in POSITIONS:
+def _position(text: str, finding: Finding) -> tuple[int, int] | None:
+    """Return where the fault is in text that is not JSON; None if the finding has a place, or it is unknown."""
+    if finding.rule not in POSITIONS:
         return None
-    fault = unreadable_fault(frame, violation, redactor)
+    fault = unreadable_fault(text, finding)
     # Without a position the whole text is wrong, such as a line of a log.
     return (0, len(text)) if fault is None else (fault.start, max(fault.end, fault.start + 1))
 

@@ -1,0 +1,346 @@
+"""
+Read journals line by line: a file, all files of a run, standard input; or follow all runs of some directories.
+
+Nothing here waits: a caller that follows polls for new lines.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from io import BufferedReader
+from time import time_ns
+from typing import Final, NamedTuple, Self
+
+from assay.records import run_files
+from assay.records.lines import BLOCK, LineBlock, is_url, numbered_lines, open_binary, split_blocks, unpacked
+from assay.records.record import Event, Record, read_line
+from assay.records.run_files import JournalRun
+
+LONGEST_LINE: Final = 128 << 20
+"""Maximal bytes of a line. A line is held in memory, and parsing takes several times its size."""
+
+_CHUNK: Final = 1 << 20
+"""Bytes of a line that is being written to read at a time."""
+
+
+class Pages:
+    """
+    The lines of one journal, open for reading.
+
+    A directory, and `.latest` in it, stands for its newest run, and the first file of a run for all of its files; any
+    other file is read alone.
+    """
+
+    def __init__(self, name: str, *, whole: bool = False, longest: int = LONGEST_LINE) -> None:
+        """
+        Open the journal called *name*, a path or a URL, ``-`` for standard input. Raises `OSError`.
+
+        With *whole*, *name* is the first remaining file of a run, and all its files are read. A line of more than
+        *longest* bytes is replaced by a note, which is not JSON. A file may be compressed.
+        """
+        self._path = ""
+        self._goes_on = False
+        self._longest = longest
+        self.tick: Callable[[int], None] | None = None
+        """Gets the bytes that are read from files from now on, compressed or not."""
+        self._ticked = 0
+        self._file: BufferedReader
+        self._held: list[bytes] = []
+        self._size = 0
+        self.too_long = 0
+        """Number of lines that were too long."""
+        self._over = False
+        if name == "-":
+            self._file = unpacked(open(0, "rb", closefd=False))  # noqa: SIM115 - `with` closes it
+            return
+        if is_url(name):
+            self._path = name
+            self._file = unpacked(open_binary(name))
+            return
+        if os.path.basename(name) == run_files.LATEST and os.path.islink(name):
+            # The link leads to the last file of a run.
+            name = os.path.dirname(name) or os.curdir
+        is_directory = os.path.isdir(name)
+        self._path = run_files.newest_in(name) if is_directory else name
+        self._goes_on = whole or is_directory or run_files.begins_run(name)
+        self._file = unpacked(open(self._path, "rb"))  # noqa: SIM115 - as above
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield every line; many consecutive blank ones as one item."""
+        for block in self.blocks():
+            yield from block
+
+    def blocks(self) -> Iterator[LineBlock]:
+        """Yield every line in large blocks, which are read ahead."""
+        while True:
+            # What is there is read at once: standard input may be written slowly.
+            yield from split_blocks(self._read, self._longest, self._instead)
+            if not self._turn():
+                return
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield everything that is still to be read of one file, in pieces of any size."""
+        while piece := self._read(BLOCK):
+            yield piece
+
+    def _read(self, most: int) -> bytes:
+        data = self._file.read1(most)
+        self._count()
+        return data
+
+    def _count(self) -> None:
+        """Report what was read of the file since the last time."""
+        if self.tick is None or not self._path:
+            return
+        try:
+            now = self._file.raw.tell() if is_url(self._path) else os.lseek(self._file.fileno(), 0, os.SEEK_CUR)
+        except OSError:
+            return
+        if now > self._ticked:
+            self.tick(now - self._ticked)
+            self._ticked = now
+
+    def _instead(self, size: int) -> bytes:
+        """Return the note in place of a line of *size* bytes."""
+        self.too_long += 1
+        return b"(a line of %d bytes; at most %d are read)\n" % (size, self._longest)
+
+    def followed(self, pause: Callable[[], None]) -> Iterator[bytes]:
+        """Yield complete lines as they are written, for ever; call *pause* between reads."""
+        while True:
+            yield from self.arrived()
+            pause()
+
+    def arrived(self) -> Iterator[bytes]:
+        """Yield complete lines written since the last call. A partial line is kept until it is complete."""
+        while True:
+            line = self._file.readline(_CHUNK)
+            self._hold(line)
+            if line.endswith(b"\n"):
+                yield self._take()
+            elif len(line) < _CHUNK and not self._over:
+                # The rest of the old file is read first.
+                self._over = not line and self._is_over()
+                if not self._over:
+                    return
+            elif not line:
+                if self._size:
+                    yield self._take()
+                self._over = not self._turn() and not self._begin_anew()
+
+    def _hold(self, part: bytes) -> None:
+        """Keep part of a line, unless the line is too long."""
+        self._size += len(part)
+        if self._size > self._longest:
+            self._held.clear()
+        elif part:
+            # Joined once: a line that grows byte by byte would be copied each time.
+            self._held.append(part)
+
+    def _take(self) -> bytes:
+        held, size = self._held, self._size
+        self._held, self._size = [], 0
+        return b"".join(held) if size <= self._longest else self._instead(size)
+
+    def skip(self) -> None:
+        """Skip everything that was written so far."""
+        while self._turn():
+            pass
+        self._file.seek(0, os.SEEK_END)
+
+    def peek(self) -> bytes:
+        """Return the first bytes without consuming them; empty if the journal is."""
+        return self._file.peek()
+
+    def _is_over(self) -> bool:
+        """Whether this file is complete: there is a next one, or its name belongs to another file."""
+        return self._following() is not None or self._is_moved()
+
+    def _is_moved(self) -> bool:
+        try:
+            there = os.stat(self._path)
+        except OSError:
+            return False
+        here = os.fstat(self._file.fileno())
+        return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
+
+    def _begin_anew(self) -> bool:
+        if self._is_moved():
+            self._open(self._path)
+        return True
+
+    def _following(self) -> str | None:
+        """Return the next file of the run."""
+        if not self._goes_on:
+            return None
+        number = run_files.number_of(self._path)
+        return next((each for each in run_files.files_of(self._path) if run_files.number_of(each) > number), None)
+
+    def _turn(self) -> bool:
+        """Continue with the next file of the run; return whether there is one."""
+        while (path := self._following()) is not None:
+            try:
+                self._open(path)
+            except FileNotFoundError:
+                # It was removed as one of the oldest.
+                self._path = path
+                continue
+            return True
+        return False
+
+    def _open(self, path: str) -> None:
+        file = unpacked(open(path, "rb"))  # noqa: SIM115 - as above
+        self._file.close()
+        self._file, self._path, self._ticked = file, path, 0
+
+
+class JournalEntry(NamedTuple):
+    """A line of a journal that is not an event."""
+
+    number: int
+    raw: bytes
+    """The bytes of the line, without its newline."""
+    record: Record | None
+    """None for a line that is not a record."""
+
+
+def entries(lines: Iterable[bytes]) -> Iterator[JournalEntry]:
+    """Yield every line that is neither blank nor an event."""
+    for number, line in numbered_lines(lines):
+        found = entry_of(number, line)
+        if found is not None:
+            yield found
+
+
+def entry_of(number: int, line: bytes) -> JournalEntry | None:
+    """Parse the line with this *number*; None for a blank one and for an event."""
+    raw = line.rstrip(b"\r\n")
+    found = read_line(raw) if raw else None
+    return None if not raw or isinstance(found, Event) else JournalEntry(number, raw, found)
+
+
+_MOST_FOLLOWED: Final = 200
+"""Maximal runs to follow, each with an open file. A process may have 256 open files on macOS."""
+
+_SETTLED: Final = 10**9
+"""Nanoseconds after which another change of a directory has a different time. File system clocks tick every 10 ms."""
+
+_FRESH: Final = 60 * 10**9
+"""Nanoseconds after its last record during which a run is followed even if no process holds its lock."""
+
+
+class Source:
+    """A followed run."""
+
+    def __init__(self, run: JournalRun, *, is_new: bool, whole: bool) -> None:
+        """Open *run*; unless *whole*, skip what was written so far. Raises `OSError`."""
+        self.run = run
+        self.is_new = is_new
+        """Whether the run started while following."""
+        self.pages = Pages(run.path, whole=True)
+        self._number = 0
+        if not whole:
+            self.pages.skip()
+
+    def arrived(self) -> Iterator[JournalEntry]:
+        """Yield the lines written since the last call."""
+        for line in self.pages.arrived():
+            self._number += 1
+            entry = entry_of(self._number, line)
+            if entry is not None:
+                yield entry
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        last = run_files.files_of(self.run.path)[-1]
+        try:
+            return not _lives(last, os.stat(last).st_mtime_ns)
+        except OSError:
+            return True
+
+
+def _lives(path: str, written: int) -> bool:
+    """Whether a process has the file open, or it was written a moment ago: some file systems have no locks."""
+    return time_ns() - written < _FRESH or run_files.is_written(path)
+
+
+class News(NamedTuple):
+    """A line of one of the runs."""
+
+    source: Source
+    entry: JournalEntry
+
+
+class Following:
+    """The runs of some directories, from now on."""
+
+    def __init__(self, directories: Callable[[], Iterable[str]], first: JournalRun | None, since: float) -> None:
+        """
+        *directories* returns the directories that exist when it is called.
+
+        *first* is read from its start, and so is every run that began *since* this time, in seconds since 1970: it may
+        have started after the search for the first one.
+        """
+        self._directories = directories
+        self._seen: dict[str, int] = {}
+        self._known: set[str] = set()
+        self._sources: list[Source] = []
+        if first is not None:
+            self._known.add(first.name)
+            self._add(first, whole=True)
+        for run in self._unknown():
+            if _lives(run.paths[-1], run.written):
+                is_new = run.began >= since
+                self._add(run, is_new=is_new, whole=is_new)
+
+    def arrived(self) -> Iterator[News]:
+        """Yield the lines written since the last call."""
+        for source in self._sources:
+            with suppress(OSError):
+                for entry in source.arrived():
+                    yield News(source, entry)
+
+    def look_around(self) -> None:
+        """Find new runs, and close those that have ended."""
+        for source in [each for each in self._sources if each.is_over]:
+            source.pages.close()
+            self._sources.remove(source)
+        for run in self._unknown():
+            self._add(run, is_new=True, whole=True)
+
+    def close(self) -> None:
+        """Close all files."""
+        for source in self._sources:
+            source.pages.close()
+
+    def _unknown(self) -> list[JournalRun]:
+        """Return the new runs, in order of time."""
+        found: list[JournalRun] = []
+        for directory in self._directories():
+            with suppress(OSError):
+                changed = os.stat(directory).st_mtime_ns
+                # A new name changes the time of the directory, so unchanged directories are not read. One that was
+                # changed a moment ago is read again: its time may be that of two changes.
+                if self._seen.get(directory) != changed:
+                    self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0
+                    found += [run for run in run_files.runs_in(directory) if run.name not in self._known]
+        self._known.update(run.name for run in found)
+        return sorted(found, key=run_files.by_age)
+
+    def _add(self, run: JournalRun, *, is_new: bool = False, whole: bool = False) -> None:
+        if len(self._sources) >= _MOST_FOLLOWED:
+            self._sources.pop(0).pages.close()
+        # Another process may have removed it.
+        with suppress(OSError):
+            self._sources.append(Source(run, is_new=is_new, whole=whole))

@@ -1,1 +1,0 @@
-"""Recordings: files with every message of guarded conversations, which a guard writes and `assay check` judges."""

@@ -1,0 +1,170 @@
+"""
+Count the messages, findings and blocked messages of a run without parsing it; find the server names and the mode.
+
+A journal has one JSON object on each line, written by us. Quotes within strings are escaped, so bytes such as
+``"status":"refused"`` are always a member. A megabyte of good messages takes some 1.2 ms, one with many findings
+3.5 ms.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final, NamedTuple
+
+import orjson
+
+from assay.records.run_files import JournalRun
+
+BUDGET: Final = 128 << 20
+"""Bytes to count for one list of runs, some 0.15 to 0.45 s; further runs are estimated from a sample."""
+
+_CHUNK: Final = 64 << 10
+"""Bytes to read at once: with more, which exceed the CPU cache, counting takes twice as long."""
+_SAMPLE: Final = 64 << 10
+"""Bytes at the start and the end of a file to read for an estimate, and for the names of servers."""
+
+_MOST_NAMES: Final = 20
+
+_OK: Final = b'"status":"ok","d'
+_REFUSED: Final = b'"status":"refused"'
+_RULE: Final = b'{"rule":"'
+_MORE: Final = re.compile(rb'"more":([0-9]{1,9})[,}]')
+_REPEATED: Final = re.compile(rb'"repeated":([0-9]{1,9})[,}]')
+_SERVER: Final = re.compile(rb'"server":("(?:[^"\\]|\\.)*")')
+_MODE: Final = re.compile(rb'"mode":"(audit|enforce)"')
+_PASSED: Final = b'"passed":true'
+_BEGINNING: Final = b'{"ts":"'
+_EVENT: Final = b'Z","event":"'
+
+
+class Tally(NamedTuple):
+    """The counts of a run."""
+
+    messages: int = 0
+    findings: int = 0
+    """The number of violations in all messages."""
+    blocked: int = 0
+    would_block: int = 0
+    """The number of messages that enforce mode would have blocked, and audit mode forwarded."""
+    exact: bool = True
+    """False for an estimate."""
+
+    def plus(self, other: "Tally") -> "Tally":
+        """Return the sum of both."""
+        return Tally(
+            self.messages + other.messages,
+            self.findings + other.findings,
+            self.blocked + other.blocked,
+            self.would_block + other.would_block,
+            self.exact and other.exact,
+        )
+
+    def scaled(self, factor: float) -> "Tally":
+        """Return an estimate for *factor* times as much."""
+        messages, findings, blocked, would_block = (round(each * factor) for each in self[:-1])
+        return Tally(messages, findings, blocked, would_block, exact=False)
+
+
+class ReadBudget:
+    """The bytes that may still be read."""
+
+    def __init__(self, left: int = BUDGET) -> None:
+        self.left = left
+
+    def tally(self, run: JournalRun) -> Tally:
+        """Count *run*, or estimate it if the budget is spent. Raises `OSError`."""
+        if run.size > self.left:
+            return _estimated(run)
+        self.left -= run.size
+        counted = Tally()
+        for path in run.paths:
+            with open(path, "rb") as file:
+                for lines in _whole_lines(file):
+                    counted = counted.plus(_counted(lines))
+        return counted
+
+
+def is_journal(run: JournalRun) -> bool:
+    """Whether *run* is empty or starts like a journal. Raises `OSError`."""
+    with open(run.path, "rb") as file:
+        return file.read(len(_BEGINNING)) in (b"", _BEGINNING)
+
+
+def servers_in(paths: Sequence[str]) -> list[str]:
+    """
+    Return the server names in the journal with these *paths*, as far as a sample shows them.
+
+    Raises `OSError`.
+    """
+    parts = [part for path in dict.fromkeys((paths[0], paths[-1])) for part in _sample(path)]
+    names = dict.fromkeys(name for part in parts for name in _SERVER.findall(part))
+    return [str(orjson.loads(name)) for name in names if _is_text(name)][:_MOST_NAMES]
+
+
+def mode_in(path: str) -> str:
+    """
+    Return the mode of the guard that wrote the file at *path*: ``audit``, ``enforce``, or "" if unknown.
+
+    Records of older versions have no mode; if a refused message was forwarded, it was audit. Raises `OSError`.
+    """
+    with open(path, "rb") as file:
+        beginning = file.read(_SAMPLE)
+    found = _MODE.search(beginning)
+    if found is not None:
+        return found[1].decode()
+    return "audit" if _PASSED in beginning else ""
+
+
+def _is_text(token: bytes) -> bool:
+    try:
+        orjson.loads(token)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _counted(lines: bytes) -> Tally:
+    """Count complete *lines*."""
+    messages = lines.count(b"\n") - lines.count(_EVENT)
+    if messages == lines.count(_OK):
+        return Tally(messages)
+    more = sum(int(each) for each in _MORE.findall(lines))
+    repeated = sum(int(each) - 1 for each in _REPEATED.findall(lines))
+    # Only a message that a rule refuses says whether it was forwarded.
+    would_block = lines.count(_PASSED)
+    return Tally(messages + repeated, lines.count(_RULE) + more, lines.count(_REFUSED) - would_block, would_block)
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the content in chunks of complete lines; a partial last line is left out."""
+    rest: list[bytes] = []
+    while chunk := file.read(_CHUNK):
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*rest, chunk[:end]))
+            rest = []
+        rest.append(chunk[end:])
+
+
+def _estimated(run: JournalRun) -> Tally:
+    """Estimate a run from its first and last lines."""
+    counted, total = 0, Tally()
+    for path in dict.fromkeys((run.paths[0], run.paths[-1])):
+        for number, part in enumerate(_sample(path)):
+            # The sample at the end starts within a line.
+            begin = part.find(b"\n") + 1 if number else 0
+            lines = part[begin : part.rfind(b"\n") + 1]
+            counted += len(lines)
+            total = total.plus(_counted(lines))
+    return total.scaled(run.size / counted) if counted else Tally(exact=False)
+
+
+def _sample(path: str) -> list[bytes]:
+    """Return the start and the end of a file, or all of a short one."""
+    with open(path, "rb") as file:
+        parts = [file.read(_SAMPLE)]
+        end = file.seek(0, os.SEEK_END)
+        if end > _SAMPLE:
+            file.seek(max(_SAMPLE, end - _SAMPLE))
+            parts.append(file.read(_SAMPLE))
+    return parts
