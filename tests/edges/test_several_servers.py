@@ -5,7 +5,7 @@ from typing import Any
 
 from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import entries
-from assay.cli.guard_terms import is_client_file
+from assay.cli.guard_plan import is_client_file
 from assay.guard.hosted_server import HostedEntry, environment
 from kit.rows import rows
 

@@ -1,13 +1,12 @@
 """What a guard shows to people and keeps of a session that broke: counted, bounded, nothing forged, and no secrets."""
 
-import argparse
 import json
 import stat
 from pathlib import Path
 from typing import Any
 
 from assay.base.verdict import Party
-from assay.cli.ci import exit_status
+from assay.cli.guard_plan import exit_status
 from assay.core.conversation import Conversation
 from assay.core.policy import Policy
 from assay.core.render import changes
@@ -184,19 +183,18 @@ def test_a_guard_fails_on_what_was_found(mode: Any, tools: Any, asked: Any, answ
     guard.server(*answered)
     for level, status in zip(("report", "refuse", "never"), statuses, strict=True):
         said: list[str] = []
-        assert exit_status(argparse.Namespace(fail_on=level), guard.watch, 0, said.append) == status, level
+        assert exit_status(level, guard.watch, 0, said.append) == status, level
         assert [line.startswith(f"assay: --fail-on {level}: ") for line in said] == [True] * (status == 4)
 
 
 def test_a_crash_of_the_server_has_precedence_and_without_a_message_nothing_was_judged() -> None:
     guard = GuardedLines()
     said: list[str] = []
-    refuse = argparse.Namespace(fail_on="refuse")
-    assert exit_status(refuse, guard.watch, 0, said.append) == 2
+    assert exit_status("refuse", guard.watch, 0, said.append) == 2
     assert said == ["assay: nothing was judged: no message came through the guard"]
     guard.client(b"no message")
-    assert exit_status(refuse, guard.watch, 3, said.append) == 3
-    assert exit_status(refuse, guard.watch, 0, said.append) == 4
+    assert exit_status("refuse", guard.watch, 3, said.append) == 3
+    assert exit_status("refuse", guard.watch, 0, said.append) == 4
     assert said[1:] == ["assay: --fail-on refuse: 1 message refused or quarantined"]
 
 

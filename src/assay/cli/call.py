@@ -17,7 +17,7 @@ from assay.base.extras import missing
 from assay.base.printable import plain
 from assay.base.server_names import name_of_command
 from assay.base.verdict import Party, Verdict, Violation
-from assay.cli.ci import FOUND, LEVELS, recording_of
+from assay.cli.guard_plan import FOUND, LEVELS, recording_of
 from assay.cli.options import HeaderError, add_headers, add_settings, add_time_limit, given_headers
 from assay.cli.program import log, program
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
@@ -240,7 +240,7 @@ def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> in
 def _judging(args: argparse.Namespace, wanted: _Wanted, settings: Settings) -> Iterator[Callable[..., Conversation]]:
     """Return what makes the conversation: with --record, it is written to a file."""
     # A server that ends after server/discover is started again: a second conversation.
-    with recording_of(args, settings, _tell, alone=False) as recording:
+    with recording_of(args.record, settings, _tell, alone=False, is_quiet=args.quiet) as recording:
         yield Conversation if recording is None else recording.judge(wanted.server)
 
 

@@ -17,8 +17,7 @@ from assay.base.held_signals import signals_held
 from assay.base.printable import plain
 from assay.cli.checking.evidence import ChangedVerdict, CheckTerms, FileEnd, StreamItem, results_of
 from assay.cli.checking.files import CheckedFile, ClusterError, Piece, checked_files, found
-from assay.cli.ci import LEVELS
-from assay.cli.guard_terms import policy_of, signed
+from assay.cli.guard_plan import LEVELS, policy_of, signed
 from assay.cli.journal_choice import Directories, chosen
 from assay.cli.options import add_settings
 from assay.cli.reports.options import add_reports

@@ -18,7 +18,7 @@ from assay.base.printable import plain
 from assay.cli.check import add_source
 from assay.cli.console_evidence import NothingToShowError, file_pump
 from assay.cli.console_reports import report_exporters
-from assay.cli.guard_terms import signed
+from assay.cli.guard_plan import signed
 from assay.cli.journal_choice import Directories
 from assay.cli.options import add_settings
 from assay.cli.program import open_standard_streams

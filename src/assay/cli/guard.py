@@ -10,8 +10,7 @@ from assay.base.errors import UsageError
 from assay.base.extras import missing
 from assay.base.printable import plain
 from assay.base.server_names import cut_name
-from assay.cli.ci import add_options, recording_of
-from assay.cli.guard_terms import is_client_file, loaded_settings, locked_of, named_servers
+from assay.cli.guard_plan import LEVELS, is_client_file, loaded_settings, named_servers, plan_of
 from assay.cli.options import add_headers, add_settings
 from assay.cli.program import log, open_standard_streams
 from assay.edges.child import Child, StartError
@@ -80,7 +79,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the server's name in messages, the journal and the lock; default: from its command or URL",
     )
     parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
-    add_options(parser)
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=LEVELS,
+        default="never",
+        help="exit with 4 after any finding, or only if a message was or would be refused (default: %(default)s)",
+    )
     add_reach(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
@@ -153,29 +162,26 @@ def _run(args: argparse.Namespace) -> int:
     open_standard_streams()
     settings = loaded_settings(args, log)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
-    try:
-        # Over standard streams there is one client, and one conversation.
-        with recording_of(args, settings, lambda line: _say(errors, line), alone=True) as recording:
-            if args.target is not None:
-                try:
-                    # A server at a URL needs an extra, and an event loop.
-                    from assay.cli.remote import run as remote  # noqa: PLC0415
-                except ImportError as error:
-                    _say(errors, f"assay: --target needs {missing(error, 'http')}")
-                    return 2
-                return remote(args, settings, errors, recording)
-            locked = locked_of(args, settings, log, command=args.command)
-            with Signals() as signals, Child(args.command) as child:
-                # The server starts while the modules that judge it are imported: it answers 50 ms earlier.
-                from assay.cli.stdio_guard import guard_child  # noqa: PLC0415
 
-                return guard_child(args, settings, child, signals, errors, locked, recording)
+    def say(line: str) -> None:
+        errors.say(for_stderr(plain(line)))
+
+    try:
+        plan = plan_of(args, settings, say)
+        # Over standard streams there is one client, and one conversation.
+        with plan.recording(alone=True) as recording:
+            if plan.url:
+                from assay.cli.guard_stdio import guard_url  # noqa: PLC0415 - as below
+
+                return guard_url(plan, args.header, errors, recording)
+            locked = plan.locked(plan.command)
+            with Signals() as signals, Child(plan.command) as child:
+                # The server starts while the modules that judge it are imported: it answers 50 ms earlier.
+                from assay.cli.guard_stdio import guard_child  # noqa: PLC0415
+
+                return guard_child(plan, child, signals, errors, locked, recording)
     except StartError as error:
-        _say(errors, f"assay: {error}")
+        say(f"assay: {error}")
         return 2
     finally:
         errors.finish(_LAST_LINES)
-
-
-def _say(errors: Outlet, line: str) -> None:
-    errors.say(for_stderr(plain(line)))

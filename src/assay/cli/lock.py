@@ -11,7 +11,7 @@ from shlex import join
 
 from assay.base.printable import plain
 from assay.cli.call import late, remedy
-from assay.cli.guard_terms import named_servers, settings_file
+from assay.cli.guard_plan import named_servers, settings_file
 from assay.cli.lock_servers import WantedServer, check_names, confirm, offered_by, wanted_servers
 from assay.cli.options import add_headers, add_settings, add_time_limit
 from assay.cli.terminal.lock_report import lines, record, summary

@@ -18,7 +18,7 @@ from assay.cli.clients.config_files import FileError, find
 from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import DISABLED, entries
 from assay.cli.clients.jsonc import ConfigError
-from assay.cli.guard_terms import is_client_file, named_servers
+from assay.cli.guard_plan import is_client_file, named_servers
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.ready import agreed, has_terminal
 from assay.core.masking import is_masked, masked_url

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from assay.base.printable import plain
-from assay.cli.guard_terms import is_client_file, loaded_settings, server_name, signed
+from assay.base.server_names import cut_name
+from assay.cli.guard_plan import GuardPlan, Say, signed
 from assay.edges.hangup import telling
 from assay.edges.recorder import Records
-from assay.edges.stderr_writer import WAITING, hello
 from assay.records.journal import Journal
 from assay.records.telemetry import Telemetry
-from assay.settings import JournalSettings, Settings
+from assay.settings import Settings
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
-from assay.settings.state_directory import FLIGHTS, UNKNOWN, make_folder, server_folder
+from assay.settings.state_directory import FLIGHTS, UNKNOWN, make_folder, server_folder, servers_directory
+
+if TYPE_CHECKING:
+    from assay.edges.compose import Kept
 
 TOLD_WITHIN = 3.0
 """Seconds at exit to send the remaining telemetry to the collector."""
@@ -34,15 +36,9 @@ class Recorded(TypedDict, total=False):
 
 
 @contextmanager
-def opened(
-    option: str | None, settings: Settings, log: Callable[[str], None], **recorded: Unpack[Recorded]
-) -> Iterator[Records]:
-    """
-    Open the journal and telemetry that are configured. Whatever cannot be opened is logged and left out.
-
-    *option* is the journal directory from the command line.
-    """
-    with opened_journal(option, settings, log, **recorded) as journal:
+def opened(settings: Settings, log: Say, **recorded: Unpack[Recorded]) -> Iterator[Records]:
+    """Open the journal and telemetry that are configured. Whatever cannot be opened is logged and left out."""
+    with opened_journal(settings, log, **recorded) as journal:
         telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
         try:
             yield Records(journal, None, telemetry)
@@ -52,12 +48,10 @@ def opened(
 
 
 @contextmanager
-def opened_journal(
-    option: str | None, settings: Settings, log: Callable[[str], None], **recorded: Unpack[Recorded]
-) -> Iterator[Journal | None]:
+def opened_journal(settings: Settings, log: Say, **recorded: Unpack[Recorded]) -> Iterator[Journal | None]:
     """Open only the journal, as `opened` does; None if it is off or cannot be opened."""
-    directory = place(option, settings.journal)
-    if directory is None:
+    directory = ASSETS_JOURNAL if settings.journal.directory == AUTO else settings.journal.directory
+    if directory.lower() == OFF:
         yield None
         return
 
@@ -81,83 +75,95 @@ def opened_journal(
             journal.close()
 
 
-def place(option: str | None, settings: JournalSettings) -> str | None:
-    """Return the journal directory: from the option, else ASSAY_JOURNAL, else the settings; None if it is off."""
-    usual = ASSETS_JOURNAL if settings.directory == AUTO else settings.directory
-    named = option or os.environ.get("ASSAY_JOURNAL") or usual
-    return None if named.lower() == OFF else named
+def with_journal(settings: Settings, option: str | None) -> Settings:
+    """Return *settings* with the journal directory of the option, else of ASSAY_JOURNAL, if one of them names one."""
+    directory = option or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
+    return replace(settings, journal=replace(settings.journal, directory=directory))
 
 
-def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
-    """Return the settings of a guard, with the directories that it writes to. Raises `SettingsError`."""
-    return in_place(args, loaded_settings(args, log), log)
+# ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def in_place(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Settings:
-    """Return *settings* with the directories of the one server that is guarded."""
-    if any(is_client_file(name) for name in args.config):
-        # With several servers, each one has its own directories.
-        return settings
-    return with_places(args, settings, server_name(args), signed(lambda line: log(plain(line))))
-
-
-def introduce(args: argparse.Namespace, mode: str, records: Records, log: Callable[[str], None]) -> None:
-    """Log the server, the mode and the journal of a guard for a client on standard streams."""
-    log(hello(server_name(args), mode, records.journal.path if records.journal is not None else None))
-    if os.isatty(0):
-        log(WAITING)
-
-
-def records_of(
-    args: argparse.Namespace, settings: Settings, log: Callable[[str], None]
-) -> AbstractContextManager[Records]:
-    """Open the journal and the telemetry for the guard of one server."""
-    return opened(args.journal, settings, signed(log), **how_judged(args, settings, server_name(args)))
-
-
-def how_judged(args: argparse.Namespace, settings: Settings, server: str = "") -> Recorded:
-    """Return the settings that the journal keeps for a replay."""
-    mode, longest = args.mode or settings.guard.mode, settings.guard_limits.frame_bytes
-    return {"server": server, "mode": mode, "frame_bytes": longest}
-
-
-def with_places(args: argparse.Namespace, settings: Settings, server: str, say: Callable[[str], None]) -> Settings:
+def placed(plan: GuardPlan, server: str | None = None) -> GuardPlan:
     """
-    Return *settings* with the directories for the server called *server* in place of ``auto``.
+    Return *plan* with the directories for the records of *server*, its own one without a name, in place of ``auto``.
 
     All records of a run are in one place: flights are below the journal. If the folder of the server cannot be used,
-    *say* gets one line, and there is no journal and no flight recorder.
+    one line says so, and there is no journal and no flight recorder.
     """
-    journal, flights = _auto(args, settings)
-    named = _named_journal(args, settings)
-    folder: str | None = named if named.lower() != OFF else ""
-    if journal or (flights and not folder):
-        folder = _folder(server, say, "no journal" if journal else "no flight recorder")
-    if journal:
+    settings, named = plan.settings, plan.settings.journal.directory
+    folder: str | None = "" if named == AUTO or named.lower() == OFF else named
+    if named == AUTO or (settings.guard.flights == AUTO and not folder):
+        lost = "no journal" if named == AUTO else "no flight recorder"
+        folder = _folder(server or plan.name, signed(lambda line: plan.say(plain(line))), lost)
+    if named == AUTO:
         settings = replace(settings, journal=replace(settings.journal, directory=folder or OFF))
-    if flights:
+    if settings.guard.flights == AUTO:
         there = os.path.join(folder, FLIGHTS) if folder else OFF
         settings = replace(settings, guard=replace(settings.guard, flights=there))
-    return settings
+    return plan._replace(settings=settings)
 
 
-def _named_journal(args: argparse.Namespace, settings: Settings) -> str:
-    """Return the directory of the journal that the operator named, or `off`; empty if none was named."""
-    directory = settings.journal.directory
-    return args.journal or os.environ.get("ASSAY_JOURNAL") or ("" if directory == AUTO else directory)
+def judged_by(plan: GuardPlan, server: str = "") -> Recorded:
+    """Return what the journal keeps of *plan* for a replay."""
+    return {"server": server, "mode": plan.terms.mode, "frame_bytes": plan.terms.limits.frame_bytes}
 
 
-def shares_journal(args: argparse.Namespace, settings: Settings) -> bool:
-    """Whether all servers share the directory that the operator named, or the journal is off."""
-    return not _auto(args, settings)[0]
+@contextmanager
+def records_of(plan: GuardPlan) -> Iterator[Records]:
+    """Open the journal and the telemetry for the guard of one server."""
+    with opened(plan.settings, signed(plan.say), **judged_by(plan, plan.name)) as records:
+        yield records
 
 
-def _auto(args: argparse.Namespace, settings: Settings) -> tuple[bool, bool]:
-    """Return whether the journal goes to the server's folder, and whether flights do."""
-    return not _named_journal(args, settings), settings.guard.flights == AUTO
+class HostedRecords:
+    """Opens the journal of a server when the server is first used, and closes all journals at the end."""
+
+    def __init__(self, plan: GuardPlan) -> None:
+        self._plan = plan
+        self._stack = ExitStack()
+        self._kept: dict[str, Kept] = {}
+        # Unless the operator names a directory for all of them, or none is to be written.
+        self._is_shared = plan.settings.journal.directory != AUTO
+
+    def __enter__(self) -> Self:
+        # All servers share the telemetry. A journal is opened here only if they share it, too.
+        settings = self._plan.settings
+        if not self._is_shared:
+            settings = replace(settings, journal=replace(settings.journal, directory=OFF))
+        self._shared = self._stack.enter_context(opened(settings, signed(self._plan.say), **judged_by(self._plan)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def journal(self) -> str | None:
+        """A file of the journal, for messages about its directory. The journals of the servers are not open yet."""
+        if self._shared.journal is not None:
+            return self._shared.journal.path
+        servers = None if self._is_shared else servers_directory(os.environ)
+        return None if servers is None else os.path.join(servers, "*")
+
+    def keep(self, server: str, route: str) -> Kept:
+        """Return the destination for the records of *server*, which is served at *route*."""
+        if route not in self._kept:
+            self._kept[route] = self._opened(cut_name(server), route)
+        return self._kept[route]
+
+    def _opened(self, server: str, route: str) -> Kept:
+        from assay.edges.compose import Kept  # noqa: PLC0415 - it needs an extra, which only a guard over HTTP has
+
+        plan, records = placed(self._plan, server), self._shared
+        if not self._is_shared:
+            journal = opened_journal(plan.settings, signed(plan.say), **judged_by(plan, server))
+            records = records._replace(journal=self._stack.enter_context(journal))
+        elif records.journal is not None:
+            records.journal.name_route(route, server)
+        return Kept(records, plan.settings.guard.flights)
 
 
-def _folder(server: str, say: Callable[[str], None], lost: str) -> str | None:
+def _folder(server: str, say: Say, lost: str) -> str | None:
     """Create the folder of *server* if needed and return it; None if it cannot be used."""
     option = "--journal DIR" if lost == "no journal" else "--set guard.flights=DIR"
     folder = server_folder(os.environ, server)

@@ -9,7 +9,7 @@ import sys
 from assay.base.printable import plain
 from assay.cli.check import add_judging, add_scale, add_source, judge_files
 from assay.cli.checking.files import found
-from assay.cli.ci import LEVELS
+from assay.cli.guard_plan import LEVELS
 
 _EPILOG = """\
 The page has everything in it: it loads nothing, and opens without a server. Secrets are masked.

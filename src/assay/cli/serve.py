@@ -19,7 +19,7 @@ from assay.base.limits import REQUESTS
 from assay.cli import ready
 from assay.cli.options import add_settings, directory
 from assay.cli.program import leave_what_lasts, log, open_standard_streams
-from assay.cli.records import opened
+from assay.cli.records import opened, with_journal
 from assay.edges.hangup import heed
 from assay.edges.recorder import Recorder, Records
 from assay.edges.stdio_lines import StandardStreams
@@ -75,9 +75,8 @@ def run(args: argparse.Namespace) -> int:
     longest = settings.limits.frame_bytes
     journaled = 0 if longest == REQUESTS.frame_bytes else longest
     catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=log)
-    with opened(
-        args.journal, settings, log, deterministic=args.deterministic, server="assets", frame_bytes=journaled
-    ) as records:
+    settings = with_journal(settings, args.journal)
+    with opened(settings, log, deterministic=args.deterministic, server="assets", frame_bytes=journaled) as records:
         clock = records.journal.clock if records.journal is not None else perf_counter
         tiers = Tiers(settings.tiers.features)
         methods = Methods(catalogue, tiers=tiers, tier=settings.tiers.tier, clock=clock)
