@@ -19,7 +19,7 @@ from assay.base.server_names import name_of_command
 from assay.base.verdict import Party, Verdict, Violation
 from assay.cli.guard_plan import FOUND, LEVELS, recording_of
 from assay.cli.options import HeaderError, add_headers, add_settings, add_time_limit, given_headers
-from assay.cli.program import log, program
+from assay.cli.program import program, say, speaker
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.results import example, result_lines, tool_lines
 from assay.cli.terminal.style import Style
@@ -50,6 +50,8 @@ from assay.ladder import syntax
 from assay.records.outcomes import outcome_of
 from assay.settings import Settings, load_cautiously
 from assay.spec.schema import suggestion
+
+_say = speaker("call")
 
 _MOST_REASONS = 10
 """Violations of an error that are shown."""
@@ -206,7 +208,7 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> int:
-    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=log).settings
+    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=say).settings
     limits = settings.guard_limits
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals, _judging(args, wanted, settings) as judge:
@@ -240,7 +242,7 @@ def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> in
 def _judging(args: argparse.Namespace, wanted: _Wanted, settings: Settings) -> Iterator[Callable[..., Conversation]]:
     """Return what makes the conversation: with --record, it is written to a file."""
     # A server that ends after server/discover is started again: a second conversation.
-    with recording_of(args.record, settings, _tell, alone=False, is_quiet=args.quiet) as recording:
+    with recording_of(args.record, settings, say, alone=False, is_quiet=args.quiet) as recording:
         yield Conversation if recording is None else recording.judge(wanted.server)
 
 
@@ -499,15 +501,6 @@ def _reasons(value: Any) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     return plain(text)
-
-
-def _tell(line: str) -> None:
-    """Print a line of a recording, which begins with our name already."""
-    print(_plain(line), file=sys.stderr)
-
-
-def _say(line: str) -> None:
-    print(_plain(f"assay call: {line}"), file=sys.stderr)
 
 
 def late(error: Exception, seconds: float) -> str:

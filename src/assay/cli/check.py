@@ -14,19 +14,19 @@ from threading import current_thread, main_thread
 from typing import Final
 
 from assay.base.held_signals import signals_held
-from assay.base.printable import plain
 from assay.cli.checking.evidence import ChangedVerdict, CheckTerms, FileEnd, StreamItem, results_of
 from assay.cli.checking.files import CheckedFile, ClusterError, Piece, checked_files, found
 from assay.cli.guard_plan import LEVELS, policy_of, signed
 from assay.cli.journal_choice import Directories, chosen
 from assay.cli.options import add_settings
+from assay.cli.program import say
 from assay.cli.reports.options import add_reports
 from assay.cli.reports.outputs import ReportFileError
 from assay.cli.reports.reporting import Reporting, ReportUsageError
 from assay.cli.reports.result import RunResult, counts_by
 from assay.cli.reports.streams import comparison_problem
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
-from assay.cli.terminal.progress_bar import ProgressBar, printing
+from assay.cli.terminal.progress_bar import ProgressBar
 from assay.core.state_rules import NOT_JUDGED
 from assay.records.importers.mapped import parsed
 from assay.records.importers.source_formats import FORMATS
@@ -217,7 +217,7 @@ def _terms(args: argparse.Namespace, settings: Settings, reporting: Reporting, f
     slow = () if max_ms is None else (partial(SlowAnswers, max_ms),)
     return CheckTerms(
         settings,
-        policy_of(settings, _say) if args.policy else None,
+        policy_of(settings, say) if args.policy else None,
         args.revision,
         args.literal,
         args.source,
@@ -247,7 +247,7 @@ def _judged(
             worst = max(worst, _check(args, file, items, reporting))
     stale = reporting.stale()
     for entry in stale:
-        _say(f"assay {args.chosen}: {args.baseline}: no longer found: {entry.key}")
+        say(f"{args.baseline}: no longer found: {entry.key}", args.chosen)
     worst = max(worst, 1 if stale and args.fail_on_stale else 0)
     wrong = reporting.write_known()
     for line in [*([wrong] if wrong else []), *reporting.close(2 if wrong else worst)]:
@@ -314,12 +314,7 @@ def _no_revision(name: str) -> str | None:
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
-
-
-def _say(line: str) -> None:
-    with printing(sys.stderr):
-        print(plain(line), file=sys.stderr)
+    return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say))
 
 
 def _check(args: argparse.Namespace, file: CheckedFile, items: Iterator[StreamItem], reporting: Reporting) -> int:
@@ -347,7 +342,7 @@ def _check(args: argparse.Namespace, file: CheckedFile, items: Iterator[StreamIt
     slow = end.digests[-1] if end.digests else None
     lines = [*(() if args.compare else end.remarks), *(slow.lines() if isinstance(slow, SlowAnswers) else ())]
     for line in lines:
-        _say(f"assay {args.chosen}: {file.name}: {line}")
+        say(f"{file.name}: {line}", args.chosen)
     if end.error is None:
         end.error = _lack(args, end)
     reporting.end(end)
@@ -371,5 +366,5 @@ def _lack(args: argparse.Namespace, end: FileEnd) -> str | None:
 def _refuse(args: argparse.Namespace, name: str, reason: str | None) -> int:
     """Print why a file cannot be judged, after its *name* if there is one; return the exit status."""
     sys.stdout.flush()
-    _say(f"assay {args.chosen}: {name and f'{name}: '}{reason}")
+    say(f"{name and f'{name}: '}{reason}", args.chosen)
     return 2

@@ -14,14 +14,13 @@ from shlex import split
 from typing import TYPE_CHECKING, Final
 
 from assay.base.extras import missing
-from assay.base.printable import plain
 from assay.cli.check import add_source
 from assay.cli.console_evidence import NothingToShowError, file_pump
 from assay.cli.console_reports import report_exporters
 from assay.cli.guard_plan import signed
 from assay.cli.journal_choice import Directories
 from assay.cli.options import add_settings
-from assay.cli.program import open_standard_streams
+from assay.cli.program import open_standard_streams, say
 from assay.console.console_access import ConsoleAccess
 from assay.console.console_app import ConsoleApp, ConsoleService, Pump
 from assay.console.console_sources import JournalPump
@@ -78,23 +77,19 @@ def run(args: argparse.Namespace) -> int:
     """Serve the page until a signal comes; return the exit status."""
     open_standard_streams()
     end_with_terminal()
-    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
+    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say))
     try:
         from assay.edges.http.http_server import listening  # noqa: PLC0415 - it needs an extra
 
         sock = listening(_HOST, args.port)
     except ImportError as error:
-        _say(f"assay console needs {missing(error, 'http')}")
+        say(f"assay console needs {missing(error, 'http')}")
         return 2
     except OSError as error:
-        _say(f"assay console: --port {args.port}: {error.strerror}")
+        say(f"assay console: --port {args.port}: {error.strerror}")
         return 2
     with sock, ExitStack() as stack:
         return _serve(args, settings, sock, stack)
-
-
-def _say(line: str) -> None:
-    print(plain(line), file=sys.stderr, flush=True)
 
 
 def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, stack: ExitStack) -> int:
@@ -109,7 +104,7 @@ def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, st
         pump = _pump(args, settings, state, app.signal.changed)
     except NothingToShowError as error:
         for line in str(error).splitlines():
-            _say(f"assay console: {line}")
+            say(f"assay console: {line}")
         return 2
     service = ConsoleService(app, pump)
     address = f"http://{_HOST}:{port}/?token={access.token}"

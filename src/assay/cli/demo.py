@@ -19,7 +19,7 @@ from assay.base.printable import plain
 from assay.cli.demonstration.demo_comparison import SERVER, Comparison, DemoRow, Finding
 from assay.cli.demonstration.strict_client import DemoOutcome
 from assay.cli.guard import add_parser as add_guard
-from assay.cli.program import open_standard_streams, program
+from assay.cli.program import open_standard_streams, program, say
 from assay.cli.terminal.style import Style
 from assay.edges.hangup import end_with_reader, end_with_terminal
 from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError
@@ -97,7 +97,7 @@ def _run(args: argparse.Namespace) -> int:
     except InterruptedInquiryError:
         return 130
     except InquiryError as error:
-        print(f"assay demo: {error}", file=sys.stderr)
+        say(str(error), "demo")
         return 2
     return 0 if args.once else _serve(args.address)
 

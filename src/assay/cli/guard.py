@@ -12,7 +12,7 @@ from assay.base.printable import plain
 from assay.base.server_names import cut_name
 from assay.cli.guard_plan import LEVELS, is_client_file, loaded_settings, named_servers, plan_of
 from assay.cli.options import add_headers, add_settings
-from assay.cli.program import log, open_standard_streams
+from assay.cli.program import open_standard_streams, say
 from assay.edges.child import Child, StartError
 from assay.edges.hangup import heed
 from assay.edges.pipes import Outlet, Signals
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
                 # Serving over HTTP needs an extra, and takes 60 ms more to start.
                 from assay.cli.listen import run as listen  # noqa: PLC0415
             except ImportError as error:
-                log(f"assay: guarding over HTTP needs {missing(error, 'http')}")
+                say(f"assay: guarding over HTTP needs {missing(error, 'http')}")
                 return 2
             return listen(args)
     return _run(args)
@@ -160,14 +160,14 @@ def _run(args: argparse.Namespace) -> int:
     gc.disable()
     heed()
     open_standard_streams()
-    settings = loaded_settings(args, log)
+    settings = loaded_settings(args, say)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
 
-    def say(line: str) -> None:
+    def tell(line: str) -> None:
         errors.say(for_stderr(plain(line)))
 
     try:
-        plan = plan_of(args, settings, say)
+        plan = plan_of(args, settings, tell)
         # Over standard streams there is one client, and one conversation.
         with plan.recording(alone=True) as recording:
             if plan.url:
@@ -181,7 +181,7 @@ def _run(args: argparse.Namespace) -> int:
 
                 return guard_child(plan, child, signals, errors, locked, recording)
     except StartError as error:
-        say(f"assay: {error}")
+        tell(f"assay: {error}")
         return 2
     finally:
         errors.finish(_LAST_LINES)

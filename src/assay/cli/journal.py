@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
@@ -15,6 +14,7 @@ from assay.cli import journal_list, journal_show
 from assay.cli.journal_choice import Directories, chosen, say
 from assay.cli.journal_show import cannot_read
 from assay.cli.options import add_settings
+from assay.cli.program import speaker
 from assay.cli.terminal.record_text import title
 from assay.records.journal_diff import Absent, JournalDifference, differences
 from assay.records.reading import JournalEntry, Pages, entries
@@ -174,7 +174,7 @@ def run_diff(args: argparse.Namespace) -> int:
                 print("\n".join(_difference_lines(difference)))
         except NoJournalError:
             name = args.one if ours.none else args.other
-            print(f"assay journal diff: {_readable(name)}: not a journal", file=sys.stderr)
+            speaker("journal diff")(f"{_readable(name)}: not a journal")
             return 2
     sizes = f"{ours.count:,}" if ours.count == theirs.count else f"{ours.count:,} and {theirs.count:,}"
     found = "no differences" if not count else f"{count:,} difference{'' if count == 1 else 's'}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from assay.base.printable import plain
 from assay.base.server_names import folder_of
+from assay.cli.program import speaker
 from assay.records import run_files
 from assay.records.run_files import JournalRun
 from assay.records.tally import servers_in
@@ -18,6 +18,8 @@ from assay.settings import JournalSettings, load
 from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
 from assay.settings.state_directory import servers_directory
 from assay.spec.schema import suggestion
+
+say = speaker("journal")
 
 
 class Chosen(NamedTuple):
@@ -191,9 +193,3 @@ class UnknownServerError(Exception):
         close = suggestion(name, known)
         listed = f"{close} (known: {', '.join(sorted(known))})" if known else "; there are no journals yet"
         super().__init__(plain(f"--server {name}: no journal of this server{listed}"))
-
-
-def say(line: str) -> None:
-    """Print *line* to stderr, after all buffered output."""
-    sys.stdout.flush()
-    print(plain(f"assay journal: {line}"), file=sys.stderr)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from assay.base.printable import plain
 from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say, why_not
+from assay.cli.program import speaker
 from assay.cli.terminal.journal_table import JournalTable, Totals, View
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import counted
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 def cannot_read(command: str, error: OSError) -> int:
     """Print why a journal cannot be read; return the exit status."""
-    print(f"assay journal {command}: {why_not(error)}", file=sys.stderr)
+    speaker(f"journal {command}")(why_not(error))
     return 2
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from getpass import getpass
 
 from assay.base.limits import TIERS
+from assay.cli.program import say
 from assay.edges.auth.api_keys import new_key, objection, written_hash
 from assay.edges.standard_streams import stop_without_reader
 
@@ -75,7 +76,7 @@ def run_hash(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command t
     key = _given()
     wrong = objection(key)
     if wrong is not None:
-        print(f"assay keys hash: {wrong}; `assay keys new` makes a valid one", file=sys.stderr)
+        say(f"{wrong}; `assay keys new` makes a valid one", "keys hash")
         return 2
     print(written_hash(key))
     return 0

@@ -13,7 +13,7 @@ from assay.cli.clients.hosting import entries
 from assay.cli.clients.jsonc import ConfigError
 from assay.cli.guard_plan import GuardPlan, loaded_settings, plan_of
 from assay.cli.options import HeaderError, given_headers
-from assay.cli.program import leave_what_lasts, log, open_standard_streams
+from assay.cli.program import leave_what_lasts, open_standard_streams, say
 from assay.cli.records import HostedRecords, placed, records_of
 from assay.edges import compose
 from assay.edges.compose import Keep, Kept, Servers
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) -> int:
     """Guard until a signal comes. *ready* gets the scheme, host and port once clients can connect."""
-    settings = loaded_settings(args, log)
+    settings = loaded_settings(args, say)
     with Errors() as errors:
         plan = plan_of(args, settings, errors.say)
         # Several servers have directories of their own.

@@ -14,6 +14,7 @@ from assay.cli.call import late, remedy
 from assay.cli.guard_plan import named_servers, settings_file
 from assay.cli.lock_servers import WantedServer, check_names, confirm, offered_by, wanted_servers
 from assay.cli.options import add_headers, add_settings, add_time_limit
+from assay.cli.program import say, speaker
 from assay.cli.terminal.lock_report import lines, record, summary
 from assay.cli.terminal.style import Style
 from assay.core.masked_commands import masked_command
@@ -23,6 +24,8 @@ from assay.lock.lock_file import Lock, LockError, read, write
 from assay.lock.locked import Difference, Locked, differences
 from assay.lock.matching import alike, loose_entries, only_entry
 from assay.settings import load_cautiously
+
+_say = speaker("lock")
 
 _EPILOG = """\
 The server is started, listed and stopped twice: for a client without capabilities and for a client with all of them,
@@ -134,7 +137,7 @@ def _asked(args: argparse.Namespace, lock: Lock) -> int:
     settings = load_cautiously(os.environ, os.curdir, file=file, flags=args.set, log=_say).settings
     wanted = wanted_servers(args, lock, settings)
     if not _names_server(args):
-        confirm(args, wanted, _say_plainly)
+        confirm(args, wanted, say)
     outcome = _Outcome(args, lock)
     for each in wanted:
         try:
@@ -203,7 +206,7 @@ class _Outcome:
             if found.unasked is not None and found.unasked != known.unasked:
                 self.fail(wanted, f"the server failed for a client {found.unasked}; only the other kind was checked")
             return
-        self._show(name, differing, _say_plainly)
+        self._show(name, differing, say)
         if counts and not self._args.update:
             _say(
                 f"{self._args.lock}: {name}: not written; review the differences, then use --update, or another --name"
@@ -271,11 +274,3 @@ def _name(lock: Lock, found: Locked) -> str:
     if loose and alike([lock[each] for each in loose]):
         return loose[0]
     return itself or masked_url(found.url) or os.path.basename(masked_command(found.command)[0])
-
-
-def _say(line: str) -> None:
-    _say_plainly(plain(f"assay lock: {line}"))
-
-
-def _say_plainly(line: str) -> None:
-    print(line, file=sys.stderr)

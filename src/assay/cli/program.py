@@ -5,7 +5,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from shutil import which
@@ -13,6 +13,7 @@ from textwrap import fill
 from typing import Final
 
 from assay.base.printable import plain
+from assay.cli.terminal.progress_bar import printing
 
 NEED_POSIX: Final = frozenset({"call", "console", "demo", "guard", "lock", "serve"})
 """The commands that need Linux or macOS."""
@@ -67,13 +68,26 @@ def leave_what_lasts() -> None:
     gc.enable()
 
 
-def log(line: str) -> None:
-    """Print one line to stderr, without control characters. A failed write is ignored; the service goes on."""
-    if sys.stderr is not None:
-        with suppress(OSError, ValueError):
-            # In one write: a guard shares this stderr, and its own line could come before the end of ours.
-            sys.stderr.write(f"{plain(line)}\n")
-            sys.stderr.flush()
+def say(line: str, command: str = "", shown: Callable[[str], str] = plain) -> None:
+    """
+    Print one line to stderr after buffered output, without control characters; a progress bar is erased first.
+
+    The line begins with *command*, if it is given. A failed write is ignored; a service goes on.
+    """
+    if sys.stderr is None:
+        return
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    text = shown(f"assay {command}: {line}" if command else line)
+    with suppress(OSError, ValueError), printing(sys.stderr):
+        # In one write: a guard shares this stderr, and its own line could come before the end of ours.
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def speaker(command: str, shown: Callable[[str], str] = plain) -> Callable[[str], None]:
+    """Return what prints the lines of *command* on stderr."""
+    return lambda line: say(line, command, shown)
 
 
 _WIDEST: Final = 100

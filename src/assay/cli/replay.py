@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any, Final
 
-from assay.base.printable import plain
 from assay.cli.check import judge_pieces
 from assay.cli.checking.files import Piece
 from assay.cli.journal_choice import Directories, chosen, why_not
 from assay.cli.options import add_settings
+from assay.cli.program import speaker
+
+_say = speaker("replay")
 
 _EPILOG = """\
 The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
@@ -73,7 +74,3 @@ def run(args: argparse.Namespace) -> int:
         _say(f"replaying {name}")
     args.files = [name]
     return judge_pieces(args, directories.settings, [Piece(name, is_run)], []).status
-
-
-def _say(line: str) -> None:
-    print(f"assay replay: {plain(line)}", file=sys.stderr)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
-from assay.base.printable import plain
 from assay.cli.check import add_judging, add_scale, add_source, judge_files
 from assay.cli.checking.files import found
 from assay.cli.guard_plan import LEVELS
+from assay.cli.program import speaker
+
+_say = speaker("report")
 
 _EPILOG = """\
 The page has everything in it: it loads nothing, and opens without a server. Secrets are masked.
@@ -59,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     args.format = "html" if is_printed else None
     args.output = [] if is_printed else [("html", args.page)]
     if not is_printed and _is_input(args):
-        return _say(f"{args.page}: the page would replace a recording", 2)
+        _say(f"{args.page}: the page would replace a recording")
+        return 2
     result = judge_files(args)
     if not result.digests or not (is_printed or os.path.isfile(args.page)):
         # The reason is printed already.
@@ -68,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
     from assay.cli.reports.page.report_page import verdict_sentence  # noqa: PLC0415
 
     size = "" if is_printed else f" ({_size(os.stat(args.page).st_size)})"
-    return _say(f"{'standard output' if is_printed else args.page}{size}: {verdict_sentence(result)}", result.status)
+    _say(f"{'standard output' if is_printed else args.page}{size}: {verdict_sentence(result)}")
+    return result.status
 
 
 def _is_input(args: argparse.Namespace) -> bool:
@@ -83,9 +86,3 @@ def _is_input(args: argparse.Namespace) -> bool:
 
 def _size(number: int) -> str:
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"
-
-
-def _say(line: str, status: int) -> int:
-    """Print a line on stderr; return *status*."""
-    print(plain(f"assay report: {line}"), file=sys.stderr)
-    return status

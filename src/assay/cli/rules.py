@@ -8,6 +8,7 @@ import sys
 import orjson
 
 from assay.base.errors import CanonicalError
+from assay.cli.program import say
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import write_utf8
 from assay.rules import RULES, Rule
@@ -79,8 +80,8 @@ def run_explain(args: argparse.Namespace) -> int:
         return 0
     rule = RULES.get(args.rule)
     if rule is None:
-        print(f"assay explain: unknown rule {args.rule!r}{_near(args.rule)}", file=sys.stderr)
-        print("assay rules lists them all", file=sys.stderr)
+        say(f"unknown rule {args.rule!r}{_near(args.rule)}", "explain")
+        say("assay rules lists them all")
         return 2
     print("\n".join(_explanation(rule)))
     return 0

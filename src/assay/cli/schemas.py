@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import Any
 
 from assay.base.atomic_file import replace_file
-from assay.base.printable import plain
+from assay.cli.program import say
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import write_utf8
 from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
@@ -99,7 +99,7 @@ def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
     try:
         text = answer()
     except (KeyError, ValueError) as error:
-        print(plain(f"assay schemas: {error.args[0]}"), file=sys.stderr)
+        say(str(error.args[0]), "schemas")
         return 2
     if json:
         write_utf8(text)
@@ -133,9 +133,9 @@ def run_export(args: argparse.Namespace) -> int:
             path = directory / f"{name}.json"
             document = protocol.document()
             replace_file(path, _json(document).encode())
-            print(plain(f"wrote {path}: {len(document['$defs'])} definitions"), file=sys.stderr)
+            say(f"wrote {path}: {len(document['$defs'])} definitions")
     except OSError as error:
-        print(plain(f"assay schemas: cannot write {error.filename or directory}: {error.strerror}"), file=sys.stderr)
+        say(f"cannot write {error.filename or directory}: {error.strerror}", "schemas")
         return 2
     return 0
 

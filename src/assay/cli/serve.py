@@ -18,7 +18,7 @@ from assay.base.extras import missing
 from assay.base.limits import REQUESTS
 from assay.cli import ready
 from assay.cli.options import add_settings, directory
-from assay.cli.program import leave_what_lasts, log, open_standard_streams
+from assay.cli.program import leave_what_lasts, open_standard_streams, say
 from assay.cli.records import opened, with_journal
 from assay.edges.hangup import heed
 from assay.edges.recorder import Recorder, Records
@@ -71,12 +71,12 @@ def run(args: argparse.Namespace) -> int:
     gc.disable()
     heed()
     open_standard_streams()
-    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=log, limits=REQUESTS)
+    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=say, limits=REQUESTS)
     longest = settings.limits.frame_bytes
     journaled = 0 if longest == REQUESTS.frame_bytes else longest
-    catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=log)
+    catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=say)
     settings = with_journal(settings, args.journal)
-    with opened(settings, log, deterministic=args.deterministic, server="assets", frame_bytes=journaled) as records:
+    with opened(settings, say, deterministic=args.deterministic, server="assets", frame_bytes=journaled) as records:
         clock = records.journal.clock if records.journal is not None else perf_counter
         tiers = Tiers(settings.tiers.features)
         methods = Methods(catalogue, tiers=tiers, tier=settings.tiers.tier, clock=clock)
@@ -100,7 +100,7 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
         records.journal.introduce("stdio", "stdio", ServerPlace())
     leave_what_lasts()
     with streams, _ready_file():
-        log("mcp:ready mode=stdio")
+        say("mcp:ready mode=stdio")
         streams.serve()
     return 0
 
@@ -109,7 +109,7 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
     try:
         from assay.assets.http import app  # noqa: PLC0415 - it needs an extra
     except ImportError as error:
-        log(f"assay: --http needs {missing(error, 'http')}")
+        say(f"assay: --http needs {missing(error, 'http')}")
         return 2
     return app.run(
         args.http,
@@ -118,7 +118,7 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
         records,
         ready=_ready_file,
         settle=leave_what_lasts,
-        log=log,
+        log=say,
     )
 
 
@@ -136,7 +136,7 @@ def _ready_file() -> Iterator[None]:
     try:
         ready.write(path, text)
     except OSError as error:
-        log(f"cannot write the ready file {path}: {error.strerror}")
+        say(f"cannot write the ready file {path}: {error.strerror}")
     try:
         yield
     finally:

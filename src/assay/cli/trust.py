@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from assay.base.printable import plain
+from assay.cli.program import speaker
 from assay.cli.ready import agreed, has_terminal
 from assay.core.policy import fitting
 from assay.rules import RULES
@@ -18,6 +18,8 @@ from assay.settings.sections import Settings
 from assay.settings.setting_sources import in_flags, in_table
 from assay.settings.trusted_files import accepted, forget, hash_of, remember
 from assay.settings.weakening import Weakening, weakenings
+
+_say = speaker("trust")
 
 _EPILOG = """\
 assay guard, lock and call use only the stricter settings of an assay.toml in the working directory.
@@ -129,8 +131,3 @@ def _show(path: str, weak: list[Weakening]) -> None:
 
 def _shown(text: str) -> str:
     return plain(text)
-
-
-def _say(line: str) -> None:
-    sys.stdout.flush()
-    print(f"assay trust: {_shown(line)}", file=sys.stderr)

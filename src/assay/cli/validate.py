@@ -18,8 +18,11 @@ from assay.base.limits import REQUESTS, Limits
 from assay.base.printable import escaped
 from assay.base.verdict import Violation
 from assay.cli.options import add_settings, directory
+from assay.cli.program import speaker
 from assay.ladder import syntax
 from assay.settings import load
+
+_say = speaker("validate", escaped)
 
 _EPILOG = """\
 One file gives one line of JSON:
@@ -158,7 +161,3 @@ def _failed(reason: str, name: str, why: OSError | str, at: str = "") -> Result:
     said = why if isinstance(why, str) else why.strerror or type(why).__name__
     _say(f"{name}: {at + ': ' if at else ''}{said}")
     return {"ok": False, "reason": reason, "errors": [{"path": at, "msg": said}]}
-
-
-def _say(line: str) -> None:
-    print(escaped(f"assay validate: {line}"), file=sys.stderr)
