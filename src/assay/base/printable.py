@@ -65,6 +65,11 @@ def _escape(character: str) -> str:
 codecs.register_error(ERRORS, _replaced)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a count with its noun: ``1 tool``, ``2,000 resource templates``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 OURS: Final = "assay: "
 """The prefix of every line of the guard: servers write to the same stderr."""
 

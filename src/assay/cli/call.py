@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from assay import __version__
 from assay.base.extras import missing
-from assay.base.printable import plain
+from assay.base.printable import counted, plain
 from assay.base.server_names import name_of_command
 from assay.base.verdict import Party, Verdict, Violation
 from assay.cli.guard_plan import FOUND, LEVELS, recording_of
@@ -27,7 +27,7 @@ from assay.cli.terminal.verdicts import message_lines, title
 from assay.core.conversation import Conversation
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
-from assay.core.quarantined_names import counted, listed
+from assay.core.quarantined_names import listed
 from assay.core.render import as_json
 from assay.edges.pipes import Signals
 from assay.edges.probe.child_line import ChildLine

@@ -12,12 +12,11 @@ from itertools import count
 from time import sleep, time
 from typing import Final, NamedTuple
 
-from assay.base.printable import plain
+from assay.base.printable import counted, plain
 from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say, why_not
 from assay.cli.program import speaker
 from assay.cli.terminal.journal_table import JournalTable, Totals, View
 from assay.cli.terminal.style import Style
-from assay.core.quarantined_names import counted
 from assay.edges.standard_streams import stop_without_reader, write_utf8
 from assay.records.filtering import RecordFilter
 from assay.records.reading import LONGEST_LINE, Following, JournalEntry, News, Pages, entries

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from assay.base.printable import counted
 from assay.base.verdict import ListEntry
 
 MOST_NAMES: Final = 20
@@ -44,11 +45,6 @@ def listed(names: Sequence[str]) -> str:
     """Return *names* as a list, shortened."""
     rest = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + rest
-
-
-def counted(number: int, kind: str) -> str:
-    """Return a count with its noun: ``1 tool``, ``2 resource templates``."""
-    return f"{number:,} {kind}{'' if number == 1 else 's'}"
 
 
 def summed(entries: Sequence[ListEntry], where: str, hidden: Callable[[str], str] = str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
-from assay.base.printable import OURS, label, labelled, plain
+from assay.base.printable import OURS, counted, label, labelled, plain
 from assay.base.verdict import Exchange, Party, Verdict, Violation
 from assay.core.lifecycle import spoken
 from assay.core.quarantined_names import Quarantined, summed
@@ -315,8 +315,8 @@ class GuardSummary(Sink):
         tally.log.end()
         done = f", {tally.blocked} blocked" if self._enforcing or tally.blocked else ""
         done += f", {tally.repaired} repaired" if tally.repaired else ""
-        said = f"{_counted(tally.client, 'message')} from the client, {tally.server:,} from the server"
-        yield f"{said}, {_counted(self.findings, 'finding')}{done}"
+        said = f"{counted(tally.client, 'message')} from the client, {tally.server:,} from the server"
+        yield f"{said}, {counted(self.findings, 'finding')}{done}"
         most = sorted(tally.rules.items(), key=lambda item: (-item[1], item[0]))
         for (rule, where), count in most[:MOST_RULES]:
             times = tally.repeated[rule, where]
@@ -332,7 +332,7 @@ class GuardSummary(Sink):
         for (rule, reason), count in sorted(tally.excused.items()):
             yield plain(f"{count:>6,} × {rule} by an exception: {reason}")
         if tally.printed:
-            yield f"{_counted(tally.printed, 'line')} of the server's output went to stderr"
+            yield f"{counted(tally.printed, 'line')} of the server's output went to stderr"
         for seconds, what in tally.slowest:
             yield plain(f"slow: {tally.secrets.hidden(what)} took {seconds:.1f} s")
 
@@ -419,7 +419,3 @@ def _shown(data: bytes, redactor: "Redactor") -> str:
     text = redactor.text(data[: 2 * _MOST_ASIDE].decode(errors="replace").rstrip("\r"))
     cut = len(data) > 2 * _MOST_ASIDE or len(text) > _MOST_ASIDE
     return plain(f"assay: the server sent: {text[:_MOST_ASIDE]}{'…' if cut else ''}")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
+from assay.base.printable import counted
 from assay.base.server_names import same_server
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_lists import contract_of
@@ -101,7 +102,7 @@ class Locked:
 
     def counts(self) -> str:
         """Return how many entries of each kind it offers, in words."""
-        some = [_counted(len(self.of(kind)), kind.noun) for kind in KINDS if self.of(kind)]
+        some = [counted(len(self.of(kind)), kind.noun) for kind in KINDS if self.of(kind)]
         return ", ".join(some) or "nothing at all"
 
     def notes(self) -> Iterator[str]:
@@ -251,8 +252,4 @@ def identity_changes(locked: Locked, server: Mapping[str, Any], instructions: An
 
 def _listed(number: int, noun: str, names: Sequence[str]) -> str:
     shown = ", ".join(names[:_MOST_NAMES])
-    return f"{_counted(number, noun)} ({shown}{', …' if number > _MOST_NAMES else ''})"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{counted(number, noun)} ({shown}{', …' if number > _MOST_NAMES else ''})"

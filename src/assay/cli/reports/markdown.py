@@ -5,11 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from assay.base.printable import plain, plain_lines
+from assay.base.printable import counted, plain, plain_lines
 from assay.cli.checking.evidence import FileEnd
 from assay.cli.reports.outputs import ReportFileError
 from assay.cli.reports.result import RunResult, is_inside, messages_of, others_of, sentence_of, title_of
-from assay.core.quarantined_names import counted
 from assay.records.digest import FindingGroup, Level
 from assay.records.outcomes import WORDS
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from assay.base.printable import plain
+from assay.base.printable import counted, plain
 from assay.base.printable_json import dumped
 from assay.base.verdict import ListEntry
 from assay.cli.checking.evidence import ChangedVerdict, FileEnd
@@ -18,7 +18,7 @@ from assay.cli.terminal.excerpts import excerpt_lines
 from assay.cli.terminal.record_text import title
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import headline, place_lines, rule_lines, without_repeats
-from assay.core.quarantined_names import Quarantined, counted
+from assay.core.quarantined_names import Quarantined
 from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
 from assay.records.outcomes import WORDS, recorded_outcome

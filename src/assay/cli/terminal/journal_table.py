@@ -11,7 +11,7 @@ from datetime import datetime
 from textwrap import wrap
 from typing import Final, NamedTuple
 
-from assay.base.printable import plain
+from assay.base.printable import counted, plain
 from assay.cli.terminal.record_text import COLOURS, Clock, payload_lines, title, whole, zone
 from assay.cli.terminal.style import Style
 from assay.core.quarantined_names import listed
@@ -240,7 +240,7 @@ class Totals:
         shown = self._verdicts.total()
         total = shown + self._passed_over
         counts = [f"{self._verdicts[each]} {each}" for each in SHOWN if self._verdicts[each]]
-        records = f"{shown} of {_counted(total, 'record')}" if self._passed_over else _counted(total, "record")
+        records = f"{shown} of {counted(total, 'record')}" if self._passed_over else counted(total, "record")
         others = ""
         if broken:
             others = "; 1 line is not a record" if broken == 1 else f"; {broken:,} lines are not records"
@@ -254,11 +254,7 @@ class Totals:
     def _forwarded(self, total: int) -> str:
         """Return the note about audit mode for these records."""
         # Messages that cannot be forwarded at all, such as one that is too long.
-        but = f", except {_counted(self._blocked, 'blocked message')}" if self._blocked else ""
+        but = f", except {counted(self._blocked, 'blocked message')}" if self._blocked else ""
         if self._audited < total:
             return f"{self._audited:,} of {total:,} records are from audit mode: everything in them was forwarded{but}"
         return f"audit: everything was forwarded{but}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from assay import __version__
 from assay.base.errors import CanonicalError
+from assay.base.printable import counted
 from assay.cli.checking.evidence import FileEnd
 from assay.cli.reports.page.page_digest import EXCERPT, MOST_FILES, MOST_LARGEST, WHOLE, PageDigest
 from assay.cli.reports.page.page_groups import PageGroup, PageGroupKey, PageSample, group_name
@@ -14,7 +15,6 @@ from assay.cli.reports.page.page_tools import CHARACTERS_A_TOKEN
 from assay.cli.reports.page.shown_message import source_link
 from assay.cli.reports.page.smallest import rank
 from assay.cli.reports.result import ReportOptions, RunResult, file_counts
-from assay.core.quarantined_names import counted
 from assay.records.digest import SEVERITY, Figures
 from assay.records.log_histogram import PRECISION
 from assay.records.outcomes import WORDS
