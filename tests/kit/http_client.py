@@ -286,6 +286,14 @@ class Log:
             assert found, f"no {start!r} in {self._lines}"
             return found[0].removeprefix(start)
 
+    def until(self, holds: Callable[[str], bool]) -> str:
+        """What has come, once that *holds* of it."""
+        with self._news:
+            self._news.wait_for(lambda: self._ended or holds("\n".join(self._lines)), SECONDS)
+            found = "\n".join(self._lines)
+        assert holds(found), found
+        return found
+
     def whole(self) -> list[str]:
         """Every line, once the process has ended."""
         self._thread.join(SECONDS)

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from assay.spec.revisions import LATEST
-from kit.http_client import call, frame_of, modern, notification, until
+from kit.http_client import call, frame_of, modern, notification
 from kit.scripted_http import (
     Received,
     WirePeer,
@@ -49,7 +49,7 @@ def test_under_audit_half_an_answer_is_no_whole_one(tmp_path: Path) -> None:
                 rest = wire.rest()
             assert b"half" in rest
             assert not rest.endswith(b"0\r\n\r\n"), "that is the end of a whole one"
-            until(lambda count=count: guard.log.so_far().count("broke off, and so did") == count)  # type: ignore[misc]  # of now
+            guard.log.until(lambda log, count=count: log.count("broke off, and so did") == count)  # type: ignore[misc]  # of now
 
 
 def test_a_server_that_is_down_or_resets_connections_is_no_reason_to_end(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from kit.http_client import (
     head,
     modern,
     request,
-    until,
 )
 from kit.rows import rows
 from kit.scripted_http import (
@@ -112,8 +111,7 @@ def test_headers_of_the_operator_win_and_no_secret_is_shown(enforcing: tuple[Ser
     names = ("authorization", "x-team", "x-tenant", "x-other", "x-figma-api-key")
     assert [received.header(name) for name in names] == ["Bearer operator", "blue", "a", None, "c"]
     assert (answer.header("x-quota"), answer.header("x-other")) == ("5", None)
-    until(lambda: "the header X-Other of clients is not forwarded" in guard.log.so_far())
-    log = guard.log.so_far()
+    log = guard.log.until(lambda log: "the header X-Other of clients is not forwarded" in log)
     assert f"assay: guarding {server.url.split('/')[2]} (enforce), no journal, at http://127.0.0.1:" in log
     assert "operator" not in log
     assert "hunter2" not in log

@@ -1,7 +1,6 @@
 """How much a journal takes: garbage that is only counted, what is kept in memory, and long lines."""
 
 import os
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from assay.records.reading import LONGEST_LINE, Pages
 from assay.records.record import payload
 from kit.command import assay_text
 from kit.journals import records
+from kit.kept import kept_bytes
 from kit.records import open_journal, record_verdict
 from kit.rows import rows
 
@@ -101,23 +101,18 @@ def test_long_names_of_tools_and_long_garbage_are_not_kept(tmp_path: Path) -> No
     journal = open_journal(tmp_path, file_bytes=FILE_BYTES)
     recorder = Recorder("stdio", "stdio", Records(journal))
     conversation = Conversation(revision="2025-11-25")
-    tracemalloc.start()
-    try:
-        for number in range(200):
-            call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%d%b"}}' % (
-                number, number, b"x" * 500_000,
-            )  # fmt: skip
-            verdict = conversation.hear(Party.CLIENT, call)
-            assert verdict.accepted
-            record_verdict(recorder, verdict, recorder.clock(), 0, str(number))
-            conversation.give_up(Party.CLIENT, number)
-            garbage = Conversation().hear(Party.CLIENT, b"%d" % number + b"y" * 500_000)
-            record_verdict(recorder, garbage, recorder.clock(), 0, str(number))
-            record_verdict(recorder, garbage, recorder.clock(), 0, str(number))
-        del call, verdict, garbage
-        assert tracemalloc.get_traced_memory()[0] < 20 << 20
-    finally:
-        tracemalloc.stop()
+    for number in range(200):
+        call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%d%b"}}' % (
+            number, number, b"x" * 500_000,
+        )  # fmt: skip
+        verdict = conversation.hear(Party.CLIENT, call)
+        assert verdict.accepted
+        record_verdict(recorder, verdict, recorder.clock(), 0, str(number))
+        conversation.give_up(Party.CLIENT, number)
+        garbage = Conversation().hear(Party.CLIENT, b"%d" % number + b"y" * 500_000)
+        record_verdict(recorder, garbage, recorder.clock(), 0, str(number))
+        record_verdict(recorder, garbage, recorder.clock(), 0, str(number))
+    assert kept_bytes(journal, recorder) < 1 << 20
     journal.close()
 
 
