@@ -41,7 +41,7 @@ def replayed(shared: Path) -> dict[str, list[Judged]]:
     for path in sorted((shared / "transcripts").glob("*.jsonl")):
         with path.open("rb") as file:
             judging = Judging(lambda _: Conversation(mode="audit"), every=True)
-            found[path.stem] = [each for each in judging.follow_rows(read(file)) if isinstance(each, Judged)]
+            found[path.stem] = [each for each in judging.follow(read(file)) if isinstance(each, Judged)]
     return found
 
 

@@ -292,7 +292,7 @@ def fuzz_importers(data: bytes) -> None:
     for read in ([file], pieces) if importer.is_document else (file.splitlines(keepends=True),):
         judging = Judging(lambda _: Conversation(mode="audit"), None, importer.blind)
         with suppress(TranscriptError):
-            list(judging.judge_rows(importer.read(read, ImportOptions(fields=FIELDS))))
+            list(judging.follow(importer.read(read, ImportOptions(fields=FIELDS))))
 
 
 @cache

@@ -17,7 +17,7 @@ from assay.core.policy import REPAIRABLE, REPAIRED, Excepted, Policy
 from assay.core.redaction import Redactor
 from assay.records.judging import Judging, RecordingOpening
 from assay.records.recording import Recording
-from assay.records.rows import Judged
+from assay.records.rows import Judged, read
 from kit.rows import rows
 
 SEED = os.environ.get("ASSAY_SEED", "recording")
@@ -63,7 +63,7 @@ def judged(path: Path) -> tuple[list[Judged], Judging]:
     """What is found in the recording at *path*."""
     judging = Judging(begin)
     with path.open("rb") as file:
-        return list(judging.judge(file)), judging
+        return [each for each in judging.follow(read(file)) if isinstance(each, Judged)], judging
 
 
 def recording(path: Path, redactor: Redactor | None = None, **more: Any) -> Recording:

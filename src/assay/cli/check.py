@@ -156,22 +156,18 @@ def _revision(name: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Judge the files; return the exit status."""
-    return judge_files(args).status
+    return judged(args).status
 
 
-def judge_files(args: argparse.Namespace) -> RunResult:
-    """Judge the files of the command line, and write all reports."""
-    return judge_pieces(args, _settings(args), *_pieces(args.files))
-
-
-def judge_pieces(
-    args: argparse.Namespace, settings: Settings, pieces: list[Piece], passed_over: list[str]
-) -> RunResult:
+def judged(args: argparse.Namespace, settings: Settings | None = None, pieces: list[Piece] | None = None) -> RunResult:
     """
-    Judge *pieces* and write all reports. *passed_over* are problems with other names.
+    Judge the files of the command line, or *pieces*, and write all reports.
 
     Of a run that could not begin, the result has only the exit status.
     """
+    if settings is None:
+        settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say))
+    pieces, passed_over = _pieces(args.files) if pieces is None else (pieces, [])
     try:
         wrong = None if args.revision is None else _no_revision(args.revision)
         if wrong is not None:
@@ -311,10 +307,6 @@ def _no_revision(name: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
-
-
-def _settings(args: argparse.Namespace) -> Settings:
-    return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say))
 
 
 def _check(args: argparse.Namespace, file: CheckedFile, items: Iterator[StreamItem], reporting: Reporting) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from assay.cli.check import judge_pieces
+from assay.cli.check import judged
 from assay.cli.checking.files import Piece
 from assay.cli.journal_choice import Directories, chosen, why_not
 from assay.cli.options import add_settings
@@ -73,4 +73,4 @@ def run(args: argparse.Namespace) -> int:
     if args.file is None:
         _say(f"replaying {name}")
     args.files = [name]
-    return judge_pieces(args, directories.settings, [Piece(name, is_run)], []).status
+    return judged(args, directories.settings, [Piece(name, is_run)]).status

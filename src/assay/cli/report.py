@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from assay.cli.check import add_judging, add_scale, add_source, judge_files
+from assay.cli.check import add_judging, add_scale, add_source, judged
 from assay.cli.checking.files import found
 from assay.cli.guard_plan import LEVELS
 from assay.cli.program import speaker
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if not is_printed and _is_input(args):
         _say(f"{args.page}: the page would replace a recording")
         return 2
-    result = judge_files(args)
+    result = judged(args)
     if not result.digests or not (is_printed or os.path.isfile(args.page)):
         # The reason is printed already.
         return result.status

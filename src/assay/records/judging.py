@@ -31,7 +31,6 @@ from assay.records.rows import (
     frame_of,
     kind_of,
     party_of,
-    read,
     read_facts,
     with_findings,
 )
@@ -277,28 +276,20 @@ class Judging:
         self.revision: str | None = None
         """The revision of the first conversation with a handshake; without one, of the first that has a revision."""
 
-    def judge(self, lines: Iterable[bytes]) -> Iterator[Judged]:
-        """Yield a verdict on each message, then on each request without a response. Raises `TranscriptError`."""
-        return self.judge_rows(read(lines))
-
-    def judge_rows(self, rows: Iterable[TranscriptRow]) -> Iterator[Judged]:
-        """Yield the same for rows that are already read."""
-        return (each for each in self.follow_rows(rows) if isinstance(each, Judged))
-
-    def follow_rows(self, rows: Iterable[TranscriptRow]) -> Iterator[Judged | Meeting]:
-        """Yield the same, and before the first verdict of each conversation that it is met."""
+    def follow(self, rows: Iterable[TranscriptRow]) -> Iterator[Judged | Meeting]:
+        """
+        Yield a verdict on each message, before the first one of a conversation that it is met, and at the end a verdict
+        on each request without a response. Raises `TranscriptError`.
+        """
         for row in rows:
-            yield from self._row(row)
+            if "event" in row.members:
+                yield from self._event(row)
+            elif row.members:
+                yield from self._message(row)
+            else:
+                self.is_incomplete = True
+                self._note(f"line {row.line} is cut off and not judged; the recorder was killed")
         yield from self._finish()
-
-    def _row(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
-        if not row.members:
-            self.is_incomplete = True
-            self._note(f"line {row.line} is cut off and not judged; the recorder was killed")
-        elif "event" in row.members:
-            yield from self._event(row)
-        else:
-            yield from self._message(row)
 
     def _note(self, text: str) -> None:
         """Add a note, or count it if there are too many."""

@@ -228,7 +228,7 @@ class Evidence:
         listed = None if terms.is_compared else ListedTools(self._path, partial(_all_lists, terms, self._path))
         begin = partial(_conversation, terms, listed)
         self._judging = Judging(begin, terms.policy, self._importer.blind, every=terms.every, listed=listed)
-        return self._judging.follow_rows(self.rows())
+        return self._judging.follow(self.rows())
 
     def rows(self) -> Iterator[TranscriptRow]:
         """Yield the rows of the file. Raises `OSError` and `TranscriptError`."""
