@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from assay.cli.clients.config_files import FileError, find
+from assay.cli.clients.config_files import find
 from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import entries
-from assay.cli.clients.jsonc import ConfigError
+from assay.cli.clients.parsing import ConfigError
 from assay.cli.guard_plan import GuardPlan, loaded_settings, plan_of
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import leave_what_lasts, open_standard_streams, say
@@ -90,7 +90,7 @@ def _servers(plan: GuardPlan, header: list[str]) -> Servers:
 def _host(name: str) -> Servers:
     try:
         found = entries(find(name).text, os.environ, os.getcwd(), dialect_of(name))
-    except (ConfigError, FileError) as error:
+    except ConfigError as error:
         raise SettingsError(f"--config {name}: {error}") from None
     if not found:
         raise SettingsError(f"--config {name}: no servers in it")

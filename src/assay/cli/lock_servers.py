@@ -14,10 +14,10 @@ from typing import NamedTuple
 from assay.base.extras import missing
 from assay.base.printable import MASK
 from assay.base.server_names import name_of_command
-from assay.cli.clients.config_files import FileError, find
+from assay.cli.clients.config_files import find
 from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import DISABLED, entries
-from assay.cli.clients.jsonc import ConfigError
+from assay.cli.clients.parsing import ConfigError
 from assay.cli.guard_plan import is_client_file, named_servers
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.ready import agreed, has_terminal
@@ -116,7 +116,7 @@ def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[
     try:
         filled = partial(entries, find(file).text, folder=os.getcwd(), dialect=dialect_of(file))
         pairs = list(zip(filled(environ=os.environ), filled(environ=hidden), strict=True))
-    except (ConfigError, FileError) as error:
+    except ConfigError as error:
         raise LockError(f"--config {file}: {error}") from None
     # A server that the client does not start needs no review.
     pairs = [each for each in pairs if each[0].trouble != DISABLED or each[0].name == args.name]

@@ -4,38 +4,46 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from shlex import quote
+from shutil import which
+from typing import Final, NamedTuple
 
 from assay.base.printable import escaped
-from assay.cli.clients.config_files import FileError, FoundConfig, backup_of, exchange, find, forget_backup
-from assay.cli.clients.config_places import (
+from assay.cli.clients.config_files import (
     CLIENTS,
-    NAMES,
-    all_places,
+    FoundConfig,
+    backup_of,
     client_of,
+    exchange,
     existing,
+    find,
+    forget_backup,
     meant_clients,
     overwriting_client,
     places,
     short,
 )
-from assay.cli.clients.dialect import Dialect, NoServersError, dialect_of
-from assay.cli.clients.entries import check_lasting, is_ours, own_program
-from assay.cli.clients.jsonc import ConfigError
+from assay.cli.clients.dialect import NoServersError, dialect_of
 from assay.cli.clients.masks import difference
-from assay.cli.clients.plan import ALREADY, Plan, Wish, guard_names, suggestion, unwrap, wrap
+from assay.cli.clients.parsing import ConfigError
+from assay.cli.clients.plan import Plan, Wish, guard_names, likely, unwrap, wrap
 from assay.cli.clients.wrapping import is_program
 from assay.cli.program import refusal
 from assay.cli.ready import agreed, has_terminal
 from assay.cli.terminal.style import Style
-from assay.cli.wrap_report import WrapOutcome, WrapReport, counted, shared_names, total
 from assay.settings.state_directory import servers_directory
 
-_CLIENT_LIST = f"{', '.join(CLIENTS[:-1])} or {CLIENTS[-1]}"
+_CLIENT_LIST: Final = f"{', '.join(CLIENTS[:-1])} or {CLIENTS[-1]}"
 
-_WRAP = """\
+_KEEP: Final = "assay unwrap uses and removes it; keep it out of version control, it may hold secrets"
+"""Advice about a backup."""
+
+_WRAP: Final = """\
 FILE is the configuration of an MCP client: JSON with mcpServers (Claude Desktop, Claude Code, Cursor, Windsurf,
 Gemini CLI), servers (VS Code) or context_servers (Zed), or the config.toml of Codex.
 An entry with a command becomes `assay guard --name ENTRY -- COMMAND`, one with a url
@@ -47,7 +55,7 @@ Exit status: 0 done or nothing to do, 1 with --dry-run something would change, o
 2 could not be done.
 """
 
-_UNWRAP = """\
+_UNWRAP: Final = """\
 The servers are restored without a question; assay wrap can put them behind the guard again.
 FILE.assay-backup is removed when no server is left behind the guard.
 
@@ -120,15 +128,100 @@ def run_unwrap(args: argparse.Namespace) -> int:
     return _Run(args, "unwrap").run()
 
 
+# ── options ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CACHES: Final = (
+    # uvx and `uv run --with` unpack here; `uv cache clean` and `uv cache prune` remove it.
+    (re.compile(r"/(?:archive|environments|builds)-v\d+/"), "uv's cache", "uv tool install"),
+    # `pipx run` removes what it has not used for 14 days. PIPX_HOME/.cache in older versions.
+    (re.compile(r"/(?:pipx/\.cache|\.cache/pipx|Caches/pipx|pipx/Cache)/"), "the cache of pipx run", "pipx install"),
+    (re.compile(r"/_npx/"), "the cache of npx", "npm install --global"),
+)
+"""Caches that another program may empty: their pattern, their name, and the command for a permanent installation."""
+
+
+def _wish(args: argparse.Namespace) -> Wish:
+    """Return how the guard is to be started. Raises `ConfigError`."""
+    program = args.program or _own_program()
+    _check_lasting(program)
+    lock = _place(args.lock)
+    if lock is not None and os.path.isabs(lock) and not os.path.isfile(lock):
+        # No server would start.
+        raise ConfigError(f"--lock {args.lock}: No such file or directory; assay lock writes one")
+    given = {"--mode": args.mode, "--journal": _place(args.journal), "--lock": lock}
+    options = {name: value for name, value in given.items() if value is not None}
+    return Wish(program, options, move=args.program is not None, is_ours=_is_ours)
+
+
+def _place(path: str | None) -> str | None:
+    """Return *path* as an absolute path, since a client starts the guard in any directory."""
+    # The client replaces `${workspaceFolder}` and similar placeholders.
+    return path if path is None or path == "off" or path.startswith("${") else os.path.abspath(path)
+
+
+def _program(path: str) -> str:
+    if not is_program(path):
+        # unwrap recognizes the guard by this name.
+        raise argparse.ArgumentTypeError(f"expected a path that ends in assay: {path}")
+    return path
+
+
+def _own_program() -> str:
+    """Return the full path of the given command, or of the one that is installed with this module."""
+    beside = os.path.join(os.path.dirname(sys.executable), "assay")
+    for name in (sys.argv[0] if is_program(sys.argv[0]) else None, beside, "assay"):
+        path = which(name) if name else None
+        if path is not None:
+            return os.path.abspath(path)
+    raise ConfigError("cannot find the assay command; give its path with --program")
+
+
+def _check_lasting(path: str) -> None:
+    """Raise `ConfigError` for a *path* inside a cache: once it is emptied, none of the client's servers would start."""
+    for each in (path, os.path.realpath(path)):
+        for pattern, cache, install in _CACHES:
+            if pattern.search(each.replace("\\", "/")):
+                raise ConfigError(
+                    f"nothing was written: {path} is in {cache}, which may be emptied at any time; install assay "
+                    f"first ({install} …) and run assay wrap again, or give --program assay if assay is on the "
+                    "client's PATH"
+                )
+
+
+def _is_ours(command: str, env: Mapping[str, object]) -> bool:
+    """
+    Whether *command*, started with the variables *env*, is this program.
+
+    False for a relative path, whose directory only the client knows, and for an entry with its own PATH.
+    """
+    bare = os.path.basename(command) == command
+    if not bare and not os.path.isabs(command):
+        return False
+    if bare and any(name.upper() == "PATH" for name in env):
+        return False
+    path = which(command)
+    return path is not None and os.path.realpath(path) == os.path.realpath(_own_program())
+
+
+# ── the files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class WrapOutcome(NamedTuple):
+    """The result for one file."""
+
+    name: str
+    plan: Plan
+    written: bool
+    """Whether nothing is left to write: False if the answer was no, or with ``--dry-run``."""
+
+
 class _Run:
     """One call of either command: find the files, show the changes of each, and write them after a yes."""
 
     def __init__(self, args: argparse.Namespace, command: str) -> None:
         self.args = args
         self.is_wrap = command == "wrap"
-        self.report = WrapReport(command, several=args.all)
-        self.options: dict[str, str] = {}
-        """The options of the guard that are given."""
+        self.report = _Report(command, several=args.all)
         self.names: list[str] = []
         """Names of the servers in all files."""
         self.outcomes: list[WrapOutcome] = []
@@ -140,19 +233,16 @@ class _Run:
         args = self.args
         try:
             if self.is_wrap:
-                self.program = args.program or own_program()
-                check_lasting(self.program)
-                given = {"--mode": args.mode, "--journal": _place(args.journal), "--lock": _lock(args.lock)}
-                self.options = {name: value for name, value in given.items() if value is not None}
+                self.wish = _wish(args)
             files = self._files()
-        except FileError as error:
+        except ConfigError as error:
             self.report.say(str(error))
             return 2
         try:
             status = max(map(self._checked, files))
             missing = [name for name in args.server if args.all and name not in self.names]
             for name in missing:
-                self.report.say(f"no server is called {name}{suggestion(name, self.names)}")
+                self.report.say(f"no server is called {name}{likely(name, self.names)}")
             return 2 if missing else status
         finally:
             # Also after ^C: some files may already be written, with a backup beside them.
@@ -160,24 +250,25 @@ class _Run:
             if self.is_wrap:
                 self._say_what_is_next()
             if args.all and self.outcomes:
-                self.report.say(total(self.outcomes, self.failed, args, is_wrap=self.is_wrap))
+                self.report.say(self._total())
 
     def _files(self) -> list[str]:
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
-            raise FileError("specify FILE, --client CLIENT or --all")
+            raise ConfigError("specify FILE, --client CLIENT or --all")
         if given is not None:
             return [str(given)]
         if self.args.all:
-            found = all_places()
+            found = existing(each for client in CLIENTS for each in places(client))
             if not found:
-                raise FileError(f"no configuration of {_CLIENT_LIST} was found")
+                raise ConfigError(f"no configuration of {_CLIENT_LIST} was found")
             return found
         there = existing(places(client))
         if not there:
-            raise FileError(f"no configuration of {client} at {' or '.join(map(short, places(client)))}")
+            raise ConfigError(f"no configuration of {client} at {' or '.join(map(short, places(client)))}")
         for other in there[1:]:
-            self.report.file(other, f"skipped, because {short(there[0])} is used; give it as FILE, or use --all")
+            used = f"skipped, because {short(there[0])} is used; give it as FILE, or use --all"
+            self.report.say(f"{short(other)}: {used}")
         return there[:1]
 
     def _checked(self, name: str) -> int:
@@ -186,128 +277,119 @@ class _Run:
         try:
             return self._file(name)
         except NoServersError as error:
-            self.report.file(name, str(error))
+            self.report.file(str(error))
             # With --all, a file without servers is normal.
             return 0 if self.args.all else 2
-        except (ConfigError, FileError) as error:
+        except ConfigError as error:
             self.failed += 1
             meant = meant_clients(name) if self.args.file is not None and not os.path.lexists(name) else []
             hint = f"; did you mean {' or '.join(f'--client {each}' for each in meant)}?" if meant else ""
-            self.report.file(name, f"{error}{hint}")
+            self.report.file(f"{error}{hint}")
             return 2
 
     def _file(self, name: str) -> int:
         found, dialect = find(name), dialect_of(name)
-        text, backup = found.text, backup_of(found)
-        names: list[str] = self.args.server
+        backup, names = backup_of(found), list(self.args.server)
         if self.args.all and names:
-            there = [server.name for server in dialect.servers(text)]
+            there = [server.name for server in dialect.servers(found.text)]
             self.names += there
             names = [name for name in names if name in there]
             if not names:
                 return 0
-        if self.is_wrap:
-            wish = Wish(self.program, self.options, move=self.args.program is not None, is_ours=is_ours)
-            plan = wrap(text, names, wish, dialect)
-        else:
-            plan = unwrap(text, backup, names, dialect)
-        self._show(name, plan, dialect)
+        # Without the guard, as all servers were: those that were wrapped earlier as well.
+        bare = unwrap(found.text, backup, () if self.is_wrap else names, dialect)
+        plan = wrap(found.text, names, self.wish, dialect) if self.is_wrap else bare
+        self._show(name, plan)
         status = 0
-        if plan.changes and self.args.dry_run:
-            self.report.file(name, f"{counted(len(plan.changes))} would change")
-            status = 1
-        elif plan.changes:
-            status = (self._wrap if self.is_wrap else self._unwrap)(name, found, plan, backup, dialect)
-        outcome = WrapOutcome(name, plan, dialect, written=status == 0)
-        self.outcomes.append(outcome)
         if not plan.changes:
-            self._report_unchanged(outcome, found)
+            self._report_unchanged(plan, found)
+        elif self.args.dry_run:
+            self.report.file(f"{_counted(len(plan.changes))} would change")
+            status = 1
+        elif self._may_write(name):
+            exchange(found, plan.after, backup=bare.after if self.is_wrap else None)
+            self._report_written(name, plan, found, backup)
+        else:
+            self.report.file("nothing was written")
+            status = 1
+        self.outcomes.append(WrapOutcome(name, plan, written=status == 0))
         return status
 
-    def _show(self, name: str, plan: Plan, dialect: Dialect) -> None:
+    def _show(self, name: str, plan: Plan) -> None:
         """Print the changes, then the notes about the servers."""
         if plan.changes:
-            self.report.head()
-            style = Style(sys.stdout)
-            lines = difference(plan.before, plan.after, escaped(short(name)), dialect)
-            for line in islice(lines, 2 if self.report.has_headings else 0, None):
-                print(style.paint(line, *_colours(line)))
-            if self.report.has_headings:
-                # The changes and the notes are both indented.
-                self.report.print("")
+            self.report.difference(difference(plan.before, plan.after, escaped(short(name)), plan.dialect))
+        # With --all, servers behind the guard are only counted: there may be dozens. Those that were never behind it
+        # are of no interest to unwrap.
+        hidden = {"already"} if self.args.all else set()
+        if not self.args.server:
+            hidden.add("not behind")
         for each in plan.left:
-            # With --all, those behind the guard are only counted: there may be dozens. Those that were never behind it
-            # are of no interest to unwrap.
-            if not self.args.all or each.why != ALREADY if self.is_wrap else self.args.server or not each.fine:
-                self.report.note(f"{each.server.label}: left alone: {each.why}")
+            if each.outcome not in hidden:
+                self.report.note(f"{each.server.label}: left alone: {each.note}")
         advised: dict[str, list[str]] = {}
-        for change in plan.changes:
-            if change.advice is not None:
-                advised.setdefault(change.advice, []).append(change.server.label)
+        for each in plan.changes:
+            advised.setdefault(each.note, []).append(each.server.label)
         for advice, labels in advised.items():
-            self.report.note(f"{', '.join(labels)}: {advice}")
+            if advice:
+                self.report.note(f"{', '.join(labels)}: {advice}")
 
-    def _wrap(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        if not self.args.yes and not has_terminal():
-            raise FileError("nothing was written: there is no terminal to ask on; --yes writes without asking")
-        self._warn_of_client(name)
-        if not self.args.yes and not agreed(f"Write this to {escaped(short(name))}?"):
-            self.report.file(name, "nothing was written")
-            return 1
-        # The backup has the originals of all servers, including those that were wrapped earlier.
-        exchange(found, plan.after, backup=unwrap(plan.before, backup, dialect=dialect).after)
-        self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
-        if not self.args.all:
-            self.report.file(name, f"the original servers are saved in {short(str(found.backup))}; {_KEEP}")
-        return 0
-
-    def _unwrap(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        self._warn_of_client(name)
-        exchange(found, plan.after)
-        rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
-        for label in rebuilt:
-            self.report.note(f"{label}: rebuilt from its args, because the backup has no entry that matches; check it")
-        self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
-        kept = f"{short(str(found.backup))} is kept"
-        if backup is not None and rebuilt:
-            self.report.file(
-                name,
-                f"{kept}: it has the originals of the servers that were edited since; "
-                "delete it when you have checked them: it may hold secrets",
-            )
-        elif backup is not None and guard_names(plan.after, dialect):
-            self.report.file(name, f"{kept} for the servers that are still behind the guard")
-        elif backup is not None:
-            forget_backup(found)
-        return 0
-
-    def _warn_of_client(self, name: str) -> None:
-        """Report that the client may undo the change while it runs."""
+    def _may_write(self, name: str) -> bool:
+        """Whether the change may be written: `assay wrap` asks. Raises `ConfigError` where it cannot."""
+        asks = self.is_wrap and not self.args.yes
+        if asks and not has_terminal():
+            raise ConfigError("nothing was written: there is no terminal to ask on; --yes writes without asking")
         client = overwriting_client(name)
         if client is not None:
             self.report.plain(f"Close {client} first: it may overwrite {short(name)} while it runs.")
+        return not asks or agreed(f"Write this to {escaped(short(name))}?")
 
-    def _report_unchanged(self, outcome: WrapOutcome, found: FoundConfig) -> None:
+    def _report_written(self, name: str, plan: Plan, found: FoundConfig, backup: str | None) -> None:
+        """Report what was written, and what becomes of the backup; remove one that is not needed any more."""
+        rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
+        for label in rebuilt:
+            self.report.note(f"{label}: rebuilt from its args, because the backup has no entry that matches; check it")
+        changed, place = _counted(len(plan.changes)), short(found.backup)
+        self.report.file(f"{changed} changed; restart {client_of(name) or 'the client'} to use it")
+        if self.is_wrap:
+            if not self.args.all:
+                self.report.file(f"the original servers are saved in {place}; {_KEEP}")
+        elif backup is not None and rebuilt:
+            self.report.file(
+                f"{place} is kept: it has the originals of the servers that were edited since; "
+                "delete it when you have checked them: it may hold secrets"
+            )
+        elif backup is not None and guard_names(plan.after, plan.dialect):
+            self.report.file(f"{place} is kept for the servers that are still behind the guard")
+        elif backup is not None:
+            forget_backup(found)
+
+    def _report_unchanged(self, plan: Plan, found: FoundConfig) -> None:
         """Report on a file in which nothing changes."""
-        if self.is_wrap and outcome.left and not outcome.already:
-            self.report.file(outcome.name, "nothing was wrapped")
-        elif self.is_wrap and self.args.all and outcome.already:
-            self.report.file(outcome.name, f"nothing to do: {counted(outcome.already)} already behind the guard")
+        already, left = plan.count("already"), plan.count("unchecked", "refused")
+        if self.is_wrap and left and not already:
+            self.report.file("nothing was wrapped")
+        elif self.args.all and already:
+            self.report.file(f"nothing to do: {_counted(already)} already behind the guard")
         else:
-            self.report.file(outcome.name, "nothing to do")
+            self.report.file("nothing to do")
         if not self.is_wrap and found.backup.exists() and not self.args.server:
-            backup = short(str(found.backup))
-            note = f"{backup} is still there; delete it if you do not need it: it may hold secrets"
-            self.report.file(outcome.name, note)
+            backup = short(found.backup)
+            self.report.file(f"{backup} is still there; delete it if you do not need it: it may hold secrets")
+
+    # ── all files ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _say_what_is_next(self) -> None:
         """Print what to do after `assay wrap`: once, for all files."""
         changed = [each for each in self.outcomes if each.plan.changes]
         written = any(each.written for each in changed)
-        journal = self.options.get("--journal", "")
-        shared = shared_names(self.outcomes, dry_run=self.args.dry_run)
-        if shared is not None and journal != "off" and (written or (changed and self.args.dry_run)):
-            self.report.say(shared)
+        journal = self.wish.options.get("--journal", "")
+        shared = self._shared_names()
+        if shared and journal != "off" and (written or (changed and self.args.dry_run)):
+            self.report.say(
+                f"several servers have the same name: {', '.join(shared)}; their runs are mixed in the journal, unless "
+                "you change --name in the args of one"
+            )
         if written and self.args.all:
             self.report.say(f"beside each file, FILE.assay-backup has the original servers; {_KEEP}")
         if not written or journal == "off":
@@ -324,40 +406,131 @@ class _Run:
                 f"if runs are missing: assay journal list {short(unseen) if quote(unseen) == unseen else quote(unseen)}"
             )
 
+    def _shared_names(self) -> list[str]:
+        """Return the names that several guards share, with their clients: the journal mixes their runs."""
+        clients: dict[str, Counter[str]] = {}
+        for name, plan, written in self.outcomes:
+            text = plan.after if written or self.args.dry_run else plan.before
+            for guard in filter(None, guard_names(text, plan.dialect)):
+                clients.setdefault(guard, Counter())[client_of(name) or short(name)] += 1
+        shared = []
+        for guard, found in clients.items():
+            where = (f"{number} in {client}" if number > 1 else client for client, number in found.items())
+            shared += [f"{guard} ({', '.join(where)})"] if found.total() > 1 else []
+        return shared
 
-_KEEP = "assay unwrap uses and removes it; keep it out of version control, it may hold secrets"
-"""Advice about a backup."""
+    def _total(self) -> str:
+        """Return the last line of a command with ``--all``."""
+        plans = [each.plan for each in self.outcomes]
+        changes = sum(len(plan.changes) for plan in plans)
+        unwritten = sum(len(each.plan.changes) for each in self.outcomes if not each.written)
+        already, rebuilt = (sum(plan.count(outcome) for plan in plans) for outcome in ("already", "rebuilt"))
+        left = _some(sum(plan.count("unchecked", "refused") for plan in plans), "left alone")
+        last = ""
+        if self.args.dry_run:
+            fine = _some(already, "already behind the guard")
+            parts, last = [f"{_counted(unwritten)} would change", fine, left], ". Nothing was written."
+        elif self.is_wrap:
+            # A server that should only get another option stays behind the guard even if the answer was no.
+            updated = sum(each.plan.count("updated") for each in self.outcomes if not each.written)
+            behind = already + changes - unwritten + updated
+            parts = [f"{_counted(behind)} behind the guard", left, _some(unwritten, "not changed")]
+            if behind:
+                last = f". Undo: assay unwrap --all{''.join(f' --server {quote(each)}' for each in self.args.server)}"
+        else:
+            done = f"{_counted(changes - rebuilt)} restored" if changes else "no server behind the guard"
+            parts = [done, _some(rebuilt, "rebuilt"), left]
+        failures = f"{_counted(self.failed, 'file')} failed" if self.failed else ""
+        return ", ".join(filter(None, [_counted(len(plans), "file"), *parts, failures])) + last
 
 
-def _client(name: str) -> str:
-    """Return the display name of the client whose file is called *name*."""
-    client = client_of(name)
-    return "the client" if client is None else NAMES[client]
+def _counted(number: int, noun: str = "server") -> str:
+    """Return *number* with *noun* in the singular or the plural."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _place(path: str | None) -> str | None:
-    """Return *path* as an absolute path, since a client starts the guard in any directory."""
-    # The client replaces `${workspaceFolder}` and similar placeholders.
-    return path if path is None or path == "off" or path.startswith("${") else os.path.abspath(path)
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number else ""
 
 
-def _lock(path: str | None) -> str | None:
-    """Return *path* as an absolute path. Raises `FileError` if it does not exist: no server would start."""
-    place = _place(path)
-    if place is not None and os.path.isabs(place) and not os.path.isfile(place):
-        raise FileError(f"--lock {path}: No such file or directory; assay lock writes one")
-    return place
+# ── what is printed ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_COLOURS: Final = {"-": "red", "+": "green", "@": "cyan"}
+"""The colours of a diff, by the first character of the line."""
 
 
-def _program(path: str) -> str:
-    if not is_program(path):
-        # unwrap recognizes the guard by this name.
-        raise argparse.ArgumentTypeError(f"expected a path that ends in assay: {path}")
-    return path
+class _Report:
+    """
+    Prints changes to stdout, and lines about files and their servers to stderr.
 
+    With one file each line names it. With several, each file has a heading, and its lines are indented below it.
+    """
 
-def _colours(line: str) -> tuple[str, ...]:
-    """Return the colour of a diff line."""
-    if line.startswith(("---", "+++")):
-        return ("bold",)
-    return {"-": ("red",), "+": ("green",), "@": ("cyan",)}.get(line[:1], ())
+    def __init__(self, command: str, *, several: bool) -> None:
+        self._command = command
+        self._several = several
+        self._style = Style(sys.stderr)
+        self._name = ""
+        self._has_head = False
+        """Whether the heading of the current file is printed, or not needed."""
+        self._begun = False
+
+    def begin(self, name: str) -> None:
+        """Start the block of the file called *name*. Its heading is printed only if a line follows."""
+        self._name, self._has_head = name, not self._several
+
+    def difference(self, lines: Iterable[str]) -> None:
+        """Print the changes of the file."""
+        self._head()
+        # The changes and the notes are both below the heading, which has the name of the file.
+        is_below = self._several and sys.stdout.isatty() and sys.stderr.isatty()
+        style = Style(sys.stdout)
+        for line in islice(lines, 2 if is_below else 0, None):
+            colour = "bold" if line.startswith(("---", "+++")) else _COLOURS.get(line[:1])
+            print(style.paint(line, colour) if colour else line)
+        if is_below:
+            self._print("")
+
+    def file(self, line: str) -> None:
+        """Print a line about the file."""
+        self.note(line if self._several else f"{short(self._name)}: {line}")
+
+    def note(self, line: str) -> None:
+        """Print a line that names what it is about, below the heading of the file."""
+        self._head()
+        if self._several:
+            self._wrapped(line, 2)
+        else:
+            self.say(line)
+
+    def plain(self, line: str) -> None:
+        """Print a line that goes with the question about a file."""
+        self._head()
+        self._wrapped(line, 2 if self._several else 0, 0)
+
+    def say(self, line: str) -> None:
+        """Print a line that concerns all files."""
+        self._wrapped(f"assay {self._command}: {line}", 0)
+
+    def end(self) -> None:
+        """Print an empty line after the last file."""
+        if self._begun:
+            self._print("")
+
+    def _head(self) -> None:
+        """Print the heading of the file, unless it was printed already."""
+        if not self._has_head:
+            heading = "  ".join(filter(None, [client_of(self._name), short(self._name)]))
+            self._print(("\n" if self._begun else "") + self._style.paint(escaped(heading), "bold"))
+            self._has_head = self._begun = True
+
+    def _wrapped(self, line: str, indent: int, hanging: int = 4) -> None:
+        # In a file or a pipe, an unwrapped line is easier to search.
+        whole = self._style.limit is None
+        lines = [" " * indent + escaped(line)] if whole else self._style.wrapped(escaped(line), indent, hanging)
+        self._print("\n".join(lines))
+
+    def _print(self, text: str) -> None:
+        """Print *text* after all buffered output."""
+        sys.stdout.flush()
+        print(text, file=sys.stderr)

@@ -4,7 +4,7 @@ The position of values in JSON text, and edits of the text that leave every othe
 The text is valid JSON. The scanner of the standard library steps over values: it is written in C and returns where each
 one ends. It builds no objects and no numbers, because Python refuses integers of more than 4,300 digits.
 
-`cli.clients.jsonc` has a scanner of its own: it reads files with comments, and reports where they are malformed.
+`cli.clients.parsing` has a scanner of its own: it reads files with comments, and reports where they are malformed.
 """
 
 import json

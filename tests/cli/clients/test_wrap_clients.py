@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.clients.config_places import CLIENTS
+from assay.cli.clients.config_files import CLIENTS
 from assay.cli.clients.dialect import CODEX as TOML
-from assay.cli.clients.jsonc import ConfigError
+from assay.cli.clients.parsing import ConfigError
 from assay.cli.clients.plan import unwrap
 from assay.cli.main import main
 from kit.client_files import CODEX, KNOWN, PROGRAM, Sample, behind, home_of_clients, put
@@ -241,7 +241,7 @@ def test_a_path_in_a_cache_is_not_written(
 def test_what_cannot_be_edited_is_left_alone(text: str, why: str) -> None:
     whole = toml(text)
     plan = behind(whole, dialect=TOML)
-    assert [(left.server.name, why in left.why) for left in plan.left] == [("x", True)]
+    assert [(left.server.name, why in left.note) for left in plan.left] == [("x", True)]
     assert [change.server.name for change in plan.changes] == ["fine"]
     before, after = tomllib.loads(whole), tomllib.loads(plan.after)
     assert before["mcp_servers"].pop("fine")

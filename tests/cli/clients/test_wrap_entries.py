@@ -5,10 +5,9 @@ import json
 import pytest
 
 from assay.cli.clients.dialect import JSON, ServerEntry, dialect_of, written
-from assay.cli.clients.entries import hesitation, objection
-from assay.cli.clients.jsonc import ConfigError, plain, read
+from assay.cli.clients.parsing import ConfigError, read_json
 from assay.cli.clients.plan import unwrap
-from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in
+from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in, hesitation, objection
 from assay.cli.main import parser
 from kit.client_files import JSON_SAMPLES, PROGRAM, VS_CODE, behind
 from kit.rows import rows
@@ -113,7 +112,7 @@ def test_some_entries_go_behind_the_guard_only_by_name(entry: str, why: str) -> 
     assert why in str(hesitation(server(entry)))
     plan = behind(text)
     assert [change.server.name for change in plan.changes] == ["y"]
-    assert plan.left[0].why.endswith("; --server x puts it behind the guard anyway")
+    assert plan.left[0].note.endswith("; --server x puts it behind the guard anyway")
     named = behind(text, ["x"])
     assert [change.server.name for change in named.changes] == ["x"]
     assert unwrap(named.after, text).after == text
@@ -215,8 +214,8 @@ def test_a_guard_that_was_put_there_in_another_way_stays(command: str, args: lis
     text = config(x={"command": command, "args": args})
     plan = behind(text, ["x"], "enforce")
     assert not plan.changes
-    assert "already" in plan.left[0].why
-    assert "by hand" in unwrap(text, None).left[0].why
+    assert "cannot check" in plan.left[0].note
+    assert "by hand" in unwrap(text, None).left[0].note
     with pytest.raises(ConfigError, match="by hand"):
         unwrap(text, None, ["x"])
 
@@ -245,9 +244,9 @@ def test_what_only_looks_like_the_guard_is_not(entry: object) -> None:
 
 def test_a_client_may_write_the_file_anew() -> None:
     """Claude Desktop and others do, in a layout of their own. What is not in JSON is gone; what is, comes back."""
-    wrapped = json.dumps(plain(read(VS_CODE.after.removeprefix("\ufeff")).root), indent=2)
+    wrapped = json.dumps(read_json(VS_CODE.after.removeprefix("\ufeff")).root.plain, indent=2)
     plan = unwrap(wrapped, VS_CODE.before)
-    assert plain(read(plan.after).root) == plain(read(VS_CODE.before).root)
+    assert read_json(plan.after).root.plain == read_json(VS_CODE.before).root.plain
     github = next(change for change in plan.changes if change.server.name == "github")
     assert github.outcome == "restored"
     assert "// not sse" in github.text
@@ -274,7 +273,7 @@ def test_a_client_may_write_the_file_anew() -> None:
 )
 def test_a_guard_at_a_url_that_was_written_by_hand_comes_out(text: str, bare: object) -> None:
     plan = unwrap(f'{{"servers": {{"x": {text}}}}}', None)
-    assert plain(read(plan.after).root) == {"servers": {"x": bare}}
+    assert read_json(plan.after).root.plain == {"servers": {"x": bare}}
     plan.after.encode()
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.clients.config_files import FileError, backup_of, exchange, find
-from assay.cli.clients.config_places import places
-from assay.cli.clients.jsonc import LONGEST
+from assay.cli.clients.config_files import LONGEST, backup_of, exchange, find, places
+from assay.cli.clients.parsing import ConfigError
 from kit.rows import rows
 
 
@@ -26,7 +25,7 @@ def names(directory: Path) -> list[str]:
 def test_what_has_changed_since_is_not_written_over(config: Path) -> None:
     found = find(str(config))
     config.write_text("by somebody else")
-    with pytest.raises(FileError, match="changed in the meantime"):
+    with pytest.raises(ConfigError, match="changed in the meantime"):
         exchange(found, "new", backup="kept")
     assert config.read_text() == "by somebody else"
     assert names(config.parent) == ["mcp.json"]
@@ -35,7 +34,7 @@ def test_what_has_changed_since_is_not_written_over(config: Path) -> None:
 def test_a_file_that_is_read_only_stays(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Root may write everywhere: so this says that it may not.
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(FileError, match="read-only"):
+    with pytest.raises(ConfigError, match="read-only"):
         exchange(find(str(config)), "new")
 
 
@@ -50,7 +49,7 @@ def test_what_fails_half_way_leaves_the_file_as_it_was(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, failing, full)
-        with pytest.raises(FileError, match="No space left on device"):
+        with pytest.raises(ConfigError, match="No space left on device"):
             exchange(find(str(config)), "new", backup="kept")
     assert config.read_text() == "old"
     assert names(config.parent) == ["mcp.json"]
@@ -76,7 +75,7 @@ def test_the_backup_is_there_before_the_file_is_touched(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", counted)
-        with pytest.raises(FileError, match=r"cannot write mcp\.json: Input/output error"):
+        with pytest.raises(ConfigError, match=r"cannot write mcp\.json: Input/output error"):
             exchange(find(str(config)), "new", backup="kept")
     assert replaced == ["mcp.json.assay-backup", "mcp.json"]
     assert config.read_text() == "old"
@@ -95,7 +94,7 @@ def test_what_is_no_file_is_shown(tmp_path: Path) -> None:
         "long": "longer than",
         "loop": "link",
     }.items():
-        with pytest.raises(FileError, match=why):
+        with pytest.raises(ConfigError, match=why):
             find(str(tmp_path / name))
 
 

@@ -119,7 +119,7 @@ def test_a_token_in_place_of_the_name_of_a_variable_is_hidden(text: str, token: 
 
 
 def test_an_entry_with_a_token_has_no_note_on_signing_in() -> None:
-    assert [each.advice for each in wrap(SIGNED_IN, (), Wish(PROGRAM), CODEX).changes] == [None]
+    assert [each.note for each in wrap(SIGNED_IN, (), Wish(PROGRAM), CODEX).changes] == [""]
     bare = SIGNED_IN.replace("bearer_token_env_var", "# ")
     [change] = wrap(bare, ["x"], Wish(PROGRAM), CODEX).changes
-    assert "OAuth" in str(change.advice)
+    assert "OAuth" in change.note

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from assay.cli.clients import jsonc, toml
-from assay.cli.clients.jsonc import Array, ConfigError, Document, Member, Node, Object, members, plain
+from assay.cli.clients.parsing import ConfigError, Document, Node, read_json, read_toml
 from assay.ladder.spots import Edit, edited
 
 _PROJECTS: Final = "projects"
@@ -50,51 +49,37 @@ class Dialect:
 
     def document(self, text: str) -> Document:
         """Parse a file into a value with positions. Raises `ConfigError`."""
-        if self.is_toml:
-            return toml.read(text)
-        try:
-            return jsonc.read(text)
-        except jsonc.JsoncError as error:
-            raise ConfigError(f"not valid JSON: {error}") from None
+        return read_toml(text) if self.is_toml else read_json(text)
 
     def servers_in(self, root: Node) -> Iterator[tuple[str, Node]]:
         """Yield each object with servers, with a name that is unique in the file."""
-        for key, value in members(root):
-            if key.value in self.sections:
-                yield key.value, value
-            for path, project in members(value) if key.value == _PROJECTS else ():
-                inside = (each for each in members(project) if each.key.value == self.sections[0])
-                yield from ((f"{_PROJECTS}/{path.value}", found.value) for found in inside)
+        for key, (_, value) in root.members.items():
+            if key in self.sections:
+                yield key, value
+            for path, (_, project) in value.members.items() if key == _PROJECTS else ():
+                if self.sections[0] in project.members:
+                    yield f"{_PROJECTS}/{path}", project.members[self.sections[0]].value
 
     def servers(self, text: str) -> list["ServerEntry"]:
         """Return the servers of a configuration, in the order of its *text*. Raises `ConfigError`."""
         document = self.document(text)
-        if not isinstance(document.root, Object):
+        if not isinstance(document.root.value, dict):
             raise ConfigError("not a client's configuration: expected an object")
         found: list[ServerEntry] = []
         sections = list(self.servers_in(document.root))
         for section, value in sections:
-            if not isinstance(value, Object):
+            if not isinstance(value.value, dict):
                 raise ConfigError(f"no servers: {section} is not {'a table' if self.is_toml else 'an object'}")
-            for key, node in value.members:
+            for name, (_, node) in value.members.items():
                 start, end, trouble = node.start, node.end, ""
                 if self.is_toml:
-                    start, end, trouble = _place(text, document, (section, key.value), node)
+                    start, end, trouble = _place(text, document, (section, name), node)
                 commented = any(start < at < end for at, _ in document.comments)
-                found.append(ServerEntry(self, section, key.value, text, node, start, end, commented, trouble))
+                found.append(ServerEntry(self, section, name, text, node, start, end, commented, trouble))
         if not sections:
             keys = f"{', '.join(self.sections[:-1])} or {self.sections[-1]}"
             raise NoServersError(f"no servers: it has no {f'[{self.sections[0]}.NAME]' if self.is_toml else keys}")
         return sorted(found, key=lambda server: server.start)
-
-    @property
-    def sign(self) -> str:
-        """The text between a key and its value."""
-        return " = " if self.is_toml else ": "
-
-    def key(self, name: str) -> str:
-        """Return *name*, one of the keys that clients know, as text of the file."""
-        return name if self.is_toml else f'"{name}"'
 
 
 JSON: Final = Dialect()
@@ -114,14 +99,14 @@ def dialect_of(name: str) -> Dialect:
 
 def _place(text: str, document: Document, path: tuple[str, str], node: Node) -> tuple[int, int, str]:
     """Return where an entry in TOML starts and ends, and why it cannot be edited; empty if it can."""
-    numbers = [at for at, table in enumerate(document.tables) if table.path[:2] == path]
-    own = [document.tables[at] for at in numbers]
-    start, end = (own[0].start, own[-1].end) if own else (node.start, node.end)
+    own = {at: table for at, table in enumerate(document.tables) if table.path[:2] == path}
+    tables = [table.node for table in own.values()] or [node]
+    start, end = tables[0].start, tables[-1].end
     # A dotted key can add to a table that has a header elsewhere.
-    dotted = text[start] not in "{[" or any(not start <= key.start <= end for key, _ in members(node))
-    if dotted or not isinstance(node, Object) or any(each.is_array and each.path == path for each in own):
+    dotted = text[start] not in "{[" or any(not start <= key.start <= end for key, _ in node.members.values())
+    if dotted or not isinstance(node.value, dict):
         return start, end, "it is not written as a table, and assay cannot edit that"
-    if numbers and numbers[-1] - numbers[0] >= len(numbers):
+    if own and max(own) - min(own) >= len(own):
         return start, end, "its tables are not next to each other in the file, and assay cannot edit that"
     return start, end, ""
 
@@ -164,7 +149,7 @@ class ServerEntry:
     @cached_property
     def written(self) -> Any:
         """The value of the entry, with the keys of the file."""
-        return plain(self.node)
+        return self.node.plain
 
     @cached_property
     def value(self) -> Any:
@@ -186,7 +171,7 @@ class ServerEntry:
     @property
     def urls(self) -> list[str]:
         """The keys of URLs in the entry."""
-        return [key for key in self.dialect.urls if isinstance(self.written, dict) and key in self.written]
+        return [key for key in self.dialect.urls if key in self.node.members]
 
     @property
     def token(self) -> str | None:
@@ -202,50 +187,45 @@ class ServerEntry:
         """Why the layout of the entry prevents putting it behind the guard; None if nothing does."""
         if len(self.urls) > 1:
             return f"it has more than one url: {' and '.join(self.urls)}"
-        key = self.dialect.headers
-        if not self.dialect.is_toml or not self.urls or key not in self.written:
+        members, key = self.node.members, self.dialect.headers
+        if not self.dialect.is_toml or not self.urls or key not in members:
             return None
-        start = self[key].value.start
-        is_later_table = self.source[start] == "[" and self[self.urls[0]].value.end < start
+        start = members[key].value.start
+        is_later_table = self.source[start] == "[" and members[self.urls[0]].value.end < start
         if self.source[start] == "{" or is_later_table:
             return None
         return f"its {key} are written in a way that assay cannot edit"
-
-    def __getitem__(self, key: str) -> Member:
-        """Return the member called *key*."""
-        return next(member for member in members(self.node) if member.key.value == key)
 
     def text_of(self, node: Node) -> str:
         """Return the text of *node*."""
         return self.source[node.start : node.end]
 
-    def rewritten(self, changes: Mapping[str, tuple[str, str] | None], after: str = "", args: str = "") -> str:
+    def rewritten(self, changes: Mapping[str, Mapping[str, str]]) -> str:
         """
         Return the text of the entry with other members.
 
-        *changes* has, by key, the new key and the text of the new value; None removes the member. *args* is the text of
-        new `args`, which follow the member called *after* in the same style.
+        *changes* has, by key, the members that take the place of that one: their keys, and the texts of their values.
         """
-        own = members(self.node)
+        own, dialect = list(self.node.members.values()), self.dialect
         edits: list[Edit] = []
         for number, (key, value) in enumerate(own):
-            if key.value == after:
-                before = gap(self.source, key.start)
-                added = f"{before}{self.dialect.key('args')}{self.dialect.sign}{args}"
-                edits.append(Edit(value.end, value.end, added if self._is_table else f",{added}"))
             if key.value not in changes:
                 continue
-            change = changes[key.value]
-            if change is not None:
-                if change[0] != key.value:
-                    edits.append(Edit(key.start, key.end, self.dialect.key(change[0])))
-                edits.append(Edit(value.start, value.end, change[1]))
+            before = gap(self.source, key.start)
+            new = [(name if dialect.is_toml else f'"{name}"', text) for name, text in changes[key.value].items()]
+            if new:
+                if key.value not in changes[key.value]:
+                    edits.append(Edit(key.start, key.end, new[0][0]))
+                # In a `[table]` each member is on a line of its own.
+                comma, sign = "" if self._is_table else ",", " = " if dialect.is_toml else ": "
+                added = "".join(f"{comma}{before}{name}{sign}{text}" for name, text in new[1:])
+                edits.append(Edit(value.start, value.end, new[0][1] + added))
             elif self.is_below(value):
                 # A table of its own, with the text between it and the value before it.
                 edits.append(Edit(max(each.value.end for each in own if each.value.end <= value.start), value.end, ""))
             elif self._is_table:
-                edits.append(Edit(key.start - len(gap(self.source, key.start)), value.end, ""))
-            elif all(changes.get(each.key.value, ()) is None for each in own[:number]):
+                edits.append(Edit(key.start - len(before), value.end, ""))
+            elif all(not changes.get(each.key.value, True) for each in own[:number]):
                 edits.append(Edit(key.start, own[number + 1].key.start, ""))
             else:
                 edits.append(Edit(own[number - 1].value.end, value.end, ""))
@@ -253,14 +233,13 @@ class ServerEntry:
 
     @property
     def _is_table(self) -> bool:
-        """Whether each member is on a line of its own: a ``[table]`` in TOML."""
         return self.source[self.start] == "["
 
     def is_below(self, value: Node) -> bool:
         """Whether *value* is a TOML table of its own, below the entry."""
-        return isinstance(value, Object) and self.source[value.start] == "["
+        return isinstance(value.value, dict) and self.source[value.start] == "["
 
-    def with_front(self, array: Array, words: Sequence[str], instead_of: int = 0) -> str:
+    def with_front(self, array: Node, words: Sequence[str], instead_of: int = 0) -> str:
         """Return the text of *array* with *words* in place of its first items."""
         items = array.items
         first = items[0].start if items else array.start + 1
@@ -273,7 +252,7 @@ class ServerEntry:
         if self.dialect.is_toml and brackets == "{}":
             # An inline table has no line breaks.
             return f"{{ {', '.join(lines)} }}"
-        inside = like.items if isinstance(like, Array) else [key for key, _ in members(like)]
+        inside = like.items or [key for key, _ in like.members.values()]
         between = gap(self.source, inside[0].start) if inside else " "
         begin, end = ("" if each == " " else each for each in (between, gap(self.source, like.end - 1)))
         return f"{brackets[0]}{begin}{f',{between}'.join(lines)}{end if begin else ''}{brackets[1]}"
@@ -281,7 +260,7 @@ class ServerEntry:
     def parsed(self, text: str) -> Any:
         """Return the value of *text*, another text for this entry."""
         if not self.dialect.is_toml:
-            return plain(jsonc.read(text).root)
+            return read_json(text).root.plain
         return tomllib.loads(text)[self.section][self.name] if self._is_table else tomllib.loads(f"x = {text}")["x"]
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from assay.cli.clients.dialect import JSON, Dialect, ServerEntry
-from assay.cli.clients.entries import is_disabled, objection
 from assay.cli.clients.plan import unwrap
+from assay.cli.clients.wrapping import is_disabled, objection
 from assay.guard.hosted_server import HostedEntry
 
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
@@ -18,13 +18,12 @@ _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 _INPUT: Final = "input:"
 """A value that VS Code prompts the user for."""
 
-
 DISABLED: Final = "it is disabled"
 """The reason for skipping a server that the client does not use either."""
 
 
-class _UnknownError(ValueError):
-    """A reference cannot be replaced by a value."""
+class _TroubleError(ValueError):
+    """A server cannot be started; the message has the reason."""
 
 
 def entries(text: str, environ: Mapping[str, str], folder: str, dialect: Dialect = JSON) -> list[HostedEntry]:
@@ -40,37 +39,35 @@ def entries(text: str, environ: Mapping[str, str], folder: str, dialect: Dialect
         # Claude Code keeps the servers of all projects in one file.
         elsewhere = server.project is not None and server.project != folder
         if server.name not in found and not elsewhere:
-            found[server.name] = _entry(server, environ, folder)
+            try:
+                found[server.name] = _entry(server, environ, folder)
+            except _TroubleError as trouble:
+                found[server.name] = HostedEntry(server.name, trouble=str(trouble))
     return list(found.values())
 
 
 def _entry(server: ServerEntry, environ: Mapping[str, str], folder: str) -> HostedEntry:
-    why = server.trouble or objection(server)
+    """Return *server* as it is started. Raises `_TroubleError`."""
+    why = server.trouble or objection(server) or (DISABLED if is_disabled(server.value) else None)
     if why:
-        return HostedEntry(server.name, trouble=why)
-    given = server.value
-    if is_disabled(given):
-        return HostedEntry(server.name, trouble=DISABLED)
-    try:
-        known = _filled(given, {**environ, "workspaceFolder": folder, "userHome": environ.get("HOME", "")})
-    except _UnknownError as unknown:
-        return HostedEntry(server.name, trouble=str(unknown))
+        raise _TroubleError(why)
+    known = _filled(server.value, {**environ, "workspaceFolder": folder, "userHome": environ.get("HOME", "")})
     env, cwd, names = known.get("env") or {}, known.get("cwd"), known.get("env_vars")
     if not isinstance(env, dict) or not all(isinstance(value, str | int | float) for value in env.values()):
-        return HostedEntry(server.name, trouble="its env must be an object of strings")
+        raise _TroubleError("its env must be an object of strings")
     # Codex lists variables without a value in `env_vars`; values may be numbers and booleans.
     env = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in env.items()}
     if isinstance(names, list):
         env = {**{name: environ[name] for name in names if name in environ}, **env}
     if not isinstance(cwd, str | None):
-        return HostedEntry(server.name, trouble="its cwd must be a string")
+        raise _TroubleError("its cwd must be a string")
     if "command" in known:
         return HostedEntry(server.name, (known["command"], *known.get("args", ())), env=env, cwd=cwd)
     return HostedEntry(server.name, url=known["url"], headers=tuple(known.get("headers", {}).items()))
 
 
 def _filled(value: Any, known: Mapping[str, str]) -> Any:
-    """Return *value* with every reference in its strings replaced. Raises `_UnknownError`."""
+    """Return *value* with every reference in its strings replaced. Raises `_TroubleError`."""
     if isinstance(value, str):
         return _REFERENCE.sub(lambda found: _named(found[1], known), value)
     if isinstance(value, list):
@@ -82,9 +79,9 @@ def _filled(value: Any, known: Mapping[str, str]) -> Any:
 
 def _named(reference: str, known: Mapping[str, str]) -> str:
     if reference.startswith(_INPUT):
-        raise _UnknownError("it needs an input that only its client can ask for")
+        raise _TroubleError("it needs an input that only its client can ask for")
     name, default, otherwise = reference.removeprefix("env:").partition(":-")
     found = known.get(name)
     if found is None and not default:
-        raise _UnknownError(f"the variable {name[:100]} is not set")
+        raise _TroubleError(f"the variable {name[:100]} is not set")
     return found if found is not None else otherwise

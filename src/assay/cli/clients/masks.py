@@ -5,14 +5,14 @@ Only for display. The result is still JSON with the same lines, but hidden value
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from difflib import unified_diff
 from functools import partial
 from typing import Final
 
 from assay.base.printable import MASK, escaped
 from assay.cli.clients.dialect import JSON, Dialect, written
-from assay.cli.clients.jsonc import Array, Node, Object, Scalar, lines, members, plain
+from assay.cli.clients.parsing import MARK, Node, lines
 from assay.core.masked_commands import Masking
 from assay.core.masking import looks_random, masked_secret, masked_text, redactor
 from assay.ladder.spots import Edit, edited
@@ -34,7 +34,7 @@ Mask = Callable[[str], str]
 
 def difference(before: str, after: str, name: str, dialect: Dialect = JSON) -> Iterator[str]:
     """Return a unified diff of two configurations of the file called *name*, without secrets."""
-    old, new = (lines(masked(text, dialect).removeprefix("\ufeff")) for text in (before, after))
+    old, new = (lines(masked(text, dialect).removeprefix(MARK)) for text in (before, after))
     # Last, and only for the shown lines: a file of Claude Code can have a hundred thousand.
     yield from map(escaped, unified_diff(old, new, fromfile=name, tofile=name, lineterm=""))
 
@@ -42,13 +42,14 @@ def difference(before: str, after: str, name: str, dialect: Dialect = JSON) -> I
 def masked(text: str, dialect: Dialect = JSON) -> str:
     """Return a configuration with secrets hidden."""
     document = dialect.document(text)
-    walk = _Walk({id(value) for _, value in dialect.servers_in(document.root)})
-    edits = list(walk.edits(document.root, masked_text))
+    entries = [member.value for _, section in dialect.servers_in(document.root) for member in section.members.values()]
+    edits = list(_edits(document.root, masked_text, {id(entry) for entry in entries}))
+    hidden = [value for entry in entries for key, (_, value) in entry.members.items() if key in _HIDDEN]
     for start, end in document.comments:
         comment = text[start:end]
         # A comment with a quote may be a commented-out entry with its secrets.
         quoted = any(sign in comment for sign in ("\"'=" if dialect.is_toml else '"'))
-        if quoted or any(node.start < start < node.end for node in walk.hidden):
+        if quoted or any(node.start < start < node.end for node in hidden):
             shown = {"//": f"// {MASK}", "/*": f"/* {MASK} */"}.get(comment[:2], f"# {MASK}")
         else:
             shown = redactor().text(comment)
@@ -56,51 +57,37 @@ def masked(text: str, dialect: Dialect = JSON) -> str:
     return edited(text, edits)
 
 
-class _Walk:
-    """Walks through a document and yields what to hide; *sections* are the objects with the servers."""
+def _edits(node: Node, mask: Mask, entries: set[int]) -> Iterator[Edit]:
+    """Yield the edits that hide the secrets in *node*. *mask* hides those of a string; *entries* are the servers."""
+    if isinstance(node.value, str):
+        if (shown := mask(node.value)) != node.value:
+            yield Edit(node.start, node.end, written(shown))
+    elif mask is not masked_text and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        yield Edit(node.start, node.end, "0")
+    for item in node.items:
+        yield from _edits(item, mask, entries)
+    # VS Code prompts for an input; its suggestion is as secret as the input.
+    typed_unseen = "password" in node.members and node.members["password"].value.value is True
+    for key, (_, value) in node.members.items():
+        if id(node) not in entries:
+            is_hidden = redactor().is_secret(key) or (typed_unseen and key == "default")
+            yield from _edits(value, masked_secret if is_hidden else mask, entries)
+        elif key == "args" and value.items:
+            yield from _in_arguments(node, value)
+        elif key in _VARIABLES:
+            yield from _edits(value, _masked_name, entries)
+        else:
+            is_hidden = key in _HIDDEN or redactor().is_secret(key)
+            yield from _edits(value, masked_secret if is_hidden else masked_text, entries)
 
-    def __init__(self, sections: Collection[int]) -> None:
-        self._sections = sections
-        self.hidden: list[Node] = []
-        """Values of which everything is hidden, comments included."""
 
-    def edits(self, node: Node, mask: Mask) -> Iterator[Edit]:
-        """Yield the edits that hide the secrets in *node*, where *mask* hides those of a string."""
-        if isinstance(node, Array):
-            for item in node.items:
-                yield from self.edits(item, mask)
-        elif isinstance(node, Object) and id(node) in self._sections:
-            for _, entry in node.members:
-                yield from self._entry(entry)
-        elif isinstance(node, Object):
-            # VS Code prompts for an input; its suggestion is as secret as the input.
-            password = node.get("password")
-            typed_unseen = password is not None and plain(password.value) is True
-            for key, value in node.members:
-                hidden = redactor().is_secret(key.value) or (typed_unseen and key.value == "default")
-                yield from self.edits(value, masked_secret if hidden else mask)
-        elif isinstance(node.value, str):
-            if (shown := mask(node.value)) != node.value:
-                yield Edit(node.start, node.end, written(shown))
-        elif mask is not masked_text and isinstance(node.value, int | float) and not isinstance(node.value, bool):
-            yield Edit(node.start, node.end, "0")
-
-    def _entry(self, entry: Node) -> Iterator[Edit]:
-        for key, value in members(entry):
-            if key.value == "args" and isinstance(value, Array):
-                program = plain(entry).get("command")
-                masking, before = Masking(program if isinstance(program, str) else ""), ""
-                for item in value.items:
-                    if isinstance(item, Scalar) and isinstance(item.value, str):
-                        yield from self.edits(item, partial(_masked_argument, masking, before))
-                        before = item.value
-            elif key.value in _HIDDEN:
-                self.hidden.append(value)
-                yield from self.edits(value, masked_secret)
-            elif key.value in _VARIABLES:
-                yield from self.edits(value, _masked_name)
-            else:
-                yield from self.edits(value, masked_secret if redactor().is_secret(key.value) else masked_text)
+def _in_arguments(entry: Node, args: Node) -> Iterator[Edit]:
+    program, before = entry.plain.get("command"), ""
+    masking = Masking(program if isinstance(program, str) else "")
+    for item in args.items:
+        if isinstance(item.value, str):
+            yield from _edits(item, partial(_masked_argument, masking, before), set())
+            before = item.value
 
 
 def _is_name(word: str) -> bool:

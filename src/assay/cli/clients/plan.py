@@ -9,56 +9,55 @@ which have the server's command, or its URL and headers.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from assay.base.server_names import cut_name
 from assay.cli.clients.dialect import JSON, Dialect, NoServersError, ServerEntry, written
-from assay.cli.clients.entries import advice, hesitation, objection
-from assay.cli.clients.jsonc import ConfigError
-from assay.cli.clients.wrapping import NAME, GuardCommand, Guarded, guarded, guarded_in, starts_guard
+from assay.cli.clients.parsing import ConfigError
+from assay.cli.clients.wrapping import (
+    NAME,
+    GuardCommand,
+    Guarded,
+    advice,
+    guarded,
+    guarded_in,
+    hesitation,
+    objection,
+    starts_guard,
+)
 from assay.ladder.spots import Edit, edited
-from assay.spec.schema import closest
-
-ALREADY: Final = "it already runs behind the guard"
-NOT_BEHIND: Final = "it does not run behind the guard"
-UNCHECKED: Final = "it starts assay guard through another program, which assay cannot check"
-BY_HAND: Final = "its guard was not written by assay wrap; remove it by hand"
+from assay.spec.schema import suggestion
 
 _NAMED: Final = 10
 """Number of servers that the error about an unknown one lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
-    """The new text of an entry, and how it was found."""
+Outcome = Literal["wrapped", "updated", "restored", "rebuilt", "already", "not behind", "unchecked", "refused"]
+
+
+class Decision(NamedTuple):
+    """What happens to one server: the new text of its entry, or why the entry is left alone."""
 
     server: ServerEntry
-    text: str
-    outcome: Literal["wrapped", "updated", "restored", "rebuilt"]
-    advice: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """An entry that is left alone, and why. *fine* if it already is as requested."""
-
-    server: ServerEntry
-    why: str
-    fine: bool = False
+    outcome: Outcome
+    text: str = ""
+    note: str = ""
+    """Why the entry is left alone, or advice about the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A configuration and its planned changes."""
 
+    dialect: Dialect
     before: str
     after: str
-    changes: tuple[ConfigChange, ...]
-    left: tuple[Left, ...]
+    changes: list[Decision]
+    left: list[Decision]
 
-
-Known = Mapping[tuple[str, str], ServerEntry]
-"""The entries of a backup, by section and name."""
+    def count(self, *outcomes: Outcome) -> int:
+        """Return the number of servers with one of these *outcomes*."""
+        return sum(each.outcome in outcomes for each in (*self.changes, *self.left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +86,12 @@ def wrap(text: str, names: Collection[str], wish: Wish, dialect: Dialect = JSON)
 
 def unwrap(text: str, backup: str | None, names: Collection[str] = (), dialect: Dialect = JSON) -> Plan:
     """Return the plan that restores the servers called *names*, or all of them. Raises `ConfigError`."""
-    known = _entries(backup, dialect)
-    return _planned(text, names, dialect, lambda server: _unwrapped(server, known))
+    try:
+        saved = dialect.servers(backup) if backup is not None else []
+    except ConfigError:
+        saved = []
+    known = {(each.section, each.name): each for each in saved if not each.trouble}
+    return _planned(text, names, dialect, lambda server: _unwrapped(server, known.get((server.section, server.name))))
 
 
 def guard_names(text: str, dialect: Dialect = JSON) -> list[str]:
@@ -97,100 +100,86 @@ def guard_names(text: str, dialect: Dialect = JSON) -> list[str]:
     return [present.guard.value(NAME) or "" for present in found if present is not None]
 
 
-def _planned(
-    text: str, names: Collection[str], dialect: Dialect, fate: Callable[[ServerEntry], ConfigChange | Left]
-) -> Plan:
+def _planned(text: str, names: Collection[str], dialect: Dialect, decide: Callable[[ServerEntry], Decision]) -> Plan:
     servers = dialect.servers(text)
     there = [server.name for server in servers]
     for name in names:
         if name not in there:
-            raise ConfigError(f"no server is called {name}{suggestion(name, there)}")
+            raise ConfigError(f"no server is called {name}{likely(name, there)}")
     if not servers:
         raise NoServersError("no servers in it")
-    changes: list[ConfigChange] = []
-    left: list[Left] = []
-    for server in servers:
-        if names and server.name not in names:
-            continue
-        found = Left(server, server.trouble) if server.trouble else fate(server)
-        if isinstance(found, ConfigChange):
-            changes.append(found)
-        elif names and not found.fine:
-            raise ConfigError(f"{server.label}: {found.why}")
-        else:
-            left.append(found)
+    decisions = [
+        Decision(server, "refused", note=server.trouble) if server.trouble else decide(server)
+        for server in servers
+        if not names or server.name in names
+    ]
+    for each in decisions:
+        if names and each.outcome == "refused":
+            raise ConfigError(f"{each.server.label}: {each.note}")
+    changes = [each for each in decisions if each.text]
     after = edited(text, (Edit(each.server.start, each.server.end, each.text) for each in changes))
     # The new text is parsed again: a bug must not damage a configuration.
     planned = {id(each.server): each.text for each in changes}
     expected = [(each.section, each.name, planned.get(id(each), each.text)) for each in servers]
     if changes and [(each.section, each.name, each.text) for each in dialect.servers(after)] != expected:
         raise ConfigError("it cannot be edited safely; nothing was written")
-    return Plan(text, after, tuple(changes), tuple(left))
+    return Plan(dialect, text, after, changes, [each for each in decisions if not each.text])
 
 
-def suggestion(name: str, there: list[str]) -> str:
-    """Return a suggestion for *name* among the servers that are *there*, as the end of a message."""
-    near = closest(name[:100], there[:500])
-    if near:
-        return f"; did you mean {near[0]}?"
-    return f"; there are {', '.join(there[:_NAMED])}{' …' if len(there) > _NAMED else ''}" if there else ""
+def likely(name: str, there: list[str]) -> str:
+    """Return what *name* may stand for among the servers that are *there*, as the end of a message."""
+    listed = f"; there are {', '.join(there[:_NAMED])}{' …' if len(there) > _NAMED else ''}" if there else ""
+    return suggestion(name[:100], there[:500]) or listed
 
 
-def _wrapped(server: ServerEntry, wish: Wish, *, named: bool) -> ConfigChange | Left:
+def _wrapped(server: ServerEntry, wish: Wish, *, named: bool) -> Decision:
     present = guarded_in(server)
     if present is None:
         if starts_guard(server):
-            return Left(server, ALREADY if wish.is_ours is None else UNCHECKED, fine=True)
+            through = "it starts assay guard through another program, which assay cannot check"
+            return Decision(server, "unchecked", note=through)
         why = objection(server)
+        if why is None and not named and (doubt := hesitation(server)):
+            why = f"{doubt}; --server {quote(server.name)} puts it behind the guard anyway"
         if why is not None:
-            return Left(server, why)
-        why = None if named else hesitation(server)
-        if why is not None:
-            return Left(server, f"{why}; --server {quote(server.name)} puts it behind the guard anyway")
-        guard = _named(GuardCommand(written(wish.program)), server).with_options(wish.options)
-        return ConfigChange(server, guarded(server, guard), "wrapped", advice(server))
+            return Decision(server, "refused", note=why)
+        guard = _wished(GuardCommand(written(wish.program)), server, wish)
+        return Decision(server, "wrapped", guarded(server, guard), advice(server) or "")
     program, env = server.written["command"], server.written.get("env")
     if not wish.move and wish.is_ours is not None and not wish.is_ours(program, env if isinstance(env, dict) else {}):
-        return Left(server, f"its command {present.guard.program} is not this assay; --program PATH replaces it")
+        why = f"its command {present.guard.program} is not this assay; --program PATH replaces it"
+        return Decision(server, "refused", note=why)
     moved = written(wish.program) if wish.move else present.guard.program
-    guard = _named(GuardCommand(moved, present.guard.options), server).with_options(wish.options)
+    guard = _wished(GuardCommand(moved, present.guard.options), server, wish)
     if guard == present.guard:
-        return Left(server, ALREADY, fine=True)
-    return ConfigChange(server, present.with_guard(guard), "updated")
+        return Decision(server, "already", note="it already runs behind the guard")
+    return Decision(server, "updated", present.with_guard(guard))
 
 
-def _named(guard: GuardCommand, server: ServerEntry) -> GuardCommand:
-    """Return *guard* with the name of the client's entry, which findings and the journal use for the server."""
-    # A name with a leading hyphen would be parsed as an option.
-    return guard.with_options({NAME: cut_name(server.name.lstrip("-"))}) if guard.value(NAME) is None else guard
+def _wished(guard: GuardCommand, server: ServerEntry, wish: Wish) -> GuardCommand:
+    """Return *guard* with the wanted options, and a name, which findings and the journal use for the server."""
+    if guard.value(NAME) is None:
+        # A name with a leading hyphen would be parsed as an option.
+        guard = guard.with_options({NAME: cut_name(server.name.lstrip("-"))})
+    return guard.with_options(wish.options)
 
 
-def _unwrapped(server: ServerEntry, known: Known) -> ConfigChange | Left:
+def _unwrapped(server: ServerEntry, saved: ServerEntry | None) -> Decision:
     present = guarded_in(server)
+    if present is None and starts_guard(server):
+        return Decision(server, "refused", note="its guard was not written by assay wrap; remove it by hand")
     if present is None:
-        return Left(server, BY_HAND) if starts_guard(server) else Left(server, NOT_BEHIND, fine=True)
-    saved = _origin(present, known)
-    return (
-        ConfigChange(server, present.bare, "rebuilt") if saved is None else ConfigChange(server, saved.text, "restored")
-    )
+        return Decision(server, "not behind", note="it does not run behind the guard")
+    if saved is not None and _was(present, saved):
+        return Decision(server, "restored", saved.text)
+    return Decision(server, "rebuilt", present.bare)
 
 
-def _origin(present: Guarded, known: Known) -> ServerEntry | None:
-    """Return the entry of the backup that *present* was before the guard; None if it has another one, or none."""
-    entry = present.entry
-    saved = known.get((entry.section, entry.name))
-    if saved is None or objection(saved) is not None:
-        return None
-    again = guarded(saved, present.guard)
+def _was(present: Guarded, saved: ServerEntry) -> bool:
+    """Whether *present* is what *saved*, an entry of the backup, becomes behind the same guard."""
+    if objection(saved) is not None:
+        return False
+    entry, again = present.entry, guarded(saved, present.guard)
     # A client may have rewritten the file in its own layout. A comment would be lost, although a person wrote it.
     rewritten = not entry.has_comments and saved.parsed(again) == entry.written
-    return saved if again == entry.text or rewritten else None
-
-
-def _entries(backup: str | None, dialect: Dialect) -> Known:
-    """Return the entries of a backup; empty if it does not exist or cannot be read."""
-    try:
-        found = dialect.servers(backup) if backup is not None else []
-    except ConfigError:
-        return {}
-    return {(each.section, each.name): each for each in found if not each.trouble}
+    return again == entry.text or rewritten
