@@ -8,6 +8,7 @@ import pytest
 
 from assay.cli.clients.dialect import JSON, Dialect
 from assay.cli.clients.plan import Plan, Wish, wrap
+from assay.cli.clients.wrapping import PAYLOADS
 
 PROGRAM = "/opt/assay/bin/assay"
 
@@ -41,9 +42,17 @@ def put(path: Path, text: str) -> Path:
     return path
 
 
-def behind(text: str, names: Collection[str] = (), mode: str | None = None, *, dialect: Dialect = JSON) -> Plan:
+def behind(
+    text: str,
+    names: Collection[str] = (),
+    mode: str | None = None,
+    *,
+    payloads: bool = False,
+    dialect: Dialect = JSON,
+) -> Plan:
     """The plan of `assay wrap` with these options."""
-    return wrap(text, names, Wish(PROGRAM, {"--mode": mode} if mode else {}), dialect)
+    options = {**({"--mode": mode} if mode else {}), **({PAYLOADS: "true"} if payloads else {})}
+    return wrap(text, names, Wish(PROGRAM, options), dialect)
 
 
 CLAUDE_DESKTOP = Sample(

@@ -32,7 +32,7 @@ from assay.cli.clients.dialect import NoServersError, dialect_of
 from assay.cli.clients.masks import difference
 from assay.cli.clients.parsing import ConfigError
 from assay.cli.clients.plan import Plan, Wish, guard_names, likely, unwrap, wrap
-from assay.cli.clients.wrapping import is_program
+from assay.cli.clients.wrapping import PAYLOADS, is_program
 from assay.cli.program import refusal
 from assay.cli.ready import agreed, has_terminal
 from assay.cli.terminal.style import Style
@@ -77,6 +77,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     wrap.add_argument(
         "--journal", metavar="DIR", help="directory of the guard's journal, or off (default: as it is configured)"
+    )
+    wrap.add_argument(
+        "--payloads",
+        action="store_true",
+        help="record messages in the journal, so that assay console shows them",
     )
     wrap.add_argument(
         "--lock", metavar="FILE", help="the lock that the guard applies, or off (default: as it is configured)"
@@ -148,7 +153,14 @@ def _wish(args: argparse.Namespace) -> Wish:
     if lock is not None and os.path.isabs(lock) and not os.path.isfile(lock):
         # No server would start.
         raise ConfigError(f"--lock {args.lock}: No such file or directory; assay lock writes one")
-    given = {"--mode": args.mode, "--journal": _place(args.journal), "--lock": lock}
+    if args.payloads and args.journal == "off":
+        raise ConfigError("--payloads records messages in the journal, which --journal off turns off; give only one")
+    given = {
+        "--mode": args.mode,
+        "--journal": _place(args.journal),
+        PAYLOADS: "true" if args.payloads else None,
+        "--lock": lock,
+    }
     options = {name: value for name, value in given.items() if value is not None}
     return Wish(program, options, move=args.program is not None, is_ours=_is_ours)
 
@@ -395,6 +407,11 @@ class _Run:
         if not written or journal == "off":
             return
         where = f" {quote(journal)}" if os.path.isabs(journal) else ""
+        if self.args.payloads:
+            # The console follows the usual journals only.
+            console = "" if journal else "assay console, "
+            shown = f"{console}assay journal show --payloads --server NAME{where}"
+            self.report.say(f"messages are recorded, without the secrets that are recognized: {shown}")
         self.report.say(
             f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}"
         )

@@ -11,9 +11,11 @@ import pytest
 
 from assay.cli.clients.config_files import CLIENTS
 from assay.cli.clients.dialect import CODEX as TOML
+from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.parsing import ConfigError
 from assay.cli.clients.plan import unwrap
-from assay.cli.main import main
+from assay.cli.clients.wrapping import guarded_in
+from assay.cli.main import main, parser
 from kit.client_files import CODEX, KNOWN, PROGRAM, Sample, behind, home_of_clients, put
 from kit.rows import rows
 
@@ -142,6 +144,39 @@ def test_the_guard_is_given_a_mode_a_journal_and_a_lock(home: Path) -> None:
     assert args[3:9] == ["--mode", "enforce", "--journal", "off", "--lock", "off"]
     assert main(["unwrap", "--client", "windsurf"]) == 0
     assert path.read_text() == next(sample for sample in KNOWN if sample.name == "windsurf").before
+
+
+@rows("sample", KNOWN, ids=lambda sample: sample.name)
+def test_payloads_are_recorded_until_the_servers_are_taken_out(
+    home: Path, capsys: pytest.CaptureFixture[str], sample: Sample
+) -> None:
+    """Wrapped twice, then with another option: the setting stays, and the file comes back to the byte."""
+    path, client = home / sample.path, ("--client", sample.name)
+    assert main(["wrap", *client, "--yes", "--payloads", *FIXED]) == 0
+    recorded = "assay wrap: messages are recorded, without the secrets that are recognized: assay console, "
+    assert recorded in capsys.readouterr().err
+    wrapped = path.read_bytes()
+    dialect = dialect_of(str(path))
+    count = len([each for each in dialect.servers(wrapped.decode()) if guarded_in(each)])
+    assert wrapped.count(b'"--set", "journal.payloads=true"') == count > 0
+    assert main(["wrap", *client, "--yes", "--payloads", *FIXED]) == 0
+    assert path.read_bytes() == wrapped
+    assert main(["wrap", *client, "--yes", *FIXED, "--mode", "enforce"]) == 0
+    assert path.read_bytes().count(b'"--mode", "enforce", "--set", "journal.payloads=true"') == count
+    assert "messages are recorded" not in capsys.readouterr().err
+    assert main(["unwrap", *client]) == 0
+    assert path.read_bytes() == sample.before.encode()
+
+
+def test_payloads_in_another_journal_are_shown_by_its_directory(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wrap", "--client", "cursor", "--yes", "--payloads", "--journal", str(home / "runs"), *FIXED]) == 0
+    shown = f"that are recognized: assay journal show --payloads --server NAME {home}/runs\n"
+    assert shown in capsys.readouterr().err
+    args = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["local"]["args"]
+    given = parser().parse_args(args)
+    assert (given.set, given.journal) == (["journal.payloads=true"], str(home / "runs"))
+    assert main(["wrap", "--client", "cursor", "--yes", "--payloads", "--journal", "off", *FIXED]) == 2
+    assert "--payloads records messages in the journal, which --journal off turns off" in capsys.readouterr().err
 
 
 def test_it_ends_with_where_the_findings_are(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -168,6 +168,28 @@ def test_another_mode_is_taken_over(args: list[str], mode: str | None, now: list
     assert json.loads(plan.after)["mcpServers"]["x"]["command"] == "assay"
 
 
+@rows(
+    ("options", "now"),
+    [
+        ([], ["--set", "journal.payloads=true"]),
+        (["--set", "journal.payloads=false"], ["--set", "journal.payloads=true"]),
+        (["--set=journal.payloads=false"], ["--set=journal.payloads=true"]),
+        (["--set", "journal.payloads = no"], ["--set", "journal.payloads=true"]),
+        (
+            ["--set", "journal.payloads=true", "--set", "journal.payloads=false"],
+            ["--set", "journal.payloads=true", "--set", "journal.payloads=true"],
+        ),
+        (["--set", "limits.depth=9"], ["--set", "journal.payloads=true", "--set", "limits.depth=9"]),
+        (["--set", "journal.payloads=true", "--quiet"], ["--set", "journal.payloads=true", "--quiet"]),
+    ],
+)
+def test_one_setting_is_changed_and_others_stay(options: list[str], now: list[str]) -> None:
+    """The last value counts, as in the guard."""
+    for server in (["--", "a"], ["--target", "http://a"]):
+        text = config(x={"command": "assay", "args": ["guard", "--name", "x", *options, *server]})
+        assert args_of(behind(text, payloads=True).after) == ["guard", "--name", "x", *now, *server]
+
+
 def test_a_guard_of_an_earlier_version_comes_out_and_is_given_a_name() -> None:
     """It had no name; all else is as it is written today."""
     for sample in JSON_SAMPLES:

@@ -91,20 +91,23 @@ def test_without_a_backup_the_servers_are_started_as_before(file: tuple[str, Dia
 
 
 @law(60)
-@given(files, st.lists(st.tuples(st.sampled_from(("wrap", "unwrap")), modes, st.integers(0, 2)), max_size=5))
+@given(
+    files,
+    st.lists(st.tuples(st.sampled_from(("wrap", "unwrap")), modes, st.booleans(), st.integers(0, 2)), max_size=5),
+)
 def test_after_any_number_of_changes_every_byte_comes_back(
-    file: tuple[str, Dialect], steps: list[tuple[str, Mode, int]]
+    file: tuple[str, Dialect], steps: list[tuple[str, Mode, bool, int]]
 ) -> None:
-    """Servers one by one, with several modes, in and out: the backup is kept as the command keeps it."""
+    """Servers one by one, with several options, in and out: the backup is kept as the command keeps it."""
     text, dialect = file
     backup: str | None = None
     now = text
     can = [each.server.name for each in behind(text, dialect=dialect).changes]
-    for step, mode, which in steps:
+    for step, mode, payloads, which in steps:
         names = can[which : which + 1]
         if step == "wrap":
             before = unwrap(now, backup, dialect=dialect).after
-            now, backup = behind(now, names, mode, dialect=dialect).after, before
+            now, backup = behind(now, names, mode, payloads=payloads, dialect=dialect).after, before
             assert backup == text
         else:
             now = unwrap(now, backup, names, dialect).after

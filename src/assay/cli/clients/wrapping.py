@@ -19,7 +19,10 @@ from assay.cli.options import FROM_ENVIRONMENT
 from assay.spec.schema import closest
 
 NAME: Final = "--name"
-_ORDER: Final = (NAME, "--mode", "--journal", "--lock")
+PAYLOADS: Final = "--set journal.payloads"
+"""The option with this setting; others are independent of it."""
+
+_ORDER: Final = (NAME, "--mode", "--journal", PAYLOADS, "--lock")
 """Options that `assay wrap` writes, in the order in which it writes them."""
 
 _PROGRAMS: Final = frozenset({"assay", "assay.exe"})
@@ -167,7 +170,9 @@ class GuardCommand:
             after = max((end for name, _, _, end in given if name in _ORDER[: _ORDER.index(option)]), default=0)
             # The last of several values counts, as in the guard.
             start, end = next((spot for name, _, *spot in reversed(given) if name == option), (after, after))
-            words[start:end] = [f"{option}={value}"] if end == start + 1 else [option, value]
+            flag, _, setting = option.partition(" ")
+            text = f"{setting}={value}" if setting else value
+            words[start:end] = [f"{flag}={text}"] if end == start + 1 else [flag, text]
             guard = replace(guard, options=tuple(words))
         return guard
 
@@ -176,7 +181,11 @@ class GuardCommand:
         found = []
         for at, (word, following) in enumerate(pairwise((*self.options, ""))):
             name, equals, value = word.partition("=")
-            found.append((name, value if equals else following, at, at + (1 if equals else 2)))
+            value = value if equals else following
+            if name == "--set":
+                setting, _, value = value.partition("=")
+                name = f"{name} {setting.strip()}"
+            found.append((name, value, at, at + (1 if equals else 2)))
         return found
 
 
