@@ -1,8 +1,8 @@
-"""JSON with comments: what is read, where it stands, and what is refused."""
+"""JSON with comments, and TOML: what is read, where it stands, and what is refused."""
 
 import pytest
 
-from assay.cli.clients.parsing import ConfigError, read_json
+from assay.cli.clients.parsing import ConfigError, read_json, read_toml
 from kit.rows import rows
 
 
@@ -57,6 +57,12 @@ def test_anything_else_is_refused_with_its_place(text: str, why: str) -> None:
     with pytest.raises(ConfigError) as refused:
         read_json(text)
     assert str(refused.value) == f"not valid JSON: {why}"
+
+
+def test_toml_is_nested_as_deep_as_json() -> None:
+    assert read_toml(f"x = {'[' * 128}{']' * 128}").root.members["x"].value.end == 260
+    with pytest.raises(ConfigError, match="a form that assay cannot edit safely"):
+        read_toml(f"x = {'[' * 129}{']' * 129}")
 
 
 def test_a_file_full_of_brackets_quotes_or_comments_is_read_in_no_time() -> None:

@@ -70,8 +70,8 @@ class Wish:
     """Options of the guard with their values, such as ``--mode``."""
     move: bool = False
     """Whether an existing guard is changed to this *program*, too."""
-    is_ours: Callable[[str, Mapping[str, Any]], bool] | None = None
-    """Checks whether a command, started with these variables, is this program; None accepts any with this name."""
+    is_ours: Callable[[str, Mapping[str, Any]], bool] = lambda _, __: True
+    """Checks whether a command, started with these variables, is this program."""
 
 
 def wrap(text: str, names: Collection[str], wish: Wish, dialect: Dialect = JSON) -> Plan:
@@ -146,7 +146,7 @@ def _wrapped(server: ServerEntry, wish: Wish, *, named: bool) -> Decision:
         guard = _wished(GuardCommand(written(wish.program)), server, wish)
         return Decision(server, "wrapped", guarded(server, guard), advice(server) or "")
     program, env = server.written["command"], server.written.get("env")
-    if not wish.move and wish.is_ours is not None and not wish.is_ours(program, env if isinstance(env, dict) else {}):
+    if not wish.move and not wish.is_ours(program, env if isinstance(env, dict) else {}):
         why = f"its command {present.guard.program} is not this assay; --program PATH replaces it"
         return Decision(server, "refused", note=why)
     moved = written(wish.program) if wish.move else present.guard.program
