@@ -340,8 +340,9 @@ def test_what_a_person_does_is_not_disturbed_by_what_comes(page: Page, scene: Sc
     show(page, "#/stream")
     exchanges = {row["of"] or row["seq"] for row in scene.rows()}
     expect(page.locator("#filter-count")).to_contain_text(f"{len(exchanges)} lines")
-    pressed = lines(page).last.get_attribute("data-seq")
+    # The list scrolls to it, and may then have others behind it.
     lines(page).last.hover()
+    pressed = page.locator("[data-seq]:hover").get_attribute("data-seq")
     page.mouse.down()
     comes()
     page.mouse.up()
