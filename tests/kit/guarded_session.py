@@ -18,7 +18,7 @@ from assay.guard.terms import Mode, Terms
 from assay.ladder import syntax
 from assay.lock.locked import Locked
 from assay.settings import Settings
-from assay.settings.loading import settings_of
+from assay.settings.loading import in_flags, made
 from assay.settings.policy_settings import policy as policy_of
 from assay.spec.revisions import handshake
 from kit.guard_process import INITIALIZED, frame_of, initialize, request, result
@@ -257,7 +257,7 @@ class ScriptedSession(GuardedLines):
         self.scripted = QuietServer(script)
         self.sent = self.received = b""
         """What the client has sent, and what it has got."""
-        given = settings_of(Settings, None, {}, settings, lambda _: None)
+        given: Settings = made(in_flags(settings))
         super().__init__(
             mode,
             limits=given.guard_limits,

@@ -48,6 +48,13 @@ def test_a_rule_has_an_action_or_a_table(tmp_path: Path) -> None:
     }
 
 
+def test_the_later_source_wins_in_either_spelling_of_an_action(tmp_path: Path) -> None:
+    flag = "guard.policy.contract/input"
+    for line, option in (('{ action = "pass" }', f"{flag}=refuse"), ('"pass"', f"{flag}.action=refuse")):
+        found = written(tmp_path, f'[guard.policy]\n"contract/input" = {line}\n', option).policy
+        assert found["contract/input"].action == "refuse"
+
+
 def test_exceptions_are_tables_of_an_array(tmp_path: Path) -> None:
     other = EXCEPTION.replace('tool = "search"\n', 'action = "refuse"\n').replace("2026-12-31", '"2026-12-31"')
     found = written(tmp_path, EXCEPTION + other)
@@ -102,8 +109,9 @@ NO_DATE = "assay.toml: guard.exceptions.1.until: expected a date such as 2027-01
 )
 def test_a_slip_in_an_exception_is_named_with_its_place(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert objection(tmp_path, EXCEPTION.replace(old, new)).endswith(said)
-    unnumbered = objection(tmp_path, "", "guard.exceptions.first.rule=contract/output")
-    assert unnumbered.startswith("--set guard.exceptions.first.rule: unknown key")
+    for number in ("first", "0", "#", "٣"):
+        unnumbered = objection(tmp_path, "", f"guard.exceptions.{number}.rule=contract/output")
+        assert unnumbered.startswith(f"--set guard.exceptions.{number}.rule: unknown key")
 
 
 # ── on a day ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,8 +9,8 @@ import pytest
 
 from assay.base.limits import REQUESTS, Limits
 from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load
-from assay.settings.locations import RESERVED
-from assay.settings.schema import ANY, EACH, known, variable
+from assay.settings.fields import ANY, EACH
+from assay.settings.loading import RESERVED, keys, variable
 from kit.command import assay_text, variables_but
 from kit.places import ROOT
 from kit.rows import rows
@@ -94,7 +94,7 @@ def test_a_strange_variable_breaks_nothing_but_is_mentioned(tmp_path: Path) -> N
 
 
 def test_every_setting_has_a_variable_of_its_own() -> None:
-    rows = known(Settings)
+    rows = [each.path for each in keys().values()]
     assert len({variable(path) for path in rows} | RESERVED) == len(rows) + len(RESERVED)
     assert {path[1] for path in rows if path[0] == "limits"} == {each.name for each in fields(Limits)}
 
@@ -264,11 +264,11 @@ def test_the_section_says_who_may_come_in(tmp_path: Path) -> None:
 
 def test_every_setting_is_on_the_page_with_its_default_and_its_variable() -> None:
     defaults = Limits()
-    for path in known(Settings):
+    for path in (each.path for each in keys().values()):
         if path[0] == "limits":
             assert f"| `{'.'.join(path)}` | {getattr(defaults, path[1]):,} |" in PAGE
         else:
-            assert f"`{'.'.join(path).replace(ANY, 'NAME').replace(EACH, 'NUMBER')}`" in PAGE
+            assert f"`{'.'.join(path)}`" in PAGE
             assert {ANY, EACH} & set(path) or f"`{variable(path)}`" in PAGE
 
 

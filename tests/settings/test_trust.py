@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from assay.settings import Settings, SettingsError, load_cautiously
-from assay.settings.locations import LONGEST
+from assay.settings.settings_files import LONGEST, accepted, remember, standing
 from assay.settings.state_directory import state_directory
-from assay.settings.trusted_files import accepted, remember, standing
 from kit.command import assay_text
 from kit.rows import rows
 from kit.strangers import HOSTILE, environment

@@ -18,13 +18,13 @@ from assay.core.conversation import Conversation
 from assay.core.policy import REPAIRABLE, fitting
 from assay.rules import RULES
 from assay.settings import Settings, SettingsError, load, load_cautiously
-from assay.settings.field_rules import changed
+from assay.settings.fields import ANY, EACH, KINDS, Key, changed
+from assay.settings.loading import keys
 from assay.settings.policy_settings import policy
-from assay.settings.schema import ANY, EACH, KINDS, Setting, known
 from kit.parties import CLIENT, SERVER, frame, notification, request, result
 from kit.rows import rows
 
-ROWS = known(Settings)
+ROWS = {each.path: each for each in keys().values()}
 TODAY = "2026-01-01"
 
 # ── every field, with values in both directions ──────────────────────────────────────────────────────────────────────
@@ -65,7 +65,7 @@ def tables() -> Iterator[str]:
     yield '[upstream]\ncertificate = "a.pem"\nkey = "b.pem"\n'
 
 
-def singles(path: tuple[str, ...], setting: Setting) -> Iterator[str]:
+def singles(path: tuple[str, ...], setting: Key) -> Iterator[str]:
     """The file with this setting alone, for values on both sides of its default."""
     *above, key = path
     for value in values(setting, default(path)):
@@ -73,7 +73,7 @@ def singles(path: tuple[str, ...], setting: Setting) -> Iterator[str]:
         yield f"[{'.'.join(above)}]\n{key} = {text}\n"
 
 
-def values(setting: Setting, usual: Any) -> Iterator[Any]:
+def values(setting: Key, usual: Any) -> Iterator[Any]:
     if setting.kind is KINDS[bool]:
         yield from (True, False)
     elif setting.kind in (KINDS[int], KINDS[float]):

@@ -11,12 +11,8 @@ from assay.cli.ready import agreed, has_terminal
 from assay.core.policy import fitting
 from assay.rules import RULES
 from assay.settings import SettingsError
-from assay.settings.locations import FILE, FoundSettings, found_file
-from assay.settings.merging import made
-from assay.settings.schema import known
-from assay.settings.sections import Settings
-from assay.settings.setting_sources import in_flags, in_table
-from assay.settings.trusted_files import accepted, forget, hash_of, remember
+from assay.settings.loading import in_file, in_flags, made
+from assay.settings.settings_files import FILE, FoundSettings, accepted, forget, found_file, hash_of, remember
 from assay.settings.weakening import Weakening, weakenings
 
 _say = speaker("trust")
@@ -111,14 +107,12 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     Options may refuse what is only reported by default, so the policy is compared with that, too. Exceptions are shown
     whether or not they have ended.
     """
-    rows = known(Settings)
-    file = list(in_table(rows, found.table, found.place))
-    # An error in the file is reported here, not when the guard starts.
-    made(Settings, file)
+    file = list(in_file(found))
     rungs = {each.rung for each in RULES.values() if "refuse" in fitting(each.id)}
-    refused = [f"guard.policy.{rung}/*=refuse" for rung in rungs]
-    weak = {each.path: each for each in weakenings(rows, file, (), "")}
-    for each in weakenings(rows, file, list(in_flags(rows, refused)), ""):
+    refused = list(in_flags([f"guard.policy.{rung}/*=refuse" for rung in rungs]))
+    # An error in the file is reported here, not when the guard starts.
+    weak = {each.path: each for each in weakenings(file, (), made(file), "")}
+    for each in weakenings(file, refused, made([*file, *refused]), ""):
         weak.setdefault(each.path, each)
     return list(weak.values())
 

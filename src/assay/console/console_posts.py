@@ -21,9 +21,9 @@ from assay.console.console_exports import (
 from assay.console.console_state import ConsoleState, ServerFacts
 from assay.records.filtering import FilterError, RecordFilter, answered_requests
 from assay.records.record import Record, read_record
-from assay.settings.locations import FoundSettings
-from assay.settings.merging import merged
-from assay.settings.sections import Settings
+from assay.settings import Settings
+from assay.settings.loading import in_file, made
+from assay.settings.settings_files import FoundSettings
 
 _DAYS: Final = 30
 """Days for which an exception holds, unless the request has another end."""
@@ -65,9 +65,10 @@ def check(text: str) -> Settings:
     """Return the settings of a file with this *text*. Raises `ValueError`, as the guard would for such a file."""
     found = FoundSettings(tomllib.loads(text), "", "assay.toml", text.encode(), named=True)
     try:
-        return merged(Settings, found, {}, (), lambda _: None)
+        settings: Settings = made(in_file(found))
     except SettingsError as error:
         raise ValueError(str(error)) from None
+    return settings
 
 
 def _text(wanted: dict[str, Any], name: str) -> str:

@@ -20,7 +20,7 @@ from assay.ladder import framing, syntax
 from assay.ladder.events import Event, Reader
 from assay.ladder.header_values import header_text
 from assay.ladder.headers import VERSION
-from assay.settings.upstream_section import UpstreamSettings
+from assay.settings.http_section import UpstreamSettings
 
 SESSION: Final = b"mcp-session-id"
 _LAST_EVENT: Final = b"last-event-id"

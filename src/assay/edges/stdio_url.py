@@ -37,7 +37,7 @@ from assay.guard.tool_listing import MARK
 from assay.ladder import syntax
 from assay.ladder.headers import is_stateless, stateless_headers
 from assay.ladder.partial_frame import outline
-from assay.settings.upstream_section import UpstreamSettings
+from assay.settings.http_section import UpstreamSettings
 
 CLIENT_LEFT: Final = 0
 CANNOT_RUN: Final = 2

@@ -25,7 +25,7 @@ from yarl import URL
 
 from assay.base.loopback import leads_here
 from assay.edges.upstream_errors import CONNECT, broken
-from assay.settings.upstream_section import UpstreamSettings
+from assay.settings.http_section import UpstreamSettings
 
 Pairs = Sequence[tuple[bytes, bytes]]
 Headed = CIMultiDict[str]

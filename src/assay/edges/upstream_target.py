@@ -23,7 +23,7 @@ from assay.edges.upstream_client import (
     with_query,
 )
 from assay.edges.upstream_errors import NoAnswerError
-from assay.settings.upstream_section import UpstreamSettings
+from assay.settings.http_section import UpstreamSettings
 
 _OF_ANSWERS: Final = frozenset({b"content-length", b"date"})
 """Headers of an answer that are written anew, whatever the mode."""

@@ -9,10 +9,9 @@ from the dataclasses. This package reads that file, and the schemas that it or a
 
 from assay.base.errors import SettingsError
 from assay.settings.auth_section import ApiKey, Auth, Jwt
-from assay.settings.caution import load_cautiously
-from assay.settings.loading import load, load_as
-from assay.settings.locations import Log
+from assay.settings.loading import load, load_cautiously
 from assay.settings.sections import JournalSettings, Settings, TelemetrySettings, TierSettings
+from assay.settings.settings_files import Log
 
 __all__ = [
     "ApiKey",
@@ -25,6 +24,5 @@ __all__ = [
     "TelemetrySettings",
     "TierSettings",
     "load",
-    "load_as",
     "load_cautiously",
 ]

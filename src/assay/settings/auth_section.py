@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from assay.base.limits import TIERS
-from assay.settings.field_rules import moment, secret, table, word
+from assay.settings.fields import MOMENT, setting
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Accepted signature algorithms. Not ``none``, and not HS256: its key can both verify and create signatures."""
@@ -22,13 +22,13 @@ _SCOPE: Final = r"[\x21\x23-\x5b\x5d-\x7e]+"
 class ApiKey:
     """An API key; the name of its table is the name of the client."""
 
-    hash: str = secret()
+    hash: str = setting("", secret=True)
     """``sha256:`` and the digest of the key in hexadecimal."""
 
-    tier: str | None = word(None, lambda: TIERS)
+    tier: str | None = setting(None, words=TIERS)
     """The tier of the client; if empty, the default tier."""
 
-    expires: str | None = moment()
+    expires: str | None = setting(None, kind=MOMENT)
     """The time from which on the key is invalid; UTC unless it has a zone."""
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class Jwt:
     issuer: str | None = None
     """The required ``iss``. If it is a URL, clients without a token are referred to it."""
 
-    algorithms: tuple[str, ...] = word(("RS256", "ES256", "EdDSA"), lambda: ALGORITHMS)
+    algorithms: tuple[str, ...] = setting(("RS256", "ES256", "EdDSA"), words=ALGORITHMS)
     """Accepted signature algorithms. The default has those of the common issuers, one for each kind of key."""
 
     required_scopes: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Jwt:
     tier_claim: str = "tier"
     """The claim that ``tiers`` maps to a tier; a string, or an array of strings, of which the highest tier counts."""
 
-    tiers: Mapping[str, str] = table(words=lambda: TIERS)
+    tiers: Mapping[str, str] = setting({}, words=TIERS)
     """The tier for each value of that claim. A value that is not listed is ignored."""
 
     leeway: int = 30
@@ -109,7 +109,7 @@ def _check_address(url: str) -> None:
 class Auth:
     """The clients that may connect over HTTP: with an API key, a token, or either. Without the section, everyone."""
 
-    keys: Mapping[str, ApiKey] = table()
+    keys: Mapping[str, ApiKey] = setting({})
     """The API keys by the name of the client."""
 
     jwt: Jwt | None = None

@@ -1,11 +1,11 @@
 """The settings of the guard, with checks of their values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from assay.guard.backoff import POLICIES
-from assay.settings.field_rules import BY_EFFECT, unless
+from assay.settings.fields import DAY, by_effect, setting, unless
 
 MODES: Final = ("audit", "enforce")
 
@@ -16,10 +16,10 @@ class Ruling:
 
     SHORT: ClassVar[str] = "action"
 
-    action: str | None = field(default=None, metadata=BY_EFFECT)
+    action: str | None = setting(None, weaker=by_effect)
     """``pass``, ``refuse``, ``quarantine`` or ``drop``; if empty, the default of the rule."""
 
-    repair: bool | None = field(default=None, metadata=BY_EFFECT)
+    repair: bool | None = setting(None, weaker=by_effect)
     """
     Whether unambiguous mistakes are repaired, under ``enforce``; if not set, those in arguments as ``guard.repair``
     says, and those in results not at all.
@@ -42,7 +42,7 @@ class RuleException:
     reason: str = ""
     """The reason. The journal has it with every message that the exception lets pass."""
 
-    until: str | None = field(default=None, metadata={"day": True})
+    until: str | None = setting(None, kind=DAY)
     """The last day of the exception, in UTC."""
 
 
@@ -50,7 +50,7 @@ class RuleException:
 class GuardSettings:
     """Settings of a guard."""
 
-    mode: str = field(default="audit", metadata={"words": lambda: MODES, **unless("enforce")})
+    mode: str = setting("audit", words=MODES, weaker=unless("enforce"))
     """``audit`` forwards everything and reports; ``enforce`` stops invalid messages."""
 
     timeout: float = 600.0
@@ -62,7 +62,7 @@ class GuardSettings:
     frame_bytes: int | None = None
     """Maximal bytes of one message in either direction; if not set, ``limits.frame_bytes``."""
 
-    restart: str = field(default="never", metadata={"words": lambda: POLICIES})
+    restart: str = setting("never", words=POLICIES)
     """
     Whether a server that ends is restarted, under ``enforce``: ``never``, ``on-failure`` (if its exit status is not 0)
     or ``always``. The server loses its state, so set this only for servers that can do without.
@@ -115,13 +115,13 @@ class GuardSettings:
     if it has this server.
     """
 
-    strict: bool = field(default=False, metadata=unless(True))
+    strict: bool = setting(False, weaker=unless(True))
     """
     Whether tolerable defects are stopped, too, under ``enforce``: those that a specification lets the receiver accept,
     and tools that the guard can judge only in part. By default these are only reported.
     """
 
-    repair: bool | None = field(default=None, metadata=BY_EFFECT)
+    repair: bool | None = setting(None, weaker=by_effect)
     """
     Whether unambiguous mistakes in arguments are repaired, under ``enforce``: models make them daily, and many servers
     accept them. If not set, yes unless ``strict`` is set.
@@ -130,10 +130,10 @@ class GuardSettings:
     fail_open: bool = False
     """Whether messages that the guard cannot judge are forwarded, under ``enforce``, and only reported."""
 
-    policy: Mapping[str, Ruling] = field(default_factory=dict)
+    policy: Mapping[str, Ruling] = setting({})
     """Actions by rule or pattern that differ from the defaults."""
 
-    exceptions: tuple[RuleException, ...] = field(default=(), metadata=BY_EFFECT)
+    exceptions: tuple[RuleException, ...] = setting((), weaker=by_effect)
     """Temporary exceptions from the policy."""
 
     @property

@@ -1,4 +1,4 @@
-"""The settings of HTTP endpoints."""
+"""The settings of HTTP: endpoints for clients, and how servers at a URL are reached."""
 
 import re
 from dataclasses import dataclass
@@ -57,6 +57,7 @@ class Http:
 
     forward_response_headers: tuple[str, ...] = ()
     """More response headers that a guard under enforce forwards to clients."""
+
     streams_each: int = 250
     """The share of one principal, with ``[auth]``; the next one gets 429."""
 
@@ -98,3 +99,24 @@ class Http:
         for name in self.__slots__:
             if name.endswith("_seconds") and not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be more than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSettings:
+    """Certificates and proxies for connections to servers at a URL. Certificates are always verified."""
+
+    ca: str = ""
+    """A file in PEM with the certificates to trust in place of the public ones."""
+
+    certificate: str = ""
+    """A file in PEM with the certificate that we show to servers, and those of its issuers behind it."""
+
+    key: str = ""
+    """A file in PEM with its private key, unless that is in the same file. It has no passphrase."""
+
+    proxies: bool = False
+    """Whether the proxies of the environment (``HTTPS_PROXY`` and the like) are used; never for this machine."""
+
+    def __post_init__(self) -> None:
+        if self.key and not self.certificate:
+            raise ValueError("key needs certificate")

@@ -1,20 +1,46 @@
-"""Load the settings for a command. Without any settings, no further module is imported."""
+"""
+Load all settings: values of a file, of variables and of options become one `Settings`; the later source wins.
+
+`load` is for commands that a person starts, `load_cautiously` for those that a client starts in any directory. There a
+file in the working directory may make the guard stricter, and any other setting counts only if the operator named the
+file or accepted its content.
+"""
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from shlex import quote
+from time import gmtime, strftime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from assay.base.errors import SettingsError
 from assay.base.limits import DEFAULT, Limits
-from assay.settings.locations import FoundSettings, Log, found_file, own_variables
-from assay.settings.merging import merged
+from assay.base.removed import removed_setting
+from assay.settings.fields import ANY, ARRAY, EACH, Key, Path, dotted, key_of
 from assay.settings.sections import Settings
+from assay.settings.settings_files import CONFIG, FoundSettings, Log, found_file, standing
+from assay.spec.schema import suggestion
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from assay.settings.weakening import Weakening
 
-    Section = TypeVar("Section", bound=DataclassInstance)
-else:
-    Section = TypeVar("Section")
+PREFIX: Final = "ASSAY_"
+"""The prefix of the variables of all settings."""
+
+RESERVED: Final = frozenset({CONFIG, "ASSAY_DETERMINISTIC", "ASSAY_JOURNAL", "ASSAY_SHARED"})
+"""Other variables with our prefix: neither settings nor mistyped names. The last one is the data of our tests."""
+
+_NAMED: Final = 8
+"""Maximal ignored settings to list in a message; an untrusted file can have thousands."""
+
+
+@cache
+def keys() -> Key:
+    """Return the key of all settings, with every key below it."""
+    return key_of(Settings)
 
 
 def load(
@@ -35,36 +61,253 @@ def load(
     source. *limits* are the default limits.
     """
     found = found_file(environ, cwd, file, log)
-    return settings_of(Settings, found, environ, flags, log, {"limits": limits})
+    given = [*in_file(found), *_in_variables(environ, log), *in_flags(flags)]
+    if not given:
+        return Settings(limits=limits)
+    # Without a place: the operator did not write them, so no message refers to them.
+    usual = [Given(("limits", each.name), getattr(limits, each.name), "") for each in fields(limits)]
+    settings: Settings = made([*usual, *given])
+    if found is not None and found.table:
+        log(f"settings from {found.path}")
+    return settings
 
 
-def load_as(
-    kind: type[Section],
+class Cautious(NamedTuple):
+    """Settings, and the ignored settings of a found file."""
+
+    settings: Settings
+    ignored: "tuple[Weakening, ...]" = ()
+
+
+def load_cautiously(
     environ: Mapping[str, str],
     cwd: str | os.PathLike[str],
     *,
     file: str | None = None,
     flags: Sequence[str] = (),
     log: Log = lambda _: None,
-) -> Section:
-    """Load other sections in the same way: *kind* is a dataclass of them."""
-    return settings_of(kind, found_file(environ, cwd, file, log), environ, flags, log)
+) -> Cautious:
+    """
+    Load as `load` does, without `pyproject.toml`, and without settings of a found file that weaken the guard.
+
+    *log* gets a line with the path of the file, and one with the ignored settings. Raises `SettingsError`.
+    """
+    found = found_file(environ, cwd, file, log, shared=False)
+    mine = list(in_file(found))
+    rest = [*_in_variables(environ, log), *in_flags(flags)]
+    if not mine and not rest:
+        return Cautious(Settings())
+    # Errors are reported in ignored settings, too.
+    settings = made([*mine, *rest])
+    if found is None or not mine:
+        return Cautious(settings)
+    log(f"settings from {found.path}")
+    if found.named:
+        return Cautious(settings)
+
+    from assay.settings.weakening import admitted  # noqa: PLC0415 - it needs the rules, and only a found file it
+
+    mixed: SettingsError | None = None
+    try:
+        counting, weak = admitted(mine, rest, settings, strftime("%Y-%m-%d", gmtime()))
+        if not weak:
+            return Cautious(settings)
+    except SettingsError as error:
+        # The variables and options are valid only together with the file, so the whole file must count.
+        mixed = error
+    state = standing(environ, found.path, found.content)
+    if state == "trusted":
+        return Cautious(settings)
+    if mixed is not None:
+        raise mixed
+    named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
+    why = (
+        "this assay.toml has changed since it was trusted"
+        if state == "changed"
+        else "this assay.toml is not trusted yet"
+    )
+    log(f"{named} ignored: {why}; run assay trust {quote(found.path)}")
+    return Cautious(counting, weak)
 
 
-def settings_of(
-    kind: type[Section],
-    found: FoundSettings | None,
-    environ: Mapping[str, str],
-    flags: Sequence[str],
-    log: Log,
-    defaults: "Mapping[str, DataclassInstance] | None" = None,
-) -> Section:
-    """Return the settings with the *found* file, or without a file; *defaults* are the default sections."""
-    variables = own_variables(environ)
-    if found is None and not variables and not flags:
-        return kind(**(defaults or {}))
+# ── sources ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    settings = merged(kind, found, variables, flags, log, defaults)
-    if found is not None and found.table:
-        log(f"settings from {found.path}")
-    return settings
+
+class Given(NamedTuple):
+    """One value of a source, checked by itself."""
+
+    path: Path
+    """The path of the key, as the source has it."""
+    value: Any
+    """The value; None for a table, which can have a meaning although it is empty."""
+    place: str
+    """The place for messages."""
+
+
+def in_file(found: FoundSettings | None) -> Iterator[Given]:
+    """Yield the settings of a file. Raises `SettingsError`."""
+    if found is not None:
+        yield from _in_table(keys(), found.table, found.place, ())
+
+
+def _in_table(key: Key, given: Any, place: str, path: Path) -> Iterator[Given]:
+    """Yield the values of a table, or of anything that a file has in place of one."""
+    where = place + dotted(path) if path else place.rstrip(".")
+    # A section may have a value in place of its table.
+    if not (key.is_table or (key.section and isinstance(given, dict))):
+        yield Given(path, key.taken(given, where), where)
+        return
+    if key.is_table:
+        key.taken(given, where)
+    if path:
+        yield Given(path, None, where)
+    entries = (
+        given.items() if isinstance(given, dict) else ((str(number), each) for number, each in enumerate(given, 1))
+    )
+    for name, each in entries:
+        below = key.at(name)
+        if below is None:
+            raise SettingsError(f"{place}{dotted((*path, name))}: {_unknown((*path, name))}")
+        yield from _in_table(below, each, place, (*path, name))
+
+
+def _in_variables(environ: Mapping[str, str], log: Log) -> Iterator[Given]:
+    """
+    Yield the settings of the environment.
+
+    An unknown name with the prefix of one of our sections is an error. Any other unknown name may belong to another
+    program, so it is only reported.
+    """
+    # An empty variable counts as not set, as in specs/001.
+    mine = sorted(name for name, text in environ.items() if text and name.startswith(PREFIX) and name not in RESERVED)
+    if not mine:
+        return
+    names = {variable(each.path): each for each in keys().values() if _fixed(each.path) == each.path}
+    for name in mine:
+        key = names.get(name)
+        if key is not None:
+            yield Given(key.path, key.parsed(environ[name], name), name)
+            continue
+        for each in keys().values():
+            fixed = variable(_fixed(each.path))
+            if _fixed(each.path) != each.path and (name == fixed or name.startswith(f"{fixed}_")):
+                raise SettingsError(f"{name}: no variable can set {dotted(each.path)}; use a file of settings")
+        gone = removed_setting(name.removeprefix(PREFIX).lower().replace("_", ".", 1))
+        unknown = f"{name}: {gone or f'unknown setting{suggestion(name[:80], names)}'}"
+        if name.startswith(tuple(variable((section, "")) for section in keys().below)):
+            raise SettingsError(unknown)
+        log(f"{unknown} (ignored)")
+
+
+def variable(path: Path) -> str:
+    """Return the name of the environment variable for a setting."""
+    return PREFIX + "_".join(path).upper()
+
+
+def _fixed(path: Path) -> Path:
+    """Return *path* up to the first name that the operator chooses."""
+    return path[: next((at for at, part in enumerate(path) if part in (ANY, EACH)), len(path))]
+
+
+def in_flags(flags: Sequence[str]) -> Iterator[Given]:
+    """Yield the settings of the command line."""
+    for flag in flags:
+        name, sign, text = flag.partition("=")
+        # A key in quotes may have dots in it, as in a file of settings.
+        parts = re.split(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)', name.strip())
+        path = tuple(part[1:-1] if re.fullmatch(r'"[^"]*"', part) else part for part in parts)
+        place = f"--set {dotted(path)}"
+        if not sign:
+            raise SettingsError(f"{place}: expected SECTION.KEY=VALUE")
+        key = key_at(path)
+        if key is None:
+            raise SettingsError(f"{place}: {_unknown(path)}")
+        if key.is_table:
+            first = next(key.values())
+            raise SettingsError(f"{place}: expected one of its keys, such as {dotted(first.path)}")
+        yield Given(path, key.parsed(text.strip(), place), place)
+
+
+def key_at(path: Path) -> Key | None:
+    """Return the key at *path*, which may contain names that the operator has chosen; None if there is none."""
+    key: Key | None = keys()
+    for part in path:
+        key = key and key.at(part)
+    return key
+
+
+def _unknown(path: Path) -> str:
+    """
+    Return the message for a key that no setting has.
+
+    It suggests what an earlier version has had there, a similar key beside it, the same key elsewhere, or all keys.
+    """
+    above = key_at(path[:-1])
+    beside = sorted(above.below) if above else []
+    elsewhere = [dotted(each.path) for each in keys().values() if each.path[-1] == path[-1]]
+    near = suggestion(path[-1][:80], beside) or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
+    near = near or (f"; known keys: {', '.join(beside)}" if beside else "")
+    return removed_setting(dotted(path)) or f"unknown key{near}"
+
+
+# ── from values to sections ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def made(layers: Iterable[Given], key: Key | None = None) -> Any:
+    """
+    Return the `Settings`, or the section of *key*, with the values of *layers*, the later first.
+
+    Raises `SettingsError` with the place of the value that is refused.
+    """
+    given = {_written_out(each): each for each in layers}
+    values = {path: each.value for path, each in given.items()}
+    try:
+        return _built(key or keys(), values)
+    except ValueError as error:
+        alone = (one.place for path, one in given.items() if _refusal(path, one.value) == str(error))
+        # Values that are valid alone but not together have no single place.
+        sections = ", ".join(f"[{name}]" for name in sorted({path[0] for path, one in given.items() if one.place}))
+        raise SettingsError(f"{next(alone, sections)}: {error}") from None
+
+
+def _written_out(given: Given) -> Path:
+    """Return the path of the value itself: that of the one key which it stands for, if it is in place of a table."""
+    key = key_at(given.path)
+    return (*given.path, key.short) if key and key.short and given.value is not None else given.path
+
+
+def _refusal(path: Path, value: Any) -> str:
+    try:
+        _built(keys(), {path: value})
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _built(key: Key, values: Mapping[Path, Any]) -> Any:
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        table = tree
+        for part in path[:-1]:
+            table = table.setdefault(part, {})
+        if value is not None:
+            table[path[-1]] = value
+        else:
+            table.setdefault(path[-1], {})
+    for part in key.path:
+        tree = tree.get(part, {})
+    return _converted(key, tree)
+
+
+def _converted(key: Key, value: Any) -> Any:
+    """Return the value of the dataclass field for a merged value."""
+    if key.section is not None:
+        return key.section(**{name: _converted(each, value[name]) for name, each in key.below.items() if name in value})
+    if not key.is_table:
+        return value
+    entries = {name: _converted(below, each) for name, each in value.items() if (below := key.at(name))}
+    return (
+        tuple(entries[number] for number in sorted(entries, key=int))
+        if key.kind is ARRAY
+        else MappingProxyType(entries)
+    )

@@ -1,17 +1,16 @@
 """All sections, including those without a separate module. A new section is a line in `Settings`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from assay.base.limits import TIERS, Limits
 from assay.contracts.own_tools import TOOLS
 from assay.settings.auth_section import Auth
-from assay.settings.field_rules import WHOLE, table, word
+from assay.settings.fields import changed, setting
 from assay.settings.guard_section import GuardSettings
-from assay.settings.http_section import Http
-from assay.settings.upstream_section import UpstreamSettings
+from assay.settings.http_section import Http, UpstreamSettings
 
 AUTO: Final = "auto"
 """The value in place of a directory that stands for the default one."""
@@ -23,18 +22,14 @@ ASSETS_JOURNAL: Final = "runs/mcp_server/envelope_validation"
 """The journal directory of the asset server, below the working directory (specs/000)."""
 
 
-def _tools() -> Sequence[str]:
-    return tuple(TOOLS)
-
-
 @dataclass(frozen=True, slots=True)
 class TierSettings:
     """The tiers of clients and features."""
 
-    tier: str = word("community", lambda: TIERS)
+    tier: str = setting("community", words=TIERS)
     """The tier of clients without a tier of their own."""
 
-    features: Mapping[str, str] = table(keys=_tools, words=lambda: TIERS)
+    features: Mapping[str, str] = setting({}, names=tuple(TOOLS), words=TIERS)
     """The lowest tier that has a feature; a feature that is not listed is in all tiers."""
 
 
@@ -95,7 +90,7 @@ class TelemetrySettings:
     service_name: str = ""
     """The name of this service; ``assay`` by default."""
 
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"secret": True})
+    headers: Mapping[str, str] = setting({}, secret=True)
     """Headers of every request to the collector, such as an API key."""
 
     def __post_init__(self) -> None:
@@ -117,7 +112,7 @@ class Settings:
     http: Http = field(default_factory=Http)
     upstream: UpstreamSettings = field(default_factory=UpstreamSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
-    auth: Auth | None = field(default=None, metadata=WHOLE)
+    auth: Auth | None = field(default=None, metadata={"weaker": changed})
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
     @property

@@ -11,13 +11,11 @@ from typing import Any, Final, NamedTuple
 from assay.base.verdict import Violation
 from assay.core.policy import Policy
 from assay.rules import RULES
-from assay.settings.field_rules import by_effect
+from assay.settings.fields import Key, Path, by_effect
 from assay.settings.guard_section import GuardSettings, Ruling
-from assay.settings.merging import made
+from assay.settings.loading import Given, keys, made
 from assay.settings.policy_settings import policy
-from assay.settings.schema import Path, Rows, Setting, fits
 from assay.settings.sections import Settings
-from assay.settings.setting_sources import Given
 
 _SHOWN: Final = 60
 """Maximal characters of a value to show."""
@@ -41,49 +39,50 @@ class Weakening(NamedTuple):
         return f"{self.name} = {self.value}" if self.value else f"[{self.name}]"
 
 
-class _Part(NamedTuple):
-    """What counts as a whole: a setting, or a table whose keys need each other."""
-
-    path: Path
-    setting: Setting
-    given: list[Given]
-
-
-def part_of(rows: Rows, path: Path) -> Path:
-    """Return the beginning of *path* that counts as a whole."""
-    row = _row(rows, path)
-    return path[: len(row) - rows[row].within]
+def admitted(
+    file: Sequence[Given], rest: Sequence[Given], whole: Settings, today: str
+) -> tuple[Settings, tuple[Weakening, ...]]:
+    """Return the settings without those of *file* that can weaken the others, and these. Arguments: `weakenings`."""
+    weak = tuple(weakenings(file, rest, whole, today))
+    dropped = {each.path for each in weak}
+    kept = [each for each in file if _part(each.path)[0] not in dropped]
+    return made([*kept, *rest]) if weak else whole, weak
 
 
-def _row(rows: Rows, path: Path) -> Path:
-    return next(each for each in rows if fits(each, path))
-
-
-def weakenings(rows: Rows, file: Sequence[Given], rest: Sequence[Given], today: str) -> Iterator[Weakening]:
+def weakenings(file: Sequence[Given], rest: Sequence[Given], whole: Settings, today: str) -> Iterator[Weakening]:
     """
-    Return the settings of *file* that can weaken what *rest*, the variables and options, say without it.
+    Yield the settings of *file* that can weaken what *rest*, the variables and options, say without it.
 
-    *today* is the date for checking exceptions; "" for any day. Raises `SettingsError` if *rest* is invalid without
-    the file.
+    *whole* are the settings of both. *today* is the date for checking exceptions; "" for any day. Raises
+    `SettingsError` if *rest* is invalid without the file.
     """
-    parts: dict[Path, _Part] = {}
+    base: Settings = made(rest)
+    parts: dict[Path, list[Given]] = {}
     for each in file:
-        path = part_of(rows, each.path)
-        parts.setdefault(path, _Part(path, rows[_row(rows, each.path)], [])).given.append(each)
-    base, whole = made(Settings, rest), made(Settings, [*file, *rest])
-    for part in parts.values():
+        parts.setdefault(_part(each.path)[0], []).append(each)
+    for path, given in parts.items():
+        key = _part(path)[1]
         # The table of a section, or of names, has no value: its keys are compared one by one.
-        if any(each.value is not None for each in part.given):
+        if all(each.value is None for each in given):
+            continue
+        if key.weaker is by_effect:
             # The policy of one line alone: beside a stricter one it could look harmless, or be blamed for another.
-            alone = made(Settings, [*part.given, *rest]) if part.setting.weaker is by_effect else whole
-            if _is_weaker(part, alone, base, today):
-                yield Weakening(part.path, _shown(part, whole), _without(part, base))
+            alone = made([*given, *rest], keys().below["guard"])
+            is_weaker = _passes_more(alone, base.guard, today)
+        else:
+            is_weaker = key.weaker(_at(whole, path), _at(base, path))
+        if is_weaker:
+            yield Weakening(path, _shown(path, key, given, whole), _without(path, key, base))
 
 
-def _is_weaker(part: _Part, settings: Settings, base: Settings, today: str) -> bool:
-    if part.setting.weaker is by_effect:
-        return _passes_more(settings.guard, base.guard, today)
-    return part.setting.weaker(_at(settings, part.path), _at(base, part.path))
+def _part(path: Path) -> tuple[Path, Key]:
+    """Return the beginning of *path* that counts as a whole, and its key."""
+    key = keys()
+    for length, name in enumerate(path):
+        if key.whole:
+            return path[:length], key
+        key = key.at(name) or key
+    return path, key
 
 
 def _at(settings: Any, path: Path) -> Any:
@@ -100,7 +99,7 @@ _STRICTNESS: Final = {"report": 0, "quarantine": 1, "refuse": 2, "drop": 2}
 
 def _passes_more(guard: GuardSettings, base: GuardSettings, today: str) -> bool:
     """Whether *guard* lets a message pass that *base* stops."""
-    mine, before = _policy(guard, today), _policy(base, today)
+    mine, before = policy(guard, today) or Policy(), policy(base, today) or Policy()
     if mine.repairs - before.repairs:
         return True
     tools = {None, *(each.tool for each in (*guard.exceptions, *base.exceptions))}
@@ -111,35 +110,31 @@ def _passes_more(guard: GuardSettings, base: GuardSettings, today: str) -> bool:
     )
 
 
-def _policy(guard: GuardSettings, today: str) -> "Policy":
-    return policy(guard, today) or Policy()
-
-
-def _action(policy: "Policy", rule: str, tool: str | None) -> str:
+def _action(policy: Policy, rule: str, tool: str | None) -> str:
     return policy.decide(Violation(rule, "", "", "", "", "", RULES[rule].action), tool).action
 
 
 # ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _shown(part: _Part, settings: Settings) -> str:
+def _shown(path: Path, key: Key, given: Sequence[Given], whole: Settings) -> str:
     """Return the value of the file; empty for a table, which may have secrets."""
-    if part.path[:2] == ("guard", "exceptions"):
-        of = {each.path[-1]: each.value for each in part.given}
+    if path[:2] == ("guard", "exceptions"):
+        of = {each.path[-1]: each.value for each in given}
         return _text(f"{of.get('action', 'pass')} {of.get('rule', '')}")
-    if part.setting.within:
+    if key.whole:
         return ""
-    if part.setting.secret:
+    if key.secret:
         return "hidden"
-    value = _at(settings, part.path)
+    value = _at(whole, path)
     return _text(value.action if isinstance(value, Ruling) else value)
 
 
-def _without(part: _Part, base: Settings) -> str:
-    if part.path[:2] in (("guard", "policy"), ("guard", "exceptions")):
+def _without(path: Path, key: Key, base: Settings) -> str:
+    if path[:2] in (("guard", "policy"), ("guard", "exceptions")):
         return "the default of each rule"
-    value = _at(base, part.path)
-    return _text(value) if not part.setting.within or value is None else "a table"
+    value = _at(base, path)
+    return _text(value) if not key.whole or value is None else "a table"
 
 
 def _text(value: Any) -> str:

@@ -14,7 +14,7 @@ from guarded_url import guarded_url, modern
 
 from assay.edges.upstream_client import UpstreamClient, url_of
 from assay.edges.upstream_errors import BrokenError
-from assay.settings.upstream_section import UpstreamSettings
+from assay.settings.http_section import UpstreamSettings
 from kit.guard_process import frame_of
 from kit.http_client import modern as headers_of
 from kit.rows import rows

@@ -20,7 +20,7 @@ from assay.edges.upstream_errors import BrokenError, as_answer
 from assay.ladder import syntax
 from assay.ladder.events import Reader
 from assay.ladder.headers import VERSION, stateless_headers
-from assay.settings.upstream_section import UpstreamSettings
+from assay.settings.http_section import UpstreamSettings
 from assay.spec.revisions import handshake
 
 
