@@ -1,14 +1,24 @@
 """Writes the generated pages of the documentation from our tables; `make docs` runs it."""
 
+import ast
+import inspect
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from textwrap import dedent
+from typing import Any, Final
 
 from assay.base.errors import CanonicalError
+from assay.base.limits import Limits
 from assay.core.policy import fitting
+from assay.engine.fault import SchemaLimits
 from assay.rules import RULES, Rule
+from assay.settings.fields import ANY, EACH, Key
+from assay.settings.loading import keys, variable
 from assay.spec.methods import methods
 from assay.spec.revision_diff import changes, listed, row, section
 from assay.spec.revisions import REVISIONS, handshake
@@ -116,7 +126,85 @@ def _revision(revision: str) -> list[str]:
     return [revision, opening, str(len(methods(revision))), str(len(protocol_schema(revision).definitions))]
 
 
-PAGES: dict[str, Callable[[], str]] = {"rules.md": rules_page, "revisions.md": revisions_page}
+# ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_TABLE: Final = re.compile(r"(?s)(<!-- (?:settings|fields) of (\w+): [^\n]*-->\n).*?(<!-- end -->)")
+"""A generated table in a page that is written by hand otherwise, and the section or class of its fields."""
+
+
+def page_with_tables(name: str) -> str:
+    """Return the page called *name* with its tables of settings and limits."""
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return _TABLE.sub(lambda found: found[1] + _fields(found[2]) + found[3], text)
+
+
+def _fields(of: str) -> str:
+    """Return the table of a section of the settings, or of a class of limits."""
+    if of in _LIMITS:
+        defaults = {each.name: each.default for each in fields(_LIMITS[of])}
+        rows = [[f"`{name}`", _default(value), docs_of(_LIMITS[of])[name]] for name, value in defaults.items()]
+        return _markdown("field", rows)
+    rows = []
+    for key in keys().below[of].values():
+        default, doc = described(key)
+        doc = doc.partition(". ")[0].removesuffix(".") if of == "limits" else doc
+        name = "" if {ANY, EACH} & set(key.path) else f"`{variable(key.path)}`"
+        rows.append([f"`{'.'.join(key.path)}`", _default(default), doc, name])
+    return _markdown("setting", rows)
+
+
+def _markdown(first: str, rows: list[list[str]]) -> str:
+    head = [first, "default", "what", "variable"][: len(rows[0])]
+    return "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in [head, ["---"] * len(head), *rows])
+
+
+def described(key: Key) -> tuple[Any, str]:
+    """Return the default of a setting and what its field says of it."""
+    at, default, doc = keys(), None, ""
+    for name in key.path:
+        if at.section is not None:
+            [field] = (each for each in fields(at.section) if each.name == name)
+            default, doc = field.default, docs_of(at.section).get(name, "")
+        else:
+            default = None
+        at = at.below.get(name) or at.free or at
+    return default, doc
+
+
+@cache
+def docs_of(section: type) -> dict[str, str]:
+    """Return the docstring of each field of a dataclass, in Markdown; the name of a rule is a link."""
+    tree = ast.parse(dedent(inspect.getsource(section)))
+    found = {}
+    for field, doc in pairwise(each for node in tree.body for each in getattr(node, "body", ())):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
+            text = " ".join(str(ast.literal_eval(doc.value)).split()).replace("|", "\\|")
+            found[field.target.id] = re.sub(r"``([^`]+)``", _code, text)
+    return found
+
+
+def _code(found: re.Match[str]) -> str:
+    return f"[{found[1]}](rules.md#{found[1].replace('/', '')})" if found[1] in RULES else f"`{found[1]}`"
+
+
+def _default(value: Any) -> str:
+    if value is None or value is MISSING or value in ((), ""):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(f"`{each}`" for each in value)
+    return f"`{value}`" if isinstance(value, str) else f"{value:,}"
+
+
+_LIMITS: Final[Mapping[str, Any]] = {"Limits": Limits, "SchemaLimits": SchemaLimits}
+
+PAGES: dict[str, Callable[[], str]] = {
+    "rules.md": rules_page,
+    "revisions.md": revisions_page,
+    "configuration.md": lambda: page_with_tables("configuration.md"),
+    "limits.md": lambda: page_with_tables("limits.md"),
+}
 
 
 if __name__ == "__main__":

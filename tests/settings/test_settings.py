@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from generated_pages import described
 
 from assay.base.limits import REQUESTS, Limits
 from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load
@@ -263,13 +264,11 @@ def test_the_section_says_who_may_come_in(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_on_the_page_with_its_default_and_its_variable() -> None:
-    defaults = Limits()
-    for path in (each.path for each in keys().values()):
-        if path[0] == "limits":
-            assert f"| `{'.'.join(path)}` | {getattr(defaults, path[1]):,} |" in PAGE
-        else:
-            assert f"`{'.'.join(path)}`" in PAGE
-            assert {ANY, EACH} & set(path) or f"`{variable(path)}`" in PAGE
+    for key in keys().values():
+        default, doc = described(key)
+        assert doc, key.path
+        assert f"| `{'.'.join(key.path)}` | {f'{default:,}' if type(default) in (int, float) else ''}" in PAGE
+        assert {ANY, EACH} & set(key.path) or f"| `{variable(key.path)}` |" in PAGE
 
 
 def test_every_sample_on_the_page_is_read(tmp_path: Path) -> None:

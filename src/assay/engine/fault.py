@@ -42,22 +42,34 @@ class SchemaLimits:
     """Limits for untrusted schemas. The engine has no step limit, so all of them are checked before compiling."""
 
     size: int = 256 * 1024
-    """Bytes of compact JSON. The largest official protocol schema has 109 kB."""
+    """Bytes of compact JSON. The largest official protocol schema has 109 kB. Beyond it: ``contract/schema-size``."""
+
     levels: int = 64
-    """Nesting of the schema itself. Ours: the engine compiles by recursion, and so do other readers of the schema."""
+    """
+    Nesting of the schema itself. The engine compiles by recursion, and so do other readers of the schema. Beyond it:
+    ``contract/schema-size``.
+    """
+
     subschemas: int = 5_000
-    """Subschemas in the document. The official protocol schema has 918."""
+    """Subschemas in the document. The official protocol schema has 918. Beyond it: ``contract/schema-size``."""
+
     chain: int = 64
-    """Subschemas entered one after another at one place of an instance: each is a stack frame of the engine, and its
-    stack overflows with a segmentation fault. The official schema needs 4."""
+    """
+    Subschemas entered one after another at one place of an instance: each is a stack frame of the engine, and its
+    stack overflows with a segmentation fault. The official schema needs 4. Beyond it: ``contract/schema-cost``.
+    """
+
     cost: int = 50_000
-    """Subschemas that judge one value of an instance. The official schemas need up to 81; schemas that stall the engine
-    need more than 6×10⁷."""
+    """
+    Subschemas that judge one value of an instance. The official schemas need up to 81; schemas that stall the engine
+    need more than 6×10⁷. Beyond it: ``contract/schema-cost``.
+    """
+
     patterns: int = 12 << 20
     """
     Bytes that all compiled regular expressions together may take, each of which takes some 7 µs for a kilobyte to
     compile, and is compiled up to three times: 500 of ``^.{0,1000}`` took 645 MB and 4.5 s. Those of Pydantic and zod
-    take a few kilobytes each; ``^.{1,255}$`` takes 255.
+    take a few kilobytes each; ``^.{1,255}$`` takes 255. Beyond it: ``contract/pattern``.
     """
 
 

@@ -23,13 +23,16 @@ class ApiKey:
     """An API key; the name of its table is the name of the client."""
 
     hash: str = setting("", secret=True)
-    """``sha256:`` and the digest of the key in hexadecimal."""
+    """``sha256:`` and the digest of the key in hexadecimal, as ``assay keys new`` prints it. Required."""
 
     tier: str | None = setting(None, words=TIERS)
-    """The tier of the client; if empty, the default tier."""
+    """The tier of the client; by default ``tiers.tier``."""
 
     expires: str | None = setting(None, kind=MOMENT)
-    """The time from which on the key is invalid; UTC unless it has a zone."""
+    """
+    The time from which on the key is invalid: a date, or a date and time, in UTC unless it has another offset. By
+    default the key does not expire.
+    """
 
     def __post_init__(self) -> None:
         if not self.hash:
@@ -46,16 +49,21 @@ class Jwt:
     """Tokens of an external issuer."""
 
     jwks: str = ""
-    """The issuer's public keys, a JSON Web Key Set: a file, or an https URL (http on this machine only)."""
+    """
+    The issuer's public keys, a JSON Web Key Set: a file, or an https URL (http on this machine only). Required.
+    """
 
     audience: tuple[str, ...] | None = None
-    """One of these must be in ``aud``. An empty array accepts tokens for any audience."""
+    """One of these must be in ``aud``. Required; an empty array accepts tokens for any audience."""
 
     issuer: str | None = None
-    """The required ``iss``. If it is a URL, clients without a token are referred to it."""
+    """The required ``iss``, by default any. If it is a URL, clients without a token are referred to it."""
 
     algorithms: tuple[str, ...] = setting(("RS256", "ES256", "EdDSA"), words=ALGORITHMS)
-    """Accepted signature algorithms. The default has those of the common issuers, one for each kind of key."""
+    """
+    Accepted signature algorithms; also ``RS384``, ``RS512``, ``PS256``, ``PS384``, ``PS512``, ``ES384`` and ``ES512``.
+    The default has those of the common issuers, one for each kind of key.
+    """
 
     required_scopes: tuple[str, ...] = ()
     """Scopes that a token must have (``scope`` or ``scp``), all of them."""
@@ -67,7 +75,7 @@ class Jwt:
     """The claim that ``tiers`` maps to a tier; a string, or an array of strings, of which the highest tier counts."""
 
     tiers: Mapping[str, str] = setting({}, words=TIERS)
-    """The tier for each value of that claim. A value that is not listed is ignored."""
+    """The tier for this value of that claim. A value that is not listed is ignored."""
 
     leeway: int = 30
     """Allowed difference to the issuer's clock in seconds; at most 300 (RFC 7519 §4.1.4: a few minutes)."""

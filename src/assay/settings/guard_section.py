@@ -17,7 +17,7 @@ class Ruling:
     SHORT: ClassVar[str] = "action"
 
     action: str | None = setting(None, weaker=by_effect)
-    """``pass``, ``refuse``, ``quarantine`` or ``drop``; if empty, the default of the rule."""
+    """``pass``, ``refuse``, ``quarantine`` or ``drop``; by default the action of the rule."""
 
     repair: bool | None = setting(None, weaker=by_effect)
     """
@@ -31,19 +31,19 @@ class RuleException:
     """Another action for one rule, with a reason and an end date."""
 
     rule: str = ""
-    """The rule, or a pattern of rules."""
+    """The rule, or a pattern of rules. Required."""
 
     tool: str | None = None
-    """Only messages about this tool; if empty, every message."""
+    """Only messages about this tool; by default every message."""
 
     action: str = "pass"
-    """As in `Ruling`."""
+    """``pass``, ``refuse``, ``quarantine`` or ``drop``."""
 
     reason: str = ""
-    """The reason. The journal has it with every message that the exception lets pass."""
+    """The reason. The journal has it with every message that the exception lets pass. Required."""
 
     until: str | None = setting(None, kind=DAY)
-    """The last day of the exception, in UTC."""
+    """The last day of the exception, in UTC. Required."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class GuardSettings:
     timeout: float = 600.0
     """
     Time limit in seconds for a response, under ``enforce``; each progress notification restarts it, 0 means no limit.
-    Tools that take longer without progress are rare, and a client that waits for ever is worse.
+    ``server/discover`` has at most 10 seconds. Tools that take longer without progress are rare, and a client that
+    waits for ever is worse.
     """
 
     frame_bytes: int | None = None
@@ -97,8 +98,8 @@ class GuardSettings:
 
     environment: tuple[str, ...] = ()
     """
-    Variables of the guard that every server of a client's configuration gets, in addition to ``PATH``, ``HOME`` and
-    similar ones and those of its entry; ``MY_*`` is a prefix. The guard has the tokens of all servers, so others are
+    Variables of the guard that every server of a host gets, in addition to ``PATH``, ``HOME`` and similar ones and
+    those of its entry; ``MY_*`` is a prefix. The guard has the tokens of all servers, so others are
     not passed on.
     """
 
@@ -131,7 +132,7 @@ class GuardSettings:
     """Whether messages that the guard cannot judge are forwarded, under ``enforce``, and only reported."""
 
     policy: Mapping[str, Ruling] = setting({})
-    """Actions by rule or pattern that differ from the defaults."""
+    """The action for this rule or pattern: ``pass``, ``refuse``, ``quarantine`` or ``drop``."""
 
     exceptions: tuple[RuleException, ...] = setting((), weaker=by_effect)
     """Temporary exceptions from the policy."""

@@ -20,7 +20,7 @@ class Http:
     """Limits of an HTTP endpoint, and the clients that may use it."""
 
     hosts: tuple[str, ...] = ()
-    """Accepted ``Host`` names, in addition to loopback and the address it listens on."""
+    """Accepted ``Host`` names, in addition to loopback and the address of the endpoint."""
 
     origins: tuple[str, ...] = ()
     """Accepted origins of web pages, such as ``https://app.example.com``, in addition to loopback."""
@@ -32,37 +32,37 @@ class Http:
     """
 
     open: bool = False
-    """Whether any client may connect if it listens on more than loopback. Otherwise ``[auth]`` is required there."""
+    """Whether clients need no ``[auth]`` on an address that others can reach; by default it is required there."""
+
+    forward_headers: tuple[str, ...] = ()
+    """More request headers that a guard under ``enforce`` forwards to a server at a URL."""
+
+    forward_response_headers: tuple[str, ...] = ()
+    """More response headers that a guard under ``enforce`` forwards to clients."""
 
     requests: int = 1000
     """Maximal concurrent requests. One that waits for a backend takes about 20 kB; the next one gets 503."""
 
     requests_each: int = 250
-    """The share of one principal, with ``[auth]``; the next one gets 429."""
+    """Maximal concurrent requests of one principal, with ``[auth]``; the next one gets 429."""
 
     requests_per_server: int = 500
-    """The share of one of several servers, so that a hanging server does not block the others."""
+    """Maximal concurrent requests to one server of a host, so that a hanging one does not block the others."""
 
     sessions: int = 10_000
     """Maximal sessions, about 8 kB each. One more ends the least recently used idle one."""
 
     sessions_each: int = 1000
-    """The share of one principal. One more ends the principal's least recently used idle session."""
+    """Maximal sessions of one principal. One more ends the principal's least recently used idle session."""
 
     streams: int = 1000
     """Maximal open streams, each of them a connection and a task."""
 
-    forward_headers: tuple[str, ...] = ()
-    """More request headers that a guard under enforce forwards to a server at a URL."""
-
-    forward_response_headers: tuple[str, ...] = ()
-    """More response headers that a guard under enforce forwards to clients."""
-
     streams_each: int = 250
-    """The share of one principal, with ``[auth]``; the next one gets 429."""
+    """Maximal open streams of one principal, with ``[auth]``; the next one gets 429."""
 
     streams_per_server: int = 500
-    """The share of one of several servers."""
+    """Maximal open streams of one server of a host."""
 
     session_seconds: float = 1800.0
     """Seconds until an unused session ends: half an hour covers a person's break."""
@@ -106,13 +106,16 @@ class UpstreamSettings:
     """Certificates and proxies for connections to servers at a URL. Certificates are always verified."""
 
     ca: str = ""
-    """A file in PEM with the certificates to trust in place of the public ones."""
+    """
+    A file in PEM with the certificates to trust in place of the public ones. Without it ``SSL_CERT_FILE`` and
+    ``SSL_CERT_DIR`` count, except for this machine.
+    """
 
     certificate: str = ""
-    """A file in PEM with the certificate that we show to servers, and those of its issuers behind it."""
+    """A file in PEM with the certificate to show to servers, and those of its issuers behind it."""
 
     key: str = ""
-    """A file in PEM with its private key, unless that is in the same file. It has no passphrase."""
+    """A file in PEM with its private key, without a passphrase; by default it is in the file of the certificate."""
 
     proxies: bool = False
     """Whether the proxies of the environment (``HTTPS_PROXY`` and the like) are used; never for this machine."""

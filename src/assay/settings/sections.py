@@ -30,7 +30,7 @@ class TierSettings:
     """The tier of clients without a tier of their own."""
 
     features: Mapping[str, str] = setting({}, names=tuple(TOOLS), words=TIERS)
-    """The lowest tier that has a feature; a feature that is not listed is in all tiers."""
+    """The lowest tier that has this tool; a tool that is not listed is in all tiers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,20 @@ class JournalSettings:
 
     directory: str = AUTO
     """
-    The directory with a file for each run. ``auto`` is `ASSETS_JOURNAL`, or for a guard the folder of its server in
-    the state directory; ``off`` switches the journal off.
+    The directory with a file for each run. ``auto`` is the folder of the server in the state directory for a guard,
+    and ``runs/mcp_server/envelope_validation`` for ``assay serve``; ``off`` switches the journal off.
     """
 
     keep: int = 50
     """Number of runs to keep when a new one begins; runs that are still being written are never removed."""
 
     bytes: int = 64 << 20
-    """Maximal bytes of one file; a longer run continues in another file."""
+    """Maximal bytes of one file, at least 4,096; a longer run continues in another file."""
 
     total_bytes: int = 1 << 30
-    """Maximal bytes of all files in the directory; the oldest finished runs are removed."""
+    """
+    Maximal bytes of all files in the directory, at least ``journal.bytes``; the oldest finished runs are removed.
+    """
 
     payloads: bool = False
     """Whether the frames are written, too, with secrets redacted."""
@@ -91,7 +93,7 @@ class TelemetrySettings:
     """The name of this service; ``assay`` by default."""
 
     headers: Mapping[str, str] = setting({}, secret=True)
-    """Headers of every request to the collector, such as an API key."""
+    """A header of every request to the collector, such as an API key."""
 
     def __post_init__(self) -> None:
         # Neither message contains the value: it may be a secret.
