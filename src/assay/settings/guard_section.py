@@ -143,10 +143,6 @@ class GuardSettings:
         return not self.strict if self.repair is None else self.repair
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}")
-        if self.restart not in POLICIES:
-            raise ValueError(f"restart must be one of {', '.join(POLICIES)}")
         if not 1 <= self.restarts <= 1000:
             raise ValueError("restarts must be 1 to 1000")
         longest = 1 if self.frame_bytes is None else self.frame_bytes

@@ -94,10 +94,10 @@ class Http:
             if name.lower() in _NEVER_FORWARDED or name.lower().startswith(("mcp-", "access-control-", "content-")):
                 raise ValueError(f"the header {name} is never forwarded")
         for name in self.__slots__:
-            if type(getattr(self, name)) is int and getattr(self, name) < 1:
+            value = getattr(self, name)
+            if type(value) is int and value < 1:
                 raise ValueError(f"{name} must be at least 1")
-        for name in self.__slots__:
-            if name.endswith("_seconds") and not getattr(self, name) > 0:
+            if name.endswith("_seconds") and value <= 0:
                 raise ValueError(f"{name} must be more than 0")
 
 

@@ -145,13 +145,12 @@ class Given(NamedTuple):
 
 
 def in_file(found: FoundSettings | None) -> Iterator[Given]:
-    """Yield the settings of a file. Raises `SettingsError`."""
-    if found is not None:
-        yield from _in_table(keys(), found.table, found.place, ())
+    """Return the settings of a file, which are checked one by one. Raises `SettingsError`."""
+    return iter(()) if found is None else _in_table(keys(), found.table, found.place, ())
 
 
 def _in_table(key: Key, given: Any, place: str, path: Path) -> Iterator[Given]:
-    """Yield the values of a table, or of anything that a file has in place of one."""
+    """Yield the values in *given*, what a file has for *key*: a value, a table or an array of tables."""
     where = place + dotted(path) if path else place.rstrip(".")
     # A section may have a value in place of its table.
     if not (key.is_table or (key.section and isinstance(given, dict))):
@@ -277,6 +276,7 @@ def _written_out(given: Given) -> Path:
 
 
 def _refusal(path: Path, value: Any) -> str:
+    """Return the message of a value that is refused alone; empty if it is not."""
     try:
         _built(keys(), {path: value})
     except ValueError as error:
@@ -285,6 +285,7 @@ def _refusal(path: Path, value: Any) -> str:
 
 
 def _built(key: Key, values: Mapping[Path, Any]) -> Any:
+    """Return what *key* has with *values*, which are by their paths in all settings. Raises `ValueError`."""
     tree: dict[str, Any] = {}
     for path, value in values.items():
         table = tree
@@ -306,8 +307,6 @@ def _converted(key: Key, value: Any) -> Any:
     if not key.is_table:
         return value
     entries = {name: _converted(below, each) for name, each in value.items() if (below := key.at(name))}
-    return (
-        tuple(entries[number] for number in sorted(entries, key=int))
-        if key.kind is ARRAY
-        else MappingProxyType(entries)
-    )
+    if key.kind is ARRAY:
+        return tuple(entries[number] for number in sorted(entries, key=int))
+    return MappingProxyType(entries)
