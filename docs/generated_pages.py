@@ -1,12 +1,13 @@
 """Writes the generated pages of the documentation from our tables; `make docs` runs it."""
 
+import argparse
 import ast
 import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from assay.base.errors import CanonicalError
 from assay.base.limits import Limits
+from assay.cli.main import parser
 from assay.core.policy import fitting
 from assay.engine.fault import SchemaLimits
 from assay.rules import RULES, Rule
@@ -128,14 +130,47 @@ def _revision(revision: str) -> list[str]:
 
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_TABLE: Final = re.compile(r"(?s)(<!-- (?:settings|fields) of (\w+): [^\n]*-->\n).*?(<!-- end -->)")
-"""A generated table in a page that is written by hand otherwise, and the section or class of its fields."""
+_TABLE: Final = re.compile(r"(?s)(<!-- (settings|fields|options) of ([\w ]+): [^\n]*-->\n).*?(<!-- end -->)")
+"""A generated table in a page that is written by hand otherwise, and the section, class or command that it shows."""
 
 
 def page_with_tables(name: str) -> str:
-    """Return the page called *name* with its tables of settings and limits."""
+    """Return the page called *name* with its tables of settings, limits and options."""
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    return _TABLE.sub(lambda found: found[1] + _fields(found[2]) + found[3], text)
+    tables = {"settings": _fields, "fields": _fields, "options": _options}
+    return _TABLE.sub(lambda found: found[1] + tables[found[2]](found[3]) + found[4], text)
+
+
+def _options(command: str) -> str:
+    """Return the table of the arguments of a command, from its help."""
+    names = command.split()[1:]
+    of = parser(names[0])
+    for name in names:
+        [commands] = (each for each in of._actions if isinstance(each, argparse._SubParsersAction))
+        of = commands.choices[name]
+    rows = [[_argument(each), _help(each)] for each in of._actions if "--help" not in each.option_strings]
+    return _markdown(["option", "what it does"], rows)
+
+
+def _argument(action: argparse.Action) -> str:
+    """Return an option with its value, or the name of a positional argument, as the help shows it."""
+    words = "\\|".join(map(str, action.choices or ()))
+    value = "" if action.nargs == 0 else str(action.metavar or words or action.dest.upper())
+    if not action.option_strings:
+        return f"`{value}{' …' if action.nargs in ('*', '+') and ' ' not in value else ''}`"
+    return ", ".join(f"`{f'{each} {value}'.strip()}`" for each in action.option_strings)
+
+
+def _help(action: argparse.Action) -> str:
+    text = (action.help or "") % {**vars(action), "prog": "assay"}
+    return _CODE.sub(r"`\1`", text.replace("|", "\\|"))
+
+
+_CODE: Final = re.compile(
+    r"(?<!\S)(--?[a-z][\w-]*|assay (?:check|journal show)|[A-Z]+_[A-Z_]+|\S*[=*]\S*[\w}]|\.[a-z]+"
+    r"|\S+\.(?:toml|lock|html))(?=[\s,;:).]|$)"
+)
+"""Options, commands, variables, assignments and files in a help text, which pages show as code."""
 
 
 def _fields(of: str) -> str:
@@ -143,18 +178,17 @@ def _fields(of: str) -> str:
     if of in _LIMITS:
         defaults = {each.name: each.default for each in fields(_LIMITS[of])}
         rows = [[f"`{name}`", _default(value), docs_of(_LIMITS[of])[name]] for name, value in defaults.items()]
-        return _markdown("field", rows)
+        return _markdown(["field", "default", "what"], rows)
     rows = []
     for key in keys().below[of].values():
         default, doc = described(key)
         doc = doc.partition(". ")[0].removesuffix(".") if of == "limits" else doc
         name = "" if {ANY, EACH} & set(key.path) else f"`{variable(key.path)}`"
         rows.append([f"`{'.'.join(key.path)}`", _default(default), doc, name])
-    return _markdown("setting", rows)
+    return _markdown(["setting", "default", "what", "variable"], rows)
 
 
-def _markdown(first: str, rows: list[list[str]]) -> str:
-    head = [first, "default", "what", "variable"][: len(rows[0])]
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in [head, ["---"] * len(head), *rows])
 
 
@@ -199,11 +233,14 @@ def _default(value: Any) -> str:
 
 _LIMITS: Final[Mapping[str, Any]] = {"Limits": Limits, "SchemaLimits": SchemaLimits}
 
-PAGES: dict[str, Callable[[], str]] = {
+PAGES: Final[dict[str, Callable[[], str]]] = {
     "rules.md": rules_page,
     "revisions.md": revisions_page,
-    "configuration.md": lambda: page_with_tables("configuration.md"),
-    "limits.md": lambda: page_with_tables("limits.md"),
+    **{
+        each.name: partial(page_with_tables, each.name)
+        for each in sorted(Path(__file__).parent.glob("*.md"))
+        if _TABLE.search(each.read_text(encoding="utf-8"))
+    },
 }
 
 
