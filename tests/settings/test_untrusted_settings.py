@@ -281,6 +281,29 @@ def test_no_message_passes_because_of_a_file_that_is_found(tried: list[Tried], p
         assert weaker(base, fates(each.admitted, frames, mode)) == [], each.toml
 
 
+OPERATOR = ("rule=*", "action=refuse", "reason=x", "until=2099-01-01")
+
+
+@rows(
+    "flags",
+    [
+        ("guard.policy.*=refuse",),
+        ("guard.policy.contract/input=refuse", "guard.policy.contract/*.repair=false"),
+        ("guard.strict=true", "guard.repair=false"),
+        # The first exception of the file has the same number.
+        tuple(f"guard.exceptions.1.{each}" for each in OPERATOR),
+    ],
+)
+def test_no_option_counts_less_because_of_a_file_that_is_found(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    frames = [*PROLOGUES["good"], *HOSTILE]
+    environ = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    base = fates(load_cautiously(environ, tmp_path, flags=flags).settings, frames, "enforce")
+    for toml in (each for each in tables() if any(f'"{rule}"' in each for rule in EXCEPTED)):
+        (tmp_path / "assay.toml").write_text(toml)
+        found = load_cautiously(environ, tmp_path, flags=flags).settings
+        assert weaker(base, fates(found, frames, "enforce")) == [], toml
+
+
 @rows("toml", ["tools = 1", "contract_bytes = 1", "depth = 5", "frame_bytes = 2000", "values = 50"])
 def test_a_lower_limit_would_switch_off_judging_by_contract(tmp_path: Path, toml: str) -> None:
     """Why every limit counts only if it is trusted, and that the messages above would show it."""
