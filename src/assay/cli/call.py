@@ -97,7 +97,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_max_ms(parser)
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
-    add_settings(parser)
+    add_settings(parser, shared=False)
     parser.add_argument(
         "words", nargs="*", metavar="URL TOOL ARGUMENTS", help="the server at URL, a tool, a JSON object"
     )

@@ -85,13 +85,17 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
-    """Add --config and --set to *parser*; *others* is the help about other kinds of files that --config accepts."""
+def add_settings(parser: argparse.ArgumentParser, others: str = "", *, shared: bool = True) -> None:
+    """
+    Add --config and --set to *parser*; *others* is the help about other kinds of files that --config accepts.
+
+    Without *shared* the command does not read pyproject.toml.
+    """
     if others:
         about = "read all settings from FILE, not from assay.toml"
         parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
     else:
-        about = "read settings from FILE, not from assay.toml or pyproject.toml"
+        about = f"read settings from FILE, not from assay.toml{' or pyproject.toml' if shared else ''}"
         parser.add_argument("--config", metavar="FILE", help=about)
     parser.add_argument(
         "--set",
