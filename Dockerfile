@@ -2,7 +2,7 @@
 ARG PYTHON=3.13
 
 FROM python:${PYTHON}-slim AS build
-# Any of http, auth, telemetry and backend, such as --build-arg EXTRAS=http,auth
+# Any of http, auth and telemetry, such as --build-arg EXTRAS=http,auth
 ARG EXTRAS=http
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./

@@ -1,7 +1,6 @@
 """What `populate_backend` makes of the answer of a backend, and of its address. Nothing is sent."""
 
 import json
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -90,15 +89,6 @@ def test_without_a_url_there_is_no_backend(environ: dict[str, str]) -> None:
 def test_a_url_that_is_none_is_an_operators_mistake(url: str) -> None:
     result = answer(bundled(SYN_BACKEND_URL=url), "populate_backend", asset=ASSET)
     detail = "SYN_BACKEND_URL must be an http or https URL without a query or a fragment"
-    assert (result["reason"], result["detail"]) == ("unsupported", detail)
-
-
-def test_without_aiohttp_the_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for ours in ("assay.edges.upstream_client", "assay.edges.upstream_errors"):
-        monkeypatch.delitem(sys.modules, ours, raising=False)
-    monkeypatch.setitem(sys.modules, "aiohttp", None)
-    result = answer(bundled(SYN_BACKEND_URL="http://127.0.0.1:1"), "populate_backend", asset=ASSET)
-    detail = "populate_backend needs aiohttp, which is not installed"
     assert (result["reason"], result["detail"]) == ("unsupported", detail)
 
 

@@ -1,25 +1,24 @@
 """
 Store assets in a backend: one POST, no retries, bounded time and size. The only code here that waits.
 
-The HTTP client and the event loop are imported when something is sent: servers without a backend do not need the extra,
-and start 8 ms earlier.
+The HTTP client is imported when something is sent: servers without a backend start 8 ms earlier.
 """
 
 import threading
+from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from assay.base.held_signals import signals_held
 from assay.base.verdict import Violation
 from assay.ladder import syntax
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from assay.edges.upstream_client import HttpAnswer, UpstreamClient
+    from http.client import HTTPResponse
 
 TIMEOUT = 5.0
 """Seconds for each of connecting, writing, and waiting for more to read (specs/001 §2)."""
@@ -74,14 +73,13 @@ class StoreBackend:
 
     def is_usable(self) -> bool:
         """Whether the URL is valid for a POST request."""
-        parts = _split(self.url)
-        return (
-            parts is not None
-            and parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            # The path of the assets is appended.
-            and not (parts.query or parts.fragment)
-        )
+        try:
+            parts = urlsplit(self.url)
+            _ = parts.port
+        except ValueError:
+            return False
+        # The path of the assets is appended, so there is no query.
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.fragment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +100,8 @@ def store(backend: StoreBackend | None, body: bytes) -> Result:
         return unsupported("SYN_BACKEND_URL is not set")
     if not backend.is_usable():
         return unsupported("SYN_BACKEND_URL must be an http or https URL without a query or a fragment")
-    try:
-        answer = _posted(backend, body)
-    except ImportError:
-        return unsupported("populate_backend needs aiohttp, which is not installed")
-    if answer is None:
-        return failed(HTTPStatus.SERVICE_UNAVAILABLE, "network_unreachable")
-    return _result(backend, answer)
+    answer = _posted(backend, body)
+    return failed(HTTPStatus.SERVICE_UNAVAILABLE, "network_unreachable") if answer is None else _result(backend, answer)
 
 
 def unsupported(detail: str) -> Result:
@@ -123,15 +116,9 @@ def failed(status: int, detail: str) -> Result:
 
 def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
     """Return the response, or None without one in time."""
-    import asyncio  # noqa: PLC0415 - as above
-
-    from assay.edges.upstream_client import UpstreamClient  # noqa: PLC0415 - as above
-
-    # Proxies and certificates of the environment are ignored: the variables of specs/001 decide.
-    client = UpstreamClient(backend.url, environment=False)
     came: list[Answer | None] = []
-    # This limits everything, including a name look-up that hangs.
-    worker = threading.Thread(target=lambda: came.append(asyncio.run(_exchanged(client, backend, body))), daemon=True)
+    # This limits everything, including a name look-up that hangs, and a byte now and then.
+    worker = threading.Thread(target=lambda: came.append(_exchanged(backend, body)), daemon=True)
     # A signal that the worker took would not interrupt the wait for it.
     with signals_held():
         worker.start()
@@ -139,49 +126,39 @@ def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
     return came[0] if came else None
 
 
-async def _exchanged(client: "UpstreamClient", backend: StoreBackend, body: bytes) -> Answer | None:
-    import asyncio  # noqa: PLC0415 - as above
+def _exchanged(backend: StoreBackend, body: bytes) -> Answer | None:
+    """Return the response; None if the network fails. Knows no proxies: the variables of specs/001 decide."""
+    import http.client as http  # noqa: PLC0415 - as above
 
-    from assay.edges.upstream_client import url_of  # noqa: PLC0415 - as above
-    from assay.edges.upstream_errors import BrokenError  # noqa: PLC0415 - as above
-
-    pairs = [(b"content-type", b"application/json"), (b"accept", b"application/json")]
+    parts = urlsplit(backend.address)
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
     try:
-        # Each wait is bounded here, and their sum by the caller.
-        async with asyncio.timeout(backend.timeout) as wait:
-            async with client.ask("POST", url_of(backend.address), pairs, body) as answer:
-                return Answer(answer.status, await _read(answer, wait, backend.timeout), _is_text(answer))
-    except BrokenError as error:
-        # A connection that broke off is a network error, bytes that are not HTTP are not.
-        return Answer(0) if error.kind == "garbled" else None
+        opened, port = (http.HTTPSConnection, 443) if parts.scheme == "https" else (http.HTTPConnection, 80)
+        with closing(opened(parts.hostname or "", parts.port or port, timeout=backend.timeout)) as connection:
+            connection.request("POST", quote(parts.path, safe="/%:@!$&'()*+,;=~"), body, headers)
+            return _read(connection.getresponse())
+    except http.HTTPException as error:
+        cut = isinstance(error, http.IncompleteRead | http.RemoteDisconnected | http.InvalidURL)
+        return None if cut else Answer(0)
     except Exception:
-        # Timed out, or an address that cannot be used: to the caller it is all one, and the exception's text may have
-        # the address with its password in it.
-        return None
-    finally:
-        await client.close()
-
-
-def _is_text(answer: "HttpAnswer") -> bool:
-    kind = (answer.header(b"content-type") or b"").lower()
-    return not any(markup in kind for markup in (b"html", b"xml", b"octet-stream"))
-
-
-async def _read(answer: "HttpAnswer", wait: "asyncio.Timeout", seconds: float) -> bytes | None:
-    """The body, unless it is longer than `ANSWER_BYTES` or compressed: a few bytes can unpack to gigabytes."""
-    if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
+        # Timed out, or an address that cannot be used. The text of the exception may have the password.
         return None
 
-    from asyncio import get_running_loop  # noqa: PLC0415 - as above
 
-    now = get_running_loop().time
-    body = b""
-    async for part in answer.chunks():
-        wait.reschedule(now() + seconds)
-        body += part
-        if len(body) > ANSWER_BYTES:
-            return None
-    return body
+def _read(answer: "HTTPResponse") -> Answer | None:
+    """Return the response; None if it breaks off. A body that is too long or compressed is not read."""
+    body = answer.read(ANSWER_BYTES + 1)
+    whole = len(body) <= ANSWER_BYTES
+    if whole and answer.length:
+        return None
+    # A few compressed bytes can unpack to gigabytes.
+    plain = answer.getheader("Content-Encoding", "identity").strip().lower() == "identity"
+    kind = answer.getheader("Content-Type", "").lower()
+    is_text = not any(markup in kind for markup in ("html", "xml", "octet-stream"))
+    return Answer(answer.status, body if whole and plain else None, is_text)
 
 
 def _result(backend: StoreBackend, answer: Answer) -> Result:
@@ -239,12 +216,3 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase.lower()
     except ValueError:
         return "unknown error"
-
-
-def _split(url: str) -> SplitResult | None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return None
-    return parts
