@@ -14,16 +14,8 @@ if TYPE_CHECKING:
     from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
     from assay.assets.asset_sources import Catalogue
     from assay.assets.asset_tools import TOOLS as ASSET_TOOLS
-    from assay.assets.response import (
-        Enveloper,
-        ResponseEnvelope,
-        Tiers,
-        ToolError,
-        UpgradeHint,
-        UpgradeRequiredError,
-        envelop_tool_function,
-        enveloped,
-    )
+    from assay.assets.enveloper import Enveloper, envelop_tool_function, enveloped
+    from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError, UpgradeHint, UpgradeRequiredError
     from assay.base.errors import CanonicalError
     from assay.base.limits import Limits
     from assay.base.verdict import Party, Verdict, Violation
@@ -92,7 +84,7 @@ _HOMES = {
     "Catalogue": "assets.asset_sources",
     "Conversation": "core.conversation",
     "Denied": "edges.auth",
-    "Enveloper": "assets.response",
+    "Enveloper": "assets.enveloper",
     "Gate": "edges.auth",
     "Inspection": "lock.inspection",
     "Journal": "records.journal",
@@ -106,7 +98,7 @@ _HOMES = {
     "Metrics": "records.metrics",
     "Party": "base.verdict",
     "Principal": "edges.auth",
-    "ResponseEnvelope": "assets.response",
+    "ResponseEnvelope": "assets.response_envelope",
     "SchemaLimits": "engine.fault",
     "SchemaRegistry": "api.registry",
     "SchemaValidator": "api.schema_validator",
@@ -114,17 +106,17 @@ _HOMES = {
     "Splitter": "ladder.framing",
     "Telemetry": "records.telemetry",
     "TelemetrySettings": "settings",
-    "Tiers": "assets.response",
-    "ToolError": "assets.response",
-    "UpgradeHint": "assets.response",
-    "UpgradeRequiredError": "assets.response",
+    "Tiers": "assets.response_envelope",
+    "ToolError": "assets.response_envelope",
+    "UpgradeHint": "assets.response_envelope",
+    "UpgradeRequiredError": "assets.response_envelope",
     "ValidationError": "api.exceptions",
     "ValidationMiddleware": "api.schema_validator",
     "Verdict": "base.verdict",
     "Violation": "base.verdict",
     "admit": "engine.admission",
-    "envelop_tool_function": "assets.response",
-    "enveloped": "assets.response",
+    "envelop_tool_function": "assets.enveloper",
+    "enveloped": "assets.enveloper",
     "load_settings": "settings",
     "read_lock": "lock.lock_file",
 }

@@ -7,9 +7,9 @@ import pytest
 
 from assay.assets.asset_server import AssetServer
 from assay.assets.asset_sources import Catalogue
+from assay.assets.enveloper import REQUEST_IDS
 from assay.assets.mcp_methods import Methods
-from assay.assets.response import ResponseEnvelope, Tiers
-from assay.assets.response.enveloper import REQUEST_IDS
+from assay.assets.response_envelope import ResponseEnvelope, Tiers
 from assay.base.limits import Limits
 from assay.core.conversation import Facts
 from assay.spec.revisions import LATEST, REVISIONS, handshake

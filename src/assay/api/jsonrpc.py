@@ -14,6 +14,7 @@ from uuid import uuid4
 from assay.api import python_values
 from assay.api.exceptions import JsonRpcError
 from assay.base.errors import CanonicalError
+from assay.base.json_values import why_not_json
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
 from assay.contracts.store import wholly_compiled
@@ -294,7 +295,7 @@ def _check_values(message: Any) -> Iterator[Violation]:
     parts = {f"/{name}": message.get(name) for name in ("params", "result")}
     parts["/error/data"] = error.get("data") if isinstance(error, dict) else None
     for at, value in parts.items():
-        why = python_values.why_not_json(value)
+        why = why_not_json(value)
         if why is not None:
             yield violation(f"envelope/{at.split('/')[1]}", at, expected="a JSON value", found=why)
 

@@ -44,27 +44,6 @@ def written(value: Any) -> bytes | Violation:
     return wrong if isinstance(wrong, Violation) else frame
 
 
-def why_not_json(value: Any) -> str | None:
-    """Return what JSON cannot write in *value*: a type, NaN, a cycle; None if it is a JSON value."""
-    strange: list[str] = []
-
-    def default(inside: Any) -> Any:
-        strange.append(f"a Python {type(inside).__name__}")
-        raise TypeError
-
-    try:
-        json.dumps(value, allow_nan=False, ensure_ascii=False, default=default).encode()
-    except TypeError:
-        return strange[0] if strange else "a key that is not a string"
-    except UnicodeEncodeError:
-        return "half of a surrogate pair"
-    except ValueError:
-        return "NaN, an infinity or a cycle"
-    except RecursionError:
-        return "too many levels"
-    return None
-
-
 def plain(value: Any) -> Any | Violation:
     """Return *value* as JSON, safe to judge; or the violation."""
     frame = written(value)

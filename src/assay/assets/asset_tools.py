@@ -5,7 +5,6 @@ Their arguments match the input schema. The functions raise nothing, whatever th
 the same bytes.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from assay.assets import patch, store_backend, validation
 from assay.assets.asset_sources import ALIASES, Catalogue
+from assay.base.json_values import written
 from assay.contracts import own_tools as contracts
 
 TOO_LARGE: Final = {
@@ -81,16 +81,13 @@ def populate_backend(catalogue: Catalogue, asset: Any, validate_first: bool = Tr
     """Send *asset* to the backend; by default only if it is valid."""
     if catalogue.backend is None:
         return store_backend.unsupported("SYN_BACKEND_URL is not set")
-    errors = validation.check_json(asset)
-    if validate_first and not errors:
-        errors = validation.check(catalogue, asset, catalogue.schema_of(asset))
+    errors = validation.check(catalogue, asset, catalogue.schema_of(asset)) if validate_first else []
     if errors:
         return _invalid(errors)
     try:
-        # Not orjson: it has no integers beyond 64 bits, and turns NaN into null.
-        body = json.dumps(asset, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-    except ValueError:
-        return _invalid([{"path": "", "msg": "expected finite numbers, found another one"}])
+        body = written("asset", asset)
+    except ValueError as error:
+        return _invalid([{"path": "", "msg": str(error)}])
     return store_backend.store(catalogue.backend, body)
 
 

@@ -15,11 +15,12 @@ from assay import __version__
 from assay.assets import store_backend
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import EVERYTHING, TOOLS, VALID, Tool
+from assay.assets.enveloper import REQUEST_IDS, Enveloper, Text
 from assay.assets.prompts import Prompts
 from assay.assets.resources import Resources
-from assay.assets.response import TIERS, Enveloper, ResponseEnvelope, Tiers, ToolError
-from assay.assets.response.enveloper import REQUEST_IDS, Text
+from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError
 from assay.base.errors import CanonicalError
+from assay.base.limits import TIERS
 from assay.base.verdict import Violation
 from assay.engine.compiled import compile_schema
 from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake
@@ -186,9 +187,10 @@ class Methods:
             for each in wrong
         ]
         error = ToolError("The arguments break the tool's inputSchema.", "invalid_argument", {"violations": details})
-        text = self._envelopers[name].failed(
+        made = self._envelopers[name].refused(
             error, tier=tier, request_id=_correlation(params.get("_meta")) or request_id
         )
+        text = made.to_json()
         return _tool_result(text, orjson.dumps(text.decode())[1:-1], False, revision)
 
     def tools(self, revision: str) -> list[Result]:

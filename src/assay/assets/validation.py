@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import orjson
-
 from assay.assets.asset_sources import ALIASES, REFERENCE, Catalogue
+from assay.base.json_values import why_not_json
 from assay.base.limits import DEFAULT
 from assay.engine.admission import SchemaRefusal
 from assay.engine.compiled import Compiled
@@ -14,9 +13,6 @@ from assay.spec.schema import closest
 
 Error = dict[str, str]
 """``{"path": …, "msg": …}``: a JSON Pointer and a message."""
-
-# The maximal levels of orjson.
-_DEEPEST_DUMP = 254
 
 
 def check(catalogue: Catalogue, asset: Any, schema: str) -> list[Error]:
@@ -40,55 +36,8 @@ def check_json(asset: Any) -> list[Error]:
 
     The engine overflows its stack, and ends the process, on values with some thousand levels.
     """
-    if _plainly_json(asset):
-        return []
-    wrapped = asset
-    for _ in range(_DEEPEST_DUMP - DEFAULT.depth):
-        wrapped = [wrapped]
-    try:
-        orjson.dumps(wrapped)
-    except orjson.JSONEncodeError:
-        # Too deep, not JSON, or an integer beyond 64 bits: only the last is allowed.
-        found = _why_not(asset)
-        return [_error("", found)] if found else []
-    return []
-
-
-def _plainly_json(asset: Any) -> bool:
-    """Whether *asset* can be serialized and has too few brackets to be too deep: true for nearly all."""
-    try:
-        text = orjson.dumps(asset)
-    except orjson.JSONEncodeError:
-        return False
-    return len(text) <= 2 * DEFAULT.depth or text.count(b"{") + text.count(b"[") <= DEFAULT.depth
-
-
-def _why_not(asset: Any) -> str:
-    level = [asset]
-    for _ in range(DEFAULT.depth + 1):
-        wrong = next((value for value in level if not _is_json(value)), None)
-        if wrong is not None:
-            return f"expected JSON, found a {type(wrong).__name__} that JSON cannot write"
-        containers = [value for value in level if isinstance(value, dict | list)]
-        level = [one for value in containers for one in (value.values() if isinstance(value, dict) else value)]
-    # Only the existence of a level past the last one matters, not its content.
-    return f"expected at most {DEFAULT.depth} levels of nesting, found more" if containers else ""
-
-
-def _is_json(value: Any) -> bool:
-    if isinstance(value, str):
-        return _is_text(value)
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_text(key) for key in value)
-    return value is None or isinstance(value, bool | int | float | list)
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    why = why_not_json(asset, DEFAULT.depth)
+    return [_error("", f"expected JSON of at most {DEFAULT.depth} levels, found {why}")] if why else []
 
 
 def _without_reference(asset: Any, catalogue: Catalogue, schema: str) -> Any:

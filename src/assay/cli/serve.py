@@ -13,7 +13,7 @@ from time import perf_counter
 from assay.assets.asset_server import AssetServer, responder
 from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import Methods
-from assay.assets.response import Tiers
+from assay.assets.response_envelope import Tiers
 from assay.base.extras import missing
 from assay.base.limits import REQUESTS
 from assay.cli import ready

@@ -73,6 +73,10 @@ class Fresh:
         self._blocks = count(1)
         self.left = iter(())
 
+    def request_id(self) -> str:
+        """Return a new UUID."""
+        return (next(self.left, None) or self.more())[13:49].decode()
+
     def more(self) -> bytes:
         """Begin the next block, and return the first ids of it."""
         request, trace, span = self._heads

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final
 
-from assay.assets.response import ResponseEnvelope, ToolError, envelop_tool_function
+from assay.assets.enveloper import envelop_tool_function
+from assay.assets.response_envelope import ResponseEnvelope, ToolError
 
 SUCCESS: Final[dict[str, Any]] = {
     "tier": "pro",

@@ -13,7 +13,8 @@ import orjson
 import pytest
 from response_examples import failure
 
-from assay.assets.response import ERROR_CODES, Enveloper, ToolError
+from assay.assets.enveloper import Enveloper
+from assay.assets.response_envelope import ERROR_CODES, ToolError
 from kit.rows import rows
 
 UNSAID = ToolError(ERROR_CODES["invalid_argument"], "invalid_argument")

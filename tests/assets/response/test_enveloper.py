@@ -14,14 +14,8 @@ from uuid import UUID
 import pytest
 from response_examples import FAILURE, HINT, SUCCESS, answer, failure, wrapped
 
-from assay.assets.response import (
-    ERROR_CODES,
-    Enveloper,
-    ResponseEnvelope,
-    ToolError,
-    UpgradeHint,
-    envelop_tool_function,
-)
+from assay.assets.enveloper import Enveloper, envelop_tool_function
+from assay.assets.response_envelope import ERROR_CODES, ResponseEnvelope, ToolError, UpgradeHint
 from kit.rows import rows
 
 

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from response_examples import failure
 
-from assay.assets.response import ERROR_CODES, TIERS, Enveloper, ResponseEnvelope, ToolError, UpgradeHint
+from assay.assets.enveloper import Enveloper
+from assay.assets.response_envelope import ERROR_CODES, ResponseEnvelope, ToolError, UpgradeHint
+from assay.base.limits import TIERS
 from assay.engine.compiled import compile_schema
 from kit.laws import law
 

@@ -12,7 +12,8 @@ import orjson
 import pytest
 from response_examples import FAILURE, HINT, SUCCESS, but, without
 
-from assay.assets.response import ERROR_CODES, TIERS, ResponseEnvelope, ToolError, UpgradeHint
+from assay.assets.response_envelope import ERROR_CODES, ResponseEnvelope, ToolError, UpgradeHint
+from assay.base.limits import TIERS
 from assay.engine.compiled import compile_schema
 from kit.places import ROOT
 from kit.rows import rows

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from response_examples import FAILURE, SUCCESS, but
 
-from assay.assets.response import ResponseEnvelope
+from assay.assets.response_envelope import ResponseEnvelope
 from assay.engine.admission import SchemaRefusal, compile_untrusted
 from kit.rows import rows
 

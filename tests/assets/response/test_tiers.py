@@ -5,7 +5,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from assay.assets.response import TIERS, Tiers, ToolError, UpgradeHint, UpgradeRequiredError, enveloped
+from assay.assets.enveloper import enveloped
+from assay.assets.response_envelope import Tiers, ToolError, UpgradeHint, UpgradeRequiredError
+from assay.base.limits import TIERS
 from kit.rows import rows
 
 
