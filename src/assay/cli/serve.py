@@ -107,11 +107,11 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
 
 def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, records: Records) -> int:
     try:
-        from assay.assets.http import app  # noqa: PLC0415 - it needs an extra
+        from assay.assets import asset_http  # noqa: PLC0415 - it needs an extra
     except ImportError as error:
         say(f"assay: --http needs {missing(error, 'http')}")
         return 2
-    return app.run(
+    return asset_http.run(
         args.http,
         settings,
         methods,

@@ -1,1 +1,0 @@
-"""The asset server over Streamable HTTP."""
