@@ -109,7 +109,7 @@ class Enveloper:
         return self._answered(given, begun)
 
     def write(
-        self, call: Callable[[], "Text"], *, tier: str, request_id: str | None = None, arguments: Any = None
+        self, call: Callable[[], "Text"], *, tier: str, request_id: str | None, arguments: dict[str, Any]
     ) -> tuple[bytes, bytes, bool]:
         """
         Return what `run` does as JSON text, the same text escaped for a string, and whether the call succeeded.
@@ -122,11 +122,11 @@ class Enveloper:
         try:
             given = call()
         except Exception as error:
-            made = self._failed(error, _Call(tier, request_id, heard(arguments, self._parameters), started))
+            made = self._failed(error, _Call(tier, request_id, arguments, started))
         else:
             if given.value.get("ok") is not False:
                 return (*self._filled(tier, request_id, started, given), True)
-            made = self._answered(given.value, _Call(tier, request_id, heard(arguments, self._parameters), started))
+            made = self._answered(given.value, _Call(tier, request_id, arguments, started))
         text = made.to_json()
         return text, _escaped(text), False
 

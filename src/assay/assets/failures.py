@@ -22,8 +22,11 @@ from assay.assets.response_envelope import (
     needs,
 )
 
-Heard = bytes | tuple[str, ...] | None
-"""The input of the caller: as JSON text, as the texts in it, or None if it is unknown."""
+Heard = tuple[str, ...] | bytes | dict[str, Any] | None
+"""
+The input of the caller: the texts in it; JSON text, or an object that nothing changes, which are searched only after a
+failure; or None if it is unknown.
+"""
 
 _RUN: Final = 4
 """
@@ -94,11 +97,29 @@ def heard(arguments: Any, parameters: Collection[str] = ()) -> Heard:
     """
     Return the texts in *arguments* as they are now: a tool may remove secrets from them before it fails.
 
-    Bytes are the JSON text of the arguments, and are parsed only after a failure. The names of *parameters* are the
-    tool's own; every other key comes from the caller. None if there is something else than JSON in them, or too much.
+    Bytes are the JSON text of the arguments. The names of *parameters* are the tool's own; every other key comes from
+    the caller.
     """
-    if arguments is None or isinstance(arguments, bytes):
-        return arguments
+    return arguments if arguments is None or isinstance(arguments, bytes) else _texts_in(arguments, parameters)
+
+
+def is_safe(text: str, said: Heard, parameters: Collection[str] = ()) -> bool:
+    """Whether *text* can be shown to the sender of *said*."""
+    if not 0 < len(text) <= _LONGEST or not text.isprintable() or _ESCAPED.search(text):
+        return False
+    if any(len(word) > _LONGEST_WORD for word in text.split()):
+        return False
+    try:
+        if isinstance(said, bytes):
+            said = orjson.loads(said) if len(said) <= _MOST_CHARACTERS else None
+    except ValueError:
+        return False
+    texts = said if said is None or isinstance(said, tuple) else _texts_in(said, parameters)
+    return texts is not None and not _shares(text.casefold(), texts)
+
+
+def _texts_in(arguments: Any, parameters: Collection[str]) -> tuple[str, ...] | None:
+    """Return every text in *arguments*, and every number as text; None if something is not JSON, or too much."""
     if type(arguments) is dict:
         arguments = [*arguments.values(), *(key for key in arguments if key not in parameters)]
     texts: list[str] = []
@@ -118,20 +139,6 @@ def heard(arguments: Any, parameters: Collection[str] = ()) -> Heard:
         elif value is not None and kind is not bool:
             return None
     return tuple(texts) if sum(map(len, texts)) <= _MOST_CHARACTERS else None
-
-
-def is_safe(text: str, said: Heard, parameters: Collection[str] = ()) -> bool:
-    """Whether *text* can be shown to the sender of *said*."""
-    if not 0 < len(text) <= _LONGEST or not text.isprintable() or _ESCAPED.search(text):
-        return False
-    if any(len(word) > _LONGEST_WORD for word in text.split()):
-        return False
-    if isinstance(said, bytes):
-        try:
-            said = heard(orjson.loads(said), parameters) if len(said) <= _MOST_CHARACTERS else None
-        except ValueError:
-            return False
-    return isinstance(said, tuple) and not _shares(text.casefold(), said)
 
 
 def _shares(text: str, said: tuple[str, ...]) -> bool:

@@ -16,72 +16,13 @@ from assay.assets import store_backend
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import EVERYTHING, TOOLS, VALID, Tool
 from assay.assets.enveloper import REQUEST_IDS, Enveloper, Text
-from assay.assets.prompts import Prompts
-from assay.assets.resources import Resources
+from assay.assets.mcp_content import TEMPLATES, Content, listed_prompts
 from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError
 from assay.base.errors import CanonicalError
 from assay.base.limits import TIERS
 from assay.base.verdict import Violation
 from assay.engine.compiled import compile_schema
 from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake
-
-
-@cache
-def _promised(name: str) -> Callable[[Any], bool]:
-    """Return the validator of the output schema of the tool *name*."""
-    return compile_schema(TOOLS[name].output).is_valid
-
-
-_VALID: Final = Text.of(dict(VALID))
-
-
-class Answers:
-    """The results of the tools for one catalogue."""
-
-    __slots__ = ("_catalogue", "_kept", "_lasting")
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        names = {one.name for one in catalogue.schemas}
-        # Only results for names in the catalogue are kept, so their number is bounded.
-        self._lasting: Mapping[str, tuple[str, frozenset[str]]] = {
-            "get_schema": ("name", frozenset(names)),
-            "list_examples": ("component", frozenset({EVERYTHING, *(one.component for one in catalogue.examples)})),
-        }
-        self._kept: dict[tuple[str, str], Text] = {}
-
-    def to(self, tool: Tool, arguments: Mapping[str, Any]) -> Text:
-        """
-        Return the result for *arguments*, which must match the tool's input schema.
-
-        Raises `AssertionError` for a result that breaks the tool's output schema, which is a bug of ours.
-        """
-        key = self._key(tool.name, arguments)
-        if key is None:
-            return self._made(tool, arguments)
-        known = self._kept.get(key)
-        if known is None:
-            known = self._kept[key] = self._made(tool, arguments)
-        return known
-
-    def _key(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the key of a kept result; None if it is not kept."""
-        if not arguments:
-            return (name, EVERYTHING)
-        lasting = self._lasting.get(name)
-        if lasting is None:
-            return None
-        value: str = arguments[lasting[0]]
-        return (name, value) if value in lasting[1] else None
-
-    def _made(self, tool: Tool, arguments: Mapping[str, Any]) -> Text:
-        given = tool.function(self._catalogue, **arguments)
-        if given == VALID:
-            return _VALID
-        if not _promised(tool.name)(given):
-            raise AssertionError(f"{tool.name} breaks its output schema")
-        return Text.of(given)
-
 
 PAGE: Final = 100
 """Entries of a list in one page: 100 resources are about 15 KB."""
@@ -94,8 +35,27 @@ INSTRUCTIONS: Final = (
     "example with get_example; check what you write with validate_asset before you store it with populate_backend."
 )
 
+_CACHED: Final = frozenset(
+    {
+        *("server/discover", "tools/list", "resources/list", "resources/templates/list", "resources/read"),
+        "prompts/list",
+    }
+)
+"""The methods whose results clients may cache."""
+
+_LASTING: Final = frozenset({"list_schemas", "get_schema", "list_examples"})
+"""The tools whose results depend on one name only, and never change."""
+
+_VALID: Final = Text.of(dict(VALID))
+
 Params = Mapping[str, Any]
 Result = dict[str, Any]
+
+
+@cache
+def _promised(name: str) -> Callable[[Any], bool]:
+    """Return the validator of the output schema of the tool *name*."""
+    return compile_schema(TOOLS[name].output).is_valid
 
 
 class MethodError(Exception):
@@ -125,8 +85,7 @@ class Methods:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._catalogue = catalogue
-        self._resources = Resources(catalogue)
-        self._prompts = Prompts(catalogue, self._resources)
+        self._content = Content(catalogue)
         self._tiers = tiers or Tiers({})
         self.tier = tier
         """The default tier."""
@@ -134,16 +93,18 @@ class Methods:
             name: Enveloper(name, __version__, parameters=tuple(tool.input["properties"]), clock=clock)
             for name, tool in TOOLS.items()
         }
-        self._answers = Answers(catalogue)
         self._free = frozenset(name for name in TOOLS if self._tiers.allows(name, TIERS[0]))
-        self._tools: dict[str, list[Result]] = {}
+        self._names = {EVERYTHING, *(one.name for one in catalogue.schemas)}
+        self._names.update(one.component for one in catalogue.examples)
+        self._kept: dict[tuple[str, str], Text] = {}
+        """Results by tool and name. Only names in the catalogue are kept, so their number is bounded."""
         self._table: dict[str, Callable[[Params, str], Result]] = {
             "initialize": self._initialize,
             "ping": lambda _, __: {},
             "server/discover": self._discover,
-            "tools/list": self._list_tools,
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
+            "tools/list": lambda params, revision: _page("tools", _tools(revision), params),
+            "resources/list": lambda params, _: _page("resources", self._content.resources, params),
+            "resources/templates/list": lambda params, _: _page("resourceTemplates", TEMPLATES, params),
             "resources/read": self._read_resource,
             "prompts/list": self._list_prompts,
             "prompts/get": self._get_prompt,
@@ -159,7 +120,12 @@ class Methods:
         known = self._table.get(method)
         if known is None:
             raise MethodError("METHOD_NOT_FOUND", None, {"method": method[:100]})
-        return orjson.dumps(known(params, revision))
+        result = known(params, revision)
+        if features_of(revision).result_types:
+            result["resultType"] = "complete"
+        if method in _CACHED and not handshake(revision):
+            result |= {"ttlMs": FRESH_MS, "cacheScope": "public"}
+        return orjson.dumps(result)
 
     def bare(self, name: str, arguments: Params, tier: str | None = None) -> bytes:
         """Return the result of the tool *name* without an envelope, as JSON text (specs/001)."""
@@ -168,7 +134,7 @@ class Methods:
             return orjson.dumps(store_backend.unsupported("tool not implemented"))
         if name not in self._free and not self._tiers.allows(name, tier or self.tier):
             return orjson.dumps(store_backend.unsupported(f"{name} needs the {self._tiers.needed(name)} tier"))
-        return self._answers.to(tool, arguments).text
+        return self._result(tool, arguments).text
 
     def refused(
         self,
@@ -193,37 +159,7 @@ class Methods:
         text = made.to_json()
         return _tool_result(text, orjson.dumps(text.decode())[1:-1], False, revision)
 
-    def tools(self, revision: str) -> list[Result]:
-        """Return the tools in *revision*, in the order of the specification."""
-        if revision not in self._tools:
-            self._tools[revision] = [_listed(tool, revision) for tool in TOOLS.values()]
-        return self._tools[revision]
-
-    # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _initialize(self, params: Params, _: str) -> Result:
-        asked = params["protocolVersion"]
-        known = asked in REVISIONS and handshake(asked)
-        return {
-            "protocolVersion": asked if known else LATEST_HANDSHAKE,
-            "capabilities": capabilities(),
-            "serverInfo": information(),
-            "instructions": INSTRUCTIONS,
-        }
-
-    def _discover(self, _: Params, revision: str) -> Result:
-        return {
-            "supportedVersions": list(REVISIONS),
-            "capabilities": capabilities(),
-            "instructions": INSTRUCTIONS,
-            "_meta": {"io.modelcontextprotocol/serverInfo": information()},
-            **_kept(revision),
-        }
-
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _list_tools(self, params: Params, revision: str) -> Result:
-        return _page("tools", self.tools(revision), params, revision)
 
     def _call_tool(self, params: Params, revision: str, tier: str, request_id: str | None) -> bytes:
         name = params["name"]
@@ -242,46 +178,76 @@ class Methods:
     def _run(self, tool: Tool, arguments: Params, tier: str) -> Text:
         if tool.name not in self._free:
             self._tiers.check(tool.name, tool.name, tier)
-        return self._answers.to(tool, arguments)
+        return self._result(tool, arguments)
 
-    # ── resources ────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _result(self, tool: Tool, arguments: Params) -> Text:
+        """
+        Return the result for *arguments*, which must match the tool's input schema.
 
-    def _list_resources(self, params: Params, revision: str) -> Result:
-        return _page("resources", self._resources.listed(), params, revision)
+        Raises `AssertionError` for a result that breaks the tool's output schema, which is a bug of ours.
+        """
+        key = None
+        if tool.name in _LASTING:
+            name = next(iter(arguments.values()), EVERYTHING)
+            key = (tool.name, name) if name in self._names else None
+            known = self._kept.get(key) if key is not None else None
+            if known is not None:
+                return known
+        given = tool.function(self._catalogue, **arguments)
+        if given == VALID:
+            return _VALID
+        if not _promised(tool.name)(given):
+            raise AssertionError(f"{tool.name} breaks its output schema")
+        made = Text.of(given)
+        if key is not None:
+            self._kept[key] = made
+        return made
 
-    def _list_templates(self, params: Params, revision: str) -> Result:
-        return _page("resourceTemplates", self._resources.templates(), params, revision)
+    # ── other methods ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _initialize(self, params: Params, _: str) -> Result:
+        asked = params["protocolVersion"]
+        known = asked in REVISIONS and handshake(asked)
+        return {
+            "protocolVersion": asked if known else LATEST_HANDSHAKE,
+            "capabilities": capabilities(),
+            "serverInfo": _information(),
+            "instructions": INSTRUCTIONS,
+        }
+
+    def _discover(self, _: Params, __: str) -> Result:
+        return {
+            "supportedVersions": list(REVISIONS),
+            "capabilities": capabilities(),
+            "instructions": INSTRUCTIONS,
+            "_meta": {"io.modelcontextprotocol/serverInfo": _information()},
+        }
 
     def _read_resource(self, params: Params, revision: str) -> Result:
         uri = params["uri"]
-        found = self._resources.read(uri)
+        found = self._content.read(uri)
         if found is None:
             code = "RESOURCE_NOT_FOUND" if handshake(revision) else "INVALID_PARAMS"
             raise MethodError(code, "Resource not found", {"uri": uri[:1000]})
-        return {"contents": [found], **_kept(revision)}
-
-    # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+        return {"contents": [found]}
 
     def _list_prompts(self, params: Params, revision: str) -> Result:
-        return _page("prompts", self._prompts.listed(features_of(revision).titles), params, revision)
+        return _page("prompts", listed_prompts(features_of(revision).titles), params)
 
-    def _get_prompt(self, params: Params, revision: str) -> Result:
-        filled = self._prompts.filled(params["name"], params.get("arguments", {}))
+    def _get_prompt(self, params: Params, _: str) -> Result:
+        filled = self._content.filled(params["name"], params.get("arguments", {}))
         if isinstance(filled, str):
             raise MethodError("INVALID_PARAMS", filled, {"name": params["name"][:100]})
-        return {**filled, **_typed(revision)}
+        return filled
 
-    def _complete(self, params: Params, revision: str) -> Result:
+    def _complete(self, params: Params, _: str) -> Result:
         reference, argument = params["ref"], params["argument"]
-        resource = reference["type"] == "ref/resource"
-        source = self._resources.completions if resource else self._prompts.completions
-        named = reference["uri" if resource else "name"]
-        values = source(named, argument["name"], argument["value"])
+        what, member = ("template", "uri") if reference["type"] == "ref/resource" else ("prompt", "name")
+        named = reference[member]
+        values = self._content.completions(reference["type"], named, argument["name"], argument["value"])
         if values is None:
-            what = "template" if resource else "prompt"
             raise MethodError("INVALID_PARAMS", f"No such {what} or argument", {what: named[:1000]})
-        completion = {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}
-        return {"completion": completion, **_typed(revision)}
+        return {"completion": {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}}
 
 
 def capabilities() -> Result:
@@ -294,23 +260,27 @@ def capabilities() -> Result:
     }
 
 
-def information() -> Result:
+def _information() -> Result:
     """Return the server's name and version."""
     return {"name": "assay", "title": "Assay asset server", "version": __version__}
 
 
-def _listed(tool: Tool, revision: str) -> Result:
-    """Return a tool with the members that *revision* has."""
+@cache
+def _tools(revision: str) -> list[Result]:
+    """Return the tools with the members that *revision* has, in the order of the specification."""
     features = features_of(revision)
-    shown: Result = {"name": tool.name}
-    if features.titles:
-        shown["title"] = tool.title
-    shown |= {"description": tool.description, "inputSchema": tool.input}
-    if features.output_schemas:
-        shown["outputSchema"] = ResponseEnvelope.json_schema(tool.output)
-    if features.annotations:
-        shown["annotations"] = {"title": tool.title, **tool.annotations}
-    return shown
+    listed = []
+    for tool in TOOLS.values():
+        shown: Result = {"name": tool.name}
+        if features.titles:
+            shown["title"] = tool.title
+        shown |= {"description": tool.description, "inputSchema": tool.input}
+        if features.output_schemas:
+            shown["outputSchema"] = ResponseEnvelope.json_schema(tool.output)
+        if features.annotations:
+            shown["annotations"] = {"title": tool.title, **tool.annotations}
+        listed.append(shown)
+    return listed
 
 
 def _tool_result(envelope: bytes, quoted: bytes, good: bool, revision: str) -> bytes:
@@ -343,23 +313,13 @@ def _correlation(meta: Any) -> str | None:
     return None
 
 
-def _page(member: str, entries: Sequence[Result], params: Params, revision: str) -> Result:
+def _page(member: str, entries: Sequence[Result], params: Params) -> Result:
     """Return one page of *entries*; the cursor is the start of the next one."""
     cursor = params.get("cursor", "0")
     begin = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 10 else -1
-    if begin < 0 or begin > len(entries):
+    if not 0 <= begin <= len(entries):
         raise MethodError("INVALID_PARAMS", "Invalid cursor", {"cursor": cursor[:100]})
-    result: Result = {member: list(entries[begin : begin + PAGE]), **_kept(revision)}
+    result: Result = {member: list(entries[begin : begin + PAGE])}
     if begin + PAGE < len(entries):
         result["nextCursor"] = str(begin + PAGE)
     return result
-
-
-def _typed(revision: str) -> Result:
-    """Return a result with the members that 2026-07-28 requires."""
-    return {"resultType": "complete"} if features_of(revision).result_types else {}
-
-
-def _kept(revision: str) -> Result:
-    """Return the same, with cache hints."""
-    return {} if handshake(revision) else {"resultType": "complete", "ttlMs": FRESH_MS, "cacheScope": "public"}

@@ -223,7 +223,7 @@ def check_text(name: str, value: object) -> None:
         _refuse_type(name, "a string", value)
     if not value:
         raise ValueError(f"{name} must not be empty")
-    if not is_text(value):
+    if not value.isascii() and not is_text(value):
         raise ValueError(f"{name} must be text that UTF-8 can write")
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from assay.assets.asset_tools import TOOLS
-from assay.assets.prompts import PROMPTS
+from assay.assets.mcp_content import PROMPTS
 from assay.spec.revisions import REVISIONS, handshake
 from kit.http_client import environment, serving
 from kit.official_clients import SECONDS, reported, skip_without
