@@ -15,10 +15,11 @@ from assay import __version__
 from assay.assets import store_backend
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import EVERYTHING, TOOLS, VALID, Tool
-from assay.assets.enveloper import REQUEST_IDS, Enveloper, Text
+from assay.assets.enveloper import REQUEST_IDS, Enveloper, Written
 from assay.assets.mcp_content import TEMPLATES, Content, listed_prompts
 from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError
 from assay.base.errors import CanonicalError
+from assay.base.json_values import written
 from assay.base.limits import TIERS
 from assay.base.verdict import Violation
 from assay.engine.compiled import compile_schema
@@ -46,10 +47,17 @@ _CACHED: Final = frozenset(
 _LASTING: Final = frozenset({"list_schemas", "get_schema", "list_examples"})
 """The tools whose results depend on one name only, and never change."""
 
-_VALID: Final = Text.of(dict(VALID))
 
 Params = Mapping[str, Any]
 Result = dict[str, Any]
+
+
+def _written(result: Result) -> Written:
+    text = written("the result", result)
+    return result, text, orjson.dumps(text.decode())[1:-1]
+
+
+_VALID: Final = _written(dict(VALID))
 
 
 @cache
@@ -96,7 +104,7 @@ class Methods:
         self._free = frozenset(name for name in TOOLS if self._tiers.allows(name, TIERS[0]))
         self._names = {EVERYTHING, *(one.name for one in catalogue.schemas)}
         self._names.update(one.component for one in catalogue.examples)
-        self._kept: dict[tuple[str, str], Text] = {}
+        self._kept: dict[tuple[str, str], Written] = {}
         """Results by tool and name. Only names in the catalogue are kept, so their number is bounded."""
         self._table: dict[str, Callable[[Params, str], Result]] = {
             "initialize": self._initialize,
@@ -134,7 +142,7 @@ class Methods:
             return orjson.dumps(store_backend.unsupported("tool not implemented"))
         if name not in self._free and not self._tiers.allows(name, tier or self.tier):
             return orjson.dumps(store_backend.unsupported(f"{name} needs the {self._tiers.needed(name)} tier"))
-        return self._result(tool, arguments).text
+        return self._result(tool, arguments)[1]
 
     def refused(
         self,
@@ -153,11 +161,10 @@ class Methods:
             for each in wrong
         ]
         error = ToolError("The arguments break the tool's inputSchema.", "invalid_argument", {"violations": details})
-        made = self._envelopers[name].refused(
+        made = self._envelopers[name].write_refusal(
             error, tier=tier, request_id=_correlation(params.get("_meta")) or request_id
         )
-        text = made.to_json()
-        return _tool_result(text, orjson.dumps(text.decode())[1:-1], False, revision)
+        return _tool_result(*made, revision)
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -167,20 +174,20 @@ class Methods:
         if tool is None:
             raise MethodError("UNKNOWN_TOOL", f"Unknown tool: {name[:100]}")
         arguments = params.get("arguments", {})
-        written = self._envelopers[name].write(
+        made = self._envelopers[name].write(
             lambda: self._run(tool, arguments, tier),
             tier=tier,
             request_id=(_correlation(params["_meta"]) if "_meta" in params else None) or request_id,
             arguments=arguments,
         )
-        return _tool_result(*written, revision)
+        return _tool_result(*made, revision)
 
-    def _run(self, tool: Tool, arguments: Params, tier: str) -> Text:
+    def _run(self, tool: Tool, arguments: Params, tier: str) -> Written:
         if tool.name not in self._free:
             self._tiers.check(tool.name, tool.name, tier)
         return self._result(tool, arguments)
 
-    def _result(self, tool: Tool, arguments: Params) -> Text:
+    def _result(self, tool: Tool, arguments: Params) -> Written:
         """
         Return the result for *arguments*, which must match the tool's input schema.
 
@@ -198,7 +205,7 @@ class Methods:
             return _VALID
         if not _promised(tool.name)(given):
             raise AssertionError(f"{tool.name} breaks its output schema")
-        made = Text.of(given)
+        made = _written(given)
         if key is not None:
             self._kept[key] = made
         return made
@@ -283,14 +290,14 @@ def _tools(revision: str) -> list[Result]:
     return listed
 
 
-def _tool_result(envelope: bytes, quoted: bytes, good: bool, revision: str) -> bytes:
+def _tool_result(envelope: bytes, escaped: bytes, good: bool, revision: str) -> bytes:
     """Return the envelope as text, and as structured content if the revision has it."""
     features = features_of(revision)
     structured = b',"structuredContent":%b' % envelope if features.output_schemas else b""
     ending = b',"isError":false' if good else b',"isError":true'
     if features.result_types:
         ending += b',"resultType":"complete"'
-    return b'{"content":[{"type":"text","text":"%b"}]%b%b}' % (quoted, structured, ending)
+    return b'{"content":[{"type":"text","text":"%b"}]%b%b}' % (escaped, structured, ending)
 
 
 def _ours(at: str, known: Collection[str]) -> str:
