@@ -6,7 +6,7 @@ schema is compiled as one document with all files it refers to. Nothing is ever 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
@@ -128,12 +128,8 @@ class _Resource:
         return f"{self.uri}#{self.at if fragment[:1] in ('', '/') else ''}{fragment}"
 
 
-@dataclass(frozen=True, slots=True)
-class _LibraryPlace:
-    """A subschema and its resource."""
-
-    schema: dict[str, Any]
-    resource: _Resource
+_Place = tuple[dict[str, Any], _Resource]
+"""A subschema and its resource."""
 
 
 def _shelved(files: Sequence[SchemaFile]) -> list[_Volume]:
@@ -145,70 +141,59 @@ def _shelved(files: Sequence[SchemaFile]) -> list[_Volume]:
     return shelf
 
 
-def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> list[_LibraryPlace]:
+def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> list[_Place]:
     """Collect the places of one volume; parts with an identifier get one of ours, and are entered by their own."""
-    file = volume.file.file
+    file, schema, draft = volume.file.file, volume.schema, volume.draft
     # For a file without an identifier, or with a relative one, its path counts (specs/001 §8).
-    base = urldefrag(_joined(file.uri, _identifier(volume.schema, volume.draft))).url
-    root = _entered(volume, number, base)
-    # Of two with the same identifier the first counts. By its path, each can be referred to.
-    resources.setdefault(base, root)
-    resources.setdefault(file.uri, root)
-    places = [_LibraryPlace(root.schema, root)]
-    for place in places:  # which grows meanwhile
-        for one in _inside(place, volume.draft):
-            name, sign, fragment = _identifier(one.schema, volume.draft).partition("#")
-            if not name:
-                places.append(one)
-                continue
-            base = _joined(place.resource.base, name)
-            inner = _Resource(f"{root.uri}/{len(places)}", base, number, one.schema)
-            one.schema[volume.draft.identifier] = inner.uri + sign + fragment
-            resources.setdefault(base, inner)
-            places.append(_LibraryPlace(one.schema, inner))
-    return places
-
-
-def _entered(volume: _Volume, number: int, base: str) -> _Resource:
-    """Return the resource of a whole file, after its volume got our identifier."""
-    schema, draft, uri = volume.schema, volume.draft, f"{_OURS}/{number}"
+    base = urldefrag(_joined(file.uri, _identifier(schema, draft))).url
     if draft.lone_reference and "$ref" in schema:
         volume.at = "/definitions/file"
         volume.schema = {"allOf": [{"$ref": f"#{volume.at}"}], "definitions": {"file": schema}}
-    volume.schema[draft.identifier] = uri
-    return _Resource(uri, base, number, schema, volume.at)
+    root = _Resource(f"{_OURS}/{number}", base, number, schema, volume.at)
+    volume.schema[draft.identifier] = root.uri
+    # Of two with the same identifier the first counts. By its path, each can be referred to.
+    resources.setdefault(base, root)
+    resources.setdefault(file.uri, root)
+    places = [(schema, root)]
+    for outer, resource in places:  # which grows meanwhile
+        for one in _inside(outer, draft):
+            name, sign, fragment = _identifier(one, draft).partition("#")
+            inner = resource
+            if name:
+                inner = _Resource(f"{root.uri}/{len(places)}", _joined(resource.base, name), number, one)
+                one[draft.identifier] = inner.uri + sign + fragment
+                resources.setdefault(inner.base, inner)
+            places.append((one, inner))
+    return places
 
 
-def _rewrite(shelf: list[_Volume], places: list[_LibraryPlace], resources: dict[str, _Resource]) -> None:
+def _rewrite(shelf: list[_Volume], places: list[_Place], resources: dict[str, _Resource]) -> None:
     """Rewrite the references of all *places* to ours, if their targets are here."""
-    seen = {id(place.schema) for place in places}
-    waiting = list(places)
-    for place in waiting:  # which grows meanwhile
-        volume = shelf[place.resource.number]
-        for keyword in sorted(volume.draft.references & place.schema.keys()):
-            written = place.schema[keyword]
+    seen = {id(schema) for schema, _ in places}
+    for schema, resource in places:  # which grows meanwhile
+        volume = shelf[resource.number]
+        reached = [(one, resource) for one in _inside(schema, volume.draft)]
+        for keyword in sorted(volume.draft.references & schema.keys()):
+            written = schema[keyword]
             if not isinstance(written, str):
                 continue
             uri, _, fragment = written.partition("#")
-            found = _found(uri, place.resource, volume, resources) if uri else place.resource
+            # By identifier (RFC 3986); else as a path beside the file, for identifiers that are not laid out like the
+            # directory.
+            names = (_joined(resource.base, uri), _joined(volume.file.file.uri, uri))
+            found = next(filter(None, map(resources.get, names)), None) if uri else resource
             if found is None:
                 continue
             if uri or found.at:
-                place.schema[keyword] = found.reference(fragment)
+                schema[keyword] = found.reference(fragment)
                 volume.leads_to.add(found.number)
-            # A value that becomes a schema only by a reference may have references itself.
             target = looked_up(found.schema, from_fragment(fragment) or "")
-            if isinstance(target, dict):
-                waiting += _fresh(_LibraryPlace(target, found), shelf[found.number].draft, seen)
-
-
-def _found(uri: str, resource: _Resource, volume: _Volume, resources: dict[str, _Resource]) -> _Resource | None:
-    """
-    Return the target of *uri* in *resource*: resolved by identifier (RFC 3986), else as a path beside the file.
-
-    The second is for files whose identifiers are not laid out like the directory.
-    """
-    return resources.get(_joined(resource.base, uri)) or resources.get(_joined(volume.file.file.uri, uri))
+            reached += [(target, found)] if isinstance(target, dict) else []
+        # A value that becomes a schema only by a reference may have references itself.
+        for one, inner in reached:
+            if id(one) not in seen:
+                seen.add(id(one))
+                places.append((one, inner))
 
 
 def _joined(base: str, reference: str) -> str:
@@ -219,23 +204,9 @@ def _joined(base: str, reference: str) -> str:
         return reference
 
 
-def _fresh(place: _LibraryPlace, draft: Draft, seen: set[int]) -> list[_LibraryPlace]:
-    """Yield *place* and those inside it, each once."""
-    found: list[_LibraryPlace] = []
-    waiting = [place]
-    for one in waiting:  # which grows meanwhile
-        if id(one.schema) not in seen:
-            seen.add(id(one.schema))
-            found.append(one)
-            waiting.extend(_inside(one, draft))
-    return found
-
-
-def _inside(place: _LibraryPlace, draft: Draft) -> Iterator[_LibraryPlace]:
-    """Yield the subschemas directly below *place*."""
-    for _, _, one in subschemas(place.schema, draft):
-        if isinstance(one, dict):
-            yield _LibraryPlace(one, place.resource)
+def _inside(schema: dict[str, Any], draft: Draft) -> list[dict[str, Any]]:
+    """Return the subschemas directly below *schema*."""
+    return [one for _, _, one in subschemas(schema, draft) if isinstance(one, dict)]
 
 
 def _identifier(schema: dict[str, Any], draft: Draft) -> str:
