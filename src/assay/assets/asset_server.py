@@ -212,46 +212,35 @@ class AssetServer:
 
     def _bare(self, frame: bytes, transport: str) -> AssetTurn | None:
         """Return the result of a frame with a bare method; None for a message of MCP."""
-        large = framing.check(frame, self._limits.frame_bytes)
-        if large is not None and transport == "http":
-            # Over HTTP the status shows it.
-            return _refused(frame, "unreadable", None, (large,))
+        limits = self._limits
+        large = framing.check(frame, limits.frame_bytes)
         if large is not None:
-            return _refused(frame, "unreadable", None, (large,), render.result_frame(b"null", orjson.dumps(TOO_LARGE)))
-        value = syntax.read(frame, self._limits.depth)
+            # Over HTTP the status shows it.
+            back = None if transport == "http" else render.result_frame(b"null", orjson.dumps(TOO_LARGE))
+            return _refused(frame, "unreadable", None, (large,), back)
+        value = syntax.read(frame, limits.depth)
         if isinstance(value, Violation):
             if framing.is_blank(frame):
                 return AssetTurn(verdict(Party.CLIENT, frame, "blank", None, None, None, Findings(())))
-            return self._unreadable(_refused(frame, "unreadable", None, (value,)), transport)
+            return _refused(frame, "unreadable", None, (value,), answered=self._answers_garbage(transport))
         if isinstance(value, dict) and is_mcp(value):
             self._garbage = 0
             return None
-        kind = envelope.classify(value, envelope.MCP, self._limits.id_bytes)
+        kind = envelope.classify(value, envelope.MCP, limits.id_bytes)
         if kind not in ("request", "notification"):
-            faults = tuple(envelope.check_call(value, _BARE, id_limit=self._limits.id_bytes))
+            faults = tuple(envelope.check_call(value, _BARE, id_limit=limits.id_bytes))[: limits.violations]
             if faults:
-                refused = _refused(frame, "unreadable", value, faults[: self._limits.violations])
-                return refused if _usable_id(value) else self._unreadable(refused, transport)
+                answered = _usable_id(value) or self._answers_garbage(transport)
+                return _refused(frame, "unreadable", value, faults, answered=answered)
         self._garbage = 0
         if "id" not in value:
             return AssetTurn(verdict(Party.CLIENT, frame, "notification", value, None, None))
         return self._bare_request(frame, value)
 
-    def _unreadable(self, turn: AssetTurn, transport: str) -> AssetTurn:
-        """
-        Return the result of an unreadable frame. Over STDIO no more errors are sent after several in a row.
-
-        Over HTTP each request is answered. So is each frame that is too long, which has a special error.
-        """
-        if transport == "http":
-            return turn
+    def _answers_garbage(self, transport: str) -> bool:
+        """Whether an unreadable frame is answered: over STDIO only some in a row are, over HTTP every request is."""
         self._garbage += 1
-        if self._garbage <= self._limits.garbage_answers:
-            return turn
-        heard = turn.verdict
-        findings = Findings(heard.violations, heard.more)
-        silent = verdict(Party.CLIENT, heard.frame, heard.kind, heard.value, None, None, findings)
-        return AssetTurn(silent, (), (), turn.code)
+        return transport == "http" or self._garbage <= self._limits.garbage_answers
 
     def _bare_request(self, frame: bytes, message: dict[str, Any]) -> AssetTurn:
         method, params = message["method"], message.get("params", {})
@@ -274,14 +263,21 @@ def is_mcp(message: dict[str, Any]) -> bool:
 
 
 def _refused(
-    frame: bytes, kind: Kind, value: Any, wrong: tuple[Violation, ...], back: bytes | None = None, more: int = 0
+    frame: bytes,
+    kind: Kind,
+    value: Any,
+    wrong: tuple[Violation, ...],
+    back: bytes | None = None,
+    more: int = 0,
+    *,
+    answered: bool = True,
 ) -> AssetTurn:
     """Return the error for a frame that is not a valid bare method."""
-    if back is None:
+    if back is None and answered:
         token = render.id_token(frame, value["id"]) if _usable_id(value) else None
         back = render.refusal(token, wrong, more, None)
     heard = verdict(Party.CLIENT, frame, kind, value, None, None, Findings(wrong, more, None, back))
-    return AssetTurn(heard, (back,), (), render.code_of(heard))
+    return AssetTurn(heard, () if back is None else (back,), (), render.code_of(heard))
 
 
 def _usable_id(value: Any) -> bool:

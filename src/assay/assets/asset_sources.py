@@ -64,7 +64,8 @@ class Catalogue:
         library = Library([schema_file(file) for file in schemas])
         _note_shared_names(library, log)
         files = _read(environ, "SYN_EXAMPLES_DIR", "examples", cwd, log)
-        examples = sorted((_example(file, library) for file in files), key=lambda one: (one.component, one.path))
+        found = [Example(one.base.partition(".")[0], _schema_of(one.value, one.base, library), one) for one in files]
+        examples = sorted(found, key=lambda one: (one.component, one.path))
         # Listed paths come last, so that they win over relative ones.
         by_path = {one.file.inside: one for one in examples} | {one.path: one for one in examples}
         return cls(library, tuple(examples), StoreBackend.read(environ), by_path)
@@ -100,10 +101,6 @@ def _read(environ: Mapping[str, str], variable: str, folder: str, cwd: str | os.
         return read_directory(usual, cwd, log)
     log(f"{variable} is not set and there is no {usual}: nothing to list")
     return []
-
-
-def _example(file: File, library: Library) -> Example:
-    return Example(file.base.partition(".")[0], _schema_of(file.value, file.base, library), file)
 
 
 def _schema_of(asset: Any, base: str, library: Library) -> str:

@@ -104,35 +104,31 @@ def _read(directory: str, shown: str, inside: str, log: Log) -> File | None:
     if not Path(real).is_relative_to(os.path.realpath(directory)):
         log(f"{path}: skipped, a link that leads out of the directory")
         return None
+    why = "not a JSON object"
     try:
         content = _content(real)
+        value = syntax.read(content)
+        if isinstance(value, dict):
+            # The path of the name, not of a link's target: references use the names.
+            uri = Path(os.path.abspath(os.path.join(directory, inside))).as_uri()
+            return File(path, inside, uri, syntax.write(syntax.read_exactly(content, value)))
+        if isinstance(value, Violation):
+            why = f"not JSON: expected {value.expected}, found {value.found} [{value.rule}]"
     except OSError as error:
-        log(f"{path}: skipped, {error.strerror or type(error).__name__}")
-        return None
-    value = syntax.read(content) if isinstance(content, bytes) else content
-    if isinstance(content, str) or not isinstance(value, dict):
-        log(f"{path}: skipped, {_why(value)}")
-        return None
-    # The path of the name, not of a link's target: references use the names.
-    uri = Path(os.path.abspath(os.path.join(directory, inside))).as_uri()
-    return File(path, inside, uri, syntax.write(syntax.read_exactly(content, value)))
+        why = error.strerror or str(error)
+    log(f"{path}: skipped, {why}")
+    return None
 
 
-def _content(path: str) -> bytes | str:
-    """Return the content of the file, or why it was not read: a pipe would block, a device might never end."""
+def _content(path: str) -> bytes:
+    """Return the content of the file. Raises `OSError`, also for a pipe, which would block, or a device."""
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
-        return "not a regular file"
+        raise OSError("not a regular file")
     if found.st_size > FILE_BYTES:
-        return f"longer than {FILE_BYTES:,} bytes"
+        raise OSError(f"longer than {FILE_BYTES:,} bytes")
     with open(path, "rb") as file:
         return file.read(FILE_BYTES)
-
-
-def _why(value: Any) -> str:
-    if isinstance(value, Violation):
-        return f"not JSON: expected {value.expected}, found {value.found} [{value.rule}]"
-    return value if isinstance(value, str) else "not a JSON object"
 
 
 def _joined(shown: str, inside: str) -> str:
