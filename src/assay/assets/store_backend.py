@@ -138,7 +138,8 @@ def _exchanged(backend: StoreBackend, body: bytes) -> Answer | None:
     try:
         opened, port = (http.HTTPSConnection, 443) if parts.scheme == "https" else (http.HTTPConnection, 80)
         with closing(opened(parts.hostname or "", parts.port or port, timeout=backend.timeout)) as connection:
-            connection.request("POST", quote(parts.path, safe="/%:@!$&'()*+,;=~"), body, headers)
+            target = parts.path + (f"?{parts.query}" if parts.query else "")
+            connection.request("POST", quote(target, safe="/?%:@!$&'()*+,;=~"), body, headers)
             return _read(connection.getresponse())
     except http.HTTPException as error:
         cut = isinstance(error, http.IncompleteRead | http.RemoteDisconnected | http.InvalidURL)

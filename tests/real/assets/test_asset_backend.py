@@ -218,11 +218,11 @@ def goes_where_the_variables_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     with loopback(says("200 OK", b'{"id": "a"}')) as (address, heard):
-        backend = StoreBackend(address.replace("http://", "http://user:secret@"), "/x/")
+        backend = StoreBackend(address.replace("http://", "http://user:secret@"), "/x/?für=a b")
         result = answer(replace(bundled(), backend=backend), "populate_backend", asset=ASSET)
         assert result == {"ok": True, "asset_id": "a", "backend_url": address}
     head, _, body = heard[0].partition(b"\r\n\r\n")
-    assert head.startswith(b"POST /x/ HTTP/1.1\r\n")
+    assert head.startswith(b"POST /x/?f%C3%BCr=a%20b HTTP/1.1\r\n")
     assert b"content-type: application/json" in head.lower()
     assert b"authorization: basic" in head.lower()
     assert json.loads(body) == ASSET
