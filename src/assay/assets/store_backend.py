@@ -7,7 +7,7 @@ The HTTP client is imported when something is sent: servers without a backend st
 import threading
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from assay.base.verdict import Violation
 from assay.ladder import syntax
 
 if TYPE_CHECKING:
+    import socket
     from http.client import HTTPResponse
 
 TIMEOUT = 5.0
@@ -25,6 +26,9 @@ TIMEOUT = 5.0
 
 OVERALL = 15.0
 """Seconds for the whole request: the three of them once. A backend that sends a byte now and then evades `TIMEOUT`."""
+
+_BOTH_WAYS = 2
+"""``socket.SHUT_RDWR``, without importing the module."""
 
 ASSETS_PATH = "/synesthetic-assets/"
 
@@ -117,17 +121,28 @@ def failed(status: int, detail: str) -> Result:
 def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
     """Return the response, or None without one in time."""
     came: list[Answer | None] = []
+    sockets: list[socket.socket] = []
     # This limits everything, including a name look-up that hangs, and a byte now and then.
-    worker = threading.Thread(target=lambda: came.append(_exchanged(backend, body)), daemon=True)
+    worker = threading.Thread(target=lambda: came.append(_exchanged(backend, body, sockets)), daemon=True)
     # A signal that the worker took would not interrupt the wait for it.
     with signals_held():
         worker.start()
     worker.join(backend.overall)
-    return came[0] if came else None
+    if came:
+        return came[0]
+    for each in sockets:
+        # It ends the worker, which would read on for as long as something comes.
+        with suppress(OSError):
+            each.shutdown(_BOTH_WAYS)
+    return None
 
 
-def _exchanged(backend: StoreBackend, body: bytes) -> Answer | None:
-    """Return the response; None if the network fails. Knows no proxies: the variables of specs/001 decide."""
+def _exchanged(backend: StoreBackend, body: bytes, sockets: list["socket.socket"]) -> Answer | None:
+    """
+    Return the response; None if the network fails. Adds the connection to *sockets*.
+
+    It knows no proxies: the variables of specs/001 decide.
+    """
     import http.client as http  # noqa: PLC0415 - as above
 
     parts = urlsplit(backend.address)
@@ -139,6 +154,8 @@ def _exchanged(backend: StoreBackend, body: bytes) -> Answer | None:
         opened, port = (http.HTTPSConnection, 443) if parts.scheme == "https" else (http.HTTPConnection, 80)
         with closing(opened(parts.hostname or "", parts.port or port, timeout=backend.timeout)) as connection:
             target = parts.path + (f"?{parts.query}" if parts.query else "")
+            connection.connect()
+            sockets.append(connection.sock)
             connection.request("POST", quote(target, safe="/?%:@!$&'()*+,;=~"), body, headers)
             return _read(connection.getresponse())
     except http.HTTPException as error:

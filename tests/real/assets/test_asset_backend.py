@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -211,6 +211,23 @@ def test_a_backend_that_fails_is_asked_once_and_is_an_error(
     assert {**result, "detail": detail in result["detail"]} == {
         "ok": False, "reason": "backend_error", "status": status, "detail": True,
     }  # fmt: skip
+
+
+def test_a_backend_that_never_ends_is_left() -> None:
+    """Otherwise each such call would leave a thread and a connection behind."""
+    left = threading.Event()
+
+    def dripping(connection: socket.socket, over: threading.Event) -> None:
+        with suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n")
+            while not over.wait(0.02):
+                connection.sendall(b"x")
+        left.set()
+
+    with loopback(dripping) as (address, _):
+        backend = StoreBackend(address, store_backend.ASSETS_PATH, SECONDS, 0.1)
+        answer(replace(bundled(), backend=backend), "populate_backend", asset=ASSET)
+        assert left.wait(SECONDS)
 
 
 def goes_where_the_variables_say(monkeypatch: pytest.MonkeyPatch) -> None:
