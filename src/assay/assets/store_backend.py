@@ -170,7 +170,9 @@ def _read(answer: "HTTPResponse") -> Answer | None:
     """Return the response; None if it breaks off. A body that is too long or compressed is not read."""
     body = answer.read(ANSWER_BYTES + 1)
     whole = len(body) <= ANSWER_BYTES
-    if whole and answer.length:
+    # A head that is cut off looks like one without a length, and nothing comes after it.
+    is_cut = answer.length is None and not answer.chunked and not body and answer.status < 300
+    if is_cut or (whole and answer.length):
         return None
     # A few compressed bytes can unpack to gigabytes.
     plain = answer.getheader("Content-Encoding", "identity").strip().lower() == "identity"

@@ -189,8 +189,9 @@ GONE = "network_unreachable"
         (says("307 Over there", b"", "Location: /"), 307, "redirects", 20, 20),
         (sends(b"SSH-2.0-x\r\n\r\n"), 502, NO_HTTP, 20, 20),
         (says("200 OK", b"", "Content-Length: 9"), 502, NO_ID, 20, 20),
-        (sends(b"HTTP/1.1 200"), 502, NO_ID, 20, 20),
         # specs/001 §6: a network error is 503.
+        (sends(b"HTTP/1.1 200"), 503, GONE, 20, 20),
+        (sends(b"HTTP/1.1 200 OK\r\nContent-Ty"), 503, GONE, 20, 20),
         (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), 503, GONE, 20, 20),
         (sends(b"HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"), 503, GONE, 20, 20),
         (lambda connection, _: connection.close(), 503, GONE, 20, 20),
