@@ -22,8 +22,7 @@ LATE = {
     ("base", "spec"): "an annotation",
     ("core", "lock"): "an annotation",
     ("edges", "assets"): "an annotation",
-    ("guard", "cli"): "the title of a message, for a summary that most sessions never print",
-    ("guard", "records"): "the spelling of findings, for messages that have some",
+    ("guard", "records"): "the title of a message and the spelling of findings, for messages that have some",
     ("rules", "engine"): "an annotation",
     ("spec", "engine"): "the compiler of schemas, when the first schema is needed",
 }

@@ -9,8 +9,8 @@ from assay.cli.checking.evidence import FileEnd
 from assay.cli.reports.result import ReportOptions
 from assay.cli.reports.streams import TextReport
 from assay.cli.terminal.style import Style
-from assay.cli.terminal.verdicts import title
 from assay.engine.patterns import is_broken
+from assay.records.outcomes import title
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
 from kit.talk import ALL_SERVER, Talk, call, error, notification, request, result

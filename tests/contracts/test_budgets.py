@@ -13,7 +13,6 @@ from assay import Conversation, Party
 from assay.base import large_frames
 from assay.base.limits import Limits
 from assay.base.verdict import Violation
-from assay.cli.terminal.verdicts import title
 from assay.contracts import store
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools
@@ -22,6 +21,7 @@ from assay.core import list_filter
 from assay.engine import compiled as engine
 from assay.engine.budget import LARGE, STEPS, Budget
 from assay.ladder import syntax
+from assay.records.outcomes import title
 from kit.rows import rows
 from kit.talk import ALL_SERVER, Talk, call, good, request, result, rules
 

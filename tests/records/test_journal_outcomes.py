@@ -9,14 +9,13 @@ import pytest
 
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Party
-from assay.cli.terminal.record_text import title as recorded_title
-from assay.cli.terminal.verdicts import title as title_of
 from assay.console.console_rows import COLUMNS
 from assay.console.console_state import ConsoleSource, ConsoleState
 from assay.core.conversation import Conversation
 from assay.core.policy import REPAIRED_RESULTS, Policy
 from assay.records.filtering import RecordFilter
-from assay.records.outcomes import WORDS, outcome_of, recorded_outcome
+from assay.records.outcomes import WORDS, outcome_of, recorded_outcome, recorded_title
+from assay.records.outcomes import title as title_of
 from assay.records.record import Record, read_record
 from assay.records.recording import Recording
 from assay.settings.state_directory import server_folder

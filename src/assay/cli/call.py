@@ -23,7 +23,7 @@ from assay.cli.program import program, say, speaker
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.results import example, result_lines, tool_lines
 from assay.cli.terminal.style import Style
-from assay.cli.terminal.verdicts import message_lines, title
+from assay.cli.terminal.verdicts import message_lines
 from assay.core.conversation import Conversation
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
@@ -47,7 +47,7 @@ from assay.edges.probe.server_probe import (
 from assay.edges.standard_streams import write_utf8
 from assay.engine.wording import found
 from assay.ladder import syntax
-from assay.records.outcomes import outcome_of
+from assay.records.outcomes import outcome_of, title
 from assay.settings import Settings, load_cautiously
 from assay.spec.schema import suggestion
 

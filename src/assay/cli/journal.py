@@ -15,8 +15,8 @@ from assay.cli.journal_choice import Directories, chosen, say
 from assay.cli.journal_show import cannot_read
 from assay.cli.options import add_settings
 from assay.cli.program import speaker
-from assay.cli.terminal.record_text import title
 from assay.records.journal_diff import Absent, JournalDifference, differences
+from assay.records.outcomes import recorded_title
 from assay.records.reading import JournalEntry, Pages, entries
 
 _LONGEST = 100
@@ -220,7 +220,7 @@ def _difference_lines(difference: JournalDifference) -> Iterator[str]:
 def _title(entry: JournalEntry) -> str:
     if entry.record is None:
         return "not a record"
-    return plain(f"{entry.record.metadata.party} {title(entry.record)}")
+    return f"{entry.record.metadata.party} {recorded_title(entry.record)}"
 
 
 def _values(one: object, other: object) -> Iterator[str]:

@@ -377,8 +377,7 @@ def _has_lost(verdict: Verdict, *, enforcing: bool) -> bool:
 
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     """Return the line about the first violation of a message, printable and without secrets."""
-    from assay.cli.terminal.verdicts import title  # noqa: PLC0415 - as above
-    from assay.records.outcomes import outcome_of  # noqa: PLC0415 - as above
+    from assay.records.outcomes import outcome_of, title  # noqa: PLC0415 - as above
 
     what = redactor.text(title(verdict))
     if _has_lost(verdict, enforcing=enforcing):

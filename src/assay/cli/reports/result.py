@@ -8,10 +8,9 @@ from typing import Final
 
 from assay.base.printable import plain
 from assay.cli.checking.evidence import FileEnd, MessageDigest
-from assay.cli.terminal.record_text import title
 from assay.records.digest import FindingGroup, FindingGroups, FindingKey
 from assay.records.judged_records import JudgedRecord
-from assay.records.outcomes import WORDS
+from assay.records.outcomes import WORDS, recorded_title
 from assay.records.record import Finding
 
 _MOST_SERVERS: Final = 100
@@ -20,7 +19,7 @@ _MOST_SERVERS: Final = 100
 
 def title_of(group: FindingGroup) -> str:
     """Return the first message of a group, for people."""
-    return title(group.message.record)
+    return recorded_title(group.message.record)
 
 
 def sentence_of(group: FindingGroup) -> str:

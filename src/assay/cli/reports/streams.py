@@ -15,13 +15,12 @@ from assay.base.verdict import ListEntry
 from assay.cli.checking.evidence import ChangedVerdict, FileEnd
 from assay.cli.reports.result import ReportOptions, messages_of
 from assay.cli.terminal.excerpts import excerpt_lines
-from assay.cli.terminal.record_text import title
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import headline, place_lines, rule_lines, without_repeats
 from assay.core.quarantined_names import Quarantined
 from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
-from assay.records.outcomes import WORDS, recorded_outcome
+from assay.records.outcomes import WORDS, recorded_outcome, recorded_title
 from assay.records.record import Finding, Record
 from assay.records.rows import Meeting
 
@@ -125,7 +124,7 @@ class TextReport:
         where = f"  ({', '.join(filter(None, place))})" if message.conversation else ""
         lacking = f"  (as the guard judged it: {metadata.lacks})" if metadata.lacks else ""
         # A check has no mode: it says what enforce mode does.
-        shown_line = headline(recorded_outcome(record).word, metadata.party, plain(title(record)), style)
+        shown_line = headline(recorded_outcome(record).word, metadata.party, recorded_title(record), style)
         self._print(f"{style.paint(number, 'dim')}  {shown_line}{style.paint(where + lacking, 'dim')}")
         for line in without_repeats(shown):
             self._print(line)
@@ -247,7 +246,7 @@ class ComparisonReport:
     def differ(self, changed: ChangedVerdict) -> None:
         """Print a difference: the message, the recorded verdict, and that of today."""
         message, was = changed
-        self._write(f"line {message.line}: {was.metadata.party} {plain(title(was))}\n")
+        self._write(f"line {message.line}: {was.metadata.party} {recorded_title(was)}\n")
         self._write(f"    recorded: {_verdict(was)}\n    replayed: {_verdict(message.record)}\n")
 
     def end(self, file: FileEnd) -> None:

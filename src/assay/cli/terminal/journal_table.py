@@ -12,11 +12,12 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 from assay.base.printable import counted, plain
-from assay.cli.terminal.record_text import COLOURS, Clock, payload_lines, title, whole, zone
+from assay.cli.terminal.record_text import Clock, payload_lines, whole, zone
 from assay.cli.terminal.style import Style
+from assay.cli.terminal.verdicts import COLOURS
 from assay.core.quarantined_names import listed
 from assay.core.render import MOST_SHOWN, changes
-from assay.records.outcomes import SHOWN, recorded_outcome
+from assay.records.outcomes import SHOWN, recorded_outcome, recorded_title
 from assay.records.record import Finding, Record
 
 _WITH_BYTES: Final = 96
@@ -92,7 +93,7 @@ class JournalTable:
             self._time(moment) or record.ts,
             record.metadata.server or "-",
             record.metadata.party,
-            title(record),
+            recorded_title(record),
             verdict,
             f"{record.duration_ms:.2f}",
             str(record.input_bytes),

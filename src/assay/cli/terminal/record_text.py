@@ -1,16 +1,12 @@
-"""Parts of a record for a terminal: times, titles, colours of outcomes, payloads."""
+"""Parts of a record for a terminal: times and payloads."""
 
 import json
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-import orjson
-
 from assay.base.printable import plain
-from assay.base.verdict import UNNAMED
-from assay.records.outcomes import WOULD_BLOCK
-from assay.records.record import Metadata, Record
+from assay.records.record import Metadata
 
 
 class Clock:
@@ -45,31 +41,6 @@ def zone(moment: datetime) -> str:
     return f"local time, UTC{shown[:3]}:{shown[3:5]}"
 
 
-_NAMELESS = {"blank": "(blank line)", "batch": "a batch"}
-
-
-def nameless(kind: str, rules: Container[str]) -> str | None:
-    """Return the title of a message without a name that breaks these *rules*; None for a kind that has a name."""
-    if kind == "unreadable":
-        # Bytes that are not UTF-8, a line that is too long, or JSON that is not JSON-RPC may look like a message.
-        return "(not JSON)" if "syntax/json" in rules else "(not a message)"
-    return _NAMELESS.get(kind)
-
-
-COLOURS: Final = {
-    "ok": "green",
-    "reported": "yellow",
-    "repaired": "cyan",
-    "blocked": "red",
-    WOULD_BLOCK: "yellow",
-    "failed": "magenta",
-}
-"""The colour of each word; `style.css` has the same ones."""
-
-MARKS: Final = {"ok": "✓", "reported": "!", "repaired": "~", "blocked": "✗", WOULD_BLOCK: "✗", "failed": "E"}
-"""The mark of each word, for lists in which the word itself would not fit."""
-
-
 MOST_LINES: Final = 30
 """Maximal lines of one frame to show without --wide."""
 
@@ -97,40 +68,3 @@ def _lines(metadata: Metadata) -> list[str]:
     except (ValueError, RecursionError):
         # A frame that is not JSON, or nested too deeply.
         return text.splitlines()
-
-
-_NAMED: Final = {"prompts/get": "name", "resources/read": "uri"}
-"""The parameter with the name of a prompt or resource, by method."""
-
-_LONGEST_NAME: Final = 40
-
-
-def title(record: Record) -> str:
-    """Return a short title of a message."""
-    metadata = record.metadata
-    found = nameless(metadata.kind, [each.rule for each in record.findings])
-    if found is not None:
-        return f"{found} × {metadata.repeated:,}" if metadata.repeated else found
-    kind, ident = metadata.kind, metadata.id
-    about = metadata.tool[:_LONGEST_NAME] if metadata.tool else _asked_for(record)
-    named = " ".join(each for each in (record.method, about) if each and each != UNNAMED)
-    if not named:
-        without = f"{kind} without an id" if kind == "error" else kind
-        return without if ident is None else f"{kind} #{ident}"
-    shown = named if ident is None else f"{named} #{ident}"
-    if kind in {"result", "error"}:
-        # An error without an id: the server could not read the request, or never sends an id.
-        return f"{kind} of {shown}{' without an id' if kind == 'error' and ident is None else ''}"
-    return f"never answered: {shown}" if kind == "missing" else shown
-
-
-def _asked_for(record: Record) -> str:
-    """Return the prompt or the resource in a request, if its message is recorded."""
-    key, frame = _NAMED.get(record.method or ""), record.metadata.frame
-    if key is None or frame is None or record.metadata.kind != "request":
-        return ""
-    try:
-        name = orjson.loads(frame)["params"][key]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return ""
-    return name[:_LONGEST_NAME] if isinstance(name, str) else ""

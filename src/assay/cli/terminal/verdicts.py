@@ -1,81 +1,39 @@
 """Show verdicts: one line for each message, and below it each finding with its place, rule and fix."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from assay.base.printable import plain
-from assay.base.verdict import UNNAMED, Verdict, Violation
-from assay.cli.terminal.record_text import COLOURS, MARKS, nameless
+from assay.base.verdict import Verdict, Violation
 from assay.cli.terminal.style import Style
-from assay.core.render import shown_id
-from assay.records.outcomes import outcome_of
+from assay.records.outcomes import WOULD_BLOCK, outcome_of, title
 from assay.records.record import Finding
+
+COLOURS: Final = {
+    "ok": "green",
+    "reported": "yellow",
+    "repaired": "cyan",
+    "blocked": "red",
+    WOULD_BLOCK: "yellow",
+    "failed": "magenta",
+}
+"""The colour of each word; `style.css` has the same ones."""
+
+MARKS: Final = {"ok": "✓", "reported": "!", "repaired": "~", "blocked": "✗", WOULD_BLOCK: "✗", "failed": "E"}
+"""The mark of each word, for lists in which the word itself would not fit."""
 
 
 def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
     """Return the lines for one message and its violations, without its line number."""
-    yield _headline(verdict, style)
-    yield from _violations(verdict, style)
-
-
-def _headline(verdict: Verdict, style: Style) -> str:
-    return headline(outcome_of(verdict).word, verdict.party, title(verdict), style)
-
-
-def headline(word: str, party: str, title: str, style: Style) -> str:
-    """Return one message as one line; its *word* is what enforce mode does."""
-    return f"{style.paint(MARKS[word], COLOURS[word])} {party:<6}  {title}"
-
-
-def _violations(verdict: Verdict, style: Style) -> Iterator[str]:
+    yield headline(outcome_of(verdict).word, verdict.party, title(verdict), style)
     yield from without_repeats([(place_lines(each, style), rule_lines(each, style)) for each in verdict.violations])
     if verdict.more:
         yield f"         and at least {verdict.more} more"
 
 
-def title(verdict: Verdict) -> str:
-    """Return a short title of a message, safe for a terminal."""
-    return plain(_title(verdict))
-
-
-def _title(verdict: Verdict) -> str:
-    if verdict.kind == "missing":
-        return f"never answered: {_asked(verdict)}"
-    if (found := nameless(verdict.kind, [each.rule for each in verdict.violations])) is not None:
-        return found
-    # Cut, because a peer chose this name: a long one would take seconds to scan and hide everything after it.
-    method = "" if verdict.method in {None, UNNAMED} else str(verdict.method)[:100]
-    about = f" {verdict.tool[:40]}" if verdict.tool else _asked_for(verdict)
-    ident = _ident(verdict)
-    if verdict.kind in {"request", "notification"}:
-        return f"{method or verdict.kind}{about}{ident}"
-    return f"{verdict.kind} of {method}{about}{ident}" if method else f"{verdict.kind}{ident}"
-
-
-def _ident(verdict: Verdict) -> str:
-    if verdict.kind == "error" and verdict.value.get("id") is None:
-        # The failed request is unknown: the server could not read it, or never sends an id.
-        return " without an id"
-    return f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
-
-
-_NAMED = {"prompts/get": "name", "resources/read": "uri"}
-"""The parameter with the name of a prompt or resource, by method."""
-
-
-def _asked_for(verdict: Verdict) -> str:
-    """Return the prompt or the resource in a request."""
-    key = _NAMED.get(verdict.method or "") if verdict.kind == "request" else None
-    params = verdict.value.get("params") if key is not None else None
-    name = params.get(key) if isinstance(params, dict) else None
-    return f" {name[:40]}" if isinstance(name, str) else ""
-
-
-def _asked(verdict: Verdict) -> str:
-    exchange = verdict.exchange
-    if exchange is None:
-        return "a request"
-    tool = f" {exchange.tool[:40]}" if exchange.tool else ""
-    return f"{exchange.method[:100]}{tool} #{shown_id(exchange.id)}"
+def headline(word: str, party: str, named: str, style: Style) -> str:
+    """Return one message as one line; its *word* is what enforce mode does."""
+    return f"{style.paint(MARKS[word], COLOURS[word])} {party:<6}  {named}"
 
 
 def place_lines(violation: Violation | Finding, style: Style) -> list[str]:

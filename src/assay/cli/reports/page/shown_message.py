@@ -6,14 +6,12 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base.printable import plain
 from assay.cli.reports.page.shortened import shortened
 from assay.cli.terminal.excerpts import POSITIONS, unreadable_fault
-from assay.cli.terminal.record_text import title
 from assay.engine.pointers import steps
 from assay.records.digest import level_of
 from assay.records.judged_records import JudgedRecord
-from assay.records.outcomes import recorded_outcome
+from assay.records.outcomes import recorded_outcome, recorded_title
 from assay.records.record import Finding, Record, cut
 
 _SPECIFICATION: Final = "https://modelcontextprotocol.io/specification"
@@ -68,7 +66,7 @@ def name_of(name: str) -> str:
 
 def title_of(record: Record) -> str:
     """Return a message in a few words."""
-    return plain(title(record))
+    return recorded_title(record)
 
 
 def value_of(record: Record) -> Any:
