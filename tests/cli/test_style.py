@@ -38,6 +38,7 @@ def test_a_terminal_has_cut_tables_and_readable_prose(
         assert (style.limit, style.width) == (columns, width)
     assert style.cut(LONG, 20) == LONG[:19] + "…"
     assert style.cut("short", 20) == "short"
+    assert style.cut("図書館の検索", 9) == "図書館の…", "East Asian characters take two columns"
     with open(os.dup(terminal.fileno()), "w", encoding="ascii") as narrow:
         assert Style(narrow, {}).cut(LONG, 20) == LONG[:17] + "..."
 

@@ -11,8 +11,7 @@ import orjson
 
 from assay.base.printable import plain
 from assay.cli import journal_list, journal_show
-from assay.cli.journal_choice import Directories, chosen, say
-from assay.cli.journal_show import cannot_read
+from assay.cli.journal_choice import Directories, cannot_read, chosen, say
 from assay.cli.options import add_settings
 from assay.cli.program import speaker
 from assay.records.journal_diff import Absent, JournalDifference, differences

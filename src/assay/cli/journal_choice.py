@@ -121,6 +121,12 @@ def why_not(error: OSError) -> str:
     return plain(f"{name}: {error.strerror}")
 
 
+def cannot_read(command: str, error: OSError) -> int:
+    """Print why a journal cannot be read by ``assay journal`` *command*; return the exit status."""
+    speaker(f"journal {command}")(why_not(error))
+    return 2
+
+
 def _found(path: str | None, where: str) -> str:
     if path is None:
         raise FileNotFoundError(errno.ENOENT, "no journals yet", where)

@@ -1,20 +1,64 @@
-"""``assay journal list``: list the runs with their servers and the number of findings."""
+"""``assay journal list``: list the runs with their servers and the number of findings, and the flights beside them."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from shlex import quote
+from typing import Any, Final, NamedTuple
 
-from assay.cli.journal_choice import Directories, Named, UnknownServerError, named_runs, runs_of, say
-from assay.cli.journal_show import cannot_read
-from assay.cli.terminal.run_tables import FlightRow, RunRow, RunTable, as_json
-from assay.cli.terminal.style import Style
+from assay.base.printable import counted, plain
+from assay.base.printable_json import dumped
+from assay.cli.journal_choice import Directories, Named, UnknownServerError, cannot_read, named_runs, runs_of, say
+from assay.cli.terminal.journal_table import zone
+from assay.cli.terminal.style import Style, columns
+from assay.cli.terminal.table import Column, Row, Table
 from assay.edges.standard_streams import write_utf8
 from assay.guard.recent_messages import flights_in
-from assay.records.run_files import directories_below
-from assay.records.tally import ReadBudget, is_journal, mode_in
+from assay.records.run_files import JournalRun, directories_below
+from assay.records.tally import ReadBudget, Tally, is_journal, mode_in
 from assay.settings.state_directory import FLIGHTS
+
+_COLUMNS: Final = (
+    *(Column("server"), Column("start"), Column("mode")),
+    *(Column(name, is_number=True) for name in ("messages", "findings", "blocked")),
+    *(Column("run"), Column("")),
+)
+"""Columns of the table. The last one marks a run that is still being written."""
+
+_EXPENDABLE: Final = ("blocked", "findings", "mode", "messages")
+"""Columns that are left out on a narrow terminal, in this order, so that names fit."""
+
+_USUAL_NAME: Final = 30
+"""Columns are left out until a name of this length fits. A longer name uses the free space, or a separate line."""
+
+_YEAR: Final = len("2026-")
+
+_FLIGHTS_SHOWN: Final = 10
+"""Maximal flights to list without --wide: a server that keeps failing has many."""
+
+
+class RunRow(NamedTuple):
+    """A run in the list."""
+
+    run: JournalRun
+    servers: tuple[str, ...]
+    tally: Tally
+    is_written: bool
+    mode: str
+    """The mode of the guard; "" for a server, or if it is unknown."""
+
+
+class FlightRow(NamedTuple):
+    """A flight in the list."""
+
+    path: str
+    servers: tuple[str, ...]
+    began: float
+    """The time of writing, in seconds since 1970."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,14 +73,15 @@ def run(args: argparse.Namespace) -> int:
         return cannot_read("list", error)
     rows, flights = _rows(found), _flights(found, where)
     if args.format == "json":
-        write_utf8(f"{as_json(rows, flights)}\n")
+        write_utf8(f"{_as_json(rows, flights)}\n")
         return 0
     if not rows and not flights:
         say(f"{args.directory or directories.where()}: no journals yet; assay guard -- COMMAND writes one")
         return 0
-
-    for line in RunTable(Style(sys.stdout), wide=args.wide, utc=args.utc).lines(rows, flights):
-        print(line)
+    style = Style(sys.stdout)
+    blocks = [_run_lines(args, rows, style)] if rows else []
+    blocks += [_flight_lines(args, flights, style)] if flights else []
+    print("\n\n".join("\n".join(lines) for lines in blocks))
     return 0
 
 
@@ -77,3 +122,99 @@ def _flights(found: list[Named], where: list[str]) -> list[FlightRow]:
         servers = names.get(directory, (os.path.basename(directory),))
         rows += [FlightRow(path, servers, began) for path, began in flights_in(os.path.join(directory, FLIGHTS))]
     return sorted(rows, key=lambda row: row.began, reverse=True)
+
+
+# ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _run_lines(args: argparse.Namespace, rows: Sequence[RunRow], style: Style) -> Iterator[str]:
+    """Yield the lines of the table. On a narrow terminal the year is left out first, then whole columns."""
+    cells = [_cells(row, _moment(row.run.began, utc=args.utc)) for row in rows]
+    table = Table(style, _COLUMNS, cells, wide=args.wide)
+    usual = min(_USUAL_NAME, max(len("server"), *(columns(row["server"]) for row in cells)))
+    room = table.room("server")
+    if room is not None and room < usual:
+        cells = [row | {"start": row["start"][_YEAR:]} for row in cells]
+        table = Table(style, _COLUMNS, cells)
+    table.fit("server", [(usual, [name]) for name in _EXPENDABLE])
+    room = table.room("server")
+    yield table.head()
+    for row in cells:
+        if room is not None and columns(row["server"]) > room:
+            # A cut name could not be used with --server.
+            yield from style.wrapped(row["server"], 0)
+            row["server"] = ""
+        shown: Row = {**row, "": (row[""], "green")}
+        yield from table.lines(shown)
+    names = {name for row in rows for name in row.servers}
+    of = f" of {counted(len(names), 'server')}" if names else ""
+    place = zone(_moment(rows[0].run.began, utc=args.utc))
+    times = "in UTC" if args.utc else f"in {place.replace(', ', ' (')})"
+    yield style.paint(f"{counted(len(rows), 'run')}{of}; times are {times}", "bold")
+
+
+def _cells(row: RunRow, start: datetime) -> dict[str, str]:
+    tally = row.tally
+    messages, findings, blocked, would = (f"{'' if tally.exact else '~'}{each:,}" for each in tally[:-1])
+    # Audit mode blocks only what cannot be forwarded at all.
+    shown = [blocked] * (not tally.would_block or tally.blocked > 0) + [f"{would} would"] * (tally.would_block > 0)
+    return {
+        "server": plain(", ".join(row.servers)) or "-",
+        "start": f"{start:%Y-%m-%d %H:%M}",
+        "mode": row.mode or "-",
+        "messages": messages,
+        "findings": findings,
+        "blocked": " + ".join(shown),
+        "run": row.run.id,
+        "": "writing" if row.is_written else "",
+    }
+
+
+def _moment(seconds: float, *, utc: bool) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC).astimezone(UTC if utc else None)
+
+
+def _flight_lines(args: argparse.Namespace, flights: Sequence[FlightRow], style: Style) -> Iterator[str]:
+    """Yield the paths of the flights, which contain the server and the time. They are never cut, to be copied."""
+    yield style.paint("flights: the last messages of broken sessions, for assay check FILE", "dim")
+    shown = flights if args.wide or style.limit is None else flights[:_FLIGHTS_SHOWN]
+    # On macOS the path contains a space.
+    yield from (quote(plain(row.path)) for row in shown)
+    if len(shown) < len(flights):
+        yield f"and {len(flights) - len(shown):,} more; --wide shows them"
+
+
+# ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _as_json(rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> str:
+    runs = [
+        {
+            "run": row.run.id,
+            "servers": list(row.servers),
+            "start": _instant(row.run.began),
+            "mode": row.mode or None,
+            "messages": row.tally.messages,
+            "findings": row.tally.findings,
+            "blocked": row.tally.blocked,
+            "wouldBlock": row.tally.would_block,
+            "exact": row.tally.exact,
+            "writing": row.is_written,
+            "bytes": row.run.size,
+            "files": [_path(each) for each in row.run.paths],
+        }
+        for row in rows
+    ]
+    ended: list[dict[str, Any]] = [
+        {"servers": list(row.servers), "start": _instant(row.began), "file": _path(row.path)} for row in flights
+    ]
+    return dumped({"runs": runs, "flights": ended}, indent=True)
+
+
+def _path(path: str) -> str:
+    """Return a path as text, without invalid bytes, which JSON cannot have."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import count
@@ -13,13 +12,22 @@ from time import sleep, time
 from typing import Final, NamedTuple
 
 from assay.base.printable import counted, plain
-from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say, why_not
-from assay.cli.program import speaker
+from assay.cli.journal_choice import (
+    Chosen,
+    Directories,
+    UnknownServerError,
+    cannot_read,
+    chosen,
+    names_of,
+    runs_of,
+    say,
+)
 from assay.cli.terminal.journal_table import JournalTable, Totals, View
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import stop_without_reader, write_utf8
 from assay.records.filtering import RecordFilter
-from assay.records.reading import LONGEST_LINE, Following, JournalEntry, News, Pages, entries
+from assay.records.reading import LONGEST_LINE, Following, JournalEntry, Pages, entries
+from assay.records.record import Record
 from assay.records.run_files import JournalRun, by_age, directories_below, files_of, runs_in
 from assay.records.tally import servers_in
 from assay.rules import RULES
@@ -51,19 +59,13 @@ def run(args: argparse.Namespace) -> int:
         return 2
     except OSError as error:
         return cannot_read("show", error)
-    report = _report(args, shown)
+    report = _ShowReport(args, shown)
     try:
         return _print(args, shown, report)
     except OSError as error:
         if error.filename is None:
             raise
         return cannot_read("show", error)
-
-
-def cannot_read(command: str, error: OSError) -> int:
-    """Print why a journal cannot be read; return the exit status."""
-    speaker(f"journal {command}")(why_not(error))
-    return 2
 
 
 def _doubt(rule: str) -> None:
@@ -157,19 +159,11 @@ def _servers(one: Chosen, directories: Directories) -> list[str]:
 
 
 def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
-    wanted = RecordFilter.of_options(
-        verdict=args.verdict,
-        method=args.method,
-        tool=args.tool,
-        rule=args.rule,
-        server=shown.only,
-        quarantined=args.quarantined,
-    )
     try:
         if args.follow and shown.followed is not None:
-            _follow(shown, wanted, report)
+            _follow(shown, report)
         for one in shown.journals:
-            _print_one(one, wanted, report, follow=args.follow)
+            _print_one(one, report, follow=args.follow)
     except OSError:
         if report.records:
             report.end()
@@ -180,46 +174,39 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
         raise
     report.end()
     if report.broken and not report.records:
-        lines = "1 line" if report.broken == 1 else f"{report.broken:,} lines"
-        say(f"{shown.journals[-1].name}: not a journal: no record in {lines}")
+        say(f"{shown.journals[-1].name}: not a journal: no record in {counted(report.broken, 'line')}")
         return 2
     return 0
 
 
-def _print_one(one: Chosen, wanted: RecordFilter, report: _ShowReport, *, follow: bool) -> None:
+def _print_one(one: Chosen, report: _ShowReport, *, follow: bool) -> None:
     with Pages(one.name, whole=one.is_run) as pages:
         for entry in entries(pages.followed(_pause) if follow else pages):
-            report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
+            report.add(entry)
             stop_without_reader()
     if pages.too_long:
         say(f"{one.name}: {counted(pages.too_long, 'line')} longer than {LONGEST_LINE:,} bytes, and not read")
 
 
-def _follow(shown: _Shown, wanted: RecordFilter, report: _ShowReport) -> None:
+def _follow(shown: _Shown, report: _ShowReport) -> None:
     """Print the existing records, then new ones in all runs of the directories, until interrupted."""
     for one in shown.journals[:-1]:
-        _print_one(one, wanted, report, follow=False)
+        _print_one(one, report, follow=False)
     first = _as_run(shown.journals[-1]) if shown.journals else None
     following = Following(shown.followed or (lambda: ()), first, shown.since)
     try:
         for number in count(1):
             for news in following.arrived():
-                _add_news(news, wanted, report)
+                if news.source.is_new and report.wants(news.entry):
+                    news.source.is_new = False
+                    name = news.entry.record.metadata.server if news.entry.record is not None else ""
+                    report.note(f"new run{f' of {name}' if name else ''} ({news.source.run.id})", "bold")
+                report.add(news.entry)
             _pause()
             if not number % _LOOKS:
                 following.look_around()
     finally:
         following.close()
-
-
-def _add_news(news: News, wanted: RecordFilter, report: _ShowReport) -> None:
-    record = news.entry.record
-    is_wanted = record is None or wanted.wants(record)
-    if news.source.is_new and is_wanted:
-        news.source.is_new = False
-        name = record.metadata.server if record is not None else ""
-        report.note(f"new run{f' of {name}' if name else ''} ({news.source.run.id})")
-    report.add(news.entry, wanted=is_wanted)
 
 
 def _as_run(one: Chosen) -> JournalRun | None:
@@ -237,129 +224,80 @@ def _pause() -> None:
     sleep(_PAUSE)
 
 
-def _report(args: argparse.Namespace, shown: _Shown) -> _ShowReport:
-    if args.format == "json":
-        return _JournalJson()
+class _ShowReport:
+    """Prints the wanted records, as a table or as the lines of the journal, and counts all."""
 
-    # Which servers will write to a followed journal is not known yet.
-    several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
-    is_filtered = bool(args.verdict or args.method or args.tool or args.rule or args.quarantined)
-    unfolded = _UNFOLDED if is_filtered else 0
-    return _TableReport(View(several, args.payloads, args.wide, args.utc, unfolded))
-
-
-class _ShowReport(ABC):
-    """Prints records, and counts them."""
-
-    def __init__(self) -> None:
+    def __init__(self, args: argparse.Namespace, shown: _Shown) -> None:
         self.records = self.broken = 0
-        self._held: list[str] = []
-
-    def add(self, entry: JournalEntry, *, wanted: bool) -> None:
-        """Count a line, and print it if it is *wanted*."""
-        if entry.record is None:
-            self.broken += 1
-            self._hold(f"line {entry.number}: not a record ({len(entry.raw):,} bytes)")
-            return
-        if not self.records:
-            self._let_go()
-        self.records += 1
-        self._record(entry, wanted=wanted)
-
-    def _hold(self, line: str) -> None:
-        """
-        Remember a line that is not a record, to report it as soon as there is a record.
-
-        A file without any is not a journal, and gets one line at the end.
-        """
-        if self.records:
-            self._line(line)
-        elif len(self._held) < _MOST_BROKEN:
-            self._held.append(line)
-
-    def _let_go(self) -> None:
-        held, self._held = self._held, []
-        for line in held:
-            self._line(line)
-
-    @abstractmethod
-    def _record(self, entry: JournalEntry, *, wanted: bool) -> None:
-        """Print a record, if it is *wanted*."""
-
-    @abstractmethod
-    def _line(self, line: str) -> None:
-        """Print a message about a line that is not a record."""
-
-    @abstractmethod
-    def note(self, line: str) -> None:
-        """Print a line between records."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """Print the summary."""
-
-
-class _TableReport(_ShowReport):
-    """Records for people."""
-
-    def __init__(self, view: View) -> None:
-        super().__init__()
+        self._filter = RecordFilter.of_options(
+            verdict=args.verdict,
+            method=args.method,
+            tool=args.tool,
+            rule=args.rule,
+            server=shown.only,
+            quarantined=args.quarantined,
+        )
+        # Which servers will write to a followed journal is not known yet.
+        several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
+        is_filtered = bool(args.verdict or args.method or args.tool or args.rule or args.quarantined)
+        view = View(several, args.payloads, args.wide, args.utc, _UNFOLDED if is_filtered else 0)
         self._style = Style(sys.stdout)
-        self._table = JournalTable(self._style, view)
+        self._table = None if args.format == "json" else JournalTable(self._style, view)
         self._totals = Totals()
-        self._lacks_payloads = view.payloads
+        self._lacks_payloads = args.payloads
         self._begun = False
+        self._held: list[str] = []
+        """Lines that are not records, until there is a record: a file without any is not a journal."""
 
-    def _record(self, entry: JournalEntry, *, wanted: bool) -> None:
-        if entry.record is None:
+    def wants(self, entry: JournalEntry) -> bool:
+        """Whether an entry is shown."""
+        return entry.record is None or self._filter.wants(entry.record)
+
+    def add(self, entry: JournalEntry) -> None:
+        """Count a line, and print it if it is wanted."""
+        record = entry.record
+        if record is None:
+            self.broken += 1
+            if len(self._held) < _MOST_BROKEN:
+                self._held.append(f"line {entry.number}: not a record ({len(entry.raw):,} bytes)")
+        else:
+            self.records += 1
+        if self.records:
+            held, self._held = self._held, []
+            for line in held:
+                self.note(line, "red")
+        if record is not None:
+            self._add(record, entry.raw, is_shown=self._filter.wants(record))
+
+    def _add(self, record: Record, raw: bytes, *, is_shown: bool) -> None:
+        self._totals.add(record, is_shown=is_shown)
+        if not is_shown:
             return
-        if not wanted:
-            self._totals.pass_over(entry.record)
+        if self._table is not None:
+            self._lacks_payloads = self._lacks_payloads and not record.has_payload
+            self._print(*self._table.lines(record))
             return
-        self._totals.add(entry.record)
-        if self._lacks_payloads:
-            self._lacks_payloads = not entry.record.has_payload
-        self._print(*self._table.lines(entry.record))
+        text = raw.decode()
+        # A program gets the exact bytes; a terminal would act on control characters.
+        write_utf8(f"{plain(text) if sys.stdout.isatty() else text}\n")
 
-    def _line(self, line: str) -> None:
-        self._print(self._style.paint(line, "red"))
-
-    def note(self, line: str) -> None:
-        """Print a line between records."""
-        self._print(self._style.paint(plain(line), "bold"))
+    def note(self, line: str, colour: str) -> None:
+        """Print a line between records; on stderr if standard output is for a program."""
+        if self._table is None:
+            say(line)
+        else:
+            self._print(self._style.paint(plain(line), colour))
 
     def end(self) -> None:
-        """Print the counts by status."""
-        if self.broken and not self.records:
+        """Print the counts by status below a table."""
+        if self._table is None or (self.broken and not self.records):
             return
         print("\n".join(self._totals.lines(self._style, self.broken)))
         if self._lacks_payloads and self.records:
             say("no payloads in this journal; a guard or server writes them with --set journal.payloads=true")
 
     def _print(self, *lines: str) -> None:
-        if not self._begun:
+        if not self._begun and self._table is not None:
             print(self._table.head())
             self._begun = True
         print("\n".join(lines))
-
-
-class _JournalJson(_ShowReport):
-    """Records for programs: the lines as they are in the journal. Everything else goes to stderr."""
-
-    def _record(self, entry: JournalEntry, *, wanted: bool) -> None:
-        if not wanted:
-            return
-
-        text = entry.raw.decode()
-        # A program gets the exact bytes; a terminal would act on control characters.
-        write_utf8(f"{plain(text) if sys.stdout.isatty() else text}\n")
-
-    def _line(self, line: str) -> None:
-        say(line)
-
-    def note(self, line: str) -> None:
-        """Print a line between records."""
-        say(line)
-
-    def end(self) -> None:
-        """Nothing more to print."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import chain
+from typing import Final
 
 import orjson
 
 from assay.base.errors import CanonicalError
 from assay.cli.program import say
 from assay.cli.terminal.style import Style
+from assay.cli.terminal.table import Column, Table
 from assay.edges.standard_streams import write_utf8
 from assay.rules import RULES, Rule
 from assay.spec.schema import suggestion
@@ -19,8 +22,10 @@ _RUNGS = (
 )  # fmt: skip
 """The rungs from the bytes up. A test compares them with the rules."""
 
-# Minimal width of the column with sentences; on a narrower terminal the sentence goes on the next line.
-_READABLE = 30
+_READABLE: Final = 30
+"""Minimal width of the column with sentences; on a narrower terminal the sentence goes on the next line."""
+
+_COLOURS: Final = {"refuse": "red", "quarantine": "yellow", "report": "cyan"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,15 +66,16 @@ def run_rules(args: argparse.Namespace) -> int:
 
 def _table(rules: list[Rule]) -> list[str]:
     style = Style(sys.stdout)
-    colours = {"refuse": "red", "quarantine": "yellow", "report": "cyan"}
     width = max(len(rule.id) for rule in rules)
-    lines: list[str] = []
-    narrow = style.width < width + 14 + _READABLE
+    room = style.width - (width + 14)
+    is_wide = room >= _READABLE
+    columns = [Column("rule", width), Column("action", 10), *([Column("asks", room, hanging=0)] if is_wide else [])]
+    table, lines = Table(style, columns, wide=True), []
     for rule in rules:
-        name = style.paint(rule.id.ljust(width), "bold")
-        head = f"{name}  {style.paint(rule.action.ljust(10), colours[rule.action])}"
-        text = style.wrapped(rule.asks, 4 if narrow else width + 14)
-        lines += [head.rstrip(), *text] if narrow else [f"{head}  {text[0].lstrip()}", *text[1:]]
+        lines += table.lines(
+            {"rule": (rule.id, "bold"), "action": (rule.action, _COLOURS[rule.action]), "asks": rule.asks}
+        )
+        lines += [] if is_wide else style.wrapped(rule.asks, 4)
     return lines
 
 
@@ -107,8 +113,6 @@ def _explanation(rule: Rule) -> list[str]:
     ]
     if rule.strict:
         parts.append(("strict", f"{rule.strict}, where guard.strict is set"))
-    lines = [style.paint(rule.id, "bold"), ""]
-    for name, text in parts:
-        first, *rest = style.wrapped(text, 12)
-        lines += [style.paint(f"{name:<12}", "dim") + first[12:], *rest]
-    return lines
+    table = Table(style, [Column("name", 10), Column("text", style.width - 12, hanging=0)])
+    lines = [table.lines({"name": (name, "dim"), "text": text}) for name, text in parts]
+    return [style.paint(rule.id, "bold"), "", *chain.from_iterable(lines)]

@@ -13,6 +13,7 @@ from typing import Any
 from assay.base.atomic_file import replace_file
 from assay.cli.program import say
 from assay.cli.terminal.style import Style
+from assay.cli.terminal.table import Column, Table
 from assay.edges.standard_streams import write_utf8
 from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
 from assay.spec.methods import methods
@@ -41,17 +42,13 @@ def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     _add_diff(commands)
 
 
-def _revision(name: str) -> str:
-    return named(name)
-
-
 def _add_list(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "list",
         help="list the revisions and extensions, or the definitions of one",
         description="List the revisions and extensions that Assay knows; with one, its definitions, one a line.",
     )
-    parser.add_argument("revision", metavar="REVISION", nargs="?", type=_revision, help=_REVISION)
+    parser.add_argument("revision", metavar="REVISION", nargs="?", type=named, help=_REVISION)
     parser.set_defaults(run=run_list)
 
 
@@ -61,7 +58,7 @@ def _add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
         help="print one definition",
         description="Print one definition as JSON Schema 2020-12.",
     )
-    parser.add_argument("revision", metavar="REVISION", type=_revision, help=_REVISION)
+    parser.add_argument("revision", metavar="REVISION", type=named, help=_REVISION)
     parser.add_argument("definition", metavar="DEFINITION", help="a definition such as CallToolResult")
     parser.add_argument("--closure", action="store_true", help="with every definition it refers to, as one document")
     parser.add_argument("--literal", action="store_true", help=_LITERAL)
@@ -87,8 +84,8 @@ def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
         description="Show what changed from one revision to another, definition by definition and field by field.",
         epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
     )
-    parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from")
-    parser.add_argument("new", metavar="NEW", type=_revision, help="the revision to compare with, or latest")
+    parser.add_argument("old", metavar="OLD", type=named, help="the revision to start from")
+    parser.add_argument("new", metavar="NEW", type=named, help="the revision to compare with, or latest")
     parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
     parser.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
     parser.set_defaults(run=run_diff)
@@ -148,17 +145,23 @@ def run_diff(args: argparse.Namespace) -> int:
     )
 
 
+_COLUMNS = (Column("definitions", 11, is_number=True), Column("methods", 7, is_number=True))
+
+
 def _revisions() -> str:
-    rows = [(each, len(protocol_schema(each).definitions), len(methods(each))) for each in REVISIONS]
-    head = "revision     definitions  methods\n"
-    revisions = "".join(f"{revision}   {count:>11}  {known:>7}\n" for revision, count, known in rows)
-    return f"{head}{revisions}\n{_extensions()}"
-
-
-def _extensions() -> str:
-    head = "extension    definitions  methods  standing\n"
-    rows = [(each, len(_schema(each.name).own), len(each.methods)) for each in EXTENSIONS.values()]
-    return head + "".join(f"{each.name:<11}  {count:>11}  {known:>7}  {each.standing}\n" for each, count, known in rows)
+    """Return two tables, whose columns are below each other."""
+    style = Style(sys.stdout)
+    table = Table(style, [Column("revision", 11), *_COLUMNS], wide=True)
+    lines = [table.head()]
+    for each in REVISIONS:
+        counts = {"definitions": f"{len(protocol_schema(each).definitions)}", "methods": f"{len(methods(each))}"}
+        lines += table.lines({"revision": each, **counts})
+    table = Table(style, [Column("extension", 11), *_COLUMNS, Column("standing")], wide=True)
+    lines += ["", table.head()]
+    for name, extension in EXTENSIONS.items():
+        counts = {"definitions": f"{len(_schema(name).own)}", "methods": f"{len(extension.methods)}"}
+        lines += table.lines({"extension": name, **counts, "standing": extension.standing})
+    return "\n".join(lines) + "\n"
 
 
 def _definitions(revision: str) -> str:

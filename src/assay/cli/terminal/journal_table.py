@@ -5,41 +5,37 @@ On a terminal a record fits the window, and a line with the date comes before th
 line is complete and has its date, so that it can be searched and sorted.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Final, NamedTuple
 
 from assay.base.printable import counted, plain
-from assay.cli.terminal.record_text import Clock, payload_lines, whole, zone
 from assay.cli.terminal.style import Style
+from assay.cli.terminal.table import Column, Table
 from assay.cli.terminal.verdicts import COLOURS
 from assay.core.quarantined_names import listed
 from assay.core.render import MOST_SHOWN, changes
 from assay.records.outcomes import SHOWN, recorded_outcome, recorded_title
-from assay.records.record import Finding, Record
+from assay.records.record import Finding, Metadata, Record
 
-_WITH_BYTES: Final = 96
-_WITH_TIMES: Final = 56
-_WITH_FRACTIONS: Final = 110
-"""Terminal widths from which bytes, durations and fractions of a second are shown."""
-
-_VERDICT: Final = max(map(len, SHOWN))
-"""Width of the column for the verdict."""
-
-_SERVER: Final = 16
-_SHORT_SERVER: Final = 12
-"""Width of the server column on wide and on narrow terminals."""
-
-_NARROWEST: Final = 38
-"""The server column is left out if fewer columns than this would remain."""
+_EXPENDABLE: Final = ((37, ("in", "out")), (15, ("ms",)), (7, ("server",)))
+"""Columns to leave out on a terminal where the message has less room than this."""
 
 _MESSAGE: Final = 40
 """Width of the message column if nothing is cut; a longer message shifts the columns after it."""
 
+_ROOM_FOR_SERVER: Final = 96
+_ROOM_FOR_FRACTIONS: Final = 110
+"""Widths of a terminal from which the server has a wider column, and times have fractions of a second beside it."""
+
 _WRONG_LINES: Final = 3
 """Maximal lines on a terminal for one finding."""
+
+_MOST_LINES: Final = 30
+"""Maximal lines of one frame to show without --wide."""
 
 _INDENT: Final = "    "
 
@@ -65,56 +61,71 @@ class JournalTable:
     def __init__(self, style: Style, view: View = View()) -> None:  # noqa: B008 - it never changes
         self._style = style
         self._view = view
-        self._limit = None if view.wide else style.limit
-        self._clock = Clock(utc=view.utc)
+        self._limit = limit = None if view.wide else style.limit
+        self._zone = UTC if view.utc else None
         self._day = ""
         self._shown = 0
-        self._measure(self._limit)
+        server = 16 if limit is None or limit >= _ROOM_FOR_SERVER else 12
+        clock = 8 if limit is None or limit - view.servers * (server + 2) < _ROOM_FOR_FRACTIONS else 12
+        self._clock = (24 if view.utc else 29) if limit is None else clock
+        self._table = Table(
+            style,
+            [
+                Column("time", self._clock),
+                *([Column("server", server)] if view.servers else []),
+                Column("who", 6),
+                Column("message", _MESSAGE if limit is None else limit),
+                Column("verdict", max(map(len, SHOWN))),
+                Column("ms", 8, is_number=True),
+                Column("in", 7, is_number=True),
+                Column("out", 7, is_number=True),
+            ],
+            wide=view.wide,
+        )
+        self._table.fit("message", _EXPENDABLE)
 
     def head(self) -> str:
         """Return the header line."""
-        cells = self._cells("time", "server", "who", "message", "verdict", "ms", "in", "out")
-        return self._style.paint("  ".join(cells).rstrip(), "dim")
+        return self._table.head()
 
     def lines(self, record: Record) -> Iterator[str]:
         """Return the lines for one record."""
-        moment = self._clock.read(record.ts)
-        if self._limit is not None and moment is not None:
-            yield from self._date_line(moment)
-        yield self._row(record, moment)
-        self._shown += 1
-        yield from (self._style.paint(line, "dim") for line in self._wrong(record))
-        if self._view.payloads:
-            yield from self._payload(record)
-
-    def _row(self, record: Record, moment: datetime | None) -> str:
-        verdict = recorded_outcome(record).shown
-        cells = self._cells(
-            self._time(moment) or record.ts,
-            record.metadata.server or "-",
-            record.metadata.party,
-            recorded_title(record),
-            verdict,
-            f"{record.duration_ms:.2f}",
-            str(record.input_bytes),
-            str(record.output_bytes),
-        )
-        number = 4 if self._server_width else 3
-        cells[number] = self._style.paint(cells[number], COLOURS[verdict])
-        return "  ".join(cells).rstrip()
-
-    def _time(self, moment: datetime | None) -> str:
-        if moment is None:
-            return ""
-        if self._limit is None:
-            return whole(moment)
-        return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")[11 : 11 + self._clock_width]
-
-    def _date_line(self, moment: datetime) -> Iterator[str]:
-        day = moment.date().isoformat()
-        if day != self._day:
+        moment = self._moment(record.ts)
+        if self._limit is not None and moment is not None and (day := moment.date().isoformat()) != self._day:
             self._day = day
             yield self._style.paint(f"{day} ({zone(moment)})", "bold")
+        verdict = recorded_outcome(record).shown
+        yield from self._table.lines(
+            {
+                "time": record.ts if moment is None else self._time(moment),
+                "server": record.metadata.server or "-",
+                "who": record.metadata.party,
+                "message": recorded_title(record),
+                "verdict": (verdict, COLOURS[verdict]),
+                "ms": f"{record.duration_ms:.2f}",
+                "in": str(record.input_bytes),
+                "out": str(record.output_bytes),
+            }
+        )
+        self._shown += 1
+        yield from (self._style.paint(line, "dim") for line in self._wrong(record))
+        for line in self._payload(record.metadata) if self._view.payloads else ():
+            text = f"{_INDENT}  {line}"
+            yield (text if self._limit is None else self._style.cut(text, self._limit)).rstrip()
+
+    def _moment(self, ts: str) -> datetime | None:
+        """Return the time of a record in the zone of the table; None if it has no valid time."""
+        try:
+            return datetime.fromisoformat(ts).astimezone(self._zone)
+        except (ValueError, OverflowError, OSError):
+            return None
+
+    def _time(self, moment: datetime) -> str:
+        """Return the time on a terminal, which shows the date before; else date, time and zone."""
+        shown = moment.isoformat(sep=" ", timespec="milliseconds")
+        if self._limit is not None:
+            return shown[11 : 11 + self._clock]
+        return f"{shown.removesuffix('+00:00')}Z" if moment.tzinfo is UTC else shown
 
     def _wrong(self, record: Record) -> Iterator[str]:
         """
@@ -134,53 +145,43 @@ class JournalTable:
             yield from self._indented(f"repaired: {changes(repairs, len(repairs) if is_whole else MOST_SHOWN)}")
 
     def _indented(self, text: str) -> list[str]:
-        return [plain(_INDENT + text)] if self._limit is None else self._wrapped(text)
-
-    def _wrapped(self, text: str) -> list[str]:
-        limit = self._limit or len(text)
+        limit = self._limit
+        if limit is None:
+            return [plain(_INDENT + text)]
         # Cut before wrapping: a finding can have a megabyte.
         lines = wrap(plain(text[: 10 * limit]), limit, initial_indent=_INDENT, subsequent_indent=_INDENT)
         if len(lines) > _WRONG_LINES:
             lines = [*lines[: _WRONG_LINES - 1], self._style.cut(f"{lines[_WRONG_LINES - 1]} …", limit)]
         return lines
 
-    def _payload(self, record: Record) -> Iterator[str]:
-        for line in payload_lines(record.metadata, whole=self._view.wide):
-            yield self._fit(f"{_INDENT}  {line}", self._limit or 0).rstrip()
-
-    def _cells(
-        self, time: str, server: str, who: str, what: str, verdict: str, duration: str, taken: str, sent: str
-    ) -> list[str]:
-        cells = [self._fit(time, self._clock_width)]
-        if self._server_width:
-            cells.append(self._fit(server, self._server_width))
-        cells += [self._fit(who, 6), self._fit(what, self._message_width), self._fit(verdict, _VERDICT)]
-        if self._room >= _WITH_TIMES:
-            cells.append(duration.rjust(8))
-        if self._room >= _WITH_BYTES:
-            cells += [taken.rjust(7), sent.rjust(7)]
-        return cells
-
-    def _measure(self, limit: int | None) -> None:
-        """Compute the widths of the columns from the terminal; without one, use typical widths."""
-        server = 0 if not self._view.servers else _SERVER if limit is None or limit >= _WITH_BYTES else _SHORT_SERVER
-        if limit is None:
-            self._room, self._clock_width = _WITH_FRACTIONS, 24 if self._view.utc else 29
-            self._server_width, self._message_width = server, _MESSAGE
+    def _payload(self, metadata: Metadata) -> Iterator[str]:
+        """Yield the lines of a frame; without --wide, only the first ones."""
+        if metadata.omitted:
+            yield "(frame left out: more than 4 MiB or 50,000 values)"
             return
-        room = limit - (server + 2 if server else 0)
-        self._server_width = server if room >= _NARROWEST else 0
-        self._room = room if self._server_width else limit
-        self._clock_width = 12 if self._room >= _WITH_FRACTIONS else 8
-        rest = self._clock_width + 2 + 6 + 2 + 2 + _VERDICT
-        rest += 10 if self._room >= _WITH_TIMES else 0
-        rest += 18 if self._room >= _WITH_BYTES else 0
-        self._message_width = self._room - rest
+        if metadata.redacted:
+            yield "(secrets are hidden)"
+        lines = _frame_lines(metadata)
+        shown = lines if self._view.wide else lines[:_MOST_LINES]
+        yield from map(plain, shown)
+        if len(shown) < len(lines):
+            yield f"({len(lines) - len(shown):,} more lines; --wide shows them)"
 
-    def _fit(self, text: str, width: int) -> str:
-        """Return *text* cut or padded to *width* columns; if nothing is cut, only padded."""
-        text = plain(text)
-        return text.ljust(width) if self._limit is None else self._style.cut(text, width).ljust(width)
+
+def zone(moment: datetime) -> str:
+    """Return the zone: ``UTC``, or ``local time, UTC+01:00``."""
+    shown = moment.strftime("%z")
+    return "UTC" if moment.tzinfo is UTC else f"local time, UTC{shown[:3]}:{shown[3:5]}"
+
+
+def _frame_lines(metadata: Metadata) -> list[str]:
+    if metadata.frame is None:
+        return [] if metadata.frame_base64 is None else [f"base64 {metadata.frame_base64}"]
+    try:
+        return json.dumps(json.loads(metadata.frame), indent=2, ensure_ascii=False).split("\n")
+    except (ValueError, RecursionError):
+        # A frame that is not JSON, or nested too deeply.
+        return metadata.frame.splitlines()
 
 
 def first_wrong(record: Record) -> str:
@@ -218,34 +219,26 @@ class Totals:
     def __init__(self) -> None:
         self._verdicts: Counter[str] = Counter()
         self._rules: Counter[str] = Counter()
-        self._passed_over = self._audited = self._blocked = 0
+        self._records = self._audited = self._blocked = 0
 
-    def add(self, record: Record) -> None:
-        """Count a shown record."""
-        self._verdicts[recorded_outcome(record).shown] += 1
-        self._rules.update(each.rule for each in record.findings)
-        self._audit(record)
-
-    def pass_over(self, record: Record) -> None:
-        """Count a record that a filter left out."""
-        self._passed_over += 1
-        self._audit(record)
-
-    def _audit(self, record: Record) -> None:
+    def add(self, record: Record, *, is_shown: bool) -> None:
+        """Count a record, which a filter may have left out."""
+        verdict = recorded_outcome(record).shown
+        self._records += 1
+        if is_shown:
+            self._verdicts[verdict] += 1
+            self._rules.update(each.rule for each in record.findings)
         if record.is_audited:
             self._audited += 1
-            self._blocked += recorded_outcome(record).shown == "blocked"
+            self._blocked += verdict == "blocked"
 
     def lines(self, style: Style, broken: int) -> Iterator[str]:
         """Return the lines with the counts; *broken* is the number of lines that are not records."""
-        shown = self._verdicts.total()
-        total = shown + self._passed_over
-        counts = [f"{self._verdicts[each]} {each}" for each in SHOWN if self._verdicts[each]]
-        records = f"{shown} of {counted(total, 'record')}" if self._passed_over else counted(total, "record")
-        others = ""
+        shown, total = self._verdicts.total(), self._records
+        counts = ", ".join(f"{self._verdicts[each]} {each}" for each in SHOWN if self._verdicts[each])
+        text = f"{'' if shown == total else f'{shown} of '}{counted(total, 'record')}{': ' if counts else ''}{counts}"
         if broken:
-            others = "; 1 line is not a record" if broken == 1 else f"; {broken:,} lines are not records"
-        text = f"{records}{': ' if counts else ''}{', '.join(counts)}{others}"
+            text += "; 1 line is not a record" if broken == 1 else f"; {broken:,} lines are not records"
         yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
             yield f"  {count:>5} × {plain(rule)}"

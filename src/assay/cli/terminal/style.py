@@ -40,9 +40,13 @@ class Style:
 
     def cut(self, text: str, width: int) -> str:
         """Return *text*, on a terminal cut to *width* columns with an ellipsis."""
-        if self.limit is None or len(text) <= width:
+        if self.limit is None or columns(text) <= width:
             return text
-        return text[: max(0, width - len(self._ellipsis))] + self._ellipsis
+        # A character takes a column or two, so no more than these have to be measured.
+        text = text[: max(0, width - len(self._ellipsis))]
+        while columns(text) > width - len(self._ellipsis) > 0:
+            text = text[:-1]
+        return text + self._ellipsis
 
     def carried(self, text: str) -> str:
         """Return *text* as the stream shows it, which may be longer: what its encoding lacks is escaped."""
