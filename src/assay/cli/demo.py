@@ -11,16 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from textwrap import wrap
 from typing import Final
 
 from assay.base.extras import missing
 from assay.base.printable import plain
-from assay.cli.demonstration.demo_comparison import SERVER, Comparison, DemoRow, Finding
-from assay.cli.demonstration.strict_client import DemoOutcome
+from assay.cli.demonstration.demo_comparison import SERVER, Comparison, DemoFinding, DemoOutcome
 from assay.cli.guard import add_parser as add_guard
 from assay.cli.program import open_standard_streams, program, say
 from assay.cli.terminal.style import Style
+from assay.cli.terminal.table import Column, Row, Table
 from assay.edges.hangup import end_with_reader, end_with_terminal
 from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError
 from assay.edges.standard_streams import stop_without_reader
@@ -35,6 +34,18 @@ def catalogue() -> Path:
 
 
 _ADDRESS = "127.0.0.1:8800"
+
+_FAULTS: Final = """
+  weather  works, but prints to standard output, which belongs to the protocol
+  search   is listed with a schema that no client accepts
+  report   crashes
+"""
+
+_LABEL: Final = 15
+"""Width of the column with the requests."""
+
+_MOST_DETAILS: Final = 3
+"""Maximal lines of the server's stderr to show."""
 
 _EPILOG = """\
 The demonstration server has three tools, with three faults of real servers: a schema that no client accepts,
@@ -123,37 +134,44 @@ def _check(address: str) -> None:
 
 def _compare() -> None:
     style = Style(sys.stdout)
-    for line in _introduction(style):
-        print(line)
-    table = DemoColumns(style)
-    print("\n".join(table.head()))
+    print(style.paint("One server, three tools, three faults, one strict client:", "bold"))
+    print(_FAULTS)
+    cell = (min(style.width, 100) - _LABEL - 4) // 2
+    without, guarded = ("without the guard", "with the guard") if cell > 17 else ("without", "with")
+    columns = [Column("", _LABEL, hanging=0), Column(without, cell, hanging=2), Column(guarded, cell, hanging=2)]
+    table = Table(style, columns)
+    print(table.head("bold"))
     with Comparison() as comparison:
         details: tuple[str, ...] = ()
         for row in comparison.rows():
-            print("\n".join(table.lines(row)), flush=True)
+            cells: Row = {"": row.request, without: _shown(row.without), guarded: _shown(row.guarded)}
+            print("\n".join(table.lines(cells)), flush=True)
             stop_without_reader()
             details = row.guarded.details or details
-        for line in _found(comparison, details, style):
-            print(line)
+        print()
+        print(style.paint("What the guard found:", "bold"))
+        for each in comparison.findings():
+            print("\n".join(["", *_finding_lines(each, details if each.tool == "report" else (), style)]))
     sys.stdout.flush()
     stop_without_reader()
 
 
-def _introduction(style: Style) -> Iterator[str]:
-    yield style.paint("One server, three tools, three faults, one strict client:", "bold")
-    yield ""
-    yield "  weather  works, but prints to standard output, which belongs to the protocol"
-    yield "  search   is listed with a schema that no client accepts"
-    yield "  report   crashes"
-    yield ""
+def _shown(outcome: DemoOutcome) -> tuple[str, str]:
+    return (f"✓ {outcome.text}", "green") if outcome.good else (f"✗ {outcome.text}", "red")
 
 
-def _found(comparison: Comparison, details: tuple[str, ...], style: Style) -> Iterator[str]:
-    yield ""
-    yield style.paint("What the guard found:", "bold")
-    for finding in comparison.findings():
-        yield ""
-        yield from finding_lines(finding, details if finding.tool == "report" else (), program(), style)
+def _finding_lines(found: DemoFinding, details: Sequence[str], style: Style) -> Iterator[str]:
+    """Return the lines for one finding: the fault, the rule, and the fix."""
+    finding = found.finding
+    yield f"  {style.paint(plain(found.tool), 'bold')}: {found.done}"
+    what = f"{finding.at or 'the message'}: expected {finding.expected}, found {finding.found}"
+    yield from style.wrapped(plain(what), 4)
+    explain = style.wrapped(f"{finding.rule}; {program()} explain {finding.rule}", 4)
+    yield from (style.paint(line, "dim") for line in explain)
+    yield from style.wrapped(plain(f"→ {finding.hint}"), 4, 2)
+    if details:
+        yield "    The last lines of the server's stderr:"
+        yield from (style.paint(f"    | {plain(line)}", "dim") for line in details[-_MOST_DETAILS:])
 
 
 # ── what stays ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,63 +225,3 @@ def _invite(url: str) -> None:
         print(f"  {assay} {command}")
     print(f"\nYour own servers: {assay} wrap --all, which shows every change and asks.")
     print("\nCtrl-C ends it.", flush=True)
-
-
-_LABEL: Final = 15
-"""Width of the column with the requests."""
-
-_GAP: Final = 2
-
-_MOST_DETAILS: Final = 3
-"""Maximal lines of the server's stderr to show."""
-
-
-class DemoColumns:
-    """Results of a client without the guard, next to results with it."""
-
-    def __init__(self, style: Style) -> None:
-        self._style = style
-        total = min(style.width, 100)
-        self._cell = (total - _LABEL - 2 * _GAP) // 2
-
-    def head(self) -> Iterator[str]:
-        """Return the header line."""
-        without, guarded = ("without the guard", "with the guard") if self._cell > 17 else ("without", "with")
-        yield self._style.paint(f"{'':<{_LABEL + _GAP}}{without:<{self._cell + _GAP}}{guarded}", "bold")
-
-    def lines(self, row: DemoRow) -> Iterator[str]:
-        """Return the lines for one request."""
-        label = wrap(row.request, _LABEL)
-        without, guarded = self._outcome(row.without), self._outcome(row.guarded)
-        for number in range(max(len(label), len(without), len(guarded))):
-            cells = [_at(label, number).ljust(_LABEL), _at(without, number).ljust(self._cell), _at(guarded, number)]
-            cells[1] = self._painted(cells[1], row.without)
-            cells[2] = self._painted(cells[2], row.guarded)
-            yield (" " * _GAP).join(cells).rstrip()
-
-    def _outcome(self, outcome: DemoOutcome) -> list[str]:
-        mark = "✓" if outcome.good else "✗"
-        return wrap(plain(f"{mark} {outcome.text}"), self._cell, subsequent_indent="  ")
-
-    def _painted(self, cell: str, outcome: DemoOutcome) -> str:
-        return self._style.paint(cell, "green" if outcome.good else "red")
-
-
-def finding_lines(finding: Finding, details: Sequence[str], program: str, style: Style) -> Iterator[str]:
-    """Return the lines for one finding: the fault, the rule, and the fix. *program* is the command to show in hints."""
-    yield f"  {style.paint(plain(finding.tool), 'bold')}: {finding.done}"
-    place = finding.place or "the message"
-    what = f"{place}: expected {finding.expected}, found {finding.found}"
-    yield from style.wrapped(plain(what), 4)
-    yield from (
-        style.paint(line, "dim") for line in style.wrapped(f"{finding.rule}; {program} explain {finding.rule}", 4)
-    )
-    yield from style.wrapped(plain(f"→ {finding.hint}"), 4, 2)
-    shown = list(details)[-_MOST_DETAILS:]
-    if shown:
-        yield "    The last lines of the server's stderr:"
-        yield from (style.paint(f"    | {plain(line)}", "dim") for line in shown)
-
-
-def _at(lines: list[str], number: int) -> str:
-    return lines[number] if number < len(lines) else ""
