@@ -122,7 +122,6 @@ class OfferingLine:
 @pytest.fixture
 def offering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have `assay lock` and `assay call` ask servers in this process, where a test imports this name."""
-    monkeypatch.setattr("assay.cli.lock_servers.ChildLine", OfferingLine)
     monkeypatch.setattr("assay.cli.call.ChildLine", OfferingLine)
 
 

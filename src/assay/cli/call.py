@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from json import dumps
 from shlex import join
 from time import monotonic
@@ -109,6 +110,7 @@ class _Wanted(NamedTuple):
 
     url: str
     command: tuple[str, ...]
+    headers: Sequence[tuple[str, str]]
     tool: str | None
     arguments: dict[str, Any]
 
@@ -132,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
     """List the tools or call one; return the exit status."""
     found = None
     try:
-        wanted = _wanted(args.words, args.command)
+        wanted = _wanted(args)
         found = _Findings(args, wanted.tool)
         return _converse(args, wanted, found)
     except InterruptedInquiryError:
@@ -142,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
     except InquiryError as error:
         _say(f"{wanted.server}: {error}{late(error, args.timeout)}{remedy(str(error))}")
         for line in error.last_words if isinstance(error, LineError) else ():
-            print(f"    {_plain(line)}", file=sys.stderr)
+            print(plain(f"    {line}"), file=sys.stderr)
     # A recording that `assay check` judges next shows the end of the server, too.
     return 0 if args.fail_on == "never" and found is not None and found.heard else 2
 
@@ -159,9 +161,9 @@ def remedy(reason: str) -> str:
 # ── the command line ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _wanted(words: Sequence[str], command: Sequence[str]) -> _Wanted:
-    """Parse the words before ``--`` and the *command* after it. Raises `CallUsageError`."""
-    words, command = list(words), list(command)
+def _wanted(args: argparse.Namespace) -> _Wanted:
+    """Parse the words before ``--`` and the command after it. Raises `CallUsageError`."""
+    words, command = list(args.words), list(args.command)
     url = ""
     if not command:
         if not words:
@@ -176,7 +178,14 @@ def _wanted(words: Sequence[str], command: Sequence[str]) -> _Wanted:
     if url and words and "://" in words[0]:
         raise CallUsageError("expected one URL")
     tool = words[0] if words else None
-    return _Wanted(url, tuple(command), tool, _arguments(words[1]) if len(words) > 1 else {})
+    arguments = _arguments(words[1]) if len(words) > 1 else {}
+    if command and args.header:
+        raise CallUsageError("--header is for a server at a URL")
+    try:
+        headers = given_headers(args.header, os.environ)
+    except HeaderError as error:
+        raise CallUsageError(str(error)) from None
+    return _Wanted(url, tuple(command), headers, tool, arguments)
 
 
 def _is_object(text: str) -> bool:
@@ -212,20 +221,13 @@ def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> in
     limits = settings.guard_limits
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals, _judging(args, wanted, settings) as judge:
-
-        def opened() -> AbstractContextManager[ServerLine]:
-            return _opened(args, wanted, settings, signals, client)
-
+        opened = opening_of(wanted.command, wanted.url, settings, client, signals=signals, headers=wanted.headers)
+        # Log lines are ignored: everything worth printing arrives as a verdict.
+        conversation = conversing(
+            opened, lambda _: None, limits, args.timeout, client=client, heard=found.add, judge=judge
+        )
         try:
-            with conversing(
-                opened,
-                _ignore,
-                limits,
-                args.timeout,
-                client=client,
-                heard=found.add,
-                judge=judge,
-            ) as (asking, opening):
+            with conversation as (asking, opening):
                 report = _CallReport(args, wanted, asking, opening, found)
                 report.list_tools()
                 failed = report.tools() if wanted.tool is None else report.call(wanted.tool)
@@ -246,26 +248,26 @@ def _judging(args: argparse.Namespace, wanted: _Wanted, settings: Settings) -> I
         yield Conversation if recording is None else recording.judge(wanted.server)
 
 
-def _ignore(_: str) -> None:
-    """Ignore log lines: everything worth printing arrives as a verdict."""
-
-
-def _opened(
-    args: argparse.Namespace, wanted: _Wanted, settings: Settings, signals: Signals, client: dict[str, str]
-) -> AbstractContextManager[ServerLine]:
-    if wanted.command:
-        if args.header:
-            raise CallUsageError("--header is for a server at a URL")
-        return ChildLine(wanted.command, signals, settings.guard_limits.frame_bytes)
+def opening_of(
+    command: Sequence[str],
+    url: str,
+    settings: Settings,
+    client: Mapping[str, str],
+    *,
+    signals: Signals | None,
+    headers: Sequence[tuple[str, str]] = (),
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+) -> Callable[[], AbstractContextManager[ServerLine]]:
+    """Return what opens a line to the server of a *command*, else to that at *url*. Raises `InquiryError`."""
+    longest = settings.guard_limits.frame_bytes
+    if signals is not None and command:
+        return partial(ChildLine, command, signals, longest, env=env, cwd=cwd)
     try:
         from assay.edges.probe.http_line import HttpLine  # noqa: PLC0415 - it needs an extra
-
-        headers = given_headers(args.header, os.environ)
-        return HttpLine(wanted.url, settings.guard_limits.frame_bytes, client, headers, settings.upstream)
     except ImportError as error:
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
-    except HeaderError as error:
-        raise CallUsageError(str(error)) from None
+    return partial(HttpLine, url, longest, client, headers, settings.upstream)
 
 
 class _Findings:
@@ -280,7 +282,8 @@ class _Findings:
         self.verdicts: list[Verdict] = []
         self.others = 0
         """Findings about tools that are not called."""
-        self.progress = _Progress(wanted=not quiet and sys.stderr.isatty())
+        self.shows_progress = not quiet and sys.stderr.isatty()
+        """Whether one line on the terminal has the progress of the call."""
         self._tool = tool
         self._quiet = quiet
 
@@ -290,13 +293,25 @@ class _Findings:
             return
         self.heard += verdict.party is Party.SERVER
         if verdict.method == "notifications/progress":
-            self.progress.show(verdict.value)
+            self._show_progress(verdict.value)
         if self.slow is not None:
             self.slow.note(verdict, monotonic())
         if not verdict.violations:
             return
         self.verdicts.append(verdict)
         self.others += len(verdict.violations) if self._is_about_others(verdict) else 0
+
+    def _show_progress(self, notification: Any) -> None:
+        params = notification.get("params") if isinstance(notification, dict) else None
+        if isinstance(params, dict):
+            total = f"/{params['total']}" if "total" in params else ""
+            message = f"  {params['message']}" if isinstance(params.get("message"), str) else ""
+            self.replace_progress(plain(f"{params.get('progress')}{total}{message}")[:78])
+
+    def replace_progress(self, line: str = "") -> None:
+        """Replace the line with the progress; an empty *line* removes it."""
+        if self.shows_progress:
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
     def counts(self, level: str) -> bool:
         """Return whether a finding makes the command fail at this *level*."""
@@ -319,28 +334,6 @@ class _Findings:
         return self._tool is not None and all(each.entry not in wanted for each in verdict.violations)
 
 
-class _Progress:
-    """One line on a terminal with the progress of a call."""
-
-    def __init__(self, *, wanted: bool) -> None:
-        self.wanted = wanted
-
-    def show(self, notification: Any) -> None:
-        """Replace the line by the progress in a notification."""
-        params = notification.get("params") if isinstance(notification, dict) else None
-        if not self.wanted or not isinstance(params, dict):
-            return
-        total = f"/{params['total']}" if "total" in params else ""
-        message = f"  {params['message']}" if isinstance(params.get("message"), str) else ""
-        line = _plain(f"{params.get('progress')}{total}{message}")[:78]
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self.wanted:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
 class _CallReport:
     """The requests to one server, and what is printed about the responses."""
 
@@ -360,38 +353,25 @@ class _CallReport:
 
     def list_tools(self) -> None:
         """Request the tools. A call needs them too: it is judged by the tool's schemas."""
-        for page in self._pages():
-            self._tools += [tool for tool in page if isinstance(tool, dict)]
-
-    def _pages(self) -> Iterator[list[Any]]:
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
-            result = self._result(self._inquiry.ask("tools/list", params))
-            listed = result.get("tools")
-            if not isinstance(listed, list):
+            verdict = self._inquiry.ask("tools/list", params)
+            value = verdict.value if isinstance(verdict.value, dict) else {}
+            result = value.get("result")
+            if not isinstance(result, dict) or not verdict.accepted:
+                self._failed = "clients may reject the list" if isinstance(result, dict) else _error_text(value)
                 return
-            yield listed
+            # The guard would quarantine these entries.
+            useless = {each.at.split("/")[3] for each in verdict.violations if each.action == "quarantine"}
+            page = result.get("tools")
+            for number, tool in enumerate(page if isinstance(page, list) else ()):
+                if isinstance(tool, dict) and str(number) not in useless:
+                    self._tools.append(tool)
+            self._quarantined += [each.name for each in verdict.quarantined]
             cursor = result.get("nextCursor")
             if not isinstance(cursor, str):
                 return
             params = {"cursor": cursor}
-
-    def _result(self, verdict: Verdict) -> dict[str, Any]:
-        """Return the part of the tools/list result that a client can use."""
-        value = verdict.value if isinstance(verdict.value, dict) else {}
-        result = value.get("result")
-        if not isinstance(result, dict) or not verdict.accepted:
-            self._failed = "clients may reject the list" if isinstance(result, dict) else _error_text(value)
-            return {}
-        return {**result, "tools": list(self._usable(result.get("tools"), verdict))}
-
-    def _usable(self, listed: Any, verdict: Verdict) -> Iterator[Any]:
-        """Leave out the entries that the guard would quarantine."""
-        useless = {each.at.split("/")[3] for each in verdict.violations if each.action == "quarantine"}
-        for number, tool in enumerate(listed if isinstance(listed, list) else ()):
-            if str(number) not in useless:
-                yield tool
-        self._quarantined += [each.name for each in verdict.quarantined]
 
     # ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -404,80 +384,64 @@ class _CallReport:
 
     def _show_tools(self) -> None:
         style = Style(sys.stdout)
-        print(f"{self._server_text()}, MCP {self._inquiry.revision}, {counted(len(self._tools), 'tool')}")
+        server = server_of(self._opening)
+        named = " ".join(filter(None, (server.get("name"), server.get("version")))) or self._wanted.server
+        print(f"{plain(named)}, MCP {self._inquiry.revision}, {counted(len(self._tools), 'tool')}")
         for tool in self._tools:
             print()
             print("\n".join(tool_lines(tool, style)))
         if self._tools:
             arguments = dumps(example(self._tools[0]), ensure_ascii=False)
             again = self._wanted.again(str(self._tools[0].get("name")), arguments)
-            print(f"\n{style.paint('Call one:', 'dim')} {_plain(again)}")
+            print(f"\n{style.paint('Call one:', 'dim')} {plain(again)}")
         if self._quarantined:
             them = "it" if len(self._quarantined) == 1 else "them"
             _say(f"clients may reject {listed(self._quarantined)}; enforce mode would hide {them}")
         if self._failed:
             _say(f"tools/list failed: {self._failed}")
 
-    def _server_text(self) -> str:
-        server = self._server()
-        return _plain(" ".join(filter(None, (server.get("name"), server.get("version")))) or self._wanted.server)
-
-    def _server(self) -> dict[str, str]:
-        return server_of(self._opening)
-
     # ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def call(self, name: str) -> bool:
         """Call a tool and print the result; return whether the call failed."""
-        self._doubt(name)
+        names = [str(tool.get("name")) for tool in self._tools]
+        if name not in names and not self._json:
+            # The call is made anyway.
+            _say(f"the server lists no tool {name}{suggestion(name, names)}")
         params: dict[str, Any] = {"name": name, "arguments": self._wanted.arguments}
-        if self._found.progress.wanted:
+        if self._found.shows_progress:
             params["_meta"] = {"progressToken": "call"}
         verdict = self._inquiry.ask("tools/call", params)
-        self._found.progress.clear()
+        self._found.replace_progress()
         value = verdict.value if isinstance(verdict.value, dict) else {}
         result, error = value.get("result"), value.get("error")
         self._asked = {"tool": name, **({"error": error} if error is not None else {"result": result})}
         if self._json:
             pass
         elif isinstance(result, dict):
-            self._show_result(result)
+            for line in result_lines(result):
+                print(line)
+            if result.get("isError") is True:
+                _say(f"{name}: the tool returned isError")
         else:
             _say(f"{name}: {_error_text(value)}")
             for line in _reasons(value):
-                print(_plain(f"    {line}"), file=sys.stderr)
+                print(plain(f"    {line}"), file=sys.stderr)
         if self._found.others and not self._quiet:
             _say(f"{counted(self._found.others, 'finding')} about other tools: {self._wanted.again()}")
         return not isinstance(result, dict) or result.get("isError") is True or not verdict.accepted
 
     def end(self) -> None:
         """Print the JSON object, which has the findings of the whole conversation."""
-        if self._json:
-            self._print_json(self._asked)
-
-    def _doubt(self, name: str) -> None:
-        """Warn if tools/list has no such tool. The call is made anyway."""
-        names = [str(tool.get("name")) for tool in self._tools]
-        if name in names or self._json:
+        if not self._json:
             return
-
-        _say(f"the server lists no tool {name}{suggestion(name, names)}")
-
-    def _show_result(self, result: dict[str, Any]) -> None:
-        for line in result_lines(result):
-            print(line)
-        if result.get("isError") is True:
-            sys.stdout.flush()
-            _say(f"{self._wanted.tool}: the tool returned isError")
-
-    def _print_json(self, found: dict[str, Any]) -> None:
         findings = [
             {"party": verdict.party, "message": title(verdict), **as_json(each)}
             for verdict in self._found.verdicts
             for each in verdict.violations
         ]
-        shown = {"server": self._server(), "revision": self._inquiry.revision, **found, "findings": findings}
-        write_utf8(dumps(shown, indent=2, ensure_ascii=False) + "\n")
+        head = {"server": server_of(self._opening), "revision": self._inquiry.revision}
+        write_utf8(dumps({**head, **self._asked, "findings": findings}, indent=2, ensure_ascii=False) + "\n")
 
 
 def _error_text(value: Any) -> str:
@@ -497,10 +461,6 @@ def _reasons(value: Any) -> Iterator[str]:
         if isinstance(each, dict):
             place = each.get("at") or "the message"
             yield f"{place}: expected {each.get('expected')}, found {each.get('found')} [{each.get('rule')}]"
-
-
-def _plain(text: str) -> str:
-    return plain(text)
 
 
 def late(error: Exception, seconds: float) -> str:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import orjson
 
-from assay.base.printable import plain
+from assay.base.printable import counted, plain
 from assay.cli import journal_list, journal_show
 from assay.cli.journal_choice import Directories, cannot_read, chosen, say
 from assay.cli.options import add_settings
@@ -158,7 +158,7 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run_diff(args: argparse.Namespace) -> int:
     """Print where two journals differ; return the exit status."""
-    count, ours, theirs = 0, _Counted(), _Counted()
+    count = 0
     with ExitStack() as stack:
         try:
             directories = Directories(args, say)
@@ -166,38 +166,35 @@ def run_diff(args: argparse.Namespace) -> int:
             one, other = (stack.enter_context(Pages(each.name, whole=each.is_run)) for each in pair)
         except OSError as error:
             return cannot_read("diff", error)
-        ours.lines, theirs.lines = entries(one), entries(other)
+        ours, theirs = _Counted(args.one, entries(one)), _Counted(args.other, entries(other))
         try:
             for difference in differences(ours, theirs, across_transports=args.across_transports):
                 count += 1
                 print("\n".join(_difference_lines(difference)))
-        except NoJournalError:
-            name = args.one if ours.none else args.other
-            speaker("journal diff")(f"{_readable(name)}: not a journal")
+        except NoJournalError as error:
+            speaker("journal diff")(f"{_readable(str(error))}: not a journal")
             return 2
     sizes = f"{ours.count:,}" if ours.count == theirs.count else f"{ours.count:,} and {theirs.count:,}"
-    found = "no differences" if not count else f"{count:,} difference{'' if count == 1 else 's'}"
-    print(f"{found} in {sizes} records")
+    print(f"{counted(count, 'difference') if count else 'no differences'} in {sizes} records")
     return 1 if count else 0
 
 
 class NoJournalError(ValueError):
-    """A file does not begin like a journal."""
+    """The file of this name does not begin like a journal."""
 
 
 class _Counted:
     """The lines of a journal, counted."""
 
-    def __init__(self) -> None:
-        self.lines: Iterable[JournalEntry] = ()
+    def __init__(self, name: str, lines: Iterable[JournalEntry]) -> None:
         self.count = 0
-        self.none = False
+        self._name = name
+        self._lines = lines
 
     def __iter__(self) -> Iterator[JournalEntry]:
-        for entry in self.lines:
+        for entry in self._lines:
             if not self.count and entry.record is None:
-                self.none = True
-                raise NoJournalError
+                raise NoJournalError(self._name)
             self.count += 1
             yield entry
 

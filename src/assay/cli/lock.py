@@ -5,21 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from json import dumps
 from shlex import join
+from typing import Any, Final
 
-from assay.base.printable import plain
+from assay.base.printable import counted, plain
 from assay.cli.call import late, remedy
 from assay.cli.guard_plan import named_servers, settings_file
 from assay.cli.lock_servers import WantedServer, check_names, confirm, offered_by, wanted_servers
 from assay.cli.options import add_headers, add_settings, add_time_limit
 from assay.cli.program import say, speaker
-from assay.cli.terminal.lock_report import lines, record, summary
 from assay.cli.terminal.style import Style
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
 from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError, Log
+from assay.lock.change import ABSENT, WEIGHTS, Change, Weight, describe, visible
 from assay.lock.lock_file import Lock, LockError, read, write
 from assay.lock.locked import Difference, Locked, differences
 from assay.lock.matching import alike, loose_entries, only_entry
@@ -43,6 +45,24 @@ not be read or written; 130 interrupted.
 
 _MOST_LOGGED = 50
 """Log lines to show for one server."""
+
+_MARKS: Final = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
+_COLOURS: Final[dict[Weight, str]] = {
+    "breaking": "red",
+    "undecided": "red",
+    "hints": "yellow",
+    "wording": "yellow",
+    "compatible": "dim",
+}
+_NAMES: Final[dict[Weight, str]] = {"undecided": "undecided (counts as breaking)"}
+"""Names of weights in the summary, if the plain name is not clear enough."""
+
+_TEXT: Final = 2000
+"""Maximal characters of a text to show: a reviewer has to see the whole description."""
+
+_SHORT: Final = 100
+_MOST: Final = 50
+"""Maximal changes of one tool, template or prompt to show."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -145,16 +165,12 @@ def _asked(args: argparse.Namespace, lock: Lock) -> int:
         except InterruptedInquiryError:
             return 130
         except InquiryError as error:
-            _say(f"{each}: {error}{late(error, args.timeout)}{_remedy(str(error), args)}")
+            _say(f"{each}: {error}{late(error, args.timeout)}{remedy(str(error)) if args.target else ''}")
             for line in error.last_words if isinstance(error, LineError) else ():
                 _say(f"    {line}")
             outcome.fail(each, str(error))
     outcome.finish()
     return outcome.status
-
-
-def _remedy(reason: str, args: argparse.Namespace) -> str:
-    return remedy(reason) if args.target else ""
 
 
 def _log(wanted: WantedServer) -> Log:
@@ -206,7 +222,7 @@ class _Outcome:
             if found.unasked is not None and found.unasked != known.unasked:
                 self.fail(wanted, f"the server failed for a client {found.unasked}; only the other kind was checked")
             return
-        self._show(name, differing, say)
+        _show(name, differing, say)
         if counts and not self._args.update:
             _say(
                 f"{self._args.lock}: {name}: not written; review the differences, then use --update, or another --name"
@@ -240,27 +256,21 @@ class _Outcome:
             return
         every = [each for _, differing in self._checked for each in differing]
         for name, differing in self._checked:
-            self._show(name, differing, print)
+            _show(name, differing, print)
         if self._checked:
-            print(plain(summary(every, self._args.lock)))
+            print(plain(_summary(every, self._args.lock)))
         if any(each.counts for each in every):
-            print(f"Review them; {_update(self._args)} accepts them.")
+            other = "" if self._args.lock == "assay.lock" else f" {join(['--lock', self._args.lock])}"
+            print(f"Review them; assay lock --update{other} accepts them.")
 
     def _print_json(self) -> None:
-        clean = self.status == 0
-        servers = [record(name, differing) for name, differing in self._checked]
+        servers = [
+            {"name": name, "differences": [_difference(each) for each in differing]}
+            for name, differing in self._checked
+        ]
         failed = [{"name": name, "reason": reason} for name, reason in self._failed]
-        report = {"lock": self._args.lock, "clean": clean, "servers": servers, "failed": failed}
+        report = {"lock": self._args.lock, "clean": self.status == 0, "servers": servers, "failed": failed}
         print(dumps(report, indent=2))
-
-    def _show(self, name: str, differing: list[Difference], out: Callable[[str], None]) -> None:
-        for line in lines(name, differing, Style(sys.stdout if out is print else sys.stderr)):
-            out(line)
-
-
-def _update(args: argparse.Namespace) -> str:
-    """Return the command that accepts the differences of the servers in the lock."""
-    return "assay lock --update" + ("" if args.lock == "assay.lock" else f" {join(['--lock', args.lock])}")
 
 
 def _name(lock: Lock, found: Locked) -> str:
@@ -274,3 +284,72 @@ def _name(lock: Lock, found: Locked) -> str:
     if loose and alike([lock[each] for each in loose]):
         return loose[0]
     return itself or masked_url(found.url) or os.path.basename(masked_command(found.command)[0])
+
+
+# ── the report ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _show(name: str, found: Sequence[Difference], out: Callable[[str], None]) -> None:
+    """Print the differences of one server."""
+    style = Style(sys.stdout if out is print else sys.stderr)
+    if found:
+        out(style.paint(visible(name, _SHORT), "bold"))
+    for each in found:
+        for line in _lines(each, style):
+            out(line)
+
+
+def _lines(each: Difference, style: Style) -> Iterator[str]:
+    what = f"{each.noun} {visible(each.name, _SHORT)}"
+    if not each.counts:
+        # Reported, but not a difference.
+        for change in each.changes:
+            note = f"  note: {what}: {visible(change.at, _SHORT)}: {describe(change, _SHORT)}"
+            yield style.paint(note, "dim")
+        return
+    mark, colour = _MARKS[each.what]
+    yield style.paint(f"  {mark} {what}: {each.what}{f' ({each.weight})' if each.weight else ''}", colour)
+    for change in each.changes[:_MOST]:
+        yield from _change(change, style)
+    if len(each.changes) > _MOST:
+        yield f"      and {len(each.changes) - _MOST:,} more changes"
+
+
+def _change(change: Change, style: Style) -> Iterator[str]:
+    head = style.paint(f"{change.weight:<10}", _COLOURS[change.weight])
+    texts = [one for one in (change.old, change.new) if isinstance(one, str)]
+    if change.weight == "wording" and texts:
+        yield f"      {head}  {visible(change.at, _SHORT)}"
+        for sign, colour, value in (("-", "red", change.old), ("+", "green", change.new)):
+            if value is not ABSENT:
+                first, *rest = style.wrapped(visible(value, _TEXT), 20)
+                yield style.paint(f"                  {sign} {first.lstrip()}", colour)
+                yield from (style.paint(line, colour) for line in rest)
+    else:
+        yield f"      {head}  {visible(change.at, _SHORT)}: {describe(change, _SHORT)}"
+
+
+def _summary(found: Sequence[Difference], path: str) -> str:
+    """Return the number of differences by weight, the worst first. Each counts once, by its worst change."""
+    counts = Counter(each.weight for each in found if each.counts)
+    if not counts:
+        return f"nothing else differs from {path}" if found else f"{path} is up to date"
+    parts = [f"{counts[weight]:,} {_NAMES.get(weight, weight)}" for weight in WEIGHTS if counts[weight]]
+    parts += [f"{counts[None]:,} added"] if counts[None] else []
+    return f"{counted(counts.total(), 'difference')} from {path}: {', '.join(parts)}"
+
+
+def _difference(each: Difference) -> dict[str, Any]:
+    changes = []
+    for change in each.changes:
+        values = {"old": change.old, "new": change.new}
+        known = {key: value for key, value in values.items() if value is not ABSENT}
+        changes.append({"weight": change.weight, "at": change.at, "words": change.words, **known})
+    return {
+        "kind": each.noun,
+        "name": each.name,
+        "change": each.what,
+        "breaking": each.breaking,
+        "counts": each.counts,
+        "changes": changes,
+    }

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from shlex import join
 from typing import NamedTuple
 
-from assay.base.extras import missing
 from assay.base.printable import MASK
 from assay.base.server_names import name_of_command
+from assay.cli.call import opening_of
 from assay.cli.clients.config_files import find
 from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import DISABLED, entries
@@ -23,8 +23,7 @@ from assay.cli.options import HeaderError, given_headers
 from assay.cli.ready import agreed, has_terminal
 from assay.core.masking import is_masked, masked_url
 from assay.edges.pipes import Signals
-from assay.edges.probe.child_line import ChildLine
-from assay.edges.probe.server_probe import CLIENT, InquiryError, Log, ServerLine
+from assay.edges.probe.server_probe import CLIENT, InquiryError, Log
 from assay.edges.probe.two_clients import inquire_as_both
 from assay.guard.hosted_server import HostedEntry, environment
 from assay.lock.change import visible
@@ -112,7 +111,7 @@ def check_names(path: str, lock: Lock, names: list[str]) -> None:
 
 def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[WantedServer]:
     """Return the servers of a client's configuration, or only the one in --name."""
-    hidden = {name: value if name in _PLAIN_VARIABLES else _mask() for name, value in os.environ.items()}
+    hidden = {name: value if name in _PLAIN_VARIABLES else MASK for name, value in os.environ.items()}
     try:
         filled = partial(entries, find(file).text, folder=os.getcwd(), dialect=dialect_of(file))
         pairs = list(zip(filled(environ=os.environ), filled(environ=hidden), strict=True))
@@ -130,10 +129,6 @@ def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[
         return environment(os.environ, settings.guard.environment, entry.env)
 
     return [_from_client(entry, shown, environ(entry)) for entry, shown in pairs if args.name in {None, entry.name}]
-
-
-def _mask() -> str:
-    return MASK
 
 
 def _from_client(entry: HostedEntry, shown: HostedEntry, env: dict[str, str]) -> WantedServer:
@@ -182,21 +177,16 @@ def offered_by(wanted: WantedServer, args: argparse.Namespace, settings: Setting
 
 def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
     limits, client = settings.guard_limits, args.client or CLIENT
-    opened: Callable[[], AbstractContextManager[ServerLine]]
-    if not wanted.command:
-        opened = _http_line(wanted, settings, client)
-        return inquire_as_both(opened, log, limits, args.timeout, client=client, url=wanted.url)
-
-    with Signals() as signals:
-        opened = partial(ChildLine, wanted.command, signals, limits.frame_bytes, env=wanted.env, cwd=wanted.cwd)
-        return inquire_as_both(opened, log, limits, args.timeout, client=client, command=wanted.command)
-
-
-def _http_line(
-    wanted: WantedServer, settings: Settings, client: Mapping[str, str]
-) -> Callable[[], AbstractContextManager[ServerLine]]:
-    try:
-        from assay.edges.probe.http_line import HttpLine  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
-    return partial(HttpLine, wanted.url, settings.guard_limits.frame_bytes, client, wanted.headers, settings.upstream)
+    with Signals() if wanted.command else nullcontext() as signals:
+        opened = opening_of(
+            wanted.command,
+            wanted.url,
+            settings,
+            client,
+            signals=signals,
+            headers=wanted.headers,
+            env=wanted.env,
+            cwd=wanted.cwd,
+        )
+        command, url = (wanted.command, "") if wanted.command else ((), wanted.url)
+        return inquire_as_both(opened, log, limits, args.timeout, client=client, command=command, url=url)

@@ -9,6 +9,7 @@ A journal has one JSON object on each line, written by us. Quotes within strings
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import BinaryIO, Final, NamedTuple
 
 import orjson
@@ -51,18 +52,12 @@ class Tally(NamedTuple):
 
     def plus(self, other: "Tally") -> "Tally":
         """Return the sum of both."""
-        return Tally(
-            self.messages + other.messages,
-            self.findings + other.findings,
-            self.blocked + other.blocked,
-            self.would_block + other.would_block,
-            self.exact and other.exact,
-        )
+        counts = (one + more for one, more in zip(self[:-1], other[:-1], strict=True))
+        return Tally._make((*counts, self.exact and other.exact))
 
     def scaled(self, factor: float) -> "Tally":
         """Return an estimate for *factor* times as much."""
-        messages, findings, blocked, would_block = (round(each * factor) for each in self[:-1])
-        return Tally(messages, findings, blocked, would_block, exact=False)
+        return Tally._make((*(round(each * factor) for each in self[:-1]), False))
 
 
 class ReadBudget:
@@ -98,7 +93,11 @@ def servers_in(paths: Sequence[str]) -> list[str]:
     """
     parts = [part for path in dict.fromkeys((paths[0], paths[-1])) for part in _sample(path)]
     names = dict.fromkeys(name for part in parts for name in _SERVER.findall(part))
-    return [str(orjson.loads(name)) for name in names if _is_text(name)][:_MOST_NAMES]
+    found = []
+    for name in names:
+        with suppress(orjson.JSONDecodeError):
+            found.append(str(orjson.loads(name)))
+    return found[:_MOST_NAMES]
 
 
 def mode_in(path: str) -> str:
@@ -113,14 +112,6 @@ def mode_in(path: str) -> str:
     if found is not None:
         return found[1].decode()
     return "audit" if _PASSED in beginning else ""
-
-
-def _is_text(token: bytes) -> bool:
-    try:
-        orjson.loads(token)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 def _counted(lines: bytes) -> Tally:
