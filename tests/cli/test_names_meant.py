@@ -54,6 +54,12 @@ def test_an_error_shows_the_usage_that_a_command_words_itself(capsys: Captured) 
     assert line == "assay call: error: argument --format: invalid choice 'jsn'; did you mean json?"
 
 
+def test_an_unknown_option_of_call_is_named_before_a_command(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["call", "--formt", "json", "--", "python", "x"])
+    assert capsys.readouterr().err.endswith("assay call: error: unknown option --formt; did you mean --format?\n")
+
+
 # ── methods ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -93,7 +93,8 @@ class _Parser(argparse.ArgumentParser):
         if behind is not None:
             known.command = tuple(behind)
         if left:
-            self.error(self._unknown(left, args or (), getattr(known, "command", None)))
+            command = getattr(known, "command", None) if behind is None else None
+            self.error(self._unknown(left, args or (), command))
         return known, left
 
     def _unknown(self, left: list[str], given: Sequence[str], command: Any) -> str:
