@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from time import sleep, time
 from typing import Final, NamedTuple
@@ -59,9 +60,8 @@ def run(args: argparse.Namespace) -> int:
         return 2
     except OSError as error:
         return cannot_read("show", error)
-    report = _ShowReport(args, shown)
     try:
-        return _print(args, shown, report)
+        return _print(args, shown)
     except OSError as error:
         if error.filename is None:
             raise
@@ -102,7 +102,7 @@ def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
     if args.file is not None and not os.path.isdir(args.file):
         one = chosen(args.file, directories)
         return _Shown([one], _servers(one, directories), only)
-    below = _directories(args, directories)
+    below = directories.usual if args.file is None else partial(directories_below, args.file)
     if args.all:
         every = [Chosen(each.path, is_run=True) for each in _every(below())]
         return _Shown(every, [name for each in every for name in _servers(each, directories)], only, below)
@@ -117,10 +117,6 @@ def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
     name = f", of {' and '.join(servers)}" if servers else ""
     say(f"showing {one.name}{name}")
     return _Shown([one], servers, only, below)
-
-
-def _directories(args: argparse.Namespace, directories: Directories) -> Callable[[], Iterable[str]]:
-    return directories.usual if args.file is None else lambda: directories_below(args.file)
 
 
 def _every(below: Iterable[str]) -> list[JournalRun]:
@@ -158,7 +154,8 @@ def _servers(one: Chosen, directories: Directories) -> list[str]:
 # ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
+def _print(args: argparse.Namespace, shown: _Shown) -> int:
+    report = _ShowReport(args, shown)
     try:
         if args.follow and shown.followed is not None:
             _follow(shown, report)

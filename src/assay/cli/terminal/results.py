@@ -22,13 +22,9 @@ def tool_lines(tool: Mapping[str, Any], style: Style) -> Iterator[str]:
 
 def signature(tool: Mapping[str, Any]) -> str:
     """Return ``search(words: string, limit?: integer)``; optional parameters have a question mark."""
-    schema = tool.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    required = schema.get("required") if isinstance(schema, dict) else None
-    needed = {each for each in required if isinstance(each, str)} if isinstance(required, list) else set()
-    named = list(properties.items()) if isinstance(properties, dict) else []
+    properties, needed = _parameters(tool)
     # Required parameters first: readers look for them.
-    named.sort(key=lambda item: item[0] not in needed)
+    named = sorted(properties.items(), key=lambda item: item[0] not in needed)
     shown = [f"{name}{'' if name in needed else '?'}{_type(each)}" for name, each in named[:_MOST_PARAMETERS]]
     more = [f"… {len(named) - _MOST_PARAMETERS} more"] if len(named) > _MOST_PARAMETERS else []
     return f"{tool.get('name')}({', '.join(shown + more)})"
@@ -36,12 +32,20 @@ def signature(tool: Mapping[str, Any]) -> str:
 
 def example(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments that have a value of the right type for every required parameter."""
+    properties, needed = _parameters(tool)
+    return {name: _sample(properties.get(name)) for name in needed}
+
+
+def _parameters(tool: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, None]]:
+    """Return the schemas of the parameters of a tool by name, and the names that are required, in their order."""
     schema = tool.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    required = schema.get("required") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict) or not isinstance(required, list):
-        return {}
-    return {name: _sample(properties.get(name)) for name in required if isinstance(name, str)}
+    known = schema if isinstance(schema, dict) else {}
+    properties, required = known.get("properties"), known.get("required")
+    listed = required if isinstance(required, list) else []
+    return (
+        properties if isinstance(properties, dict) else {},
+        dict.fromkeys(each for each in listed if isinstance(each, str)),
+    )
 
 
 def result_lines(result: Mapping[str, Any]) -> Iterator[str]:

@@ -71,26 +71,27 @@ class Table:
 
     def lines(self, row: Row) -> list[str]:
         """Return the lines of a row, safe for a terminal."""
-        shown = [self._shown(_text(row, each.name), each) for each in self._columns]
-        return [self._line(row, shown, number) for number in range(max(map(len, shown)))]
+        shown = [self._shown(plain(_text(row, each.name)), each) for each in self._columns]
+        lines = []
+        for number in range(max(map(len, shown))):
+            cells = []
+            for column, texts in zip(self._columns, shown, strict=True):
+                text = texts[number] if number < len(texts) else ""
+                space = " " * (column.width - columns(text))
+                cell = f"{space}{text}" if column.is_number else f"{text}{space}"
+                given = row.get(column.name, "")
+                cells.append(cell if isinstance(given, str) or not text else self._style.paint(cell, given[1]))
+            lines.append(_GAP.join(cells).rstrip())
+        return lines
 
-    def _shown(self, text: str, column: Column) -> list[str]:
-        text = plain(text)
+    def _shown(self, text: str, column: Column) -> tuple[str, ...]:
+        """Return the lines of a cell."""
         if column.hanging is not None:
             is_narrow, indent = column.width < _READABLE, " " * column.hanging
-            return wrap(
-                text, column.width, subsequent_indent=indent, break_long_words=is_narrow, break_on_hyphens=False
+            return tuple(
+                wrap(text, column.width, subsequent_indent=indent, break_long_words=is_narrow, break_on_hyphens=False)
             )
-        return [text if self._limit is None or column.is_number else self._style.cut(text, column.width)]
-
-    def _line(self, row: Row, shown: list[list[str]], number: int) -> str:
-        cells = []
-        for column, texts in zip(self._columns, shown, strict=True):
-            text = texts[number] if number < len(texts) else ""
-            space = " " * (column.width - columns(text))
-            cell, padded = row.get(column.name, ""), f"{space}{text}" if column.is_number else f"{text}{space}"
-            cells.append(padded if isinstance(cell, str) or not text else self._style.paint(padded, cell[1]))
-        return _GAP.join(cells).rstrip()
+        return (text if self._limit is None or column.is_number else self._style.cut(text, column.width),)
 
 
 def _text(row: Row, name: str) -> str:
