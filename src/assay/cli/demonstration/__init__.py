@@ -1,1 +1,1 @@
-"""A demonstration: a server with three common faults, and what a client gets without and with the guard."""
+"""The server of `assay demo`, with three common faults."""
