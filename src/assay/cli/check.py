@@ -28,8 +28,8 @@ from assay.cli.reports.streams import comparison_problem
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.progress_bar import ProgressBar
 from assay.core.state_rules import NOT_JUDGED
-from assay.records.importers.mapped import parsed
-from assay.records.importers.source_formats import FORMATS
+from assay.records.importers.importer_table import IMPORTERS
+from assay.records.importers.message_lines import mapping_of
 from assay.records.judged_records import JudgedRecord
 from assay.records.lines import is_url
 from assay.settings import Settings, load
@@ -113,7 +113,7 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add the options for recordings of other programs."""
-    names = [each.name for each in FORMATS]
+    names = [each.name for each in IMPORTERS]
     parser.add_argument(
         "--from",
         dest="source",
@@ -135,7 +135,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 def _fields(text: str) -> dict[str, str]:
     try:
-        return parsed(text)
+        return mapping_of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

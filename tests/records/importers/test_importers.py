@@ -9,7 +9,7 @@ from renderings import DUPLICATES, EVERY, RENDERINGS, Rendering, check, expected
 
 from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME, IMPORTERS, recognised
-from assay.records.importers.mapped import parsed
+from assay.records.importers.message_lines import mapping_of
 from kit.places import ROOT
 from kit.rows import rows
 
@@ -20,12 +20,12 @@ __all__ = ["file"]
 def test_the_same_conversation_has_the_same_findings(file: Path, rendering: Rendering) -> None:
     checked = judged(file, rendering.write(), *rendering.options)
     assert (checked.faults, checked.status) == (expected(rendering), 1)
-    about = BY_NAME[rendering.source].format
+    about = BY_NAME[rendering.source]
     remark = f"assay check: {file}: read as {about.title}; not observed: {'; '.join(about.cannot)}"
     assert [line for line in checked.errors.splitlines() if "not observed" in line] == [remark] * bool(about.cannot)
     assert ("repeated keys" in " ".join(about.cannot)) == (DUPLICATES in rendering.hides)
     found = recognised(rendering.write(), "recording")
-    assert (found.format.name if found is not None else "map") == rendering.source
+    assert (found.name if found is not None else "map") == rendering.source
 
 
 @EVERY
@@ -46,7 +46,7 @@ def test_a_file_is_read_however_it_is_packed(file: Path, rendering: Rendering, p
 
 @EVERY
 def test_times_are_kept(rendering: Rendering) -> None:
-    options = ImportOptions(fields=parsed(rendering.options[1]) if rendering.options else {})
+    options = ImportOptions(fields=mapping_of(rendering.options[1]) if rendering.options else {})
     written = rendering.write().splitlines(keepends=True)
     times = [row.time for row in BY_NAME[rendering.source].read(written, options) if "msg" in row.members]
     if rendering.source in {"assay", "messages"}:
@@ -65,8 +65,7 @@ def test_standard_input_is_read_without_seeking(rendering: Rendering) -> None:
 
 
 def test_the_page_has_every_format() -> None:
-    assert {each.source for each in RENDERINGS.values()} == {each.format.name for each in IMPORTERS}
+    assert {each.source for each in RENDERINGS.values()} == {each.name for each in IMPORTERS}
     page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
-    for each in IMPORTERS:
-        about = each.format
+    for about in IMPORTERS:
         assert f"| `{about.name}` | {about.title} | {about.where} | {'; '.join(about.cannot) or '–'} |" in page

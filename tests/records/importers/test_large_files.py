@@ -29,7 +29,7 @@ from renderings import (
 
 from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME
-from assay.records.importers.time_sorting import in_order
+from assay.records.importers.json_documents import Times, in_order
 from assay.records.reading import Pages, entries
 from kit.rows import rows
 
@@ -38,26 +38,15 @@ __all__ = ["file"]
 DOCUMENTS = [name for name, each in RENDERINGS.items() if BY_NAME[each.source].is_document]
 
 
-@pytest.fixture
-def cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut every document into entries, and hold one at a time."""
-    monkeypatch.setattr("assay.records.importers.json_documents.MOST_WHOLE", 0)
-
-
 @rows("indent", [None, 2])
 @rows("name", DOCUMENTS)
-def test_a_document_is_judged_the_same_in_pieces(file: Path, name: str, indent: int | None) -> None:
+def test_a_document_is_judged_the_same_however_it_is_indented(file: Path, name: str, indent: int | None) -> None:
     written = json.dumps(json.loads(RENDERINGS[name].write()), indent=indent).encode()
     file.write_bytes(b"\xef\xbb\xbf" + written)
-    whole = check(file, "--messages")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("assay.records.importers.json_documents.MOST_WHOLE", 0)
-        pieces = check(file, "--messages")
-    assert (pieces.records, pieces.errors, pieces.status) == (whole.records, whole.errors, whole.status)
-    assert whole.records
+    checked = check(file)
+    assert (checked.faults, checked.status) == (expected(RENDERINGS[name]), 1)
 
 
-@pytest.mark.usefixtures("cut")
 @rows("name", DOCUMENTS)
 def test_pieces_of_any_size_give_the_same_rows(name: str) -> None:
     written, read = RENDERINGS[name].write(), BY_NAME[RENDERINGS[name].source].read
@@ -68,7 +57,6 @@ def test_pieces_of_any_size_give_the_same_rows(name: str) -> None:
         assert list(read(pieces, ImportOptions())) == whole
 
 
-@pytest.mark.usefixtures("cut")
 @rows(
     ("written", "reason"),
     [
@@ -90,7 +78,6 @@ def test_nothing_of_a_large_document_is_left_out_silently(file: Path, written: b
     assert (checked.status, reason in checked.errors) == (2, True)
 
 
-@pytest.mark.usefixtures("cut")
 def test_an_entry_that_is_too_large_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.records.importers.json_documents.LARGEST_DOCUMENT", 100)
     for write in (har, inspector, inspector_network):
@@ -101,14 +88,14 @@ def test_an_entry_that_is_too_large_is_refused(file: Path, monkeypatch: pytest.M
 # ── the order of time ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@rows(("limit", "most", "size"), [("MOST_HELD", 20, 10), ("MOST_ITEMS", 2, 0)])
+@rows(("limit", "most", "size"), [("MOST_HELD", 20, 10), ("MOST_ITEMS", 4, 0)])
 def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch, limit: str, most: int, size: int) -> None:
     taken = itertools.count()
-    items = (each for each, _ in zip((3, 1, 2, 4, 6, 5, 8, 7), taken, strict=False))
+    begins = (each for each, _ in zip((3, 1, 2, 4, 6, 5, 8, 7), taken, strict=False))
     with monkeypatch.context() as patch:
-        patch.setattr(f"assay.records.importers.time_sorting.{limit}", most)
-        for count, number in enumerate(in_order(items, float, lambda _: size)):
-            assert number == count + 1
+        patch.setattr(f"assay.records.importers.json_documents.{limit}", most)
+        for count, (number, is_end) in enumerate(in_order((Times(each, None, size), each) for each in begins)):
+            assert (number, is_end) == (count // 2 + 1, count % 2 == 1)
             if count == 0:
                 # Two are held, and one is on its way.
                 assert next(taken) == 3
@@ -118,8 +105,7 @@ def test_no_more_is_held_than_allowed(monkeypatch: pytest.MonkeyPatch, limit: st
 def test_a_file_in_order_needs_no_memory(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     file.write_bytes(RENDERINGS[name].write())
     before = check(file, "--messages")
-    monkeypatch.setattr("assay.records.importers.time_sorting.MOST_HELD", 5000)
-    monkeypatch.setattr("assay.records.importers.http_exchanges.MOST_HELD", 5000)
+    monkeypatch.setattr("assay.records.importers.json_documents.MOST_HELD", 5000)
     after = check(file, "--messages")
     assert (after.faults, after.status) == (before.faults, before.status)
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from renderings import (
     QUIET,
     START,
@@ -77,16 +76,10 @@ def entry(message: bytes, **more: str) -> bytes:
         (b'{"jsonrpc":"2.0","method":"notifications/message","params":1e999}', "syntax/number"),
     ],
 )
-@rows("is_cut", [False, True])
-def test_a_message_of_mcp_inspector_that_is_not_json_is_found(
-    file: Path, message: bytes, rule: str, is_cut: bool
-) -> None:
+def test_a_message_of_mcp_inspector_that_is_not_json_is_found(file: Path, message: bytes, rule: str) -> None:
     export = inspector(QUIET).rstrip(b"\n]")
     file.write_bytes(export + b",\n" + entry(message) + b"\n]\n")
-    with pytest.MonkeyPatch.context() as patch:
-        if is_cut:
-            patch.setattr("assay.records.importers.json_documents.MOST_WHOLE", 0)
-        checked = check(file)
+    checked = check(file)
     assert placed(checked) == [(export.count(b"\n") + 2, "server", rule)]
     assert checked.status == 1
 

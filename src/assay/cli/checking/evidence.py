@@ -13,10 +13,9 @@ from assay.base.verdict import Party, Verdict
 from assay.cli.checking.files import CheckedFile, is_read_once
 from assay.core.conversation import Conversation
 from assay.core.policy import Policy
-from assay.records.importers.importer import Importer, ImportOptions
+from assay.records.importers.importer import ONE_SIDED, Importer, ImportOptions
 from assay.records.importers.importer_table import BY_NAME, MAPPED, NATIVE, looked_at, recognised, unknown
 from assay.records.importers.journal import is_journal
-from assay.records.importers.plain_lines import ONE_SIDED
 from assay.records.judged_records import JudgedRecord, JudgedRecords
 from assay.records.judging import Judging, RecordingOpening
 from assay.records.lines import LineBlock
@@ -250,10 +249,10 @@ class Evidence:
         end.compared.update(judging.unjudged)
         end.compared.update(judging.recorded)
         end.revision = judging.revision
-        cannot = self._importer.format.cannot if self._importer is not None else ()
+        cannot = self._importer.cannot if self._importer is not None else ()
         if cannot and self._importer is not None:
             cannot = (*cannot, ONE_SIDED) if self._terms.party is not None else cannot
-            end.remarks.append(f"read as {self._importer.format.title}; not observed: {'; '.join(cannot)}")
+            end.remarks.append(f"read as {self._importer.title}; not observed: {'; '.join(cannot)}")
         too_long = self._too_long()
         end.remarks += [*self._remarks, *([too_long] if too_long else []), *judging.notes]
         for counted, what in ((judging.unjudged, "not judged"), (judging.recorded, "with the guard's own verdict")):

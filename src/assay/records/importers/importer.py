@@ -1,23 +1,28 @@
-"""What every importer has: how its files are recognised and read, and what they cannot show. No I/O."""
+"""What every format has: how its files are recognised and read, and what they cannot show. No I/O."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from assay.base.verdict import Party
-from assay.records.importers.source_formats import SourceFormat
 from assay.records.lines import numbered_lines
 from assay.records.rows import TranscriptRow
 
 LARGEST_DOCUMENT: Final = 128 << 20
 """Maximal bytes of an entry of a JSON document, and of an event of a stream."""
 
-SIZES: Final = frozenset({"framing/size"})
-"""Rules about the size of a frame, which is another one after a message was written anew."""
+REWRITTEN: Final = "spacing, repeated keys, byte order marks and broken UTF-8, as messages were parsed and written anew"
+"""What a recorder hides that records values in place of bytes."""
+
+ONE_SIDED: Final = "the messages of the other party, and everything that depends on them"
+"""What a file with the messages of one party cannot show."""
+
+RECORD: Final = "assay guard --record FILE -- COMMAND records them"
+"""What to do to get messages."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -33,63 +38,59 @@ class ImportOptions(NamedTuple):
     """Gets what the summary of the file has to say about what was read."""
 
 
-Detect = Callable[[bytes, str], bool]
-"""Return whether a file with these first bytes, and this name, has the format."""
+class Head:
+    """The start of a file, in which its format must show. Its last line may be cut off."""
 
-Read = Callable[[Iterable[bytes], ImportOptions], Iterator[TranscriptRow]]
-"""Yield the rows of a file, given its lines, or the pieces of a document. Raises `TranscriptError`."""
+    def __init__(self, data: bytes, name: str) -> None:
+        self.data, self.name = data, name
+        self.text = data.removeprefix(_BOM).lstrip()
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """The lines that are not blank, without their ends."""
+        return [stripped for line in self.text.split(b"\n") if (stripped := line.strip())]
+
+    @cached_property
+    def first(self) -> Mapping[str, Any]:
+        """The first line that is a JSON object; empty without one."""
+        found = (loosely(line) for line in self.lines)
+        return next((each for each in found if isinstance(each, dict)), {})
 
 
 class Importer(NamedTuple):
-    """The reader of one format."""
+    """One format of recordings."""
 
-    format: SourceFormat
-    detect: Detect
-    read: Read
-    blind: frozenset[str] = frozenset()
-    """The rules whose findings such a file cannot prove."""
+    name: str
+    """The name for ``--from``."""
+    title: str
+    """The name for people."""
+    where: str
+    """Where people find such files, in Markdown."""
+    cannot: tuple[str, ...]
+    """What cannot be found in such a file, for people. Not observed is not passed."""
+    detect: Callable[[Head], bool]
+    """Return whether a file with this start has the format."""
+    read: Callable[[Iterable[bytes], ImportOptions], Iterator[TranscriptRow]]
+    """Yield the rows of a file, given its lines, or the pieces of a document. Raises `TranscriptError`."""
     is_document: bool = False
     """Whether a file is one JSON document, which is read in pieces of any size, and not by its lines."""
 
-
-def lines_of(head: bytes) -> Iterator[bytes]:
-    """Yield the lines in the first bytes of a file, without line ends and byte order mark. The last may be cut off."""
-    for line in head.removeprefix(_BOM).split(b"\n"):
-        if stripped := line.strip():
-            yield stripped
+    @property
+    def blind(self) -> frozenset[str]:
+        """The rules whose findings such a file cannot prove: a message that was written anew has another size."""
+        return frozenset({"framing/size"} if REWRITTEN in self.cannot else ())
 
 
-class LogLine(NamedTuple):
-    """A line that is not blank."""
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+    """
+    Yield the number and the text of each line that is not blank, and whether it has its end.
 
-    number: int
-    text: bytes
-    """The line without its end, and without a byte order mark."""
-    is_ended: bool
-    """Whether it has its end; a line without it is the last one, and may be cut off."""
-
-
-def numbered(lines: Iterable[bytes]) -> Iterator[LogLine]:
-    """Yield the lines that are not blank."""
+    A line without its end is the last one, and may be cut off.
+    """
     for number, line in numbered_lines(lines):
         text = line.removeprefix(_BOM) if number == 1 else line
         if stripped := text.strip():
-            yield LogLine(number, stripped, line.endswith(b"\n"))
-
-
-@lru_cache(maxsize=1)
-def first_object(head: bytes) -> Mapping[str, Any]:
-    """
-    Return the first line of a file that is a JSON object; empty without one. *head* is the start of the file.
-
-    Every format asks for it, so it is kept; `forget` drops it.
-    """
-    found = (loosely(line) for line in lines_of(head))
-    return next((each for each in found if isinstance(each, dict)), {})
-
-
-forget: Final = first_object.cache_clear
-"""Drop the object that `first_object` keeps, which may be large."""
+            yield number, stripped, line.endswith(b"\n")
 
 
 def loosely(text: bytes) -> Any:
@@ -105,20 +106,6 @@ def loosely(text: bytes) -> Any:
         return orjson.loads(text.decode(errors="replace"))
     except orjson.JSONDecodeError:
         return None
-
-
-def ends_early(text: bytes) -> bool:
-    """Return whether *text* is the beginning of JSON, cut off somewhere."""
-    try:
-        orjson.loads(text.decode(errors="replace"))
-    except orjson.JSONDecodeError as error:
-        return is_cut(error)
-    return False
-
-
-def is_cut(error: orjson.JSONDecodeError) -> bool:
-    """Return whether JSON is invalid because its end is missing."""
-    return "unexpected end" in error.msg
 
 
 def seconds(moment: Any) -> float | None:
@@ -137,3 +124,9 @@ def seconds(moment: Any) -> float | None:
     except ValueError:
         return None
     return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+
+
+def seconds_after(begin: float | None, milliseconds: Any) -> float | None:
+    """Return the time of something that took so many *milliseconds*; None if it is unknown."""
+    is_known = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool) and milliseconds >= 0
+    return begin + milliseconds / 1000 if begin is not None and is_known else None
