@@ -17,7 +17,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from assay.base.extras import how_to_install
 from assay.base.verdict import Findings, Party, Verdict, verdict
 from assay.edges.recorder import Recorder, Records
-from assay.records.telemetry import Telemetry, exporting
+from assay.records import telemetry
+from assay.records.telemetry import Telemetry
 from assay.settings import TelemetrySettings
 from kit.collector import SECONDS, CollectorInProcess, collecting_in_process, values
 from kit.records import record_verdict
@@ -290,7 +291,7 @@ def test_durations_are_recorded_in_the_buckets_of_the_conventions() -> None:
 
 def test_a_client_cannot_make_up_series(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that are not known to be good are on the span alone; and so are those beyond a number."""
-    monkeypatch.setattr(exporting, "MOST_TARGETS", 3)
+    monkeypatch.setattr(telemetry, "MOST_TARGETS", 3)
     conversation = Talk().opened()
     with exporting_with() as exported:
         for number in range(5):
@@ -422,7 +423,7 @@ def test_without_a_collector_there_is_none_and_nothing_is_said(monkeypatch: pyte
         assert lines == []
         for missing in ("opentelemetry", "requests"):
             with monkeypatch.context() as patch:
-                patch.delitem(sys.modules, "assay.records.telemetry.exporting")
+                patch.delitem(sys.modules, "assay.records.telemetry_export")
                 for name in [each for each in sys.modules if each.partition(".")[0] == missing]:
                     patch.delitem(sys.modules, name)
                 patch.setitem(sys.modules, missing, None)
