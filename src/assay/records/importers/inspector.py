@@ -81,7 +81,8 @@ def _frame(message: Any) -> bytes:
     """Return the message of an entry; one that is not JSON is there as text."""
     if isinstance(message, str):
         return message.encode(errors="replace")
-    return message if isinstance(message, bytes) else syntax.write(message)
+    # A copy: what orjson returns takes 4 KiB, however short it is, and many messages are held.
+    return message if isinstance(message, bytes) else bytes(memoryview(syntax.write(message)))
 
 
 def read_network(pieces: Iterable[bytes], options: ImportOptions) -> Iterator[TranscriptRow]:
