@@ -1,12 +1,16 @@
 """What an HTTP archive has beside messages: the headers of requests, other protocols, and entries without a date."""
 
 import json
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from renderings import (
     QUIET,
+    START,
     STEPS,
+    URL,
     Step,
     archive,
     call,
@@ -16,6 +20,7 @@ from renderings import (
     found,
     frame,
     inspector,
+    iso,
     judged,
     modern,
     modern_entry,
@@ -199,3 +204,39 @@ def test_the_same_holds_for_mcp_inspector_and_for_a_backward_archive(file: Path,
     backward = [entry(*each) for each in exchanges(FULL)][::-1]
     del backward[2]["startedDateTime"]
     assert judged(file, archive(backward)).rules == ["contract/input"]
+
+
+@rows("is_backward", [False, True])
+def test_a_response_comes_before_a_request_of_the_same_millisecond(file: Path, is_backward: bool) -> None:
+    entries = [entry(*each) for each in exchanges(FULL)]
+    for one, following in pairwise(entries):
+        began = datetime.fromisoformat(one["startedDateTime"])
+        one["time"] = (datetime.fromisoformat(following["startedDateTime"]) - began).total_seconds() * 1000
+    checked = judged(file, archive(entries[::-1] if is_backward else entries), "--messages")
+    assert checked.rules == ["contract/input"]
+    assert [each["kind"] for each in checked.records][:5] == ["request", "result", "notification", "request", "result"]
+
+
+def test_a_client_that_opens_hundreds_of_streams_is_judged_as_ever(file: Path) -> None:
+    """The answers are on the first stream; the others have answers to requests that were never sent."""
+    steps = (*QUIET, Step(call(3, "five"), (found(3, "5"),)))
+    entries = [entry(Step(step.client), begun, ended) for step, begun, ended in exchanges(steps)]
+    said = [each for step in steps for each in step.server]
+    listening = [stream(said), *(stream([frame(id=f"x{number}", result={})]) for number in range(300))]
+    checked = judged(file, archive([*listening, *entries]))
+    assert checked.rules[:2] == ["contract/input", "contract/output"]
+    assert checked.rules[2:] == ["protocol/unsolicited"] * 300
+
+
+def stream(said: list[bytes]) -> dict[str, Any]:
+    """A stream that a client listens to for a minute."""
+    return {
+        "startedDateTime": iso(START),
+        "time": 60_000,
+        "request": {"method": "GET", "url": URL, "headers": [{"name": "mcp-session-id", "value": "s1"}]},
+        "response": {
+            "status": 200,
+            "headers": [{"name": "content-type", "value": "text/event-stream"}],
+            "content": {"text": "".join(f"data: {each.decode()}\n\n" for each in said)},
+        },
+    }

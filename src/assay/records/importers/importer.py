@@ -129,4 +129,5 @@ def seconds(moment: Any) -> float | None:
 def seconds_after(begin: float | None, milliseconds: Any) -> float | None:
     """Return the time of something that took so many *milliseconds*; None if it is unknown."""
     is_known = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool) and milliseconds >= 0
-    return begin + milliseconds / 1000 if begin is not None and is_known else None
+    # Rounded to microseconds: a sum may be a little later than the same time as it is written.
+    return round(begin + milliseconds / 1000, 6) if begin is not None and is_known else None
