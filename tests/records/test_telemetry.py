@@ -81,7 +81,13 @@ def exporting_with(endpoint: str | None = None, service_name: str = "", **variab
         yield exported
         if collector.free is not None:
             collector.free.set()
+        collector.status = 200
         exported.telemetry.close(SECONDS)
+        # What a time limit left behind tries again for a while, and must not reach for a network in a later test.
+        for thread in threading.enumerate():
+            if thread.name == "assay-telemetry":
+                thread.join(SECONDS)
+                assert not thread.is_alive()
 
 
 def span_of(heard: Verdict, **how: Any) -> Span:
