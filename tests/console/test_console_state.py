@@ -2,21 +2,25 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
 from assay.console.console_rows import COLUMNS
+from assay.console.console_sources import JournalPump
 from assay.console.console_state import MOST_SERVERS, ConsoleSource, ConsoleState
 from assay.console.event_stream import MOST_BEHIND, ChangeSignal, EventStream
 from assay.console.message_view import message_answer
 from assay.console.performance_board import MOST_LINES
 from assay.console.session_board import MOST_SESSIONS
+from assay.records import run_files
 from assay.records.digest import MOST_GROUPS
 from assay.records.record import Event, Record, read_line
-from kit.consoles import parsed
+from kit.consoles import SECONDS, parsed
 from kit.records import FINDING, record_with
 from kit.rows import rows
 
@@ -160,6 +164,28 @@ def test_the_state_of_a_server_is_that_of_its_last_event() -> None:
     state.take(SOURCE, event("state", state="idle"), 0.0)
     state.live(SOURCE, grows=False)
     assert state.servers(0.0)[0]["state"] == "ended"
+
+
+def test_a_journal_that_is_found_before_its_first_line_is_of_a_running_server(tmp_path: Path) -> None:
+    """A guard may create the file a moment before it writes."""
+    state = ConsoleState()
+
+    async def watched() -> list[str]:
+        changed = asyncio.Event()
+        descriptor, _ = run_files.create(str(tmp_path))
+        pump = asyncio.create_task(JournalPump(state, changed.set, lambda: [str(tmp_path)]).run())
+        try:
+            async with asyncio.timeout(SECONDS):
+                await changed.wait()
+                changed.clear()
+                os.write(descriptor, b'{"event":"server","ts":"2026-01-01T00:00:00Z","server":"lib"}\n')
+                await changed.wait()
+            return [each["state"] for each in state.servers(0.0)]
+        finally:
+            pump.cancel()
+            os.close(descriptor)
+
+    assert asyncio.run(watched()) == ["running"]
 
 
 @rows("kind", ["server", "session", "restart", "state", "tools"])

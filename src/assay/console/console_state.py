@@ -120,6 +120,8 @@ class ConsoleState:
         self._links = RequestLinks()
         self._servers: dict[tuple[Hashable, str], ServerFacts] = {}
         self._by_id: dict[int, ServerFacts] = {}
+        self._growing: set[Hashable] = set()
+        """The keys of the sources whose journals grow."""
         self._count = 0
 
     # ── what comes in ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,6 +168,7 @@ class ConsoleState:
 
     def live(self, source: ConsoleSource, *, grows: bool) -> None:
         """Take whether the journal of *source* still grows: its guard has ended otherwise, and all of its sessions."""
+        (self._growing.add if grows else self._growing.discard)(source.key)
         for server in self._servers.values():
             if server.source.key != source.key:
                 continue
@@ -197,6 +200,8 @@ class ConsoleState:
                 self._drop_server()
             self._count += 1
             found = self._servers[source.key, name] = ServerFacts(self._count, name, source)
+            if source.key in self._growing:
+                found.stands("running")
             self._by_id[found.id] = found
         return found
 
