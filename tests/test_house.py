@@ -115,7 +115,6 @@ ERROR_FRAMES = {
     "api/jsonrpc.py": "`create_error_response` returns a message as a dictionary, as the library's interface asks",
     "assets/enveloper.py": "its `error` is that of a response envelope, inside a result",
     "cli/demonstration/demo_server.py": "stands for a server that is not ours",
-    "cli/reports/page/page_data.py": "its `error` is why a file could not be read, beside the counts of the file",
 }
 """The modules that may write a JSON-RPC error, and why."""
 
@@ -124,7 +123,7 @@ STATUSES = {
     "edges/http/statuses.py": "the one function, `status_of`",
     "edges/http/replies.py": "the default of `refuse`, for a request without a message",
     "records/record.py": "records the status that the table has",
-    "console/message_view.py": "shows the status that was recorded",
+    "console/message.py": "shows the status that was recorded",
     "cli/rules.py": "shows the table",
 }
 """The modules that may read the status of a canonical error, and why."""

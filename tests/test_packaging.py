@@ -50,7 +50,8 @@ def test_the_wheel_has_the_command_and_the_licences_of_what_it_brings_along(whee
     written = wheel.read("mcp_assay-0.1.0.dist-info/entry_points.txt").decode()
     assert written.split() == ["[console_scripts]", "assay", "=", "assay.cli.main:main"]
     kept = "mcp_assay-0.1.0.dist-info/licenses/"
-    for name in ("LICENSE", "src/assay/web/vendor/uplot/LICENSE"):
+    vendored = (each.relative_to(ROOT).as_posix() for each in (ROOT / "src/assay/web/vendor").glob("*/LICENSE"))
+    for name in ("LICENSE", *vendored):
         assert wheel.read(kept + name) == (ROOT / name).read_bytes()
 
 

@@ -12,9 +12,9 @@ from assay.cli.console import locks
 from assay.cli.console_evidence import file_pump
 from assay.cli.console_reports import report_exporters
 from assay.cli.main import parser
-from assay.console.console_access import ConsoleAccess
-from assay.console.console_app import ConsoleApp
-from assay.console.console_state import ConsoleState
+from assay.console.access import ConsoleAccess
+from assay.console.app import ConsoleApp
+from assay.console.state import ConsoleState
 from assay.core.conversation import Conversation
 from assay.settings import Settings
 from kit import talk

@@ -9,7 +9,7 @@ import pytest
 from app_clients import ORIGIN, ServedConsole
 from test_console_state import fed, record
 
-from assay.console.console_state import ConsoleState
+from assay.console.state import ConsoleState
 from kit.consoles import parsed
 from kit.rows import rows
 
@@ -44,14 +44,14 @@ def test_the_first_visit_sets_a_strict_cookie(served: ServedConsole) -> None:
     found = visit(served, stranger)
     assert (found.status_code, found.headers["location"]) == (303, "/")
     name, *traits = found.headers["set-cookie"].split("; ")
-    assert set(traits) == {"HttpOnly", "SameSite=Strict", "Path=/"}
+    assert {each.lower() for each in traits} == {"httponly", "samesite=strict", "path=/"}
     assert served.access.token not in name
     page = stranger.get("/")
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
 
 
 def test_every_answer_has_the_headers_of_safety(served: ServedConsole, browser: httpx.Client) -> None:
-    paths = ("/", "assets/console_app.js", "api/state", "api/none", "api/rows")
+    paths = ("/", "assets/app.js", "api/state", "api/none", "api/rows")
     for each in (*map(browser.get, paths), *map(served.client().get, paths)):
         assert each.headers["content-security-policy"] == CSP
         assert each.headers["x-content-type-options"] == "nosniff"
@@ -61,7 +61,7 @@ def test_every_answer_has_the_headers_of_safety(served: ServedConsole, browser: 
         assert "access-control-allow-origin" not in each.headers
 
 
-@rows("path", ["", "api/state", "api/rows", "api/events", "assets/console_app.js", "?token=wrong", "?token="])
+@rows("path", ["", "api/state", "api/rows", "api/events", "assets/app.js", "?token=wrong", "?token="])
 def test_without_the_token_nothing_is_shown(served: ServedConsole, path: str) -> None:
     found = served.client().get(path)
     assert (found.status_code, "set-cookie" in found.headers) == (401, False)
@@ -119,12 +119,11 @@ def test_a_post_needs_our_origin_and_json(
         ("GET", "api/messages/1", 404),
         ("GET", "api/messages/x", 404),
         ("GET", "api/rows?after=x", 400),
-        ("GET", "api/contracts?server=9", 404),
         ("HEAD", "api/events", 405),
         ("HEAD", "api/state", 200),
         # Only files of the page are served.
         ("GET", "assets/", 404),
-        ("GET", "assets/../console/console_app.py", 404),
+        ("GET", "assets/../console/app.py", 404),
         ("GET", "assets/%2e%2e/py.typed", 404),
         ("GET", "assets//etc/passwd", 404),
     ],
@@ -136,9 +135,9 @@ def test_requests_that_are_not_in_the_contract_get_an_error(
 
 
 def test_a_file_that_is_known_is_not_sent_again(served: ServedConsole) -> None:
-    first = served.http.get("assets/console_app.js")
+    first = served.http.get("assets/app.js")
     assert first.headers["content-type"] == "text/javascript; charset=utf-8"
-    again = served.http.get("assets/console_app.js", headers={"If-None-Match": first.headers["etag"]})
+    again = served.http.get("assets/app.js", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 
@@ -215,7 +214,7 @@ def test_signing_out_ends_the_pages_of_this_browser_alone(served: ServedConsole)
         kept, foreign = dict(browser.cookies), await listening(served, other)
         assert dict(other.cookies) != kept
         left = await browser.post("api/logout", json={}, headers=OWN)
-        assert (left.status_code, left.headers["set-cookie"].endswith("; Max-Age=0")) == (200, True)
+        assert (left.status_code, "Max-Age=0" in left.headers["set-cookie"]) == (200, True)
         for page in pages:
             # It gets the end of its stream, not an error.
             await page.task

@@ -4,13 +4,10 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
-import pytest
 from test_console_state import fed, record
 
-from assay.console.api_values import ApiReply, ApiRequest
-from assay.console.console_exports import ExportFile, Numbered
-from assay.console.console_posts import ConsolePosts
-from assay.console.console_state import ConsoleState
+from assay.console.exports import ExportFile, Exports, Numbered
+from assay.console.state import ConsoleState
 
 
 def test_exports_are_made_one_after_the_other() -> None:
@@ -29,14 +26,14 @@ def test_exports_are_made_one_after_the_other() -> None:
         return ExportFile(b"%d" % len(rows), "text/plain", "txt")
 
     state = fed(ConsoleState(), iter([record(1), record(2, tool="look")]))
-    posts = ConsolePosts(state, {"slow": slow}, lambda _: pytest.fail("no server"))
-    wish = ApiRequest("POST", "api/export", {}, {}, {"format": "slow", "filter": "tool:look"})
+    exports = Exports(state, {"slow": slow})
+    wish = {"format": "slow", "filter": "tool:look"}
 
     loops: list[asyncio.AbstractEventLoop] = []
 
-    async def all_of_them() -> list[ApiReply]:
+    async def all_of_them() -> list[tuple[ExportFile, int]]:
         loops.append(asyncio.get_running_loop())
-        return await asyncio.gather(*(posts.answer(wish) for _ in range(6)))
+        return await asyncio.gather(*(exports.file(wish) for _ in range(6)))
 
-    assert [each.content for each in asyncio.run(all_of_them())] == [b"1"] * 6
+    assert [each.content for each, _ in asyncio.run(all_of_them())] == [b"1"] * 6
     assert most == 1

@@ -10,6 +10,7 @@ import pytest
 from app_clients import PROGRESS, TOOLS, ServedConsole, call, console_of, journal
 
 from assay.cli.console_evidence import NothingToShowError
+from assay.console.rows import HOW_TO_RECORD
 from assay.lock.lock_file import FILE, write
 from assay.lock.locked import Locked
 from assay.settings import load
@@ -65,8 +66,8 @@ def test_a_journal_without_payloads_is_shown_as_written_and_says_how_to_record(t
     shown = served.rows()
     assert (len(shown), shown[5]["verdict"], shown[5]["rules"]) == (7, "would block", ["contract/input"])
     message = served.get("api/messages/6")
-    remedy = "run the guard with --set journal.payloads=true"
-    assert (message["sent"]["text"], message["sent"]["why"]) == (None, f"payload not recorded: {remedy}")
+    remedy = HOW_TO_RECORD
+    assert (message["sent"]["text"], message["sent"]["why"]) == (None, f"the message is not recorded; {remedy}")
     assert "journal.payloads=true" in served.get("api/contracts")["contracts"][0]["why"]
     # Messages that are not there are not exported as a recording.
     refused = served.export("recording", "verdict:blocked")

@@ -9,11 +9,12 @@ import orjson
 import pytest
 from test_console_state import fed, record
 
-from assay.console.api_values import ApiError, json_reply
-from assay.console.console_sources import FilePump
-from assay.console.console_state import ConsoleState
-from assay.console.message_view import message_answer
-from assay.console.row_store import RowStore
+from assay.console.access import ApiError
+from assay.console.app import dumped
+from assay.console.message import message_answer
+from assay.console.rows import RowStore
+from assay.console.sources import FilePump
+from assay.console.state import ConsoleState
 from assay.records.record import Record, read_line, written_record
 from kit.rows import rows
 
@@ -32,10 +33,8 @@ def listed(*tools: dict[str, Any], **result: Any) -> Record:
 @rows("levels", [100, 243, 250, 400, 900])
 def test_a_tool_of_many_levels_hides_no_other(levels: int) -> None:
     state = fed(ConsoleState(), iter([listed({"name": "deep", "inputSchema": deep(levels)}, {"name": "good"})]))
-    [server] = state.servers(0.0)
-    facts = state.server(server["id"])
-    assert facts is not None
-    answer = orjson.loads(json_reply({"contracts": [state.contract(facts)]}).content)
+    [facts] = state.servers
+    answer = orjson.loads(dumped({"contracts": [state.contract(facts)]}))
     first, second = answer["contracts"][0]["lists"][0]["entries"]
     assert (first["name"], second["definition"]) == ("deep", {"name": "good"})
     assert any("nested too deeply" in each for each in first["why"]) == (levels >= 250)
@@ -49,7 +48,7 @@ def test_a_changed_message_of_many_levels_is_still_an_answer() -> None:
     assert found is not None
     assert (found["delivered"]["text"], found["delivered"]["why"]) == (None, "the message is nested too deeply")
     with pytest.raises(ApiError, match="nested too deeply"):
-        json_reply(deep(400))
+        dumped(deep(400))
 
 
 @rows(

@@ -10,13 +10,15 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.console.console_rows import COLUMNS
-from assay.console.console_sources import JournalPump
-from assay.console.console_state import MOST_SERVERS, ConsoleSource, ConsoleState
-from assay.console.event_stream import MOST_BEHIND, ChangeSignal, EventStream
-from assay.console.message_view import message_answer
-from assay.console.performance_board import MOST_LINES
-from assay.console.session_board import MOST_SESSIONS
+from assay.console.events import MOST_BEHIND, ChangeSignal, EventStream
+from assay.console.findings import says
+from assay.console.message import message_answer
+from assay.console.performance import MOST_LINES
+from assay.console.rows import COLUMNS
+from assay.console.servers import MOST_RUNS, ConsoleSource
+from assay.console.sessions import MOST_SESSIONS
+from assay.console.sources import JournalPump
+from assay.console.state import ConsoleState
 from assay.records import run_files
 from assay.records.digest import MOST_GROUPS
 from assay.records.record import Event, Record, read_line
@@ -53,11 +55,11 @@ def test_random_names_of_a_peer_do_not_grow_the_memory() -> None:
             for each in range(3 * MOST_GROUPS)
         ),
     )
-    groups = state.findings.answer()
+    groups = state.findings.answer()["groups"]
     assert len(groups) <= MOST_GROUPS + 1
     assert sum(each["count"] for each in groups) + state.dropped["groups"] == 3 * MOST_GROUPS
     assert len(state.sessions.answer()) == MOST_SESSIONS
-    assert len(state.servers(0.0)) == MOST_SERVERS
+    assert len(state.servers) == MOST_RUNS
     assert len(state.performance.answer()) <= MOST_LINES + 1
 
 
@@ -147,23 +149,23 @@ def test_the_state_of_a_server_is_that_of_its_last_event() -> None:
     about = {"transport": "http", "mode": "enforce", "lock": "locked", "payloads": True}
     state.take(SOURCE, event("server", what="npx lib", address="http://127.0.0.1:1/mcp", **about), 0.0)
     state.live(SOURCE, grows=True)
-    [server] = state.servers(0.0)
-    assert {name: server[name] for name in about} == about  # type: ignore[literal-required]  # all of them are members
+    [server] = state.server_answers(0.0)
+    assert {name: server["runs"][0].get(name, server.get(name)) for name in about} == about
     assert (server["label"], server["address"], server["state"]) == ("npx lib", "http://127.0.0.1:1/mcp", "running")
     state.take(SOURCE, event("state", state="failed", why="status 3", stderr="boom"), 0.0)
     state.take(SOURCE, event("restart", restarts=2), 0.0)
     state.take(SOURCE, event("tools", count=5, bytes=400), 0.0)
     state.live(SOURCE, grows=True)
-    [server] = state.servers(0.0)
+    [server] = state.server_answers(0.0)
     assert (server["state"], server["why"], server["stderr"]) == ("failed", "status 3", "boom")
-    assert (server["restarts"], server["tools"], server["tokens"]) == (2, 5, 100)
+    assert (server["runs"][0]["restarts"], server["tools"], server["tokens"]) == (2, 5, 100)
     state.take(SOURCE, event("state", state="made up"), 0.0)
     state.live(SOURCE, grows=False)
-    [server] = state.servers(0.0)
+    [server] = state.server_answers(0.0)
     assert (server["state"], server["why"], server["address"]) == ("failed", "status 3", "")
     state.take(SOURCE, event("state", state="idle"), 0.0)
     state.live(SOURCE, grows=False)
-    assert state.servers(0.0)[0]["state"] == "ended"
+    assert state.server_answers(0.0)[0]["state"] == "ended"
 
 
 def test_a_journal_that_is_found_before_its_first_line_is_of_a_running_server(tmp_path: Path) -> None:
@@ -180,7 +182,7 @@ def test_a_journal_that_is_found_before_its_first_line_is_of_a_running_server(tm
                 changed.clear()
                 os.write(descriptor, b'{"event":"server","ts":"2026-01-01T00:00:00Z","server":"lib"}\n')
                 await changed.wait()
-            return [each["state"] for each in state.servers(0.0)]
+            return [each["state"] for each in state.server_answers(0.0)]
         finally:
             pump.cancel()
             os.close(descriptor)
@@ -198,7 +200,7 @@ def test_an_event_is_taken_or_is_none(kind: str, value: Any) -> None:
         state, item = ConsoleState(), read_line(line)
         if item is not None:
             state.take(SOURCE, item, 0.0)
-        orjson.dumps([*state.servers(0.0), *state.sessions.answer()])
+        orjson.dumps([*state.server_answers(0.0), *state.sessions.answer()])
 
 
 def listed(mode: str) -> Record:
@@ -224,49 +226,27 @@ def test_what_was_not_removed_is_not_quarantined(mode: str) -> None:
     legacy, good = state.contract(server)["lists"][0]["entries"]
     assert (legacy["quarantined"], legacy["wouldQuarantine"]) == (removed, not removed)
     assert (good["quarantined"], good["wouldQuarantine"]) == (False, False)
-    [group] = state.findings.answer()
+    [group] = state.findings.answer()["groups"]
     assert (group["quarantined"], group["wouldQuarantine"]) == (int(removed), int(not removed))
 
 
 # ── slow pages ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Page:
-    """A page that reads only when it is asked to."""
-
-    def __init__(self) -> None:
-        self.sent: list[bytes] = []
-        self.reads = asyncio.Event()
-        self.has_more = asyncio.Event()
-
-    async def send(self, message: dict[str, Any]) -> None:
-        """Take one part of the stream, and then wait as a connection with a full buffer does."""
-        self.sent.append(message["body"])
-        self.has_more.set()
-        if message["more_body"]:
-            await self.reads.wait()
-
-    def kinds(self) -> list[str]:
-        """Return the kinds of events so far."""
-        return [kind for kind, _, _ in parsed(iter(b"".join(self.sent).decode().split("\n")))]
-
-
 @pytest.mark.parametrize("rows", [MOST_BEHIND + 2_001, MOST_BEHIND])
 def test_a_page_that_is_too_slow_is_asked_to_load_again(rows: int) -> None:
     async def scenario() -> list[str]:
-        state, signal, page = ConsoleState(), ChangeSignal(), Page()
+        state, signal = ConsoleState(), ChangeSignal()
         fed(state, iter([record()]))
-        stream = EventStream(state, "epoch", 0, 0, servers=list)
-        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(stream.run(page.send, gone, signal))
-        await page.has_more.wait()
+        stream = EventStream(state, "epoch", 0, 0).run(signal)
+        # The page reads one part, and nothing for a while.
+        parts = [await anext(stream), await anext(stream)]
         fed(state, (record(each) for each in range(rows)))
-        signal.changed()
-        page.reads.set()
         if rows <= MOST_BEHIND:
             signal.end()
-        await asyncio.wait_for(task, 30)
-        return page.kinds()
+        async with asyncio.timeout(SECONDS):
+            parts += [part async for part in stream]
+        return [kind for kind, _, _ in parsed(iter(b"".join(parts).decode().split("\n")))]
 
     found = asyncio.run(scenario())
     # The server comes before its first row, which a page may choose by the name of the server.
@@ -274,11 +254,41 @@ def test_a_page_that_is_too_slow_is_asked_to_load_again(rows: int) -> None:
     assert found[-1] == ("reset" if rows > MOST_BEHIND else "bye")
 
 
-def test_a_page_that_is_gone_ends_its_stream() -> None:
-    async def scenario() -> None:
-        stream = EventStream(ConsoleState(), "epoch", 0, 0, servers=list)
-        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        gone.set_result(None)
-        await asyncio.wait_for(stream.run(Page().send, gone, ChangeSignal()), 30)
+def test_runs_of_one_server_are_one_server() -> None:
+    """A guard starts a run each time that a client starts it; people look for a server."""
+    state, runs = ConsoleState(), [ConsoleSource(f"run {each}", "journal") for each in range(10)]
+    for number, source in enumerate(runs):
+        state.take(source, refused(number, "/a", server="lib"), 0.0)
+        state.take(source, record(number, server="lib"), 0.0)
+    state.take(runs[0], record(1, server="other"), 0.0)
+    state.live(runs[3], grows=True)
+    lib, other = state.server_answers(0.0)
+    assert (lib["name"], lib["messages"], lib["findings"], lib["blocked"]) == ("lib", 20, 10, 10)
+    assert (lib["runCount"], len(lib["runs"]), lib["state"]) == (10, 8, "running")
+    assert (other["name"], other["runCount"], other["messages"]) == ("other", 1, 1)
+    # The same finding of all runs is one, and each run has sessions of its own.
+    assert [each["count"] for each in state.findings.answer()["groups"]] == [10]
+    assert len(state.sessions.answer()) == 11
 
-    asyncio.run(scenario())
+
+def test_a_row_says_why() -> None:
+    failed = {"party": "server", "kind": "result", "status": "failed", "error": {}}
+    error = {"party": "server", "kind": "error", "status": "failed", "error": {"message": "no such city"}}
+    state = fed(ConsoleState(), iter([record(1), refused(2, "/a"), record(1, **failed), record(2, **error)]))
+    blamed = state.store.record(2)
+    assert blamed is not None
+    why = [row[COLUMNS.index("why")] for row in map(orjson.loads, state.store.after(0))]
+    assert why == [None, says(blamed.findings[0]), "the tool returned isError", "no such city"]
+
+
+@rows("meta", [True, False])
+def test_a_session_has_the_name_of_its_client_in_both_eras(meta: bool) -> None:
+    info = {"name": "editor", "version": "2"}
+    params: dict[str, Any] = {"clientInfo": info, "capabilities": {"roots": {}}}
+    if meta:
+        prefix = "io.modelcontextprotocol"
+        params = {"_meta": {f"{prefix}/clientInfo": info, f"{prefix}/clientCapabilities": {"roots": {}}}}
+    frame = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": params}).decode()
+    state = fed(ConsoleState(), iter([record(1, method="tools/list" if meta else "initialize", frame=frame)]))
+    [session] = state.sessions.answer()
+    assert session["client"] == {**info, "capabilities": ["roots"]}

@@ -11,7 +11,7 @@ from kit.places import ROOT
 from kit.rows import rows
 
 SOURCE = ROOT / "src" / "assay"
-PAGES = sorted((*SOURCE.glob("web/*.js"), *SOURCE.glob("console/*.py"), *SOURCE.glob("cli/reports/page/*.py")))
+PAGES = sorted((*SOURCE.glob("web/*.js"), *SOURCE.glob("console/*.py")))
 RUN = ("wrap", "trust")
 """Commands that start nothing, and have nothing to do here."""
 
@@ -20,7 +20,8 @@ def shown() -> Iterator[str]:
     """Every command line in a text of the pages."""
     for page in PAGES:
         text = re.sub(r'/\*.*?\*/|"""(?:.*?)"""|^\s*(?://|#).*?$', "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-        yield from re.findall(r'command\("(assay [^"]+)"\)', text)
+        shown = "\n".join(re.findall(r"<\$\{Command\}>(.*?)<//>", text))
+        yield from re.findall(r"assay .*", shown)
         yield from re.findall(r"`(assay [^`]+)`", text)
         yield from re.findall(r"use (assay [a-z]+ --[^\"`;]*)", text)
 

@@ -2,14 +2,15 @@
 import { readFileSync } from "node:fs";
 
 const web = process.argv[2];
-const { FilteredLines } = await import(`${web}/console_filter.js`);
-const { ConsoleStore } = await import(`${web}/console_store.js`);
+const { FilteredLines } = await import(`${web}/filter.js`);
+const { RowStore } = await import(`${web}/rows.js`);
 
 const { columns, rows, servers, filters } = JSON.parse(readFileSync(0, "utf8"));
-const store = new ConsoleStore();
-store.load({ limits: { rows: 1000 }, servers }, { columns, rows });
+const store = new RowStore(1000);
+store.add(rows, columns);
+const nameOf = (id) => servers.find((each) => each.id === id).name;
 const matches = filters.map((text) => {
-  const lines = new FilteredLines(store, text, false, () => {});
+  const lines = new FilteredLines(store, text, { folds: false, nameOf }, () => {});
   return rows.map(([seq]) => seq).filter((seq) => lines.wants(seq));
 });
 console.log(JSON.stringify(matches));

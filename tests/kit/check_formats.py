@@ -165,15 +165,15 @@ def of_markdown(text: str) -> Iterator[Read]:
 
 def page_data(text: str) -> Any:
     """Return the data in the page of an HTML report."""
-    [data] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    [data] = re.findall(r'<script type="application/json" id="answers">(.*?)</script>', text, re.DOTALL)
     return json.loads(data)
 
 
 def of_html(text: str) -> Iterator[Read]:
-    """Of each group of findings the page has up to three messages."""
-    for message in page_data(text)["messages"]:
-        for each in message["findings"]:
-            yield Read(message["file"], message["line"], each["rule"], each["at"])
+    for path, message in page_data(text).items():
+        if path.startswith("messages/"):
+            for each in message["violations"]:
+                yield Read(message["file"], message["line"], each["rule"], each["at"])
 
 
 READERS: dict[str, Reader] = {

@@ -17,11 +17,7 @@ from kit.guard_process import hurried
 
 SECONDS = 60.0
 
-PACES = {
-    "console.console_sources:PAUSE": 0.02,
-    "console.event_stream:PACE": 0.02,
-    "console.event_stream:SLOW_PACE": 0.02,
-}
+PACES = {"console.sources:PAUSE": 0.02, "console.events:PACE": 0.02}
 """How long a console waits between two looks at journals, and between two events."""
 
 SERVER = """# warm start

@@ -9,8 +9,9 @@ import pytest
 
 from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Party
-from assay.console.console_rows import COLUMNS
-from assay.console.console_state import ConsoleSource, ConsoleState
+from assay.console.rows import COLUMNS
+from assay.console.servers import ConsoleSource
+from assay.console.state import ConsoleState
 from assay.core.conversation import Conversation
 from assay.core.policy import REPAIRED_RESULTS, Policy
 from assay.records.filtering import RecordFilter

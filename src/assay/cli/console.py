@@ -21,11 +21,11 @@ from assay.cli.guard_plan import signed
 from assay.cli.journal_choice import Directories
 from assay.cli.options import add_settings
 from assay.cli.program import open_standard_streams, say
-from assay.console.console_access import ConsoleAccess
-from assay.console.console_app import ConsoleApp, ConsoleService, Pump
-from assay.console.console_sources import JournalPump
-from assay.console.console_state import ConsoleState
-from assay.console.contract_board import LockOf
+from assay.console.access import ConsoleAccess
+from assay.console.app import ConsoleApp, ConsoleService, Pump
+from assay.console.contracts import LockOf
+from assay.console.sources import JournalPump
+from assay.console.state import ConsoleState
 from assay.edges.hangup import end_with_terminal
 from assay.lock.lock_file import FILE, LockError, read
 from assay.lock.locked import Locked

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from time import time
 
 from assay.cli.checking.evidence import CheckTerms, FileEnd, opened
 from assay.cli.checking.files import Piece, found
 from assay.cli.journal_choice import Directories, chosen
-from assay.console.console_sources import EvidenceError, FilePump
-from assay.console.console_state import ConsoleState
+from assay.console.sources import EvidenceError, FilePump
+from assay.console.state import ConsoleState
 from assay.records.importers.journal import is_journal
 from assay.records.judged_records import JudgedRecords
 from assay.records.reading import Pages, entries
@@ -81,7 +80,7 @@ class ConsoleEvidence:
             self._notes.append(f"{broken:,} line{'' if broken == 1 else 's'} of the journal: not a record")
 
     def _judged(self, piece: Piece) -> Iterator[Record]:
-        made = JudgedRecords(piece.name, self._settings.journal.redact, time(), whole=True)
+        made = JudgedRecords(piece.name, self._settings.journal.redact, whole=True)
         end = FileEnd()
         with opened(self._terms, piece.name, is_run=piece.is_run) as evidence:
             for each in evidence.follow():

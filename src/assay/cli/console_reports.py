@@ -10,7 +10,7 @@ from assay.cli.reports.formats import digests_of, document_of, stream_of
 from assay.cli.reports.options import FORMATS
 from assay.cli.reports.result import ReportOptions, RunResult
 from assay.cli.terminal.style import Style
-from assay.console.console_exports import Exporter, ExportFile, Numbered
+from assay.console.exports import Exporter, ExportFile, Numbered
 from assay.records.judged_records import JudgedRecord
 from assay.records.record import seconds_of
 from assay.rules import RULES

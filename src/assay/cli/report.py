@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
         # The reason is printed already.
         return result.status
     # 30 ms of modules, which a run that cannot begin does without.
-    from assay.cli.reports.page.report_page import verdict_sentence  # noqa: PLC0415
+    from assay.cli.reports.page import verdict  # noqa: PLC0415
 
     size = "" if is_printed else f" ({_size(os.stat(args.page).st_size)})"
-    _say(f"{'standard output' if is_printed else args.page}{size}: {verdict_sentence(result)}")
+    _say(f"{'standard output' if is_printed else args.page}{size}: {verdict(result)['sentence']}")
     return result.status
 
 

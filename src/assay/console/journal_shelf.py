@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import time_ns
 from typing import Final
 
-from assay.console.console_state import ConsoleSource
+from assay.console.servers import ConsoleSource
 from assay.records import run_files
 from assay.records.record import Event, Record, read_line
 from assay.records.run_files import JournalRun

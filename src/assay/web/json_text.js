@@ -1,15 +1,12 @@
 /**
  * Reads JSON text into nodes that know where they are in the text.
  *
- * Unlike `JSON.parse` it keeps the spelling of numbers, and all members with the same key. It also reads what a
- * shortened message has in place of missing parts: `…12` for twelve elements, `"abc"…` for a string that goes on.
+ * Unlike `JSON.parse` it keeps the spelling of numbers, and all members with the same key.
  */
 
 const SPACE = /[ \t\r\n]*/y;
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\.)*"/y;
 const SCALAR = /-?[0-9][-+.0-9eE]*|true|false|null/y;
-const MISSING = /…([0-9]+)/y;
-const CUT = "…";
 
 const DEEPEST = 400;
 
@@ -46,8 +43,7 @@ class Reader {
     const found = this.match(STRING);
     if (found === null) this.fail();
     const value = JSON.parse(found[0]);
-    const isCut = this.take(CUT);
-    return { type: "string", value, isCut, start, end: this.at };
+    return { type: "string", value, start, end: this.at };
   }
 
   value(depth) {
@@ -79,12 +75,6 @@ class Reader {
   }
 
   element(node, depth) {
-    const missing = this.match(MISSING);
-    if (missing !== null) {
-      node.items.push({ missing: Number(missing[1]) });
-      node.size += Number(missing[1]);
-      return;
-    }
     const item = { index: node.size };
     if (node.type === "object") {
       item.key = this.string();
@@ -120,7 +110,7 @@ function steps(pointer) {
 
 function child(node, step, isLast) {
   const same = (each) =>
-    each.node !== undefined && (node.type === "object" ? each.key.value === step : String(each.index) === step);
+    node.type === "object" ? each.key.value === step : String(each.index) === step;
   return isLast ? node.items?.findLast(same) : node.items?.find(same);
 }
 

@@ -9,7 +9,14 @@ const HIDDEN = [
 ];
 const HALF = "[\\ud800-\\udbff](?![\\udc00-\\udfff])|(?<![\\ud800-\\udbff])[\\udc00-\\udfff]";
 const TAG = "\\udb40[\\udc00-\\udfff]";
-const INVISIBLE = new RegExp(`[${HIDDEN.join("")}]|${HALF}|${TAG}`, "g");
+const ANY = `[${HIDDEN.join("")}]|${HALF}|${TAG}`;
+const INVISIBLE = new RegExp(ANY, "g");
+const HAS_INVISIBLE = new RegExp(ANY);
+
+/** Whether *text* may have a character that hides or reorders text. */
+export function isHiding(text) {
+  return HAS_INVISIBLE.test(text);
+}
 
 const JOINERS = new Set(["\u200d", "\ufe0f"]);
 
@@ -105,19 +112,48 @@ export function duration(microseconds) {
   return `${number(Math.floor((parts * part) / unit))} ${name}${rest ? ` ${rest} ${partName}` : ""}`;
 }
 
-/** A time, given in milliseconds since 1970, in UTC: "2026-07-24 02:03:14". */
-export function time(milliseconds) {
-  return new Date(milliseconds).toISOString().slice(0, 19).replace("T", " ");
+/** A duration in milliseconds; a dash if it is unknown. */
+export function took(milliseconds) {
+  return Number.isFinite(milliseconds ?? NaN) ? duration(milliseconds * 1000) : "–";
 }
 
-/** The time of day in UTC with milliseconds: "02:03:14.089". */
-export function clock(milliseconds) {
-  return new Date(milliseconds).toISOString().slice(11, 23);
+const HOUR = 3600;
+
+/** The time since a moment, both in seconds: "12 s ago". */
+export function ago(then, now = Date.now() / 1000) {
+  const seconds = Math.max(0, now - then);
+  if (seconds < 2) return "now";
+  if (seconds < 60) return `${Math.round(seconds)} s ago`;
+  if (seconds < HOUR) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 48 * HOUR) return `${Math.round(seconds / HOUR)} h ago`;
+  return `${counted(Math.round(seconds / (24 * HOUR)), "day")} ago`;
 }
 
-/** A period between two times: the date once, if both have the same. */
+function padded(value, digits = 2) {
+  return String(value).padStart(digits, "0");
+}
+
+/** The local time of day: "02:03:14", with milliseconds if they are wanted. */
+export function timeOfDay(seconds, isFine = true) {
+  const date = new Date(seconds * 1000);
+  const text = `${padded(date.getHours())}:${padded(date.getMinutes())}:${padded(date.getSeconds())}`;
+  return isFine ? `${text}.${padded(date.getMilliseconds(), 3)}` : text;
+}
+
+/** The local date: "2026-07-24". */
+export function dayOf(seconds) {
+  const date = new Date(seconds * 1000);
+  return `${date.getFullYear()}-${padded(date.getMonth() + 1)}-${padded(date.getDate())}`;
+}
+
+/** A local date and time: "2026-07-24 02:03:14". */
+export function dateAndTime(seconds, isFine = false) {
+  return `${dayOf(seconds)} ${timeOfDay(seconds, isFine)}`;
+}
+
+/** A local period: the date once, if both ends have the same. */
 export function period(first, last) {
-  const [from, to] = [time(first), time(last)];
-  if (from === to) return `${from} UTC`;
-  return `${from} – ${from.slice(0, 10) === to.slice(0, 10) ? to.slice(11) : to} UTC`;
+  const [from, to] = [dateAndTime(first), dateAndTime(last)];
+  if (from === to) return from;
+  return `${from} – ${from.slice(0, 10) === to.slice(0, 10) ? to.slice(11) : to}`;
 }

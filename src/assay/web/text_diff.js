@@ -1,6 +1,6 @@
 /** The difference of two JSON texts, line by line. */
 
-import { element } from "./dom.js";
+import { html } from "./view.js";
 
 const MOST_LINES = 1500;
 /** Lines between the common start and end that are compared with each other: the work grows with their square. */
@@ -69,37 +69,21 @@ export function diffLines(before, after) {
 }
 
 const NEAR = 3;
-const MEANINGS = { "-": "removed", "+": "added" };
+const KINDS = { "-": "removed", "+": "added" };
 
-/** Return the difference as a view: changed lines, with some lines around them. */
-export function diffView(before, after) {
+/** The difference as a view: changed lines, with some lines around them. */
+export function TextDiff({ before, after }) {
   const lines = diffLines(before, after);
-  if (lines.every(([sign]) => sign === " ")) {
-    return element(
-      "p",
-      { class: "remark" },
-      "The places of the changes are recorded, not their values: both texts look the same.",
-    );
-  }
-  const isNear = lines.map((_, at) =>
-    lines.slice(Math.max(0, at - NEAR), at + NEAR + 1).some(([sign]) => sign !== " "),
-  );
-  const shown = lines.flatMap(([sign, line], at) => {
-    if (!isNear[at]) return at > 0 && isNear[at - 1] ? [element("div", { class: "diff-gap" }, "…")] : [];
-    const kind = { "-": "removed", "+": "added" }[sign] ?? "same";
-    return [
-      element(
-        "div",
-        { class: `diff-line diff-${kind}` },
-        MEANINGS[sign] && element("span", { class: "unseen" }, `${MEANINGS[sign]}: `),
-        element("span", { class: "sign", "aria-hidden": "true" }, sign),
-        line,
-      ),
-    ];
-  });
-  return element(
-    "div",
-    { class: "diff", tabindex: "0", role: "group", "aria-label": "What the guard changed" },
-    ...shown,
-  );
+  if (lines.every(([sign]) => sign === " "))
+    return html`<p class="quiet-text">The places of the changes are recorded, not their values: both texts look the same.</p>`;
+  const isNear = lines.map((_, at) => lines.slice(Math.max(0, at - NEAR), at + NEAR + 1).some(([sign]) => sign !== " "));
+  return html`<div class="diff" tabindex="0" role="group" aria-label="What the guard changed">
+    ${lines.map(([sign, line], at) => {
+      if (!isNear[at]) return at > 0 && isNear[at - 1] && html`<div class="diff-gap">…</div>`;
+      const kind = KINDS[sign];
+      return html`<div class="diff-line diff-${kind ?? "same"}">
+        ${kind && html`<span class="unseen">${kind}: </span>`}<span class="sign" aria-hidden="true">${sign}</span>${line}
+      </div>`;
+    })}
+  </div>`;
 }

@@ -1,6 +1,9 @@
 /** Light or dark: as the system, or as chosen with the switch, which is remembered where the browser allows it. */
 
+import { signal } from "./view.js";
+
 const KEY = "assay-theme";
+const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 function remembered() {
   try {
@@ -10,52 +13,34 @@ function remembered() {
   }
 }
 
-function remember(theme) {
-  try {
-    localStorage.setItem(KEY, theme);
-  } catch {
-    // A page from a file may have no storage: the choice holds until it is closed.
-  }
-}
+const first = remembered();
+let chosen = first === "light" || first === "dark" ? first : null;
 
-function preferred() {
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
-
-/** Return the theme in use: light or dark. */
-export function theme() {
-  return document.documentElement.dataset.theme;
-}
+/** The theme in use: light or dark. */
+export const themed = signal("light");
 
 function use(name) {
   document.documentElement.dataset.theme = name;
+  themed.value = name;
 }
 
-function label(button) {
-  const other = theme() === "dark" ? "light" : "dark";
-  button.textContent = other === "dark" ? "Dark" : "Light";
-  button.setAttribute("aria-label", `Use ${other} colours`);
+function update() {
+  use(chosen ?? (DARK.matches ? "dark" : "light"));
 }
 
-/** Choose the theme, and make *button* switch it; *changed* is called after every change. */
-export function switchTheme(button, changed) {
-  let chosen = remembered();
-  const update = () => {
-    use(chosen === "light" || chosen === "dark" ? chosen : preferred());
-    label(button);
-    changed();
-  };
-  button.addEventListener("click", () => {
-    chosen = theme() === "dark" ? "light" : "dark";
-    remember(chosen);
-    update();
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
-  // Charts are pictures: on paper they need the light colours, too.
-  addEventListener("beforeprint", () => {
-    use("light");
-    changed();
-  });
-  addEventListener("afterprint", update);
+/** Use the other theme, and remember it. */
+export function switchTheme() {
+  chosen = themed.value === "dark" ? "light" : "dark";
+  try {
+    localStorage.setItem(KEY, chosen);
+  } catch {
+    // A page from a file may have no storage: the choice holds until it is closed.
+  }
   update();
 }
+
+DARK.addEventListener("change", update);
+// Charts are pictures: on paper they need the light colours, too.
+addEventListener("beforeprint", () => use("light"));
+addEventListener("afterprint", update);
+update();

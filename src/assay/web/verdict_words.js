@@ -1,7 +1,5 @@
 /** The words for what became of a message. The server decides the word; this module has its mark, meaning and colour. */
 
-import { element } from "./dom.js";
-
 const WORDS = {
   blocked: ["✗", "blocked: not delivered", "blocked"],
   "would block": ["✗", "forwarded in audit mode; enforce mode would block it", "would-block"],
@@ -27,16 +25,4 @@ export function filterWord(word) {
 /** Return the mark, the meaning and the tone of a word. */
 export function verdictParts(word) {
   return WORDS[word] ?? ["·", word, "note"];
-}
-
-/** Return a word as a label. */
-export function verdictBadge(word) {
-  const [mark, meaning, tone] = verdictParts(word);
-  return element("span", { class: `verdict-badge tone-${tone}`, title: meaning }, `${mark} ${word}`);
-}
-
-/** Return a word as a mark, with its meaning for screen readers. */
-export function verdictMark(word) {
-  const [mark, meaning, tone] = verdictParts(word);
-  return element("span", { class: `mark tone-${tone}`, title: meaning, role: "img", "aria-label": meaning }, mark);
 }

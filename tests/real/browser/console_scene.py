@@ -156,10 +156,15 @@ def show(page: Page, fragment: str) -> None:
         })""",
         fragment,
     )
-    name, _, number = fragment.removeprefix("#/").partition("?")[0].partition("/")
+    name, _, options = fragment.removeprefix("#/").partition("?")
     page.locator(f"main[data-screen={name}]").wait_for()
-    if number:
-        page.locator(f".message-screen[data-seq='{number}']").wait_for()
+    if (number := re.search(r"message=(\d+)", options)) is not None:
+        page.locator(f".message-panel[data-seq='{number[1]}']").wait_for()
+
+
+def message(seq: int) -> str:
+    """Return the address of a message."""
+    return f"#/stream?all=1&message={seq}"
 
 
 def usual_calls(client: StdioGuard | HttpClient) -> None:

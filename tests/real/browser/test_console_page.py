@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_scene import HttpClient, library, program, served_library, show, usual_calls
+from console_scene import HttpClient, library, message, program, served_library, show, usual_calls
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from kit.browser import UNSEEN, Opened, Watched, accessibility_faults, opening_pages, strange_attributes, watched_page
@@ -18,7 +18,10 @@ from kit.consoles import SECONDS, RunningConsole, StdioGuard, console
 REFUSALS = r"status of (401|404|409|410|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING"
 """What a browser logs by itself for an answer that is an error, or a console that ends or has ended."""
 
-SCREENS = ("servers", "stream", "message", "findings", "contracts", "sessions", "performance")
+SCREENS = ("servers", "stream", "findings", "contracts", "sessions", "performance")
+
+FILLED = "main :is(tbody tr, .line[data-seq], .frame, .finding)"
+"""What a screen has as soon as it shows something."""
 
 
 class Scene:
@@ -109,9 +112,12 @@ def until_shown(page: Page, selector: str, text: str) -> None:
 def visit_all(page: Page, scene: Scene) -> Iterator[str]:
     """Show every screen until it has something, and yield its name."""
     for name in SCREENS:
-        show(page, f"#/message/{scene.seq('blocked', 'archive', 'result')}" if name == "message" else f"#/{name}")
-        page.locator("main :is(tbody tr, .line[data-seq], .frame, details.row)").first.wait_for()
+        show(page, f"#/{name}")
+        page.locator(FILLED).first.wait_for()
         yield name
+    show(page, message(scene.seq("blocked", "archive", "result")))
+    page.locator(".frame").first.wait_for()
+    yield "message"
 
 
 # ── every screen ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,13 +126,13 @@ def visit_all(page: Page, scene: Scene) -> Iterator[str]:
 def test_every_screen_shows_what_the_console_knows_on_a_phone_as_well(page: Page, scene: Scene) -> None:
     main = page.locator("main")
     wanted: dict[str, list[str | re.Pattern[str]]] = {
-        "servers": ["library", "stdio, audit", "archive", "http, enforce", "http://127.0.0.1:", "running"],
-        "stream": ["tools/call lend", "✓ ok", "tools/list"],
+        "servers": ["library", "archive", "running", "1 run", "2 with blocked messages"],
+        "stream": ["tools/call lend", "✓ ok", "expected an integer"],
         "message": ['"1987"', "The receiver got an error in its place."],
-        "findings": [re.compile(r"have blocked \d+ more messages\. \d+ messages were blocked\."), "contract/output"],
-        "contracts": ["read-only", "quarantined", "tokens in every conversation"],
+        "findings": [re.compile(r"have blocked \d+ more messages\.\s+\d+ messages were blocked\."), "contract/output"],
+        "contracts": ["would be quarantined", "query, limit?", "tokens in every conversation"],
         "sessions": ["tester 7", "roots", "open"],
-        "performance": ["tools/call search"],
+        "performance": ["Tools", "search", "Start-up and lists"],
     }  # fmt: skip
     usual = page.viewport_size
     assert usual is not None
@@ -136,27 +142,34 @@ def test_every_screen_shows_what_the_console_knows_on_a_phone_as_well(page: Page
         page.set_viewport_size({"width": 375, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") == 375, name
         page.set_viewport_size(usual)
+    show(page, "#/performance")
     expect(page.locator("canvas").first).to_be_visible()
-    show(page, "#/message/999999")
-    page.get_by_role("link", name="Back to the stream").click()
-    expect(main).to_have_attribute("data-screen", "stream")
+    show(page, "#/servers")
+    page.get_by_role("button", name="1 run").first.click()
+    expect(page.locator(".runs")).to_contain_text(re.compile("stdio, audit|http, enforce"))
+    page.evaluate("location.hash = '#/stream?message=999999'")
+    expect(page.locator(".message-panel")).to_contain_text("There is no row 999999.")
+    page.get_by_role("button", name="Close the message").click()
+    expect(page.locator(".message-panel")).to_have_count(0)
 
 
 def test_a_message_shows_its_fault_its_rule_and_what_was_delivered(page: Page, scene: Scene) -> None:
-    show(page, f"#/message/{scene.seq('would block', 'library')}")
+    show(page, message(scene.seq("would block", "library")))
     expect(page.locator(".frame .fault")).to_have_text('"five hundred"')
     found = page.locator("article.finding")
     for text in ("an integer, at least 1, at most 50", 'the string "five hundred"', "contract/input", "maximum: 50"):
         expect(found).to_contain_text(text)
     expect(page.locator("main")).to_contain_text("Enforce mode would answer with INVALID_TOOL_INPUT")
     expect(page.locator("main")).to_contain_text("Delivered as it was sent, byte for byte.")
-    page.get_by_role("link", name="← result").click()
+    page.get_by_role("button", name="← result").click()
     expect(page.locator("main")).to_contain_text("result from the server")
-    show(page, f"#/message/{scene.seq('blocked', 'archive', 'result')}")
+    show(page, message(scene.seq("blocked", "archive", "result")))
+    expect(page.locator("main")).to_contain_text("The receiver got an error in its place.")
+    expect(page.locator(".frame").first).to_contain_text('"1987"')
     page.get_by_role("button", name="Copy as recording").click()
     expect(page.locator("body")).to_contain_text("Copied the recording")
     assert "1987" in page.evaluate("navigator.clipboard.readText()")
-    page.get_by_role("link", name="→ request").click()
+    page.get_by_role("button", name="→ request").click()
     page.get_by_role("button", name="Copy as curl").click()
     expect(page.locator("body")).to_contain_text("Copied the command")
     assert page.evaluate("navigator.clipboard.readText()").startswith("curl ")
@@ -164,8 +177,8 @@ def test_a_message_shows_its_fault_its_rule_and_what_was_delivered(page: Page, s
 
 def test_a_finding_becomes_an_exception_or_sarif(page: Page) -> None:
     show(page, "#/findings")
-    group = page.locator(".finding-group").filter(has_text="contract/output").first
-    group.locator("summary").click()
+    group = page.locator(".finding").filter(has_text="contract/output").first
+    expect(group.locator(".fix")).to_be_visible()
     group.get_by_role("button", name="Make an exception…").click()
     asked = page.get_by_role("dialog")
     asked.get_by_label("Reason").fill('fixed in "2.1"')
@@ -196,7 +209,7 @@ def test_a_filter_is_kept_as_a_view_a_theme_is_remembered_and_signing_out_ends_e
     exchanges: dict[int, list[dict[str, Any]]] = {}
     for row in scene.rows():
         exchanges.setdefault(row["of"] or row["seq"], []).append(row)
-    page = opened("#/stream", color_scheme="dark")
+    page = opened("#/stream?all=1", color_scheme="dark")
     for text, wanted in FILTERS.items():
         expected = sum(any(wanted(row) for row in each) for each in exchanges.values())
         assert 0 < expected < len(exchanges), text
@@ -236,7 +249,7 @@ def test_everything_is_done_by_keyboard(page: Page) -> None:
     expect(page.get_by_role("dialog")).to_contain_text("Keys and filter words")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    page.keyboard.press(str([*SCREENS].index("stream") + 1))
+    page.keyboard.press("2")
     grid = page.get_by_role("grid", name="Messages")
     grid.focus()
     page.keyboard.press("End")
@@ -255,8 +268,11 @@ def test_everything_is_done_by_keyboard(page: Page) -> None:
     expect(page.locator("body")).to_contain_text("Copied the message")
     assert json.loads(page.evaluate("navigator.clipboard.readText()"))["params"]["arguments"]["query"] == "river"
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("tools/call search")
+    expect(page.locator(".message-panel h2")).to_have_text("tools/call search")
+    expect(page.locator(".message-panel h2")).to_be_focused()
     page.keyboard.press("Escape")
+    expect(page.locator(".message-panel")).to_have_count(0)
+    expect(grid).to_be_focused()
     expect(page.locator("#filter")).to_have_value("server:library tool:search")
     page.keyboard.press("Escape")
     expect(page.locator("#filter")).to_have_value("")
@@ -268,7 +284,7 @@ def test_everything_is_done_by_keyboard(page: Page) -> None:
 def test_guards_and_messages_come_by_themselves(browser: Browser, state: Path, tmp_path: Path) -> None:
     with console(state) as running, opening_pages(browser, running.base, REFUSALS) as open_page:
         page = open_page(running.address)
-        expect(page.locator("main")).to_contain_text("No guard is running on this machine")
+        expect(page.locator("main")).to_contain_text("No server is behind a guard yet.")
         with served_library(state, "archive", program(tmp_path)) as client:
             expect(page.locator("tbody tr")).to_contain_text("archive")
             expect(page.locator("tbody tr")).to_contain_text("running")
@@ -316,28 +332,30 @@ def test_what_a_person_does_is_not_disturbed_by_what_comes(page: Page, scene: Sc
     # An entry that is read, when the server lists again.
     number = next(each["id"] for each in scene.console.get("api/state")["servers"] if each["name"] == "archive")
     show(page, f"#/contracts?server={number}")
-    message, entry = page.get_by_role("link", name="show the message"), page.locator("details.entry").nth(1)
+    link, entry = page.get_by_role("link", name="show the message"), page.get_by_role("button", name="lend")
+    entry.click()
     for _ in range(2):
-        # In the second list the entries are no longer new.
-        before = str(message.get_attribute("href"))
+        before = str(link.get_attribute("href"))
         scene.enforced.ask("tools/list")
         until_shown(page, f"a:not([href='{before}'])", "show the message")
-        entry.evaluate("each => { each.open = true; each.querySelector('summary').focus(); }")
-    expect(entry.locator("summary")).to_be_focused()
+    expect(entry).to_be_focused()
+    expect(entry).to_have_attribute("aria-expanded", "true")
+    expect(page.locator(".entry .tree")).to_be_visible()
 
-    # A group of findings that is open.
+    # A finding whose rule is open.
     show(page, "#/findings")
-    group = page.locator(".finding-group").filter(has_text="contract/input").filter(has_text="archive")
+    card = page.get_by_role("region", name="Findings of archive")
+    group = card.locator(".finding").filter(has_text="contract/input").filter(has_text="/params/arguments/limit")
     group.locator("summary").focus()
     page.keyboard.press("Enter")
-    count = group.locator(".row-count").inner_text()
+    count = group.locator("b").first.inner_text()
     comes()
-    expect(group.locator(".row-count")).not_to_have_text(count)
-    expect(group).to_have_attribute("open", "")
+    expect(group.locator("b").first).not_to_have_text(count)
+    expect(group.locator("details")).to_have_attribute("open", "")
     expect(group.locator("summary")).to_be_focused()
 
     # The line that is pressed in a list that moves.
-    show(page, "#/stream")
+    show(page, "#/stream?all=1")
     exchanges = {row["of"] or row["seq"] for row in scene.rows()}
     expect(page.locator("#filter-count")).to_contain_text(f"{len(exchanges)} lines")
     # The list scrolls to it, and may then have others behind it.
@@ -346,7 +364,9 @@ def test_what_a_person_does_is_not_disturbed_by_what_comes(page: Page, scene: Sc
     page.mouse.down()
     comes()
     page.mouse.up()
-    expect(page).to_have_url(re.compile(rf"#/message/{pressed}$"))
+    shown = page.locator(".message-panel[data-seq]")
+    answer = next((row["seq"] for row in scene.rows() if row["of"] == int(str(pressed)) != row["seq"]), pressed)
+    expect(shown).to_have_attribute("data-seq", re.compile(f"^({pressed}|{answer})$"))
 
 
 LIVE_REGIONS = """() => {
@@ -458,12 +478,14 @@ def test_hostile_text_stays_text_on_every_screen(browser: Browser, state: Path, 
             assert strange_attributes(page) == []
             assert set(page.evaluate("[...document.querySelectorAll('a')].map(e => e.protocol)")) <= {"http:"}
 
-        places = [*(name for name in SCREENS if name != "message"), *(f"message/{row['seq']}" for row in rows)]
+        places = [*(f"#/{name}" for name in SCREENS), *(message(row["seq"]) for row in rows)]
         for place in places:
-            show(page, f"#/{place}")
-            page.locator("main :is(tbody tr, .line[data-seq], .frame, details.row)").first.wait_for()
-            page.locator("main details > summary").evaluate_all("all => all.forEach(each => each.click())")
-            if place == "contracts":
+            show(page, place)
+            page.locator(FILLED).first.wait_for()
+            page.locator("main :is(details > summary, [aria-expanded=false])").evaluate_all(
+                "all => all.forEach(each => each.click())"
+            )
+            if place == "#/contracts":
                 expect(page.locator("main")).to_contain_text("U+202E")
             check()
         show(page, "#/stream")

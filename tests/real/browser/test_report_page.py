@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from browser_recordings import MAPPED, call, opening, timed, write
-from playwright.sync_api import Browser, Error, Locator, Page, expect
+from console_scene import message, show
+from playwright.sync_api import Browser, Error, Page, expect
 
 from assay.cli.main import main
 from kit.browser import UNSEEN, Opened, accessibility_faults, opening_pages, strange_attributes
@@ -51,54 +52,33 @@ def timed_page(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(*MAPPED, str(timed(tmp_path_factory.mktemp("timed") / "library.jsonl")))
 
 
-def rows(page: Page) -> Locator:
-    return page.locator("#findings .row > summary")
-
-
-CLICK = "all => all.forEach(each => each.click())"
-"""Many clicks at once: one by one Playwright takes a tenth of a second for each."""
-
-
-def open_all(page: Page) -> None:
-    """Open all findings."""
-    rows(page).evaluate_all(CLICK)
-    expect(page.locator("#findings .row .finding")).to_have_count(rows(page).count())
-
-
-def open_row(page: Page, rule: str) -> Locator:
-    """Open the first row of findings of *rule*."""
-    named = page.locator("summary code", has_text=re.compile(f"^{rule}$"))
-    found = page.locator("#findings .row").filter(has=named).first
-    found.locator("> summary").click()
-    expect(found.locator(".finding")).to_be_visible()
-    return found
-
-
 def test_a_report_says_what_was_found_and_what_could_not_be_seen(
     made: Made, timed_page: Path, opened: Opened, tmp_path: Path
 ) -> None:
     page = opened(made(SAMPLE))
-    blocked = "2 results, 2 unreadable messages and 1 call"
-    sentence = f"Enforce mode would have blocked 5 of 19 messages ({blocked})."
-    expect(page.get_by_role("heading", level=1)).to_have_text(sentence)
-    expect(page.locator("body")).to_contain_text("the recording has no times")
-    expect(page.locator("footer")).to_contain_text("2026-07-24 02:03 UTC")
+    body = page.locator("body")
+    expect(body).to_contain_text("Enforce mode would block 6 of 19 messages")
+    expect(body).to_contain_text("the recording has no times")
+    expect(body).to_contain_text("2026-07-24 02:03 UTC")
 
     page = opened(timed_page)
-    notice = page.get_by_role("complementary", name="What this report cannot show")
-    expect(notice).to_contain_text("not observed is not passed")
-    expect(page.locator("body")).to_contain_text("2026-07-24 02:03:24 – 02:03:54 UTC")
-    counted = page.locator("#findings .row-count").all_inner_texts()
-    assert sum(int(each.split()[0]) for each in counted) == page_data(timed_page.read_text())["totals"]["findings"]
-    expect(page.locator("#timeline")).to_contain_text("tester-1 1.0 ↔ library 2")
-    expect(page.locator("#latency")).to_contain_text("tools/call search")
-    expect(page.locator("#latency")).to_contain_text("1.6 s")
-    expect(page.locator("#tools")).to_contain_text("3 tools, about")
-    expect(page.locator("#tools tbody tr").filter(has_text="broken")).to_contain_text("quarantined")
+    main = page.locator("main")
+    expect(main).to_contain_text("the sources of messages were not recorded")
+    wanted = {
+        "stream": ["tools/call search", "1.6 s"],
+        "findings": ["contract/output", "contract/schema", "Fix:"],
+        "contracts": ["broken", "would be quarantined"],
+        "sessions": ["tester-1 1.0", "tester-3 1.0"],
+        "performance": ["search", "1.6 s"],
+    }
+    for name, texts in wanted.items():
+        show(page, f"#/{name}")
+        for text in texts:
+            expect(main).to_contain_text(text)
 
     good = write(tmp_path / "good.jsonl", ((1, number, each) for number, each in enumerate(opening([]))))
     page = opened(made(*MAPPED, str(good)))
-    expect(page.get_by_role("heading", level=1)).to_have_text("All 5 messages are valid.")
+    expect(page.locator("main")).to_contain_text("All 5 messages are valid.")
 
 
 def test_every_finding_is_marked_at_its_place(made: Made, opened: Opened, tmp_path: Path) -> None:
@@ -106,29 +86,25 @@ def test_every_finding_is_marked_at_its_place(made: Made, opened: Opened, tmp_pa
     path = made(SAMPLE)
     data, page = page_data(path.read_text()), opened(path)
     checked = 0
-    open_all(page)
-    for group in data["groups"]:
-        found = page.locator(f'details[id="{group["id"]}"]')
-        number, at = group["samples"][0]
-        message, finding = data["messages"][number], data["messages"][number]["findings"][at]
-        if message["text"] and finding["at"].startswith("/") and "span" not in finding:
-            expected = pointed(json.loads(message["text"]), finding["at"])
-            if expected is not None and not isinstance(expected, dict | list):
-                expect(found.locator(".tree .fault")).to_have_text(json.dumps(expected, ensure_ascii=False))
-                checked += 1
-        elif "span" in finding:
-            start, end = finding["span"]
-            assert found.locator(".raw mark").inner_text() == message["text"][start:end]
+    for name, found in data.items():
+        if not name.startswith("messages/") or len(found["violations"]) != 1 or not found["sent"]["text"]:
+            continue
+        [violation] = found["violations"]
+        expected = pointed(found["sent"]["text"], violation["at"])
+        if expected is not None and violation["at"] and not isinstance(expected, dict | list):
+            show(page, message(found["seq"]))
+            expect(page.locator(".tree .fault")).to_have_text(json.dumps(expected, ensure_ascii=False))
             checked += 1
-    assert checked >= 5
+    assert checked >= 4
 
     twice = '{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":1,"b":12345678901234567890,"a":2}}'
     file = tmp_path / "twice.jsonl"
     file.write_text(json.dumps({"dir": "c2s", "msg": twice}) + "\n", encoding="utf-8")
-    found = open_row(opened(made("--revision", "2025-11-25", str(file))), "syntax/duplicate-key")
-    expect(found.locator(".tree .fault")).to_have_text("2")
+    page = opened(made("--revision", "2025-11-25", str(file)))
+    show(page, message(1))
+    expect(page.locator(".tree .fault")).to_have_text("2")
     # As it is written: a browser's own parser would round it.
-    expect(found.locator(".tree")).to_contain_text("12345678901234567890")
+    expect(page.locator(".tree")).to_contain_text("12345678901234567890")
 
     plain, wrong = {"type": "object"}, {"type": "object", "properties": {"words": "string"}}
     tools = [{"name": f"tool-{number}", "description": "x" * 3000, "inputSchema": plain} for number in range(300)]
@@ -136,49 +112,37 @@ def test_every_finding_is_marked_at_its_place(made: Made, opened: Opened, tmp_pa
     file = write(tmp_path / "long.jsonl", ((1, number, each) for number, each in enumerate(opening(tools))))
     path = made(*MAPPED, str(file))
     assert path.stat().st_size < 500_000
-    found = open_row(opened(path), "contract/schema")
-    expect(found).to_contain_text("parts that are not near a fault are left out")
+    page = opened(path)
+    show(page, message(5))
+    expect(page.locator(".message-panel")).to_contain_text("the message is too long for the report")
+    expect(page.locator(".message-panel .finding")).to_contain_text("contract/schema")
 
 
-def pointed(value: Any, pointer: str) -> Any:
-    """Return the value at a JSON Pointer; None if it is missing."""
-    for token in pointer.split("/")[1:]:
-        step = token.replace("~1", "/").replace("~0", "~")
-        try:
+def pointed(text: str, pointer: str) -> Any:
+    """Return the value at a JSON Pointer in the JSON *text*; None if it is missing."""
+    try:
+        value = json.loads(text)
+        for token in pointer.split("/")[1:]:
+            step = token.replace("~1", "/").replace("~0", "~")
             value = value[int(step)] if isinstance(value, list) else value[step]
-        except (KeyError, IndexError, TypeError, ValueError):
-            return None
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
     return value
 
 
-def test_findings_are_searched_opened_and_linked_by_keyboard(timed_page: Path, opened: Opened) -> None:
+def test_a_message_is_found_and_read_by_keyboard(timed_page: Path, opened: Opened) -> None:
     page = opened(timed_page)
-    search, everything = page.get_by_role("searchbox"), rows(page).count()
     page.keyboard.press("/")
-    expect(search).to_be_focused()
+    expect(page.locator("#filter")).to_be_focused()
     page.keyboard.type("rule:contract tool:search")
     page.keyboard.press("Enter")
-    expect(rows(page).nth(0)).to_be_focused()
-    assert 0 < rows(page).count() < everything
-    page.keyboard.press("j")
-    expect(rows(page).nth(1)).to_be_focused()
-    page.keyboard.press("k")
+    page.keyboard.press("Home")
     page.keyboard.press("Enter")
-    expect(page.locator("#findings .row[open] .finding")).to_be_visible()
-    # The address names the finding that is open.
-    assert page.url.endswith(f"#{page.locator('#findings .row[open]').get_attribute('id')}")
-    page.keyboard.press("Escape")
-    expect(search).to_have_value("")
-    search.fill("nowhere-to-be-found")
-    expect(page.locator("#findings")).to_contain_text("No finding matches the search.")
-    # A link to something that the search hides clears the search.
-    other = next(each for each in page_data(timed_page.read_text())["groups"] if each["rule"] == "contract/output")
-    page.evaluate("(name) => { location.hash = name; }", other["id"])
-    found = page.locator(f'details[id="{other["id"]}"]')
-    expect(found.locator(".compare")).to_contain_text('the string "1988"')
-    expect(search).to_have_value("")
-
-    tree = found.get_by_role("tree").first
+    panel = page.locator(".message-panel")
+    # It opens on the part with the finding.
+    expect(panel.locator(".finding")).to_be_visible()
+    expect(panel.locator(".fault").first).to_be_visible()
+    tree = panel.get_by_role("tree").first
     tree.get_by_role("treeitem", expanded=True).first.focus()
     focused = page.locator(":focus")
     page.keyboard.press("ArrowDown")
@@ -186,14 +150,17 @@ def test_findings_are_searched_opened_and_linked_by_keyboard(timed_page: Path, o
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     expect(focused).to_have_attribute("aria-expanded", "false")
-    expect(tree.locator(".fault")).to_be_hidden()
+    expect(tree.locator(".fault")).to_have_count(0)
     page.keyboard.press("Enter")
     expect(tree.locator(".fault")).to_be_visible()
     # One stop for the Tab key, wherever it was left.
     assert tree.locator('[tabindex="0"]').count() == 1
+    page.keyboard.press("Escape")
+    page.locator("#filter").fill("nowhere-to-be-found")
+    expect(page.locator("main")).to_contain_text("No message has all of these words.")
 
-    page = opened(timed_page, fragment="#%3Cscript%3E")
-    expect(rows(page).first).to_be_visible()
+    page = opened(timed_page, fragment="#/%3Cscript%3E")
+    expect(page.locator("tbody tr").first).to_be_visible()
 
 
 def background(page: Page) -> str:
@@ -205,17 +172,15 @@ def test_a_report_is_read_in_the_dark_on_a_phone_on_paper_and_by_a_screen_reader
 ) -> None:
     # The policy of the page would not run the script of the test.
     page = opened(timed_page, color_scheme="light", bypass_csp=True)
-    open_row(page, "contract/output")
     assert accessibility_faults(page, "report") == []
 
     page = opened(timed_page, color_scheme="dark", viewport={"width": 375, "height": 700})
-    open_all(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 375
+    for name in ("Servers", "Stream", "Findings", "Contracts", "Sessions", "Performance"):
+        expect(page.get_by_role("link", name=re.compile(f"^{name}")).first).to_be_in_viewport()
     dark = background(page)
     page.emulate_media(media="print", color_scheme="dark")
-    expect(page.locator("#findings .row:not([open])")).to_have_count(0)
-    expect(page.get_by_role("searchbox")).to_be_hidden()
-    expect(page.locator("#findings .tree").first).to_be_visible()
+    expect(page.get_by_role("navigation")).to_be_hidden()
     assert background(page) != dark
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.emulate_media(media="screen", color_scheme="dark")
@@ -251,18 +216,25 @@ def test_hostile_text_stays_text_in_every_field(made: Made, opened: Opened, tmp_
     folder.mkdir()
     file = write(folder / "x<img src=x>.jsonl", ((1, number, each) for number, each in enumerate(messages)))
     page = opened(made(*MAPPED, str(file)))
-    everything = "['script', 'img,iframe,b,base,meta,object'].map((each) => document.querySelectorAll(each).length)"
+    everything = (
+        "['script', 'img,iframe,b[style],base,meta,object'].map((each) => document.querySelectorAll(each).length)"
+    )
     before = page.evaluate(everything)
-    open_all(page)
-    page.locator("main button:visible").evaluate_all(CLICK)
-    page.get_by_role("searchbox").fill(text)
-    page.get_by_role("searchbox").fill("")
-    assert page.evaluate(everything) == before
-    shown = page.evaluate("document.body.innerText")
-    assert UNSEEN.search(shown) is None
-    assert "U+202E" in shown
-    assert "U+001B" in shown
-    assert strange_attributes(page) == []
+    screens = ("servers", "stream?all=1", "findings", "contracts", "sessions", "performance")
+    seen = ""
+    for place in (*(f"#/{each}" for each in screens), *(message(seq) for seq in range(5, 11))):
+        show(page, place) if "message" not in place else page.evaluate("each => { location.hash = each; }", place)
+        page.locator("main :is(tbody tr, .line[data-seq], .finding, .message-panel)").first.wait_for()
+        page.locator("main :is(details > summary, [aria-expanded=false])").evaluate_all(
+            "all => all.forEach(each => each.click())"
+        )
+        assert page.evaluate(everything) == before, place
+        shown = page.evaluate("document.body.innerText")
+        assert UNSEEN.search(shown) is None
+        assert strange_attributes(page) == []
+        seen += shown
+    assert "U+202E" in seen
+    assert "U+001B" in seen
     assert set(page.evaluate("[...document.querySelectorAll('a')].map(e => e.protocol)")) <= {"https:", "file:"}
 
 
@@ -274,7 +246,7 @@ def test_nothing_else_can_run_in_the_page(timed_page: Path, browser: Browser) ->
         "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix', configurable: true })"
     )
     page = context.new_page()
-    page.goto(timed_page.as_uri())
+    page.goto(f"{timed_page.as_uri()}#/performance")
     expect(page.locator("canvas").first).to_be_visible()
     added = "const made = document.createElement('script'); made.textContent = 'window.ran = 1'"
     with pytest.raises(Error, match="TrustedScript"):

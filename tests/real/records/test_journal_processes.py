@@ -14,8 +14,9 @@ import orjson
 import pytest
 
 from assay.base.verdict import Party
-from assay.console.console_rows import COLUMNS
-from assay.console.console_state import ConsoleSource, ConsoleState
+from assay.console.rows import COLUMNS
+from assay.console.servers import ConsoleSource
+from assay.console.state import ConsoleState
 from assay.core.conversation import Conversation
 from assay.records.journal import Journal
 from assay.records.reading import Pages, entries
@@ -219,7 +220,7 @@ def test_the_page_chooses_the_same_rows() -> None:
     given = {
         "columns": COLUMNS,
         "rows": [json.loads(row) for row in state.store.after(0)],
-        "servers": state.servers(0.0),
+        "servers": state.server_answers(0.0),
         "filters": [each["filter"] for each in CASES],
     }
     command = [node, str(DATA / "filter_rows.mjs"), str(ROOT / "src" / "assay" / "web")]

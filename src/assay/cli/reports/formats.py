@@ -22,7 +22,7 @@ _DOCUMENTS: Final = {
     "gitlab": "documents",
     "github": "markdown",
     "markdown": "markdown",
-    "html": "page.report_page",
+    "html": "page",
 }
 """The module of each format with a function of the finished run. They are imported where they are asked for."""
 
@@ -44,6 +44,6 @@ def digests_of(name: str) -> tuple[DigestFactory, ...]:
     """Return what the format *name* keeps of all messages, with or without findings."""
     if name != "html":
         return ()
-    from assay.cli.reports.page.page_digest import PageDigest  # noqa: PLC0415 - 5 ms, for this format only
+    from assay.console.report import ReportDigest  # noqa: PLC0415 - 60 ms and an extra, for this format only
 
-    return (PageDigest,)
+    return (ReportDigest,)

@@ -1,0 +1,88 @@
+"""Findings of all servers in groups: how many, since when, and what enforce mode would have blocked. No I/O."""
+
+from typing import Any
+
+from assay.records.digest import FindingGroup, FindingGroups
+from assay.records.judged_records import JudgedRecord
+from assay.records.record import Finding
+from assay.rules import RULES
+
+
+class FindingBoard:
+    """All groups. The file of a group is the number of its server."""
+
+    def __init__(self) -> None:
+        self.groups = FindingGroups()
+        self._ticks: dict[int, int] = {}
+        """When each group last changed."""
+
+    def take(self, message: JudgedRecord, tick: int) -> None:
+        """Count the findings of a message."""
+        for group in self.groups.add(message):
+            self._ticks[group.id] = tick
+
+    def changed(self, tick: int) -> list[dict[str, Any]]:
+        """Return the groups that have changed since *tick*."""
+        return [line(each, int(each.file)) for each in self.groups if self._ticks[each.id] > tick]
+
+    def answer(self) -> dict[str, Any]:
+        """Return all groups, and the rules that they name."""
+        return {"groups": [line(each, int(each.file)) for each in self.groups], "rules": rules_of(self.groups)}
+
+
+def line(group: FindingGroup, server: int) -> dict[str, Any]:
+    """Return a group for a page, with the number of its server."""
+    key, finding, trend = group.key, group.finding, group.trend
+    counts = trend.counts
+    return {
+        "id": group.id,
+        "server": server,
+        "rule": key.rule,
+        "method": key.method,
+        "tool": key.tool,
+        "at": key.place,
+        "entry": key.entry,
+        "party": key.party,
+        "count": group.count,
+        "first": group.first or 0.0,
+        "last": group.last or 0.0,
+        "blocked": group.blocked,
+        "wouldBlock": group.would_block,
+        "quarantined": group.quarantined,
+        "wouldQuarantine": group.would_quarantine,
+        "action": finding.done,
+        "known": group.is_known,
+        "says": says(finding),
+        "expected": finding.expected,
+        "found": finding.found,
+        "hint": finding.hint,
+        "trend": {"start": counts[0][0] if counts else 0.0, "seconds": trend.width, "counts": trend.series},
+        "samples": list(reversed(group.lasts)),
+    }
+
+
+def says(finding: Finding) -> str:
+    """Return a finding as a sentence."""
+    return f"expected {finding.expected}, found {finding.found}"
+
+
+def rules_of(groups: FindingGroups) -> dict[str, Any]:
+    """Return the known rules of all *groups*."""
+    found = {rule: rule_text(rule) for rule in sorted({each.key.rule for each in groups})}
+    return {rule: about for rule, about in found.items() if about is not None}
+
+
+def rule_text(rule: str) -> dict[str, str] | None:
+    """Return what is known of a rule; None for an unknown one."""
+    found = RULES.get(rule)
+    if found is None:
+        return None
+    return {
+        "id": found.id,
+        "asks": found.asks,
+        "why": found.why,
+        "source": found.source.replace(" {revision}", ""),
+        "fix": found.fix,
+        "action": found.action,
+        "example": found.example,
+    }

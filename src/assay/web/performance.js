@@ -1,0 +1,132 @@
+/** How long answers take: the tools first, then other methods, then what only opens and lists. */
+
+import { read } from "./api.js";
+import { Histogram } from "./chart.js";
+import { breakable, Empty, ScreenHead, Table, Tag } from "./parts.js";
+import { attempted, serverName, servers, stream, streamOf, touched } from "./store.js";
+import { bytes, counted, number, took } from "./text.js";
+import { html, signal, useEffect, useSteady } from "./view.js";
+
+const RELOAD = 5000;
+const SHOWN = 200;
+
+const lines = signal(null);
+const chosen = signal(null);
+
+async function load() {
+  lines.value = (await read("performance")).lines;
+}
+
+function keyOf(line) {
+  return `${line.server}\n${line.method}\n${line.tool}`;
+}
+
+function titleOf(line) {
+  return line.tool || line.method || "others";
+}
+
+const START = /^(initialize|ping|server\/discover|logging\/setLevel|.*\/list)$/;
+
+/** The tables of the screen, in order, with a test of the lines that each has. */
+const PARTS = [
+  ["Tools", (line) => line.tool !== ""],
+  ["Other methods", (line) => line.tool === "" && !START.test(line.method)],
+  ["Start-up and lists", (line) => line.tool === "" && START.test(line.method)],
+];
+
+/** Two bars: the time of the server and the time of the guard, on the scale of the slowest line. */
+function Shares({ line, slowest }) {
+  const part = (value) => ({ width: `${Math.min(100, (100 * (value ?? 0)) / slowest).toFixed(2)}%` });
+  const meaning = `server ${took(line.p95)}, guard ${took(line.guardP95)}`;
+  return html`<span class="shares" role="img" aria-label=${meaning} title=${meaning}>
+    <span class="share server-share" style=${part(line.p95)} /><span class="share guard-share" style=${part(line.guardP95)} />
+  </span>`;
+}
+
+function Errors({ line }) {
+  const all = Object.entries(line.errors).sort((one, other) => other[1] - one[1]);
+  if (all.length === 0) return html`<span class="zero">0</span>`;
+  return html`<span class="tags">${all.slice(0, 5).map(([name, count]) => html`<${Tag} key=${name} tone="failed">${breakable(name)} ${number(count)}<//>`)}</span>`;
+}
+
+const COLUMNS = [
+  ["Name", { class: "wide" }],
+  ["Answers", { number: true }],
+  ["p50", { number: true, about: "Half of the answers came within this time" }],
+  ["p95", { number: true, about: "95 of 100 answers came within this time" }],
+  ["Longest", { number: true }],
+  ["Server and guard, p95"],
+  ["In the guard", { number: true, about: "95 of 100 requests were in the guard for less than this" }],
+  ["Bytes in · out", { number: true }],
+  ["Errors", { class: "wraps" }],
+];
+
+function Name({ line }) {
+  const key = keyOf(line);
+  return html`<span class="stack">
+    <button type="button" class="link name" data-row aria-pressed=${String(key === chosen.value)} onClick=${() => (chosen.value = key)}>${breakable(titleOf(line))}</button>
+    ${servers.value.length > 1 && html`<span class="quiet-text">${breakable(serverName(line.server))}</span>`}
+  </span>`;
+}
+
+function cellsOf(line, slowest) {
+  const messages = streamOf({ method: line.method, tool: line.tool, server: serverName(line.server) });
+  const most = (value) => took(value === null ? null : Math.min(value, line.max ?? value));
+  return [
+    html`<${Name} line=${line} />`,
+    html`<a class="count-link" href=${messages}>${number(line.count)}</a>`,
+    most(line.p50),
+    most(line.p95),
+    took(line.max),
+    html`<${Shares} line=${line} slowest=${slowest} />`,
+    took(line.guardP95),
+    `${bytes(line.inBytes)} · ${bytes(line.outBytes)}`,
+    html`<${Errors} line=${line} />`,
+  ];
+}
+
+function Part({ title, all }) {
+  const slow = (one, other) => (other.p95 ?? -1) - (one.p95 ?? -1) || other.count - one.count;
+  const [sorted, place] = useSteady(all, keyOf, slow);
+  const slowest = Math.max(0.001, ...all.map((each) => each.p95 ?? 0));
+  const rows = sorted.slice(0, SHOWN).map((each) => ({ key: keyOf(each), cells: cellsOf(each, slowest) }));
+  return html`<section class="listing" aria-label=${title}><div class="card-head"><h2>${title}</h2></div>
+    <${Table} caption=${title} columns=${COLUMNS} rows=${rows} place=${place} /></section>`;
+}
+
+function Distribution({ all }) {
+  const answered = all.filter((each) => each.buckets.length > 0);
+  const line = answered.find((each) => keyOf(each) === chosen.value)
+    ?? PARTS.flatMap(([, test]) => answered.filter(test).toSorted((one, other) => other.p95 - one.p95))[0];
+  if (line === undefined || line.count < 2) return null;
+  const title = `${titleOf(line)} of ${serverName(line.server)}, ${counted(line.count, "answer")}`;
+  return html`<div class="panel chart-place"><${Histogram} title=${title} buckets=${line.buckets} format=${took} noun="answers" /></div>`;
+}
+
+/** The screen. */
+export function PerformanceScreen() {
+  const { loads } = stream.value;
+  useEffect(() => {
+    attempted(load);
+    let isStale = false;
+    const stop = touched.subscribe(() => (isStale = true));
+    const timer = setInterval(() => {
+      if (isStale) attempted(load);
+      isStale = false;
+    }, RELOAD);
+    return () => {
+      stop();
+      clearInterval(timer);
+    };
+  }, [loads]);
+  const all = lines.value ?? [];
+  const parts = PARTS.map(([title, test]) => [title, all.filter(test)]).filter(([, found]) => found.length > 0);
+  return html`<section>
+    <${ScreenHead} title="Performance" about="The time from a request to its answer, the slowest first. Choose a name to see its distribution." />
+    ${lines.value === null
+      ? html`<p class="quiet-text" role="status">Reading the figures…</p>`
+      : all.length === 0
+        ? html`<${Empty}>No answers yet.<//>`
+        : html`<${Distribution} all=${all} />${parts.map(([title, found]) => html`<${Part} key=${title} title=${title} all=${found} />`)}`}
+  </section>`;
+}
