@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import orjson
+from msgspec.structs import replace
 
 from assay.base.verdict import Party
 from assay.console.findings import line, rules_of
@@ -128,9 +129,9 @@ class ReportDigest:
         metadata = message.record.metadata
         size = len(metadata.frame or metadata.frame_base64 or "")
         if size > _LARGEST_TEXT or self._text + size > _MOST_TEXT:
-            metadata.frame = metadata.frame_base64 = None
-            metadata.lacks = _TOO_LONG
-            size = 0
+            # A copy: other reports of the same run show the text.
+            bare = replace(metadata, frame=None, frame_base64=None, omitted=True)
+            message, size = message._replace(record=replace(message.record, metadata=bare)), 0
         self._text += size
         self.rows.append(message)
 
@@ -174,6 +175,8 @@ def report_answers(
         # Of a good message only the row is known: looking for secrets in all of them would take most of the time.
         if answer is not None and (answer["violations"] or answer["sent"]["text"] is not None):
             message = digest.rows[seq - 1]
+            if message.record.metadata.omitted:
+                answer["sent"]["why"] = _TOO_LONG
             answers[f"messages/{seq}"] = answer | _SAME_IN_EVERY_RUN | {"file": message.file, "line": message.line}
     return answers
 
