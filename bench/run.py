@@ -19,6 +19,7 @@ from typing import Any, Final
 import orjson
 
 import archive
+import console
 import guard
 import guard_http
 import serve
@@ -37,6 +38,7 @@ PARTS: Final[dict[str, Part]] = {
     "guard": guard.main,
     "listen": guard_http.main,
     "archive": archive.main,
+    "console": console.main,
 }
 KNOWN: Final = (*PARTS, "worst")
 RESULT: Final = serve.ROOT / ".cache" / "bench" / "result.json"
@@ -46,9 +48,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
         prog="bench/run.py",
-        description="The cost of a verdict, of the asset server, of the guard, and of a large archive.",
+        description="What Assay costs: verdicts, the asset server, the guard, a large archive, the page of a console.",
     )
-    top.add_argument("parts", nargs="*", metavar="PART", help=f"{' or '.join(KNOWN)}; without one, all but worst")
+    top.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(KNOWN)}; without one, all but worst")
     top.add_argument("--only", metavar="NAMES", help=f"of serve, some of {','.join(serve.CANDIDATES)}")
     top.add_argument("--result", metavar="FILE", type=Path, default=RESULT, help="where the figures go, as JSON")
     return top
