@@ -200,6 +200,8 @@ def _fed(digest: ReportDigest) -> tuple[ConsoleState, dict[tuple[str, int], list
         counts = totals[server.id]
         server.messages, server.findings = counts["messages"], counts["findings"]
         server.blocked, server.would_block = counts["blocked"], counts["would_block"]
+    for file in {each.file for each in digest.rows}:
+        state.live(_source(file), grows=False)
     servers = {each.name: each.id for each in state.servers}
     state.performance.figures.clear()
     for each, figures in digest.figures.items():

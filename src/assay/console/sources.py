@@ -141,6 +141,7 @@ class FilePump:
                     loading.remove(name)
                     failed = [*failed, {"file": name, "why": why}] if why else failed
                     self._state.note(sources[name], notes)
+                    self._state.live(sources[name], grows=False)
                     self._state.files(list(loading), failed)
                 self._changed()
         finally:

@@ -9,7 +9,7 @@ import { ServersScreen } from "./servers.js";
 import { SessionsScreen } from "./sessions.js";
 import { connection, dropped, failure, files, go, groups, load, route, routeTo, servers, signOut, state } from "./store.js";
 import { FilterHelp, streamAddress, streamKeys, StreamScreen, takeStream } from "./stream.js";
-import { number, sentence } from "./text.js";
+import { counted, number, sentence } from "./text.js";
 import { switchTheme, themed } from "./theme.js";
 import { effect, html, render, untracked, useLayoutEffect, useRef } from "./view.js";
 
@@ -95,7 +95,7 @@ function Banners() {
   const { loading, failed } = files.value;
   return html`<div class="banners" role="status">
     ${state.value !== null && failure.value !== "" && html`<${Notice} tone="error">${failure.value}<//>`}
-    ${loading.map((file) => html`<${Notice} key=${file} tone="note">Reading ${file}…<//>`)}
+    ${loading.length > 0 && html`<${Notice} tone="note">Reading ${loading.length === 1 ? loading[0] : counted(loading.length, "file")}…<//>`}
     ${failed.map(({ file, why }) => html`<${Notice} key="failed ${file}" tone="error">Cannot read ${file}: ${why}<//>`)}
     ${lost.length > 0 && html`<div aria-live="off"><${Notice} tone="note">Not shown, to keep memory bounded: ${lost.join("; ")}.<//></div>`}
   </div>`;

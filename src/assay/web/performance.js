@@ -49,14 +49,17 @@ function Errors({ line }) {
   return html`<span class="tags">${all.slice(0, 5).map(([name, count]) => html`<${Tag} key=${name} tone="failed">${breakable(name)} ${number(count)}<//>`)}</span>`;
 }
 
+const isTimed = (line) => line.p95 !== null;
+
+/** Each column: its title, its options, and whether a line has something to say in it. */
 const COLUMNS = [
   ["Name", { class: "wide" }],
   ["Answers", { number: true }],
-  ["p50", { number: true, about: "Half of the answers came within this time" }],
-  ["p95", { number: true, about: "95 of 100 answers came within this time" }],
-  ["Longest", { number: true }],
-  ["Server and guard, p95"],
-  ["In the guard", { number: true, about: "95 of 100 requests were in the guard for less than this" }],
+  ["p50", { number: true, about: "Half of the answers came within this time" }, isTimed],
+  ["p95", { number: true, about: "95 of 100 answers came within this time" }, isTimed],
+  ["Longest", { number: true }, isTimed],
+  ["Server and guard, p95", {}, (line) => line.guardP95 !== null],
+  ["In the guard", { number: true, about: "95 of 100 requests were in the guard for less than this" }, (line) => line.guardP95 !== null],
   ["Bytes in · out", { number: true }],
   ["Errors", { class: "wraps" }],
 ];
@@ -89,9 +92,13 @@ function Part({ title, all }) {
   const slow = (one, other) => (other.p95 ?? -1) - (one.p95 ?? -1) || other.count - one.count;
   const [sorted, place] = useSteady(all, keyOf, slow);
   const slowest = Math.max(0.001, ...all.map((each) => each.p95 ?? 0));
-  const rows = sorted.slice(0, SHOWN).map((each) => ({ key: keyOf(each), cells: cellsOf(each, slowest) }));
+  const kept = COLUMNS.map((_, at) => at).filter((at) => COLUMNS[at][2] === undefined || all.some(COLUMNS[at][2]));
+  const rows = sorted.slice(0, SHOWN).map((each) => {
+    const cells = cellsOf(each, slowest);
+    return { key: keyOf(each), cells: kept.map((at) => cells[at]) };
+  });
   return html`<section class="listing" aria-label=${title}><div class="card-head"><h2>${title}</h2></div>
-    <${Table} caption=${title} columns=${COLUMNS} rows=${rows} place=${place} /></section>`;
+    <${Table} caption=${title} columns=${kept.map((at) => COLUMNS[at])} rows=${rows} place=${place} /></section>`;
 }
 
 function Distribution({ all }) {

@@ -127,8 +127,8 @@ function cellsOf(server) {
 
 /** Columns that say nothing for some servers: a report has no running ones, and a recording may have no times. */
 const SAYING = {
-  State: () => REPORT === null,
-  "Calls a minute": () => REPORT === null,
+  State: (each) => each.source === "journal",
+  "Calls a minute": (each) => each.source === "journal",
   p95: (each) => each.p95 !== null,
   "Last message": (each) => each.last !== null,
 };
