@@ -52,14 +52,14 @@ def test_the_list_has_the_tools_that_a_client_can_use(tmp_path: Path) -> None:
     assert "search" not in done.stdout
     assert """weather '{"city": "…"}' -- """ in done.stdout
     assert "hunter2" not in done.stdout + done.stderr
-    assert "(tool search): expected an object" in " ".join(done.stderr.split())
+    assert '`words` must be an object, not "string"' in " ".join(done.stderr.split())
     assert "assay call: clients may reject search; enforce mode would hide it" in done.stderr
 
 
 def test_a_call_prints_the_result_and_what_is_wrong(tmp_path: Path) -> None:
     for done in (called(tmp_path, "weather", OSLO, **DEMO), called(tmp_path, **DEMO, end=("weather", OSLO))):
         assert (done.returncode, done.stdout) == (1, "Sunny in Oslo, 21 °C.\n"), "a line that is not JSON counts"
-        assert 'found the text "weather: cache is warm"' in " ".join(done.stderr.split())
+        assert 'Not JSON: "weather: cache is warm"' in " ".join(done.stderr.split())
         assert "3 findings about other tools: " in done.stderr
         assert "(tool search)" not in done.stderr
 
@@ -79,7 +79,7 @@ def test_an_error_of_a_guard_is_shown_with_its_reasons(tmp_path: Path) -> None:
     error = {"code": -31010, "message": "refused", "data": {"violations": [violation]}}
     done = called(tmp_path, "work", **on_call(answer(error=error)))
     assert done.returncode == 1
-    assert "    /result/content/0: expected the property `text`, found {} [protocol/result]\n" in done.stderr
+    assert "    Missing property `text`, at /result/content/0 [protocol/result]\n" in done.stderr
 
 
 def test_programs_get_one_json_object(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_requests_never_answered_are_named_by_tool(tmp_path: Path, capsys: pytes
 def test_one_rule_stands_below_all_its_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = checked(capsys, recording(tmp_path, request(1, "tools/call", {"name": 1, "arguments": 2})))
     rules = [line for line in lines if line.startswith("protocol/params (")]
-    assert (sum(line.startswith("/params/") for line in lines), len(rules)) == (2, 1)
+    assert (sum(line.startswith("at /params/") for line in lines), len(rules)) == (2, 1)
 
 
 def test_findings_that_differ_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

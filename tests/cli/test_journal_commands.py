@@ -57,7 +57,8 @@ def test_a_journal_is_shown_as_a_table_with_totals() -> None:
     start = "1970-01-01 00:00:00.000+00:00  client  tools/call find_books #3 "
     assert f"{start}                 ok               0.00      115      115" in lines
     wrong = next(number for number, line in enumerate(lines) if "find_books #4" in line)
-    assert lines[wrong + 1].startswith("    contract/input at /params/arguments/limit: expected an integer, found ")
+    assert lines[wrong + 1].startswith("    contract/input: `limit` must be an integer, not ")
+    assert lines[wrong + 1].endswith(", at /params/arguments/limit")
     assert "56 records: 28 ok, 2 reported, 20 blocked, 6 failed" in lines
     assert "      2 × contract/input" in lines
 
@@ -96,7 +97,7 @@ def test_where_nothing_is_cut_a_line_has_all_of_it() -> None:
     for table in (JournalTable(Style(io.StringIO(), {}), View()), JournalTable(Style(Terminal(), {}), View(wide=True))):
         lines = list(table.lines(long))
         assert "x" * 300 in lines[0]
-        assert [line for line in lines if "contract/input at" in line] == 3 * lines[1:2]
+        assert [line for line in lines if "contract/input:" in line] == 3 * lines[1:2]
     short = list(JournalTable(Style(Terminal(), {"COLUMNS": "80", "NO_COLOR": "1"}), View()).lines(long))
     assert " (and 2 more)" in " ".join(short)
 

@@ -96,10 +96,9 @@ def watched(verdict: Verdict, *, enforcing: bool = True) -> list[str]:
 def test_stderr_names_every_quarantined_entry_and_says_why() -> None:
     log = watched(listed("tools/list", [tool("bad"), tool("good", {"type": "object"}), {"name": "bare"}]))
     assert log[0] == "assay: quarantined 2 tools in tools/list #1: bare, bad"
-    assert log[1].startswith("assay:     /result/tools/2 (tool bare): expected ")
-    assert log[2].startswith(
-        "assay:     /result/tools/0/inputSchema/properties/a/type (tool bad): expected one of array,"
-    )
+    assert log[1] == "assay:     Missing property `inputSchema`, at /result/tools/2 (tool bare) [protocol/result]"
+    assert log[2].startswith("assay:     `type` must be one of array,")
+    assert ", at /result/tools/0/inputSchema/properties/a/type (tool bad) [" in log[2]
     assert "assay: quarantined: bare, bad (2 tools)" in log
 
 
@@ -120,7 +119,7 @@ def test_check_names_every_quarantined_entry_in_text_and_json() -> None:
     text, data = (
         assay_text("check", "--format", form, *options, said=said, COLUMNS="200").stdout for form in ("text", "ndjson")
     )
-    assert "/result/tools/0/inputSchema/properties/a/type (tool bad): expected" in text
+    assert "at /result/tools/0/inputSchema/properties/a/type (tool bad)\n" in text
     assert text.rstrip().endswith("quarantined: bad, worse (2 tools)")
     assert "1 ok, 1 reported" in text
     record = json.loads(data)

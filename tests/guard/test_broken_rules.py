@@ -7,6 +7,7 @@ named. Under audit every byte passes as it came, and the same rule is named.
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from exchange_rows import HANDSHAKE_ROWS, STATELESS_ROWS
 
 from assay.guard.terms import Mode
 from assay.rules import RULES
+from assay.rules.sentences import sentence
 from kit.broken_rules import CASES, GROUPS, LATEST, WITHOUT_CASE, Case, Outcome, frames, named, script
 from kit.guard_process import INITIALIZED, frame_of, initialize, request
 from kit.guarded_session import ScriptedSession
@@ -23,6 +25,9 @@ from kit.stateless_talk import asks
 
 WORDS = {"refuse": ["blocked: "], "quarantine": ["quarantined "], "report": ["reported: ", "failed: "]}
 """What is logged of a message that breaks a rule, by what the rule does under enforce."""
+
+GENERAL_TOO = {"apps/mime-type", "contract/schema", "envelope/id"}
+"""Rules with a sentence of their own for one kind of violation only."""
 
 
 class Conversation:
@@ -68,7 +73,16 @@ class Conversation:
         rule = self.case.rule
         logged = any(f"[{rule}]" in line or f"× {rule}" in line for line in self.one.log)
         assert logged is (rule in self.one.records.rules), (self.one.records.rules, self.one.log)
+        assert not logged or self._has_its_own_sentence(), self.one.records.violations
         return logged
+
+    def _has_its_own_sentence(self) -> bool:
+        """Whether a sentence of the rule, if it has any, fits one of the violations."""
+        found = [each for each in self.one.records.violations if each.rule == self.case.rule]
+        plain = [sentence(replace(each, rule="no/such-rule")) for each in found]
+        if self.case.rule in GENERAL_TOO or not RULES[self.case.rule].says:
+            return True
+        return [sentence(each) for each in found] != plain
 
 
 def outcome(message: dict[str, Any]) -> Outcome:

@@ -63,7 +63,7 @@ def test_findings_are_shown_without_secrets() -> None:
     guard.client(call(3, "login", customer="Ahab"), request(4, f"tools/{known}"))
     log = "\n".join([*guard.log, *guard.watch.summary()])
     assert log.count("[contract/input]") == 3
-    assert "/params/arguments/password: expected an integer, found [redacted]" in log
+    assert "`password` must be an integer, not [redacted], at /params/arguments/password [" in log
     assert not any(secret in log for secret in ("hunter2", "ghp_0123", "Ahab"))
 
 
@@ -78,8 +78,8 @@ def test_findings_are_shown_as_they_come_and_counted_at_the_end(mode: Any, words
         guard.client(call(ident, "bad"))
         guard.server(result(ident, {"content": [], "structuredContent": {"hits": "3"}}))
     assert (
-        f"assay: {words}: server result of tools/call bad #2: /result/structuredContent/hits: "
-        'expected an integer, found the string "3" [contract/output]'
+        f"assay: {words}: server result of tools/call bad #2: "
+        '`hits` must be an integer, not "3", at /result/structuredContent/hits [contract/output]'
     ) in guard.log
     summary = list(guard.watch.summary())
     assert summary[0].startswith("assay: [files] 6 messages from the client, ")

@@ -64,6 +64,11 @@ def _place(text: str) -> str:
     return "" if text == WHOLE else text
 
 
+_ENTRY = r"(?: \([a-z]+ [^)]*\))?"
+_DETAILS = re.compile(rf" {{9}}(?:at (/.*?){_ENTRY}(?:: expected .*)?|expected .*)$")
+_SENTENCE = re.compile(rf".*?(?:, at (/.*?){_ENTRY})?$")
+
+
 def of_text(text: str) -> Iterator[Read]:
     """With `--all`, and lines that are not wrapped."""
     file, line = "", 0
@@ -71,8 +76,8 @@ def of_text(text: str) -> Iterator[Read]:
     for each in text.splitlines():
         if (head := re.match(r" *(\d+|end)  [✗!E~] (?:client|server)  ", each)) is not None:
             line, places = 0 if head[1] == "end" else int(head[1]), []
-        elif (place := re.match(r" {9}(the message|/.*?)(?: \([a-z]+ [^)]*\))?: expected ", each)) is not None:
-            places.append(_place(place[1]))
+        elif (place := _DETAILS.match(each)) is not None:
+            places.append(place[1] or "")
         elif (rule := re.match(r" {9}([a-z]+/[a-z0-9-]+) \(", each)) is not None:
             yield from (Read(file, line, rule[1], at) for at in places)
             places = []
@@ -105,7 +110,7 @@ def of_sarif(text: str) -> Iterator[Read]:
             yield Read(file, line, rule, logical.get("fullyQualifiedName", ""))
 
 
-_IN_CASE = re.compile(r"^.*?: (the message|/.*?)(?: \([a-z]+ [^)]*\))?: expected .* \((.*), (?:line (\d+)|the end)\)$")
+_IN_CASE = re.compile(rf"^.*?(?:, at (/.*?){_ENTRY})? \(([^()]*), (?:line (\d+)|the end)\)$")
 
 
 def of_junit(text: str) -> Iterator[Read]:
@@ -115,13 +120,12 @@ def of_junit(text: str) -> Iterator[Read]:
             for line in (below.text or "").splitlines():
                 if (found := _IN_CASE.match(line)) is not None:
                     file = found[2]
-                    yield Read(file, int(found[3] or 0), case.attrib["name"], _place(found[1]))
+                    yield Read(file, int(found[3] or 0), case.attrib["name"], found[1] or "")
                 elif (more := re.fullmatch(r"line (\d+): (the message|/.*)", line)) is not None:
                     yield Read(file, int(more[1]), case.attrib["name"], _place(more[2]))
 
 
 _ANNOTATION = re.compile(r"::(?:error|warning|notice) file=([^,]*),(?:line=(\d+),)?title=([^:]*)::(.*)")
-_SENTENCE = re.compile(r".*?: (the message|/.*?)(?: \([a-z]+ [^)]*\))?: expected ")
 
 
 def _decoded(text: str) -> str:
@@ -137,7 +141,7 @@ def of_github(text: str) -> Iterator[Read]:
         file, rule, lines = _decoded(found[1]), _decoded(found[3]), _decoded(found[4]).split("\n")
         sentence = _SENTENCE.match(lines[0])
         assert sentence is not None, each
-        yield Read(file, int(found[2] or 0), rule, _place(sentence[1]))
+        yield Read(file, int(found[2] or 0), rule, sentence[1] or "")
         for also in lines[2:]:
             if (more := re.fullmatch(r"line (\d+): (the message|/.*)", also)) is not None:
                 yield Read(file, int(more[1]), rule, _place(more[2]))
@@ -153,12 +157,13 @@ _ITEM = re.compile(r"- [✗!·] \w+ (?:\[)?`([a-z/0-9-]+)`.* in `(.*?)`, (?:line
 
 
 def of_markdown(text: str) -> Iterator[Read]:
-    file, rule, line = "", "", 0
+    file, rule, line, is_new = "", "", 0, False
     for each in text.splitlines():
         if (item := _ITEM.match(each)) is not None:
-            rule, file, line = item[1], item[2], int(item[3] or 0)
-        elif (place := re.match(r"  - (?:(the message)|`(/.*?)`)(?: \(`.*?`\))?: expected ", each)) is not None:
-            yield Read(file, line, rule, place[2] or "")
+            rule, file, line, is_new = item[1], item[2], int(item[3] or 0), True
+        elif is_new and (place := re.match(r"  - `+.*?`+(?:, at `(/.*?)`(?: \(`.*?`\))?)?$", each)) is not None:
+            yield Read(file, line, rule, place[1] or "")
+            is_new = False
         elif (more := re.fullmatch(r"  - line (\d+): (?:the message|`(/.*)`)", each)) is not None:
             yield Read(file, int(more[1]), rule, more[2] or "")
 

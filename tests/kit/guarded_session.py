@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from assay.base.limits import Limits
-from assay.base.verdict import Party, Verdict
+from assay.base.verdict import Party, Verdict, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
 from assay.core.policy import Policy
@@ -43,6 +43,7 @@ class Records(Sink):
     def __init__(self) -> None:
         self.passes: list[bytes] = []
         self.finds: list[tuple[str | None, str]] = []
+        self.violations: list[Violation] = []
 
     @property
     def rules(self) -> list[str]:
@@ -54,7 +55,8 @@ class Records(Sink):
         self.passes.append(verdict.frame)
 
     def found(self, verdict: Verdict, _: float, __: str, ___: int, /) -> None:
-        """Keep the rules."""
+        """Keep the rules and the violations."""
+        self.violations += verdict.violations
         self.finds += [(verdict.method, each.rule) for each in verdict.violations]
 
 

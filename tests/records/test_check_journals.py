@@ -184,8 +184,8 @@ def test_findings_in_redacted_messages_of_a_journal_count(tmp_path: Path) -> Non
     status, out, errors = check("--fail-on", "refuse", journal.path)
     assert status == 1
     assert "search #2  (conversation 1)  (as the guard judged it: secrets were redacted)" in out
-    assert "/result/isError: expected" in out
-    assert 'found the string "yes"' in out
+    assert "at /result/isError" in out
+    assert 'not "yes"' in out
     assert "1 message with the guard's own verdict: secrets were redacted" in errors
     # Today's policy decides about them.
     config = tmp_path / "assay.toml"

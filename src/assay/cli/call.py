@@ -49,6 +49,7 @@ from assay.edges.standard_streams import write_utf8
 from assay.engine.wording import found
 from assay.ladder import syntax
 from assay.records.outcomes import outcome_of, title
+from assay.rules.sentences import located
 from assay.settings import Settings, load_cautiously
 from assay.spec.schema import suggestion
 
@@ -459,8 +460,8 @@ def _reasons(value: Any) -> Iterator[str]:
     listed = data.get("violations") if isinstance(data, dict) else None
     for each in listed[:_MOST_REASONS] if isinstance(listed, list) else ():
         if isinstance(each, dict):
-            place = each.get("at") or "the message"
-            yield f"{place}: expected {each.get('expected')}, found {each.get('found')} [{each.get('rule')}]"
+            rule, at, expected, what = (str(each.get(name) or "") for name in ("rule", "at", "expected", "found"))
+            yield f"{located(Violation(rule, at, expected, what, source='', hint=''))} [{rule}]"
 
 
 def late(error: Exception, seconds: float) -> str:

@@ -29,6 +29,7 @@ from assay.edges.probe.server_probe import Inquiry, InquiryError, InterruptedInq
 from assay.edges.standard_streams import stop_without_reader
 from assay.records.reading import Pages, entries
 from assay.records.record import Finding, Record
+from assay.rules.sentences import located
 from assay.settings import SettingsError
 
 
@@ -178,8 +179,7 @@ def _finding_lines(found: DemoFinding, details: Sequence[str], style: Style) -> 
     """Return the lines for one finding: the fault, the rule, and the fix."""
     finding = found.finding
     yield f"  {style.paint(plain(found.tool), 'bold')}: {found.done}"
-    what = f"{finding.at or 'the message'}: expected {finding.expected}, found {finding.found}"
-    yield from style.wrapped(plain(what), 4)
+    yield from style.wrapped(plain(located(finding)), 4)
     explain = style.wrapped(f"{finding.rule}; {program()} explain {finding.rule}", 4)
     yield from (style.paint(line, "dim") for line in explain)
     yield from style.wrapped(plain(f"→ {finding.hint}"), 4, 2)

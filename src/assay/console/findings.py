@@ -6,6 +6,7 @@ from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
 from assay.records.record import Finding
 from assay.rules import RULES
+from assay.rules.sentences import sentence
 
 
 class FindingBoard:
@@ -63,7 +64,7 @@ def line(group: FindingGroup, server: int) -> dict[str, Any]:
 
 def says(finding: Finding) -> str:
     """Return a finding as a sentence."""
-    return f"expected {finding.expected}, found {finding.found}"
+    return sentence(finding)
 
 
 def rules_of(groups: FindingGroups) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from assay.core.party_state import has_capability
 from assay.guard.routing import Router
 from assay.ladder import syntax
 from assay.ladder.framing import Rest
+from assay.rules.sentences import located
 
 MOST_SUBSCRIPTIONS: Final = 1000
 _URI_LENGTH: Final = 2048
@@ -197,7 +198,7 @@ class SessionRestore:
         if verdict.kind == "missing":
             return "its answer to initialize could not be read"
         if not verdict.accepted:
-            return f"its answer to initialize broke the contract: {verdict.violations[0]}"
+            return f"its answer to initialize broke the contract: {located(verdict.violations[0])}"
         if verdict.kind == "error":
             return f"it refused initialize: error {verdict.value['error']['code']}"
         result, before = verdict.value["result"], self._before

@@ -18,6 +18,7 @@ from assay.core.render import changes
 from assay.guard.deliveries import UNKNOWN, End
 from assay.guard.recent_messages import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, RecentMessages, Shelf
 from assay.guard.sinks import EventKind, Sink
+from assay.rules.sentences import located
 
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "GuardSummary")
 
@@ -386,7 +387,7 @@ def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     # The title of a missing response says what happened.
     word = "" if verdict.kind == "missing" else f"{outcome_of(verdict).shown}: "
     more = len(verdict.violations) - 1 + verdict.more
-    first = f"{_discreet(verdict.violations[0], redactor)}{f' and {more} more' if more else ''}"
+    first = f"{_worded(verdict.violations[0], redactor)}{f' and {more} more' if more else ''}"
     return plain(f"assay: {word}{verdict.party} {what}: {first}")
 
 
@@ -400,16 +401,16 @@ def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iter
         if each.rule.startswith("lock/") or each.entry not in listed:
             further.append(each)
         listed.add(each.entry)
-    yield from (plain(f"assay:     {_discreet(each, redactor)}") for each in further)
+    yield from (plain(f"assay:     {_worded(each, redactor)}") for each in further)
     if verdict.repairs:
         yield plain(f"assay:     {changes([redactor.repair(each) for each in verdict.repairs])}")
 
 
-def _discreet(violation: Violation, redactor: "Redactor") -> Violation:
-    """Return a violation without secrets in the found value or in a name."""
+def _worded(violation: Violation, redactor: "Redactor") -> str:
+    """Return a violation as one line, without secrets in the found value or in a name."""
     entry = violation.entry
     shown = None if entry is None else entry._replace(name=redactor.text(entry.name))
-    return replace(violation, found=redactor.found(violation), entry=shown)
+    return f"{located(replace(violation, found=redactor.found(violation), entry=shown))} [{violation.rule}]"
 
 
 def _shown(data: bytes, redactor: "Redactor") -> str:

@@ -31,6 +31,8 @@ class Rule(NamedTuple):
     """The canonical error that refuses it."""
     example: str
     """A frame, or the part of a conversation, that breaks it."""
+    says: tuple[str, ...] = ()
+    """Sentences about a violation, as templates for `sentence`; the first that fits counts."""
     strict: Action | None = None
     """The action under a strict policy, if it is stricter than `action`."""
 
@@ -58,7 +60,14 @@ def _read(text: str) -> Iterator[Rule]:
                 name, _, value = line.partition(" ")
                 members[name] = value.strip()
         action, _, strict = members.pop("action").partition(", strict ")
-        yield Rule(ident, action=cast("Action", action), strict=cast("Action", strict) if strict else None, **members)
+        says = members.pop("says", "")
+        yield Rule(
+            ident,
+            says=tuple(says.split(" || ")) if says else (),
+            action=cast("Action", action),
+            strict=cast("Action", strict) if strict else None,
+            **members,
+        )
 
 
 def _all_rules() -> Mapping[str, Rule]:

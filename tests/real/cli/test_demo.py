@@ -29,10 +29,10 @@ EXPECTED = (
     "call report ✗ connection closed ✗ No answer came: the server",
     "exited with status 1: RuntimeError: database is",
     "search: quarantined, so that the client can use the rest of the list",
-    "/result/tools/1/inputSchema/properties/words: expected an object",
+    '`words` must be an object, not "string", at /result/tools/1/inputSchema/properties/words',
     "assay explain protocol/result",
     "weather: the stray line went to stderr, and the result to the client",
-    'the message: expected one JSON value, found the text "weather: cache is warm"',
+    'Not JSON: "weather: cache is warm"',
     "syntax/json",
     "report: the client got an answer, and the server was restarted",
     "| RuntimeError: database is gone",
@@ -107,7 +107,7 @@ def test_the_commands_that_it_prints_work_and_a_signal_ends_all_of_it(tmp_path: 
         assert (good.returncode, good.stdout) == (0, "Sunny in Oslo, 21 °C.\n")
         bad = call("/demo/mcp", "weather", '{"city": 5}')
         assert bad.returncode == 1
-        assert "expected a string, found 5" in bad.stdout
+        assert "`city` must be a string, not 5" in bad.stdout
         crashed = call("/demo/mcp", "report")
         assert crashed.returncode == 1
         assert "No answer came" in crashed.stderr

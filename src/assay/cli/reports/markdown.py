@@ -11,6 +11,7 @@ from assay.cli.reports.outputs import ReportFileError
 from assay.cli.reports.result import RunResult, is_inside, messages_of, others_of, sentence_of, title_of
 from assay.records.digest import FindingGroup, Level
 from assay.records.outcomes import WORDS
+from assay.rules.sentences import sentence
 
 _MARKS: Final[dict[Level, str]] = {"error": "✗", "warning": "!"}
 
@@ -96,8 +97,8 @@ def _group(result: RunResult, group: FindingGroup) -> Iterator[str]:
     line = f"line {group.message.line}" if group.message.line else "the end"
     yield f"- {_MARKS[group.level]} {group.level} {rule} in {code(group.file)}, {line}: {code(title_of(group))}"
     entry = "" if finding.entry is None else f" ({code(str(finding.entry))})"
-    place = code(finding.at) if finding.at else "the message"
-    yield f"  - {place}{entry}: expected {code(finding.expected)}, found {code(finding.found)}"
+    place = f", at {code(finding.at)}" if finding.at else ""
+    yield f"  - {code(sentence(finding))}{place}{entry}"
     yield f"  - {code(finding.source)}; to do: {code(finding.hint)}"
     if others := others_of(group):
         yield f"  - {others}"

@@ -12,6 +12,7 @@ from assay.records.digest import FindingGroup, FindingGroups, FindingKey
 from assay.records.judged_records import JudgedRecord
 from assay.records.outcomes import WORDS, recorded_title
 from assay.records.record import Finding
+from assay.rules.sentences import located
 
 _MOST_SERVERS: Final = 100
 """Maximal servers whose names are kept."""
@@ -24,8 +25,7 @@ def title_of(group: FindingGroup) -> str:
 
 def sentence_of(group: FindingGroup) -> str:
     """Return the first finding of a group with its message, on one line."""
-    finding = group.finding
-    return plain(f"{title_of(group)}: {finding.place}: expected {finding.expected}, found {finding.found}")
+    return plain(f"{title_of(group)}: {located(group.finding)}")
 
 
 def others_of(group: FindingGroup) -> str:

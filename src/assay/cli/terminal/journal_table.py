@@ -20,6 +20,7 @@ from assay.core.quarantined_names import listed
 from assay.core.render import MOST_SHOWN, changes
 from assay.records.outcomes import SHOWN, recorded_outcome, recorded_title
 from assay.records.record import Finding, Metadata, Record
+from assay.rules.sentences import sentence
 
 _EXPENDABLE: Final = ((37, ("in", "out")), (15, ("ms",)), (7, ("server",)))
 """Columns to leave out on a terminal where the message has less room than this."""
@@ -209,8 +210,7 @@ def every_wrong(record: Record) -> Iterator[str]:
 def _worded(finding: Finding) -> str:
     # The entry before the place, which may be too long for the terminal.
     about = "" if finding.entry is None else f" ({finding.entry})"
-    found = f"expected {finding.expected}, found {finding.found}"
-    return f"{finding.rule}{about} at {finding.at or 'the message'}: {found}"
+    return f"{finding.rule}{about}: {sentence(finding)}{f', at {finding.at}' if finding.at else ''}"
 
 
 class Totals:

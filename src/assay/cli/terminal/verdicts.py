@@ -8,6 +8,7 @@ from assay.base.verdict import Verdict, Violation
 from assay.cli.terminal.style import Style
 from assay.records.outcomes import WOULD_BLOCK, outcome_of, title
 from assay.records.record import Finding
+from assay.rules.sentences import details, sentence
 
 COLOURS: Final = {
     "ok": "green",
@@ -37,9 +38,9 @@ def headline(word: str, party: str, named: str, style: Style) -> str:
 
 
 def place_lines(violation: Violation | Finding, style: Style) -> list[str]:
-    """Return the lines with the place and what was expected."""
-    text = plain(f"{violation.place}: expected {violation.expected}, found {violation.found}")
-    return [style.paint(line, "bold") for line in style.wrapped(text, 9)]
+    """Return the lines that say what is wrong, and where."""
+    lines = [style.paint(line, "bold") for line in style.wrapped(plain(sentence(violation)), 9)]
+    return lines + style.wrapped(plain(details(violation)), 9)
 
 
 def rule_lines(violation: Violation | Finding, style: Style) -> list[str]:

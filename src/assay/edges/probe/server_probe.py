@@ -20,6 +20,7 @@ from assay.edges.probe.capabilities import NO_CAPABILITIES, declared, reply_to
 from assay.ladder import syntax
 from assay.lock.changes import KINDS, ChangeKind
 from assay.lock.locked import Locked, spelt
+from assay.rules.sentences import located
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
 
 MOST_PAGES: Final = 1000
@@ -216,7 +217,7 @@ class Inquiry:
         """Return the response to a request: a valid result, or an error. Raises `InquiryError`."""
         verdict = self._ask(method, params, self._deadline)
         if not verdict.accepted:
-            raise InquiryError(f"the response to {method} breaks the protocol: {verdict.violations[0]}")
+            raise InquiryError(f"the response to {method} breaks the protocol: {located(verdict.violations[0])}")
         answer: dict[str, Any] = verdict.value
         return answer
 
