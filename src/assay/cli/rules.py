@@ -69,11 +69,12 @@ def _table(rules: list[Rule]) -> list[str]:
     width = max(len(rule.id) for rule in rules)
     room = style.width - (width + 14)
     is_wide = room >= _READABLE
-    columns = [Column("rule", width), Column("action", 10), *([Column("asks", room, hanging=0)] if is_wide else [])]
+    columns = [Column("rule", width), Column("action", 10)]
+    columns += [Column("requirement", room, hanging=0)] if is_wide else []
     table, lines = Table(style, columns, wide=True), []
     for rule in rules:
         lines += table.lines(
-            {"rule": (rule.id, "bold"), "action": (rule.action, _COLOURS[rule.action]), "asks": rule.asks}
+            {"rule": (rule.id, "bold"), "action": (rule.action, _COLOURS[rule.action]), "requirement": rule.asks}
         )
         lines += [] if is_wide else style.wrapped(rule.asks, 4)
     return lines
@@ -102,17 +103,16 @@ def _near(name: str) -> str:
 def _explanation(rule: Rule) -> list[str]:
     style = Style(sys.stdout)
     error = CanonicalError.to_jsonrpc_error(rule.code)
-    refusal = f"as an error {error['code']} “{error['message']}”, HTTP {CanonicalError.to_http_status(rule.code)}"
+    strict = f"; with guard.strict: {rule.strict}" if rule.strict else ""
     parts = [
-        ("asks", rule.asks),
-        ("why", rule.why),
+        ("requirement", rule.asks),
+        ("reason", rule.why),
         ("source", rule.source.replace("{revision}", "(the revision in use)")),
-        ("breaks it", rule.example),
-        ("what to do", rule.fix),
-        ("by default", f"{rule.action}; {refusal}"),
+        ("violation", rule.example),
+        ("fix", rule.fix),
+        ("enforce mode", f"{rule.action}{strict}"),
+        ("error", f"{error['code']} “{error['message']}”, HTTP {CanonicalError.to_http_status(rule.code)}"),
     ]
-    if rule.strict:
-        parts.append(("strict", f"{rule.strict}, where guard.strict is set"))
-    table = Table(style, [Column("name", 10), Column("text", style.width - 12, hanging=0)])
+    table = Table(style, [Column("name", 12), Column("text", style.width - 14, hanging=0)])
     lines = [table.lines({"name": (name, "dim"), "text": text}) for name, text in parts]
     return [style.paint(rule.id, "bold"), "", *chain.from_iterable(lines)]
