@@ -2,7 +2,7 @@
 
 import { read } from "./api.js";
 import { JsonView } from "./json_view.js";
-import { Empty, Notice, prose, ScreenHead, Table, Tag } from "./parts.js";
+import { Notice, NothingYet, prose, ScreenHead, Table, Tag } from "./parts.js";
 import { attempted, go, listed, routeTo, serverName, serverOf, stream } from "./store.js";
 import { counted, dateAndTime, number, sentence } from "./text.js";
 import { html, signal, useEffect } from "./view.js";
@@ -89,7 +89,8 @@ const COLUMNS = [["Name", { class: "wide" }], ["State"], ["Reason", { class: "wr
 
 function Listing({ server, listing }) {
   const hasParameters = listing.list === "tools" || listing.list === "prompts";
-  const kept = COLUMNS.map((_, at) => at).filter((at) => hasParameters || COLUMNS[at][0] !== "Parameters");
+  const isSaid = { Parameters: hasParameters, Reason: listing.entries.some((each) => each.why.length + each.changes.length > 0) };
+  const kept = COLUMNS.map((_, at) => at).filter((at) => isSaid[COLUMNS[at][0]] ?? true);
   const sorted = listing.entries.toSorted((one, other) => rankOf(one) - rankOf(other));
   const rows = sorted.map((entry) => {
     const key = JSON.stringify([server, listing.list, entry.name]);
@@ -162,7 +163,7 @@ export function ContractsScreen({ options }) {
     ${contracts.value === null
       ? html`<p class="quiet-text" role="status">Reading the lists…</p>`
       : shown === undefined
-        ? html`<${Empty}>No server has listed anything yet. Lists appear here as soon as a client asks for them.<//>`
+        ? html`<${NothingYet}>No server has listed anything yet. Lists appear here as soon as a client asks for them.<//>`
         : html`<${Contract} contract=${shown} />`}
   </section>`;
 }

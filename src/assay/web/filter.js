@@ -227,7 +227,7 @@ export class FilteredLines {
   }
 }
 
-/** Return how many lines each filter word of a verdict would choose. */
+/** Return how many lines each filter word of a verdict would choose, and how many of them only would be blocked. */
 export function verdictCounts(filtered) {
   const counts = new Map();
   const { rows } = filtered;
@@ -238,6 +238,7 @@ export function verdictCounts(filtered) {
     const words = new Set(seqs.map((each) => filterWord(rows.verdict[rows.slot(each)])));
     // A line is ok only if both of its messages are.
     if (words.size > 1) words.delete("ok");
+    if (words.has("blocked") && seqs.every((each) => rows.verdict[rows.slot(each)] !== "blocked")) count("would block");
     words.forEach(count);
   }
   return counts;

@@ -3,7 +3,7 @@
 import { REPORT } from "./api.js";
 import { filterOf } from "./filter.js";
 import { askForException, Compare, Fix, RuleFacts } from "./finding.js";
-import { Button, Empty, prose, saveExport, ScreenHead, Spark, Tag } from "./parts.js";
+import { Button, Empty, NothingYet, prose, saveExport, ScreenHead, Spark, Tag } from "./parts.js";
 import { attempted, clock, groups, readFindings, routeTo, rules, serverName, servers, state, stream, streamOf } from "./store.js";
 import { ago, counted, dateAndTime, number, timeOfDay } from "./text.js";
 import { html, useEffect, useSteady } from "./view.js";
@@ -121,10 +121,10 @@ export function FindingsScreen({ options }) {
     ${groups.value === null
       ? html`<p class="quiet-text" role="status">Reading the findings…</p>`
       : shown.length === 0
-        ? html`<${Empty}>${stream.value.rows.newest === 0
-            ? "No messages yet. Findings appear here as soon as a guard reports one."
-            : html`<p>No findings${server !== null ? ` of ${serverName(server)}` : ""}: every message so far is valid.</p>
-                ${server !== null && html`<a href=${routeTo("findings")}>Show all servers</a>`}`}<//>`
+        ? stream.value.rows.newest === 0
+          ? html`<${NothingYet}>No messages yet. Findings appear here as soon as a guard reports one.<//>`
+          : html`<${Empty}><p>No findings${server !== null ? ` of ${serverName(server)}` : ""}: every message so far is valid.</p>
+              ${server !== null && html`<a href=${routeTo("findings")}>Show all servers</a>`}<//>`
         : html`<${Lead} shown=${shown} server=${server} />
             <div ref=${place}>${order.map((each) => html`<${ServerCard} key=${each} server=${each} all=${cards.get(each)} />`)}</div>`}
   </section>`;

@@ -28,6 +28,11 @@ export function Empty({ children }) {
   return html`<div class="empty panel">${children}</div>`;
 }
 
+/** What a screen shows as long as no guard has judged anything, with a command that changes that. */
+export function NothingYet({ children }) {
+  return html`<${Empty}><p>${children} To see how that looks, run:</p><${Command}>assay demo<//><//>`;
+}
+
 /** A word about a state; its colour only repeats the word. */
 export function Tag({ tone = "note", title, children }) {
   return html`<span class="state tone-${tone}" title=${title}>${children}</span>`;

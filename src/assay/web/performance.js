@@ -2,7 +2,7 @@
 
 import { read } from "./api.js";
 import { Histogram } from "./chart.js";
-import { breakable, Empty, ScreenHead, Table, Tag } from "./parts.js";
+import { breakable, NothingYet, ScreenHead, Table, Tag } from "./parts.js";
 import { attempted, serverName, servers, stream, streamOf, touched } from "./store.js";
 import { bytes, counted, number, took } from "./text.js";
 import { html, signal, useEffect, useSteady } from "./view.js";
@@ -133,7 +133,7 @@ export function PerformanceScreen() {
     ${lines.value === null
       ? html`<p class="quiet-text" role="status">Reading the figures…</p>`
       : all.length === 0
-        ? html`<${Empty}>No answers yet.<//>`
+        ? html`<${NothingYet}>No answers yet.<//>`
         : html`<${Distribution} all=${all} />${parts.map(([title, found]) => html`<${Part} key=${title} title=${title} all=${found} />`)}`}
   </section>`;
 }

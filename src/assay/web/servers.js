@@ -12,6 +12,7 @@ const STATES = { running: "ok", idle: "note", failed: "error", ended: "note" };
 const RANKS = [
   ["error", (count) => `${number(count)} failed`],
   ["blocked", (count) => `${number(count)} with blocked messages`],
+  ["would-block", (count) => `${number(count)} that enforce mode would block`],
   ["warning", (count) => `${number(count)} with findings`],
   ["ok", (count) => `${number(count)} fine`],
 ];
@@ -19,8 +20,9 @@ const RANKS = [
 /** Return the rank of the trouble that a server is in, 0 for the worst. */
 function rankOf(server) {
   if (server.state === "failed") return 0;
-  if (server.blocked + server.wouldBlock > 0) return 1;
-  return server.findings > 0 ? 2 : 3;
+  if (server.blocked > 0) return 1;
+  if (server.wouldBlock > 0) return 2;
+  return server.findings > 0 ? 3 : 4;
 }
 
 function byTrouble(one, other) {
@@ -85,7 +87,7 @@ const COLUMNS = [
   ["Server", { class: "wide" }],
   ["State"],
   ["Findings", { number: true }],
-  ["Blocked", { number: true, about: "Messages that were blocked; under audit, those that enforce mode would block" }],
+  ["Blocked", { number: true, about: "Messages that were blocked, and those that enforce mode would block" }],
   ["Calls a minute"],
   ["p95", { number: true, about: "95 of 100 answers came within this time" }],
   ["Tools", { number: true, about: "The tools, and the tokens that their list is estimated to take in every conversation" }],
@@ -106,15 +108,23 @@ function countLink(count, address) {
   return count === 0 ? html`<${Amount} value=${0} />` : html`<a class="count-link bad" href=${address}>${number(count)}</a>`;
 }
 
+/** What was blocked; or, of a server in audit mode, what enforce mode would block. */
+function Blocked({ server }) {
+  const address = streamOf({ server: server.name, verdict: "blocked" });
+  const { blocked, wouldBlock } = server;
+  if (wouldBlock === 0) return countLink(blocked, address);
+  return html`<span class="stack">${blocked > 0 && countLink(blocked, address)}
+    <a class="count-link" href=${address}>${number(wouldBlock)} would</a></span>`;
+}
+
 function cellsOf(server) {
-  const { name, id } = server;
-  const blocked = server.blocked + server.wouldBlock;
+  const { id } = server;
   const minute = `${counted(server.callsPerMinute, "call")} in the last minute`;
   return [
     html`<${Name} server=${server} />`,
     html`<${State} of=${server} />`,
     countLink(server.findings, routeTo("findings", { server: id })),
-    countLink(blocked, streamOf({ server: name, verdict: "blocked" })),
+    html`<${Blocked} server=${server} />`,
     html`<span class="calls"><${Spark} counts=${server.calls} meaning=${minute} />${number(server.callsPerMinute)}</span>`,
     took(server.p95),
     server.tools === null

@@ -1,6 +1,6 @@
 /** The sessions: which client is connected to which server, and what is still open. */
 
-import { breakable, Empty, ScreenHead, Table, Tag } from "./parts.js";
+import { breakable, NothingYet, ScreenHead, Table, Tag } from "./parts.js";
 import { attempted, clock, readSessions, routeTo, serverName, servers, sessions, streamOf } from "./store.js";
 import { ago, dateAndTime, duration, number } from "./text.js";
 import { html, useEffect, useSteady } from "./view.js";
@@ -69,7 +69,7 @@ export function SessionsScreen() {
     ${sessions.value === null
       ? html`<p class="quiet-text" role="status">Reading the sessions…</p>`
       : all.length === 0
-        ? html`<${Empty}>No session yet: it begins with the first message of a client.<//>`
+        ? html`<${NothingYet}>No sessions yet. One begins with the first message of a client.<//>`
         : html`<${SessionTable} all=${all} />`}
   </section>`;
 }

@@ -4,10 +4,10 @@ import { REPORT } from "./api.js";
 import { FILTER_KEYS, FilteredLines, isOpen, lineVerdict, position, verdictCounts } from "./filter.js";
 import { ListPlace, VirtualList } from "./list.js";
 import { copyMessage, MessagePanel } from "./message.js";
-import { Button, saveExport, toast } from "./parts.js";
+import { Button, NothingYet, saveExport, toast } from "./parts.js";
 import { dropped, go, route, routeTo, serverName, servers, state, stream, touched } from "./store.js";
 import { bytes, counted, dateAndTime, dayOf, number, timeOfDay, took } from "./text.js";
-import { verdictParts, WORST_FIRST } from "./verdict_words.js";
+import { filterWord, verdictParts, WORST_FIRST } from "./verdict_words.js";
 import { batch, effect, html, signal, throttled, untracked, useEffect, useLayoutEffect, useRef } from "./view.js";
 
 const ROW = 28;
@@ -388,10 +388,12 @@ const PIN = html`<svg class="pin" viewBox="0 0 16 16" aria-hidden="true"><path d
 
 function Counts() {
   const { text, said, verdicts } = counts.value;
-  const chips = WORST_FIRST.filter((each) => verdicts.has(each)).map((each) => {
-    const [mark, meaning, tone] = verdictParts(each);
+  const onlyWould = verdicts.get("would block") === verdicts.get("blocked");
+  const chips = WORST_FIRST.filter((each) => verdicts.has(each) && filterWord(each) === each).map((each) => {
+    const label = each === "blocked" && verdicts.has("would block") ? (onlyWould ? "would block" : "blocked or would block") : each;
+    const [mark, meaning, tone] = verdictParts(onlyWould && each === "blocked" ? "would block" : each);
     const on = String(filter.value.includes(`verdict:${each}`));
-    return html`<${Chip} key=${each} label="${mark} ${each}" count=${verdicts.get(each)} tone=${tone} title=${meaning}
+    return html`<${Chip} key=${each} label="${mark} ${label}" count=${verdicts.get(each)} tone=${tone} title=${meaning}
       aria-pressed=${on} onClick=${() => toggleWord(each)} />`;
   });
   const own = pins.value.filter((each) => each.epoch === epoch && stream.value.rows.has(each.seq));
@@ -420,7 +422,7 @@ function Nothing() {
   if (lines().length > 0 || !counts.value.isDone) return null;
   const { rows } = stream.value;
   if (rows.newest === 0)
-    return html`<div class="stream-empty empty">No messages yet. They appear here as soon as a guard judges one.</div>`;
+    return html`<div class="stream-empty"><${NothingYet}>No messages yet. They appear here as soon as a guard judges one.<//></div>`;
   if (filter.value === "")
     return html`<div class="stream-empty empty">No calls yet, only handshakes and lists.${" "}
       <${Button} onClick=${() => (all.value = true)}>Show all messages<//></div>`;
