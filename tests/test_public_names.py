@@ -25,7 +25,7 @@ STABLE = {
     "assay.ladder.syntax": {"read"},
     "assay.ladder.envelope": {"JSONRPC", "MCP", "STRICT", "check"},
 }  # fmt: skip
-"""Every name that keeps its meaning, by module; docs/library-reference.md lists the same ones."""
+"""Every name that keeps its meaning, by module; docs/library.md lists the same ones."""
 
 RENAMED = {"ASSET_TOOLS", "load_settings", "read_lock"}
 """Stable names of objects that have a shorter name in their module."""
@@ -45,7 +45,7 @@ def test_every_stable_name_exists(module: str) -> None:
 
 
 def test_the_documentation_lists_every_stable_name() -> None:
-    page = (ROOT / "docs/library-reference.md").read_text(encoding="utf-8").partition("## Stable names")[2]
+    page = (ROOT / "docs/library.md").read_text(encoding="utf-8").partition("## Stable names")[2]
     listed = set(re.findall(r"`([\w.]+)`", page))
     assert {*STABLE, *(name for names in STABLE.values() for name in names)} <= listed
 
