@@ -223,7 +223,7 @@ def programs(directory: Path) -> Iterator[Path]:
 
 def test_python_samples_run(tmp_path: Path) -> None:
     found = [str(each) for each in programs(tmp_path)]
-    assert len(found) > 15
+    assert len(found) > 10
     status, shown = run([sys.executable, "-W", "error", "-c", EACH, *found], tmp_path)
     assert status == 0, shown.decode()
 
@@ -247,7 +247,7 @@ def test_servers_of_clients_start_as_the_pages_say(stage: Path, tmp_path_factory
 def check_configurations(stage: Path) -> None:
     """With the placeholders filled in, and our own command: a client's configuration gives a server that answers."""
     found = list(configured(DOCS / "serve.md"))
-    assert len(found) == 3
+    assert len(found) == 2
     for line, server in found:
         filled = json.loads(re.sub(r"/path/to/assay|\$\{workspaceFolder\}", str(stage), json.dumps(server)))
         assert Path(filled["command"]).name == "assay", f"line {line}"

@@ -177,5 +177,5 @@ def test_the_words_of_the_contract_are_these_and_the_page_has_every_code_with_it
         "invalid_argument", "invalid_path", "forbidden", "not_found", "timeout", "too_large", "resource_exhausted",
         "not_implemented", "upgrade_required", "dependency_unavailable", "internal_error",
     ]  # fmt: skip
-    page = (ROOT / "docs" / "response-envelope.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
     assert [code for code, meaning in ERROR_CODES.items() if f"| `{code}` | {meaning} |\n" not in page] == []
