@@ -7,7 +7,7 @@ conformance` runs all of them by every path; here each server, transport and mod
 
 import pytest
 from suite import EXTENSIONS, ROOT, CannotRun, suite_command
-from transparency import KINDS, LISTED, PATHS, SERVERS, Trip, visit
+from transparency import KINDS, LISTED, SERVERS, Trip, visit
 
 PAGE = ROOT / "docs" / "conformance.md"
 
@@ -35,18 +35,13 @@ def test_nothing_is_expected_to_fail_and_the_page_says_so() -> None:
     assert fails == ["tasks-status-notifications"]
     assert {revision: len(every) for revision, every in LISTED.items()} == {OLDER: 27, OLD: 33, NEW: 40, EXTENSIONS: 13}
     page = PAGE.read_text(encoding="utf-8")
-    _, _, after = page.partition(f"\n{'| --- ' * 7}|\n")
-    assert after.splitlines()[: len(lines_of_the_page()) + 1] == [*lines_of_the_page(), ""]
-    for trip in TRIPS:
-        assert f"\n| {trip.path} | {trip.server} | {', '.join(trip.revisions)} |\n" in page
+    assert [line for line in lines_of_the_page() if f"\n{line}\n" not in page] == []
 
 
 def lines_of_the_page() -> list[str]:
-    """The table that the page should have: no path loses anything, so all columns are the same."""
+    """Return the rows that the page should have; they hold for both servers and every path."""
     lines = []
-    for server in SERVERS:
-        for kind in KINDS:
-            checks = [fails for name, fails in LISTED[kind.revision].items() if name.startswith(kind.prefix)]
-            outcome = f"{checks.count({})}/{len(checks)}"
-            lines.append(f"| {server} | {kind.name} | {' | '.join([outcome] * len(PATHS))} |")
+    for kind in KINDS:
+        checks = [fails for name, fails in LISTED[kind.revision].items() if name.startswith(kind.prefix)]
+        lines.append(f"| {kind.name} | {checks.count({})} of {len(checks)} |")
     return lines
