@@ -101,11 +101,15 @@ function Part({ title, all }) {
     <${Table} caption=${title} columns=${kept.map((at) => COLUMNS[at])} rows=${rows} place=${place} /></section>`;
 }
 
+/** So many answers have a distribution to look at; fewer are drawn only when their name is chosen. */
+const WORTH_DRAWING = 10;
+
 function Distribution({ all }) {
   const answered = all.filter((each) => each.buckets.length > 0);
+  const many = answered.filter((each) => each.count >= WORTH_DRAWING);
   const line = answered.find((each) => keyOf(each) === chosen.value)
-    ?? PARTS.flatMap(([, test]) => answered.filter(test).toSorted((one, other) => other.p95 - one.p95))[0];
-  if (line === undefined || line.count < 2) return null;
+    ?? PARTS.flatMap(([, test]) => many.filter(test).toSorted((one, other) => other.p95 - one.p95))[0];
+  if (line === undefined) return null;
   const title = `${titleOf(line)} of ${serverName(line.server)}, ${counted(line.count, "answer")}`;
   return html`<div class="panel chart-place"><${Histogram} title=${title} buckets=${line.buckets} format=${took} noun="answers" /></div>`;
 }

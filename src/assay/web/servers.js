@@ -113,8 +113,8 @@ function Blocked({ server }) {
   const address = streamOf({ server: server.name, verdict: "blocked" });
   const { blocked, wouldBlock } = server;
   if (wouldBlock === 0) return countLink(blocked, address);
-  return html`<span class="stack">${blocked > 0 && countLink(blocked, address)}
-    <a class="count-link" href=${address}>${number(wouldBlock)} would</a></span>`;
+  return html`${blocked > 0 && countLink(blocked, address)}
+    <a class="count-link would" href=${address}>${number(wouldBlock)}</a><span class="quiet-text block">would block</span>`;
 }
 
 function cellsOf(server) {
