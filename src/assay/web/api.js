@@ -1,5 +1,5 @@
 /**
- * Requests to the console, as docs/console-api.md describes them, and its live events. All addresses are relative.
+ * Requests to the console, as docs/console.md describes them, and its live events. All addresses are relative.
  *
  * A report is the same page with the answers in it: then nothing is requested.
  */
