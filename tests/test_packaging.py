@@ -63,8 +63,8 @@ def test_the_classifiers_name_the_systems_that_the_guard_runs_on(wheel: ZipFile)
     ]
 
 
-def test_the_page_of_platforms_names_the_versions_of_the_classifiers() -> None:
-    page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+def test_the_page_about_installation_names_the_versions_of_the_classifiers() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     for version in versions():
         assert f"| Python {version} |" in page
 
