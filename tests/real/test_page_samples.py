@@ -267,7 +267,7 @@ def check_claude_desktop(home: Path) -> None:
     path.parent.mkdir(parents=True)
     before = json.dumps({"mcpServers": {"filesystem": {"command": sys.executable, "args": ["-c", "pass"]}}})
     path.write_text(before, encoding="utf-8")
-    lines = [line for block in blocks_of(DOCS / "claude-desktop.md", "sh") for line in block.lines]
+    lines = blocks_of(DOCS / "wrap.md", "sh")[0].lines
     assert len(lines) == 5
     shown = ""
     for line in lines:
