@@ -19,8 +19,8 @@ from assay.cli.main import parser
 from assay.core.policy import fitting
 from assay.engine.fault import SchemaLimits
 from assay.rules import RULES, Rule
-from assay.settings.fields import ANY, EACH, Key
-from assay.settings.loading import keys, variable
+from assay.settings.fields import Key
+from assay.settings.loading import keys
 from assay.spec.methods import methods
 from assay.spec.revision_diff import changes, listed, row, section
 from assay.spec.revisions import REVISIONS, handshake
@@ -182,9 +182,12 @@ def _fields(of: str) -> str:
     for key in keys().below[of].values():
         default, doc = described(key)
         doc = doc.partition(". ")[0].removesuffix(".") if of == "limits" else doc
-        name = "" if {ANY, EACH} & set(key.path) else f"`{variable(key.path)}`"
-        rows.append([f"`{'.'.join(key.path)}`", _default(default), doc, name])
-    return _markdown(["setting", "default", "what", "variable"], rows)
+        name, rest = f"`{'.'.join(key.path)}`", [_default(default), doc]
+        if rows and rows[-1][1:] == rest:
+            rows[-1][0] += f", {name}"
+        else:
+            rows.append([name, *rest])
+    return _markdown(["setting", "default", "what"], rows)
 
 
 def _markdown(head: list[str], rows: list[list[str]]) -> str:

@@ -56,8 +56,7 @@ class GuardSettings:
     timeout: float = 600.0
     """
     Time limit in seconds for a response, under ``enforce``; each progress notification restarts it, 0 means no limit.
-    ``server/discover`` has at most 10 seconds. Tools that take longer without progress are rare, and a client that
-    waits for ever is worse.
+    ``server/discover`` has at most 10 seconds. Tools that take longer without progress are rare.
     """
 
     frame_bytes: int | None = None
