@@ -30,8 +30,8 @@ class ApiKey:
 
     expires: str | None = setting(None, kind=MOMENT)
     """
-    The time from which on the key is invalid: a date, or a date and time, in UTC unless it has another offset. By
-    default the key does not expire.
+    When the key expires: a date, or a date and time, in UTC unless it has another offset. By default the key does not
+    expire.
     """
 
     def __post_init__(self) -> None:
@@ -61,8 +61,8 @@ class Jwt:
 
     algorithms: tuple[str, ...] = setting(("RS256", "ES256", "EdDSA"), words=ALGORITHMS)
     """
-    Accepted signature algorithms; also ``RS384``, ``RS512``, ``PS256``, ``PS384``, ``PS512``, ``ES384`` and ``ES512``.
-    The default has those of the common issuers, one for each kind of key.
+    Accepted signature algorithms; ``RS384``, ``RS512``, ``PS256``, ``PS384``, ``PS512``, ``ES384`` and ``ES512`` are
+    possible too.
     """
 
     required_scopes: tuple[str, ...] = ()

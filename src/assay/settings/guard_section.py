@@ -82,7 +82,7 @@ class GuardSettings:
 
     record_secrets: bool = False
     """
-    Whether a recording keeps secrets. If not, a message with secrets is recorded with them masked, and is not judged
+    Whether a recording keeps secrets. By default they are masked, and a message with masked secrets is not judged
     again.
     """
 
@@ -98,15 +98,14 @@ class GuardSettings:
     environment: tuple[str, ...] = ()
     """
     Variables of the guard that every server of a host gets, in addition to ``PATH``, ``HOME`` and similar ones and
-    those of its entry; ``MY_*`` is a prefix. The guard has the tokens of all servers, so others are
-    not passed on.
+    those of its entry; ``MY_*`` is a prefix. Other variables are not passed on, because the guard has the tokens of
+    all servers.
     """
 
     stderr_in_errors: bool = False
     """
-    Whether an error over HTTP contains the last stderr lines, redacted, of a child that ended. They may hold secrets of
-    the server, so by default only the guard's stderr has them. Over STDIO the client started the server itself, and
-    always gets them.
+    Whether an error over HTTP contains the last stderr lines of a child that ended, redacted. They may hold secrets, so
+    by default only the guard's stderr has them. Over STDIO the client always gets them.
     """
 
     lock: str = "auto"
@@ -117,15 +116,12 @@ class GuardSettings:
 
     strict: bool = setting(False, weaker=unless(True))
     """
-    Whether tolerable defects are stopped, too, under ``enforce``: those that a specification lets the receiver accept,
+    Whether tolerable defects are blocked too, under ``enforce``: those that a specification lets the receiver accept,
     and tools that the guard can judge only in part. By default these are only reported.
     """
 
     repair: bool | None = setting(None, weaker=by_effect)
-    """
-    Whether unambiguous mistakes in arguments are repaired, under ``enforce``: models make them daily, and many servers
-    accept them. If not set, yes unless ``strict`` is set.
-    """
+    """Whether unambiguous mistakes in arguments are repaired, under ``enforce``. By default yes, unless strict."""
 
     fail_open: bool = False
     """Whether messages that the guard cannot judge are forwarded, under ``enforce``, and only reported."""

@@ -28,17 +28,17 @@ class Http:
     public_url: str = ""
     """
     The address that clients use, such as ``https://mcp.example.com``, behind a proxy that ends TLS. Sign-in documents
-    and challenges name it; its host is accepted in ``Host``. Without it they name ``http://`` and that host.
+    and challenges name it, by default ``http://`` and the ``Host``; its host is accepted in ``Host``.
     """
 
     open: bool = False
     """Whether clients need no ``[auth]`` on an address that others can reach; by default it is required there."""
 
     forward_headers: tuple[str, ...] = ()
-    """More request headers that a guard under ``enforce`` forwards to a server at a URL."""
+    """Additional request headers that a guard under ``enforce`` forwards to a server at a URL."""
 
     forward_response_headers: tuple[str, ...] = ()
-    """More response headers that a guard under ``enforce`` forwards to clients."""
+    """Additional response headers that a guard under ``enforce`` forwards to clients."""
 
     requests: int = 1000
     """Maximal concurrent requests. One that waits for a backend takes about 20 kB; the next one gets 503."""
