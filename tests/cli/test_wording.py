@@ -63,7 +63,7 @@ def without_handshake(revision: str) -> dict[str, Any]:
     "named, expected, hint",
     [
         ("2025-11-25", "2026-07-28, which needs no handshake", "2025-11-25 needs initialize; name 2026-07-28 here."),
-        ("2030-01-01", f"one of {', '.join(REVISIONS)}", "Use one of the revisions listed in the error's data."),
+        ("2030-01-01", f"one of {', '.join(REVISIONS)}", "Use a revision listed in the error's data."),
     ],
 )
 def test_a_revision_that_cannot_be_spoken_is_shown_with_the_remedy(named: str, expected: str, hint: str) -> None:

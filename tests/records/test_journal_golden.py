@@ -25,7 +25,7 @@ def of(transport: str) -> list[dict[str, Any]]:
 
 
 def test_the_same_traffic_gives_the_golden_file_to_the_byte() -> None:
-    """Regenerate with `python tests/journal/journal_traffic.py`, and read the difference."""
+    """Regenerate with `python tests/kit/journal_traffic.py`, and read the difference."""
     assert golden() == GOLDEN.read_bytes()
 
 
