@@ -25,7 +25,7 @@ export function RuleFacts({ rule, source }) {
 export function Compare({ expected, found, label = "Found" }) {
   return html`<div class="compare">
     <div><span class="label">Expected</span>${prose(expected)}</div>
-    <div><span class="label">${label}</span>${found}</div>
+    <div><span class="label">${label}</span>${prose(found)}</div>
   </div>`;
 }
 
