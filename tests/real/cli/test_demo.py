@@ -107,7 +107,8 @@ def test_the_commands_that_it_prints_work_and_a_signal_ends_all_of_it(tmp_path: 
         assert (good.returncode, good.stdout) == (0, "Sunny in Oslo, 21 °C.\n")
         bad = call("/demo/mcp", "weather", '{"city": 5}')
         assert bad.returncode == 1
-        assert "`city` must be a string, not 5" in bad.stdout
+        assert "/params/arguments/city: expected a string, found 5" in bad.stdout
+        assert "`city` must be a string, not 5" in bad.stderr
         crashed = call("/demo/mcp", "report")
         assert crashed.returncode == 1
         assert "No answer came" in crashed.stderr

@@ -60,7 +60,7 @@ READING = [
     (("--help",), 0, "usage: assay"),
     (("check", "--help"), 0, "usage: assay check"),
     (("rules",), 0, "contract/input"),
-    (("explain", "contract/input"), 0, "what to do"),
+    (("explain", "contract/input"), 0, "enforce mode"),
     (("explain", "contract/inputs"), 2, "contract/input"),
     (("schemas", "show", "2025-11-25", "Tool"), 0, '"inputSchema"'),
     (("schemas", "diff", "2025-06-18", "2025-11-25"), 0, "157 changes"),

@@ -89,7 +89,8 @@ def test_of_a_session_that_broke_every_message_is_in_the_journal_and_can_be_judg
     assert [statuses[ident] for ident in (1, 2, 8, 9)] == ["ok", "refused", "failed", "failed"]
     assert any(each["metadata"].get("passed") for each in found) is (mode == "audit")
     shown = assay("journal", "show", str(place / "journal"))
-    assert "contract/output at /result/structuredContent/hits" in shown.stdout
+    line = 'contract/output: `hits` must be an integer, not "3", at /result/structuredContent/hits'
+    assert line in shown.stdout
     assert "never answered: tools/call last #9" in shown.stdout
     replayed = assay("replay", str(place / "journal"))
     assert (replayed.returncode, replayed.stdout) == (0, f"{len(found)} records: {len(found)} the same\n")
