@@ -8,7 +8,7 @@ import { PerformanceScreen } from "./performance.js";
 import { ServersScreen } from "./servers.js";
 import { SessionsScreen } from "./sessions.js";
 import { connection, dropped, failure, files, go, groups, load, route, routeTo, servers, signOut, state } from "./store.js";
-import { FilterHelp, streamAddress, streamKeys, StreamScreen, takeStream } from "./stream.js";
+import { FilterHelp, streamAddress, streamKeys, StreamScreen, takeStream, toFilter } from "./stream.js";
 import { counted, number, sentence } from "./text.js";
 import { switchTheme, themed } from "./theme.js";
 import { effect, html, render, untracked, useLayoutEffect, useRef } from "./view.js";
@@ -137,11 +137,6 @@ function moveRow(by) {
   const at = rows.findIndex((each) => each === document.activeElement);
   const next = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by))];
   next?.focus();
-}
-
-function toFilter() {
-  go(streamAddress());
-  requestAnimationFrame(() => document.getElementById("filter")?.select());
 }
 
 function pressed(event) {

@@ -69,7 +69,7 @@ function Reason({ entry }) {
   const changes = entry.changes.map((each) => [each.at, each.what].filter(Boolean).join(": "));
   const texts = [...entry.why, ...changes];
   if (texts.length === 0) return html`<span class="zero">–</span>`;
-  return html`<span class="clamp">${texts[0]}${texts.length > 1 && ` (+${number(texts.length - 1)})`}</span>`;
+  return html`<span class="clamp">${prose(texts[0])}${texts.length > 1 && ` (+${number(texts.length - 1)})`}</span>`;
 }
 
 function Details({ entry }) {

@@ -106,6 +106,8 @@ export function VirtualList({ label, head, length, rowHeight, keyOf, indexOf, Ro
   const isActive = (index) => index === at && keyOf(index) === active;
 
   const scrolled = () => {
+    // The event comes later than the scroll: the screen may have been left.
+    if (node.current === null) return;
     const { scrollTop } = node.current;
     if (scrollTop < place.lastTop && !isAtEnd()) left();
     place.lastTop = scrollTop;

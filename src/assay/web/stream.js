@@ -4,7 +4,7 @@ import { REPORT } from "./api.js";
 import { FILTER_KEYS, FilteredLines, isOpen, lineVerdict, position, verdictCounts } from "./filter.js";
 import { ListPlace, VirtualList } from "./list.js";
 import { copyMessage, MessagePanel } from "./message.js";
-import { Button, NothingYet, saveExport, toast } from "./parts.js";
+import { Button, NothingYet, prose, saveExport, toast } from "./parts.js";
 import { dropped, go, route, routeTo, serverName, servers, state, stream, touched } from "./store.js";
 import { bytes, counted, dateAndTime, dayOf, number, timeOfDay, took } from "./text.js";
 import { filterWord, verdictParts, WORST_FIRST } from "./verdict_words.js";
@@ -53,6 +53,8 @@ const active = signal(null);
 const narrow = signal(NARROW.matches);
 const drawn = signal(0);
 /** Counts the changes of the lines. */
+const wantsFilter = signal(false);
+/** Whether the filter is to have the focus as soon as it is there. */
 const pins = signal(remembered("assay-console-pins", (each) => typeof each?.seq === "number"));
 const views = signal(remembered("assay-console-views", (each) => typeof each === "string"));
 const place = new ListPlace();
@@ -203,7 +205,7 @@ function setViews(texts) {
 export function streamKeys() {
   const isPanel = Boolean(route.value.options.message);
   return {
-    "/": () => document.getElementById("filter")?.select(),
+    "/": () => (wantsFilter.value = true),
     f: () => (follows.value = !follows.value),
     p: () => setPause(paused.value === null),
     a: () => (all.value = !all.value),
@@ -259,7 +261,7 @@ function Line({ index, isActive }) {
     <${When} time=${row.time} />
     <${Cell} name="way" data-party=${row.party}>${row.party === "client" ? "client →" : "← server"}<//>
     <${Cell} name="what">${[row.method || row.kind, row.tool, notes(row)].filter(Boolean).join(" ")}<//>
-    <${Cell} name="why" title=${why || null}>${why}<//>
+    <${Cell} name="why" title=${why || null}>${why && prose(why)}<//>
     <${Cell} name="server">${serverName(row.server)}<//>
     <${Cell} name="ident">${row.id === null ? "" : `#${row.id}`}<//>
     <${Cell} name="took">${latency !== null ? took(latency) : isWaiting ? "open" : ""}<//>
@@ -319,8 +321,19 @@ function Toggle({ label, title, on, set }) {
   return html`<${Button} aria-pressed=${String(on)} title=${title} onClick=${() => set(!on)}>${label}<//>`;
 }
 
+/** Go to the filter, from any screen. */
+export function toFilter() {
+  go(streamAddress());
+  wantsFilter.value = true;
+}
+
 function Bar() {
   const typing = useRef(null);
+  useLayoutEffect(() => {
+    if (!wantsFilter.value) return;
+    wantsFilter.value = false;
+    typing.current.select();
+  }, [wantsFilter.value]);
   useLayoutEffect(() => {
     // A space at the end, before the next word is typed, is part of what is typed and not of the filter.
     if (typing.current.value.trim() !== filter.value) typing.current.value = filter.value;
@@ -419,7 +432,9 @@ export function FilterHelp() {
 }
 
 function Nothing() {
-  if (lines().length > 0 || !counts.value.isDone) return null;
+  // Read in any case, so that this is drawn again when it changes.
+  const { isDone } = counts.value;
+  if (lines().length > 0 || !isDone) return null;
   const { rows } = stream.value;
   if (rows.newest === 0)
     return html`<div class="stream-empty"><${NothingYet}>No messages yet. They appear here as soon as a guard judges one.<//></div>`;
@@ -441,7 +456,8 @@ export function StreamScreen({ options }) {
   const shown = lines();
   const isNew = useRef(true);
   useEffect(() => {
-    if (isNew.current && message === null) list.current.node?.focus({ preventScroll: true });
+    const isTyped = document.activeElement?.id === "filter";
+    if (isNew.current && message === null && !isTyped) list.current.node?.focus({ preventScroll: true });
     isNew.current = false;
   });
   const kinds = ["stream", servers.value.length < 2 && "one-server", !rows.hasPrincipal && "no-principal", message !== null && "with-panel"];
