@@ -260,7 +260,8 @@ class ConsoleApp:
             finally:
                 self._streams.remove(listening)
 
-        return StreamingResponse(events(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+        # As a media type it would get a charset, which the type of event streams has no use for.
+        return StreamingResponse(events(), headers={"content-type": "text/event-stream", "x-accel-buffering": "no"})
 
     def _place(self, request: Request) -> tuple[int, int]:
         """Return the row and the change to begin behind; a row of -1 for another start of the console."""
