@@ -176,7 +176,8 @@ def report_answers(
         if answer is not None and (answer["violations"] or answer["sent"]["text"] is not None):
             message = digest.rows[seq - 1]
             if message.record.metadata.omitted:
-                answer["sent"]["why"] = _TOO_LONG
+                for frame in (answer["sent"], answer["delivered"]):
+                    frame["why"] = frame["why"] and _TOO_LONG
             answers[f"messages/{seq}"] = answer | _SAME_IN_EVERY_RUN | {"file": message.file, "line": message.line}
     return answers
 

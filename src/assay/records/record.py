@@ -207,8 +207,8 @@ class Record(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def is_audited(self) -> bool:
-        """Whether a guard in audit mode wrote it."""
-        return self.metadata.mode == "audit"
+        """Whether the message went on whatever its verdict was: in audit mode, or before it was judged."""
+        return self.metadata.mode == "audit" or self.transport == "recording"
 
     @property
     def frame(self) -> bytes | None:

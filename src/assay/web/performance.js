@@ -138,6 +138,7 @@ export function PerformanceScreen() {
       ? html`<p class="quiet-text" role="status">Reading the figures…</p>`
       : all.length === 0
         ? html`<${NothingYet}>No answers yet.<//>`
-        : html`<${Distribution} all=${all} />${parts.map(([title, found]) => html`<${Part} key=${title} title=${title} all=${found} />`)}`}
+        : html`${!all.some(isTimed) && html`<p class="lead">The recording has no times, so there are no response times.</p>`}
+            <${Distribution} all=${all} />${parts.map(([title, found]) => html`<${Part} key=${title} title=${title} all=${found} />`)}`}
   </section>`;
 }

@@ -3,7 +3,7 @@
 import { REPORT } from "./api.js";
 import { Amount, breakable, Command, Empty, Facts, Notice, ScreenHead, Spark, Table, Tag } from "./parts.js";
 import { clock, overview, routeTo, servers, state, streamOf } from "./store.js";
-import { ago, counted, dateAndTime, number, took } from "./text.js";
+import { ago, counted, dateAndTime, number, sentence, took } from "./text.js";
 import { html, signal, useSteady } from "./view.js";
 
 const STATES = { running: "ok", idle: "note", failed: "error", ended: "note" };
@@ -167,8 +167,8 @@ function NoServers() {
 
 /** The verdict on the files of a report, with what there is to say about them. */
 function Overview() {
-  const { tone, sentence, notes, files, made } = overview.value;
-  return html`<${Notice} tone=${tone}><strong>${sentence}</strong>${notes.map((each) => ` ${each}`)}<//>
+  const { tone, sentence: verdict, notes, files, made } = overview.value;
+  return html`<${Notice} tone=${tone}><strong>${verdict}</strong>${notes.map((each) => ` ${sentence(each)}`)}<//>
     ${files.length > 1 && html`<details class="branch"><summary>${counted(files.length, "file")}</summary>
       <ul class="files">${files.map(({ name, about }) => html`<li key=${name}><code>${name}</code> ${about}</li>`)}</ul></details>`}
     ${made && html`<p class="quiet-text">Judged by assay ${state.value.assay}, ${made}.</p>`}`;
