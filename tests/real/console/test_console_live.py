@@ -93,4 +93,5 @@ def test_a_request_comes_before_its_answer_and_a_guard_without_a_journal_not_at_
             heads["Mcp-Session-Id"] = client.post(url, json=opening, headers=heads).headers["mcp-session-id"]
             with client.stream("POST", url, json=call, headers=heads):
                 running.wait(lambda rows: sum(each["tool"] == "wait" for each in rows) == 2)
-        assert len(running.get("api/state")["servers"]) == 2
+        [server] = running.get("api/state")["servers"]
+        assert sorted(each["transport"] for each in server["runs"]) == ["http", "stdio"]
