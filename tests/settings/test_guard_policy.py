@@ -76,10 +76,10 @@ def test_exceptions_are_tables_of_an_array(tmp_path: Path) -> None:
         ),
         ('"contract/output" = true', "contract/output: expected a string, found true"),
         ('"contract/output" = { acton = "pass" }', "contract/output.acton: unknown key; did you mean action?"),
-        ('"syntax/*" = "pass"', "syntax/*: syntax/*: pass does not fit it, but refuse or drop does"),
+        ('"syntax/*" = "pass"', "syntax/*: syntax/*: cannot be pass; use refuse or drop"),
         (
             '"protocol/unanswered" = "refuse"',
-            "protocol/unanswered: protocol/unanswered: refuse does not fit it, but pass does",
+            "protocol/unanswered: protocol/unanswered: cannot be refuse; use pass",
         ),
         (
             '"contract/output" = { repair = true }',
@@ -98,7 +98,7 @@ NO_DATE = "assay.toml: guard.exceptions.1.until: expected a date such as 2027-01
     ("old", "new", "said"),
     [
         ("bug 123", " ", "assay.toml: guard.exceptions.1.rule: the exception for contract/output needs a reason"),
-        ("until", "#", "[guard]: the exception for contract/output needs until, the last day on which it holds"),
+        ("until", "#", "[guard]: the exception for contract/output needs until, its last day"),
         ("2026-12-31", "2026-12-31T12:00:00", NO_DATE + "datetime 2026-12-31 12:00:00"),
         ("2026-12-31", '"soon"', NO_DATE + 'string "soon"'),
         ("/output", "/outputs", "contract/outputs: no such rule; did you mean contract/output?"),

@@ -36,9 +36,9 @@ from assay.settings import Settings, load
 from assay.spec.revisions import named, position
 
 _EPILOG = """\
-A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
+A recording has one JSON object per line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
 `assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true. Logs and exports of
-other programs are recognized, also compressed with gzip or zstd.
+other programs are recognized, even if compressed with gzip or zstd.
 
 Exit status: 0 no finding counts by --fail-on; 1 a finding counts; 2 a file could not be read or has no messages, or
 there are no findings but some messages were not judged or are missing at the end. With --compare: 0 all verdicts are
@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``check``."""
     parser = subparsers.add_parser(
         "check",
-        description="Judge every message of recorded conversations, and show what is wrong, where and by which rule.",
+        description="Judge every message of recorded conversations; report faults with their place and rule.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -58,11 +58,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "files",
         metavar="FILE",
         nargs="+",
-        help="a recording, a journal or a log of another program, a directory of them, or a URL; - for standard input",
+        help="recording, journal, log of another program, directory or URL; - for stdin",
     )
     add_source(parser)
-    parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
-    parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
+    parser.add_argument("--all", action="store_true", help="show every finding, even if it repeats")
+    parser.add_argument("--messages", action="store_true", help="show all messages, not only those with findings")
     add_reports(parser)
     parser.add_argument(
         "--fail-on",
@@ -73,7 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--compare",
         action="store_true",
-        help="show where verdicts differ from those in a journal, in place of findings; exit with 1 if one does",
+        help="compare verdicts with those in a journal; exit with 1 if one differs",
     )
     add_max_ms(parser)
     add_scale(parser)
@@ -87,12 +87,12 @@ def add_scale(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         metavar="N",
         type=_jobs,
-        help="processes for several large files (default: one for each CPU)",
+        help="processes for several large files (default: one per CPU)",
     )
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="judge on the Dask cluster whose scheduler is at ADDRESS, such as tcp://host:8786",
+        help="judge on the Dask cluster with this scheduler, such as tcp://host:8786",
     )
 
 
@@ -102,12 +102,12 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         "--revision",
         metavar="REVISION",
         type=_revision,
-        help="for a recording that begins after the handshake: its revision, such as 2025-11-25, or latest",
+        help="revision of a recording without its handshake, such as 2025-11-25, or latest",
     )
     parser.add_argument(
-        "--literal", action="store_true", help="judge by the official schema without corrections of its known errors"
+        "--literal", action="store_true", help="judge by the official schema without correcting its known errors"
     )
-    parser.add_argument("--policy", action="store_true", help="judge by the policy of the settings, as a guard does")
+    parser.add_argument("--policy", action="store_true", help="apply the policy in the settings, as a guard does")
     add_settings(parser)
 
 
@@ -119,17 +119,17 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         dest="source",
         metavar="FORMAT",
         choices=names,
-        help=f"the format of the files, if it is not recognized: {', '.join(names)}",
+        help=f"format of the files, if not recognized: {', '.join(names)}",
     )
     parser.add_argument(
         "--map",
         dest="fields",
         metavar="NAMES",
         type=_fields,
-        help="the members of a line with the message and the direction: dir=direction,msg=payload,c2s=fromClient",
+        help="names of the members with message and direction: dir=direction,msg=payload,c2s=fromClient",
     )
     parser.add_argument(
-        "--party", choices=("client", "server"), help="the sender of all messages, if a file has only one side"
+        "--party", choices=("client", "server"), help="sender of all messages, if a file has only one side"
     )
 
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 _EPILOG = """\
-Without FILE: the journals of all guards of this user, and what they write now.
-With FILE: only these files. A journal is shown as its guard wrote it; any other file is judged as assay check does.
-The first line of the output is the address of the page. It has a token, which changes with each start.
+Without FILE, the page shows the journals of all your guards, and follows them. With FILE, it shows only these files:
+a journal with the verdicts of its guard, any other file judged as by assay check.
+The first line of the output is the address of the page, with a token that changes with each start.
 
 Exit status: 0 a signal came, 2 the console could not start.
 """
@@ -52,16 +52,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``console``."""
     parser = subparsers.add_parser(
         "console",
-        description="Show what guards on this machine have judged and are judging, on a page in the browser.",
+        description="Watch all guards on this machine, live, in a browser.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "files", metavar="FILE", nargs="*", help="a journal, a recording, or any file that assay check reads"
+        "files", metavar="FILE", nargs="*", help="journal, recording or other file that assay check reads"
     )
-    parser.add_argument("--port", metavar="N", type=_port, default=0, help="the port; default: any free one")
-    parser.add_argument("--no-browser", action="store_true", help="only print the address; open no browser")
-    parser.add_argument("--lock", metavar="FILE", default="auto", help="the lock to compare servers with, or off")
+    parser.add_argument("--port", metavar="N", type=_port, default=0, help="port (default: any free one)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
+    parser.add_argument("--lock", metavar="FILE", default="auto", help="lock to compare servers with, or off")
     add_source(parser)
     add_settings(parser)
     parser.set_defaults(run=run, revision=None, literal=False)

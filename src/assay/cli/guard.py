@@ -21,7 +21,7 @@ from assay.edges.standard_streams import for_stderr
 _EPILOG = """\
 In a client's configuration, put `assay guard --` in front of the server's command; nothing else changes.
 Under audit, the default, every message is forwarded unchanged, and findings go to stderr and the journal.
-Under enforce the guard stops messages that break the protocol or a tool's contract, and answers their sender.
+Under enforce the guard blocks messages that break the protocol or a tool's contract, and answers their sender.
 
   client  server              command
   STDIO   a command           assay guard -- COMMAND
@@ -53,36 +53,36 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--mode",
         choices=("audit", "enforce"),
-        help="report findings only, which is the default, or stop invalid messages",
+        help="report findings only (the default), or block invalid messages",
     )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
-        help="time limit for a response of the server, under enforce; default: 600; 0 for no limit",
+        help="time limit for a response, under enforce; 0 for none (default: 600)",
     )
-    parser.add_argument("--journal", metavar="DIR", help="directory of the journal, or off; wins over ASSAY_JOURNAL")
+    parser.add_argument("--journal", metavar="DIR", help="journal directory, or off; overrides ASSAY_JOURNAL")
     parser.add_argument(
         "--restart",
         choices=("never", "on-failure", "always"),
-        help="when to restart a server that ends, under enforce; default: never",
+        help="when to restart a server that exits, under enforce (default: never)",
     )
     parser.add_argument(
         "--lock",
         metavar="FILE",
-        help="the lock to compare the server with, or off; default: assay.lock, if it has this server",
+        help="lock to compare the server with, or off (default: assay.lock, if it has this server)",
     )
     parser.add_argument(
         "--name",
         metavar="NAME",
         type=_name,
-        help="the server's name in messages, the journal and the lock; default: from its command or URL",
+        help="server name in logs, journal and lock (default: derived from its command or URL)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
+    parser.add_argument("--quiet", action="store_true", help="do not print findings and the summary to stderr")
     parser.add_argument(
         "--record",
         metavar="FILE",
-        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
+        help="record every message for assay check; a directory gets a new file for each run",
     )
     parser.add_argument(
         "--fail-on",
@@ -101,10 +101,10 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen",
         metavar="ADDRESS",
-        help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
+        help="serve HTTP clients at ADDRESS, such as 127.0.0.1:8765; port 0 picks a free port",
     )
     add_headers(parser)
-    add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
+    add_settings(parser, "; a .json or .jsonc file is a client's configuration, and all of its servers are guarded")
 
 
 def _name(text: str) -> str:

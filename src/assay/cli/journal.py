@@ -23,31 +23,29 @@ _CONTEXT = 30
 """Characters of a value that a difference shows, and how many of them come before the difference."""
 
 _SHOW = """\
-Without FILE, the newest run that is not empty is shown: from the directory in ASSAY_JOURNAL or the setting
-journal.directory; if neither is set, from the guarded servers in the state directory and from
-runs/mcp_server/envelope_validation below the working directory. `assay journal list` lists the runs.
+Without FILE, this shows the newest run in the directory of ASSAY_JOURNAL or journal.directory, or else of all
+guarded servers. `assay journal list` lists the runs.
 Repeat a filter to match any of several values; different filters must all match.
-The verdict is ok, reported, repaired, blocked or failed: the server's own error. In audit mode, "would block" marks
-a message that enforce mode would block.
-On a terminal, long lines are cut to the window; in a file nothing is cut.
+A failed message is the server's own error. In audit mode, "would block" marks a message that enforce mode would
+block.
 
 Exit status: 0, or 2 if there is nothing to read.
 """
 
 
 _LIST = """\
-Without DIR, the list has the runs of all guarded servers in the state directory, of the directory in ASSAY_JOURNAL
-or the setting journal.directory, and of runs/mcp_server/envelope_validation below the working directory.
-`assay journal show RUN` shows a run. `assay check FILE` checks a flight: the last messages of a broken session.
-A number after ~ is an estimate: only the newest 128 MiB are read in full.
+Without DIR, this lists the runs in the state directory, in the directory of ASSAY_JOURNAL or journal.directory, and
+in runs/mcp_server/envelope_validation of the working directory.
+`assay journal show RUN` shows a run; `assay check FILE` checks a flight, the last messages of a broken session.
+~ marks an estimate: only the newest 128 MiB are read in full.
 
-Exit status: 0, or 2 if DIR cannot be read or there is no such server.
+Exit status: 0, or 2 if DIR cannot be read or the server is unknown.
 """
 
 
 _DIFF = """\
-Two runs of the same traffic give the same records, except for ts, durationMs, requestId, traceId, spanId and the
-mode, which are not compared. Sessions are matched by the order in which they begin.
+The fields ts, durationMs, requestId, traceId and spanId and the mode are not compared, because they differ in every
+run. Sessions are matched by the order in which they begin.
 
 Exit status: 0 the same, 1 different, 2 a journal could not be read.
 """
@@ -57,7 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``journal``."""
     parser = subparsers.add_parser(
         "journal",
-        description="Every verdict is one JSON line in the journal. These commands read it.",
+        description="List, show and compare journals, which have one JSON line per message.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_list(commands)
@@ -70,14 +68,14 @@ def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = commands.add_parser(
         "list",
         help="list the runs, newest first",
-        description="List the runs, newest first: server, start, mode, messages, findings, blocked messages.",
+        description="List runs, newest first, with their server, mode and counts of messages and findings.",
         epilog=_LIST,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("directory", metavar="DIR", nargs="?", help="a directory with journals, or folders with them")
-    parser.add_argument("--server", metavar="NAME", help="only the runs of this server")
-    parser.add_argument("--wide", action="store_true", help="do not cut lines, even on a terminal")
-    parser.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
+    parser.add_argument("directory", metavar="DIR", nargs="?", help="directory with journals, or with folders of them")
+    parser.add_argument("--server", metavar="NAME", help="only runs of this server")
+    parser.add_argument("--wide", action="store_true", help="do not cut lines on a terminal")
+    parser.add_argument("--utc", action="store_true", help="show times in UTC")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
     add_settings(parser)
     parser.set_defaults(run=journal_list.run)
@@ -96,19 +94,19 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "file",
         metavar="FILE",
         nargs="?",
-        help="a journal; the id of a run; a directory, for the newest run in it; - for standard input",
+        help="a journal, the id of a run, a directory (its newest run), or - for stdin",
     )
-    show.add_argument("--server", metavar="NAME", help="the newest run of this server, and only its records")
-    show.add_argument("--all", action="store_true", help="every run, oldest first, instead of only the newest")
+    show.add_argument("--server", metavar="NAME", help="only the newest run of this server")
+    show.add_argument("--all", action="store_true", help="all runs, oldest first, instead of the newest")
     show.add_argument(
         "--follow",
         action="store_true",
-        help="keep printing new records and new runs, until interrupted",
+        help="print new records and runs until interrupted",
     )
     _add_filters(show)
-    show.add_argument("--payloads", action="store_true", help="show the messages themselves, if the journal has them")
-    show.add_argument("--wide", action="store_true", help="do not cut or wrap lines, even on a terminal")
-    show.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
+    show.add_argument("--payloads", action="store_true", help="show the messages, if the journal has them")
+    show.add_argument("--wide", action="store_true", help="do not cut or wrap lines on a terminal")
+    show.add_argument("--utc", action="store_true", help="show times in UTC")
     show.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
     add_settings(show)
     show.set_defaults(run=journal_show.run)
@@ -120,34 +118,34 @@ def _add_filters(show: argparse.ArgumentParser) -> None:
         choices=("ok", "reported", "repaired", "blocked", "failed"),
         action="append",
         default=[],
-        help="only records with this verdict; can be repeated",
+        help="only messages with this verdict; repeatable",
     )
     show.add_argument(
-        "--method", metavar="METHOD", action="append", default=[], help="only records of this method; can be repeated"
+        "--method", metavar="METHOD", action="append", default=[], help="only messages of this method; repeatable"
     )
     show.add_argument(
-        "--tool", metavar="TOOL", action="append", default=[], help="only records of this tool; can be repeated"
+        "--tool", metavar="TOOL", action="append", default=[], help="only messages of this tool; repeatable"
     )
     show.add_argument(
         "--rule",
         metavar="RULE",
         action="append",
         default=[],
-        help="only records that break this rule, or a rule of this rung, such as contract; can be repeated",
+        help="only messages that break this rule, or a rule of this group, such as contract; repeatable",
     )
-    show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries, such as tools")
+    show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries")
 
 
 def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     diff = commands.add_parser(
         "diff",
         help="show where two runs differ",
-        description="Show where two runs differ: the line, the field, both values.",
+        description="Show the line, the field and both values of each difference between two runs.",
         epilog=_DIFF,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     diff.add_argument("one", metavar="A", help="a journal, the id of a run, or a directory")
-    diff.add_argument("other", metavar="B", help="another one")
+    diff.add_argument("other", metavar="B", help="the journal, run or directory to compare it with")
     diff.add_argument(
         "--across-transports",
         action="store_true",

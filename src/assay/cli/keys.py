@@ -17,8 +17,7 @@ from assay.edges.standard_streams import stop_without_reader
 _MOST = 8 << 10
 
 _EPILOG = """\
-A key is shown once; the configuration has only its hash. The lines for the configuration go to stderr,
-so that one command can store both:
+A key is shown once; the configuration has only its hash. One command can store both:
 
   assay keys new ci --tier pro > ci.key 2>> assay.toml
 """
@@ -34,22 +33,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     new = commands.add_parser(
         "new",
         help="make a key",
-        description="Make a key. It is printed to standard output, its table for assay.toml to standard error.",
+        description="Make a key; print it to stdout, and its table for assay.toml to stderr.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    new.add_argument("name", metavar="NAME", type=_name, help="name of the client in logs and in the journal")
+    new.add_argument("--tier", choices=TIERS, help="tier of this client (default: the server's)")
     new.add_argument(
-        "name", metavar="NAME", type=_name, help="the client that gets the key; its name in logs and in the journal"
-    )
-    new.add_argument("--tier", choices=TIERS, help="the tier of this client (default: that of the server)")
-    new.add_argument(
-        "--expires", metavar="DATE", type=_date, help="the first day on which the key is invalid, such as 2027-01-01"
+        "--expires", metavar="DATE", type=_date, help="first day on which the key is invalid, such as 2027-01-01"
     )
     new.set_defaults(run=run_new)
     hashed = commands.add_parser(
         "hash",
         help="print the hash of a key",
-        description="Read a key from standard input, and print its hash as the configuration has it.",
+        description="Read a key from stdin and print its hash for the configuration.",
     )
     hashed.set_defaults(run=run_hash)
 

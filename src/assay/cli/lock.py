@@ -30,9 +30,9 @@ from assay.settings import load_cautiously
 _say = speaker("lock")
 
 _EPILOG = """\
-The server is started, listed and stopped twice: for a client without capabilities and for a client with all of them,
-since some servers offer tools only to clients with sampling or elicitation. Both lists are locked.
-Without a server, --check and --update use the servers in the lock; they show the commands first and ask.
+Assay lists the server twice, as a client without capabilities and as a client with all of them, because some servers
+offer tools only to clients with sampling or elicitation. It locks both lists.
+Without a server, --check and --update use the servers in the lock; they show the commands and ask first.
 Secrets in a command or a URL are not written into the lock.
 
   assay lock -- npx some-server
@@ -69,28 +69,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``lock``."""
     parser = subparsers.add_parser(
         "lock",
-        description="Write the tools, resource templates and prompts of a server into a lock, or report what differs.",
+        description="Lock the tools, resource templates and prompts of a server, or report what has changed.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doing = parser.add_mutually_exclusive_group()
-    doing.add_argument("--check", action="store_true", help="report what differs, and write nothing")
-    doing.add_argument("--update", action="store_true", help="report what differs, and write it into the lock")
+    doing.add_argument("--check", action="store_true", help="report differences without writing")
+    doing.add_argument("--update", action="store_true", help="report differences and write them into the lock")
     doing.add_argument(
         "--remove",
         metavar="NAME",
         action="append",
         default=[],
-        help="take the entry NAME out of the lock; can be repeated",
+        help="remove the entry NAME from the lock; repeatable",
     )
-    parser.add_argument("--lock", metavar="FILE", default="assay.lock", help="the lock; default: %(default)s")
-    parser.add_argument(
-        "--name", metavar="NAME", help="the name of the server's entry; default: the name that the server gives itself"
-    )
+    parser.add_argument("--lock", metavar="FILE", default="assay.lock", help="the lock file (default: %(default)s)")
+    parser.add_argument("--name", metavar="NAME", help="name of the entry (default: the name that the server reports)")
     parser.add_argument("--target", metavar="URL", help="lock the server at URL")
     add_headers(parser)
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="the format of --check; default: %(default)s"
+        "--format", choices=("text", "json"), default="text", help="format of --check (default: %(default)s)"
     )
     add_time_limit(parser, "each of the two clients")
     parser.add_argument(
@@ -98,12 +96,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         dest="client",
         metavar="NAME/VERSION",
         type=_client,
-        help="the client name and version that the server gets; default: mcp-client/1.0.0",
+        help="client name and version to send (default: mcp-client/1.0.0)",
     )
     parser.add_argument(
-        "--yes", action="store_true", help="start the commands of the lock without asking; needed without a terminal"
+        "--yes", action="store_true", help="start the commands in the lock without asking; required without a terminal"
     )
-    add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all locked")
+    add_settings(parser, "; a .json or .jsonc file is a client's configuration, and all of its servers are locked")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
 

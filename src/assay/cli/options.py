@@ -36,7 +36,7 @@ def add_headers(parser: argparse.ArgumentParser) -> None:
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
+        help="header for requests to URL; the value env:NAME reads the variable NAME; repeatable",
     )
 
 
@@ -92,17 +92,17 @@ def add_settings(parser: argparse.ArgumentParser, others: str = "", *, shared: b
     Without *shared* the command does not read pyproject.toml.
     """
     if others:
-        about = "read all settings from FILE, not from assay.toml"
+        about = "settings file to read in place of assay.toml"
         parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
     else:
-        about = f"read settings from FILE, not from assay.toml{' or pyproject.toml' if shared else ''}"
+        about = f"settings file to read in place of assay.toml{' or pyproject.toml' if shared else ''}"
         parser.add_argument("--config", metavar="FILE", help=about)
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="one setting, such as limits.depth=64; wins over the file and the environment; can be repeated",
+        help="override one setting, such as limits.depth=64; repeatable",
     )
 
 

@@ -55,7 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "file",
         metavar="FILE",
         nargs="?",
-        help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
+        help="journal with payloads, id of a run, directory (its newest run), or - for stdin;"
         " default: as for assay journal show",
     )
     add_settings(parser)

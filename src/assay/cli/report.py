@@ -13,7 +13,7 @@ from assay.cli.program import speaker
 _say = speaker("report")
 
 _EPILOG = """\
-The page has everything in it: it loads nothing, and opens without a server. Secrets are masked.
+The page is self-contained: it loads nothing from the network. Secrets are masked.
 
 Exit status: 0 the page was written; 1 a finding counts by --fail-on; 2 a file could not be read, or the page could not
 be written.
@@ -31,14 +31,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="as for assay check; - for standard input")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="as for assay check; - for stdin")
     parser.add_argument(
         "-o",
         "--output",
         dest="page",
         metavar="FILE",
         default="assay-report.html",
-        help="the page to write; - for standard output (default: %(default)s)",
+        help="page to write; - for stdout (default: %(default)s)",
     )
     add_source(parser)
     parser.add_argument(

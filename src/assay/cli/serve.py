@@ -47,19 +47,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--http",
         metavar="ADDRESS",
-        help="serve over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
+        help="serve over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 picks a free port",
     )
+    parser.add_argument("--schemas", metavar="DIR", type=directory, help="schema directory; overrides SYN_SCHEMAS_DIR")
     parser.add_argument(
-        "--schemas", metavar="DIR", type=directory, help="directory of the schemas; wins over SYN_SCHEMAS_DIR"
+        "--examples", metavar="DIR", type=directory, help="example directory; overrides SYN_EXAMPLES_DIR"
     )
-    parser.add_argument(
-        "--examples", metavar="DIR", type=directory, help="directory of the examples; wins over SYN_EXAMPLES_DIR"
-    )
-    parser.add_argument("--journal", metavar="DIR", help="directory of the journal, or off; wins over ASSAY_JOURNAL")
+    parser.add_argument("--journal", metavar="DIR", help="journal directory, or off; overrides ASSAY_JOURNAL")
     parser.add_argument(
         "--deterministic",
         action="store_true",
-        help="derive ids from the messages and stop the clocks, so that two runs have the same journal",
+        help="write the same journal for the same messages",
     )
     add_settings(parser)
     parser.set_defaults(run=run)

@@ -21,7 +21,7 @@ def add_max_ms(parser: argparse.ArgumentParser) -> None:
         "--max-ms",
         metavar="N",
         type=_milliseconds,
-        help="show responses that took more than N milliseconds; they do not change the exit status",
+        help="list responses slower than N milliseconds, without effect on the exit status",
     )
 
 

@@ -18,9 +18,8 @@ from assay.settings.weakening import Weakening, weakenings
 _say = speaker("trust")
 
 _EPILOG = """\
-assay guard, lock and call use only the stricter settings of an assay.toml in the working directory.
-After assay trust FILE all settings of that file count, until the file changes.
-A file that is given with --config needs no trust.
+assay guard, lock and call take only stricter settings from an assay.toml in the working directory. After
+`assay trust FILE` they take all of its settings, until the file changes. A file named with --config needs no trust.
 
 Exit status: 0 done or nothing to do, 1 you answered no, 2 the file could not be read or you could not be asked.
 """
@@ -30,15 +29,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``trust``."""
     parser = subparsers.add_parser(
         "trust",
-        description="Show the settings of an assay.toml that can weaken the guard, ask, and accept them.",
+        description="Show the settings in an assay.toml that can weaken the guard, and ask whether to trust the file.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doing = parser.add_mutually_exclusive_group(required=True)
-    doing.add_argument("file", metavar="FILE", nargs="?", help="the assay.toml to accept")
-    doing.add_argument("--list", action="store_true", help="list the trusted files, and which have changed")
-    doing.add_argument("--remove", metavar="FILE", help="remove the trust in FILE")
-    parser.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
+    doing.add_argument("file", metavar="FILE", nargs="?", help="the assay.toml to trust")
+    doing.add_argument("--list", action="store_true", help="list trusted files and whether they have changed")
+    doing.add_argument("--remove", metavar="FILE", help="stop trusting FILE")
+    parser.add_argument("--yes", action="store_true", help="do not ask; required without a terminal")
     parser.set_defaults(run=run)
 
 

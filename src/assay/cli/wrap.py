@@ -47,19 +47,18 @@ _WRAP: Final = """\
 FILE is the configuration of an MCP client: JSON with mcpServers (Claude Desktop, Claude Code, Cursor, Windsurf,
 Gemini CLI), servers (VS Code) or context_servers (Zed), or the config.toml of Codex.
 An entry with a command becomes `assay guard --name ENTRY -- COMMAND`, one with a url
-`assay guard --name ENTRY --target URL`. Entries that are left alone are listed with the reason.
-The changes are shown first, without secrets, and you are asked. The file as it was before the guard is kept as
-FILE.assay-backup, which assay unwrap uses. Restart the client to use the changes.
+`assay guard --name ENTRY --target URL`. Skipped entries are listed with the reason.
+assay wrap shows the changes, without secrets, and asks before it writes them. It saves the original file as
+FILE.assay-backup for assay unwrap. Restart the client to use the changes.
 
-Exit status: 0 done or nothing to do, 1 with --dry-run something would change, or the answer was no,
-2 could not be done.
+Exit status: 0 done or nothing to do, 1 something would change with --dry-run or the answer was no, 2 an error.
 """
 
 _UNWRAP: Final = """\
-The servers are restored without a question; assay wrap can put them behind the guard again.
-FILE.assay-backup is removed when no server is left behind the guard.
+assay unwrap restores the servers without asking. It removes FILE.assay-backup when no server is left behind the
+guard.
 
-Exit status: 0 done or nothing to do, 1 with --dry-run something would change, 2 could not be done.
+Exit status: 0 done or nothing to do, 1 something would change with --dry-run, 2 an error.
 """
 
 
@@ -67,36 +66,30 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``wrap`` and ``unwrap``."""
     wrap = subparsers.add_parser(
         "wrap",
-        description="Rewrite the configuration of an MCP client, so that its servers run behind the guard.",
+        description="Change the configuration of an MCP client so that its servers run behind the guard.",
         epilog=_WRAP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_common(wrap)
-    wrap.add_argument(
-        "--mode", choices=("audit", "enforce"), help="start the guard in this mode (default: as it is configured)"
-    )
-    wrap.add_argument(
-        "--journal", metavar="DIR", help="directory of the guard's journal, or off (default: as it is configured)"
-    )
+    wrap.add_argument("--mode", choices=("audit", "enforce"), help="mode of the guard (default: unchanged)")
+    wrap.add_argument("--journal", metavar="DIR", help="journal directory, or off (default: unchanged)")
     wrap.add_argument(
         "--payloads",
         action="store_true",
-        help="record messages in the journal, so that assay console shows them",
+        help="record messages in the journal, for assay console",
     )
-    wrap.add_argument(
-        "--lock", metavar="FILE", help="the lock that the guard applies, or off (default: as it is configured)"
-    )
+    wrap.add_argument("--lock", metavar="FILE", help="lock for the guard, or off (default: unchanged)")
     wrap.add_argument(
         "--program",
         metavar="PATH",
         type=_program,
-        help="the assay that the client starts (default: the full path of this one)",
+        help="assay program for the client to start (default: full path of this one)",
     )
-    wrap.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
+    wrap.add_argument("--yes", action="store_true", help="do not ask; required without a terminal")
     wrap.set_defaults(run=run_wrap)
     unwrap = subparsers.add_parser(
         "unwrap",
-        description="Restore the configuration of an MCP client, byte for byte, as it was before assay wrap.",
+        description="Undo assay wrap: restore the configuration of an MCP client, byte for byte.",
         epilog=_UNWRAP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -106,18 +99,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the configuration of an MCP client")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="configuration of an MCP client")
     parser.add_argument(
         "--client",
         metavar="CLIENT",
         choices=CLIENTS,
-        help=f"the configuration of {_CLIENT_LIST}: the project's, or else the user's",
+        help=f"configuration of {_CLIENT_LIST}: the project's, or else the user's",
     )
-    parser.add_argument("--all", action="store_true", help="the configurations of all clients on this machine")
+    parser.add_argument("--all", action="store_true", help="configurations of all clients on this machine")
     parser.add_argument(
-        "--server", metavar="NAME", action="append", default=[], help="only this one; can be repeated (default: all)"
+        "--server", metavar="NAME", action="append", default=[], help="only this server; repeatable (default: all)"
     )
-    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show the changes without making them")
 
 
 def run_wrap(args: argparse.Namespace) -> int:

@@ -23,16 +23,13 @@ class ApiKey:
     """An API key; the name of its table is the name of the client."""
 
     hash: str = setting("", secret=True)
-    """``sha256:`` and the digest of the key in hexadecimal, as ``assay keys new`` prints it. Required."""
+    """Required. ``sha256:`` and the digest of the key in hexadecimal, as ``assay keys new`` prints it."""
 
     tier: str | None = setting(None, words=TIERS)
     """The tier of the client; by default ``tiers.tier``."""
 
     expires: str | None = setting(None, kind=MOMENT)
-    """
-    When the key expires: a date, or a date and time, in UTC unless it has another offset. By default the key does not
-    expire.
-    """
+    """When the key expires: a date, or a date and time, in UTC unless it has another offset. By default never."""
 
     def __post_init__(self) -> None:
         if not self.hash:
@@ -49,12 +46,10 @@ class Jwt:
     """Tokens of an external issuer."""
 
     jwks: str = ""
-    """
-    The issuer's public keys, a JSON Web Key Set: a file, or an https URL (http on this machine only). Required.
-    """
+    """Required. The issuer's public keys, a JSON Web Key Set: a file or an https URL (http on this machine only)."""
 
     audience: tuple[str, ...] | None = None
-    """One of these must be in ``aud``. Required; an empty array accepts tokens for any audience."""
+    """Required. ``aud`` must contain one of these; an empty array accepts tokens for any audience."""
 
     issuer: str | None = None
     """The required ``iss``, by default any. If it is a URL, clients without a token are referred to it."""
@@ -62,26 +57,26 @@ class Jwt:
     algorithms: tuple[str, ...] = setting(("RS256", "ES256", "EdDSA"), words=ALGORITHMS)
     """
     Accepted signature algorithms; ``RS384``, ``RS512``, ``PS256``, ``PS384``, ``PS512``, ``ES384`` and ``ES512`` are
-    possible too.
+    also available.
     """
 
     required_scopes: tuple[str, ...] = ()
-    """Scopes that a token must have (``scope`` or ``scp``), all of them."""
+    """Scopes that a token must have (``scope`` or ``scp``)."""
 
     principal_claim: str = "sub"
     """The claim with the name of the client."""
 
     tier_claim: str = "tier"
-    """The claim that ``tiers`` maps to a tier; a string, or an array of strings, of which the highest tier counts."""
+    """The claim that ``tiers`` maps to a tier; of an array, the highest tier counts."""
 
     tiers: Mapping[str, str] = setting({}, words=TIERS)
-    """The tier for this value of that claim. A value that is not listed is ignored."""
+    """The tier for this value of the claim. Other values are ignored."""
 
     leeway: int = 30
-    """Allowed difference to the issuer's clock in seconds; at most 300 (RFC 7519 §4.1.4: a few minutes)."""
+    """Allowed clock difference to the issuer in seconds, at most 300."""
 
     require_exp: bool = True
-    """Whether a token without an expiry time is rejected."""
+    """Reject tokens without an expiry time."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.leeway <= 300:

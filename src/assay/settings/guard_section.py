@@ -21,8 +21,8 @@ class Ruling:
 
     repair: bool | None = setting(None, weaker=by_effect)
     """
-    Whether unambiguous mistakes are repaired, under ``enforce``; if not set, those in arguments as ``guard.repair``
-    says, and those in results not at all.
+    Repair unambiguous mistakes, under ``enforce``. By default ``guard.repair`` decides for arguments, and results are
+    not repaired.
     """
 
 
@@ -31,19 +31,19 @@ class RuleException:
     """Another action for one rule, with a reason and an end date."""
 
     rule: str = ""
-    """The rule, or a pattern of rules. Required."""
+    """Required. The rule, or a pattern of rules."""
 
     tool: str | None = None
-    """Only messages about this tool; by default every message."""
+    """Only messages about this tool; by default all messages."""
 
     action: str = "pass"
     """``pass``, ``refuse``, ``quarantine`` or ``drop``."""
 
     reason: str = ""
-    """The reason. The journal has it with every message that the exception lets pass. Required."""
+    """Required. The journal shows the reason with every message that the exception lets pass."""
 
     until: str | None = setting(None, kind=DAY)
-    """The last day of the exception, in UTC. Required."""
+    """Required. The last day of the exception, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,80 +51,78 @@ class GuardSettings:
     """Settings of a guard."""
 
     mode: str = setting("audit", words=MODES, weaker=unless("enforce"))
-    """``audit`` forwards everything and reports; ``enforce`` stops invalid messages."""
+    """``audit`` forwards everything and reports; ``enforce`` blocks invalid messages."""
 
     timeout: float = 600.0
     """
-    Time limit in seconds for a response, under ``enforce``; each progress notification restarts it, 0 means no limit.
-    ``server/discover`` has at most 10 seconds. Tools that take longer without progress are rare.
+    Seconds to wait for a response, under ``enforce``; each progress notification restarts the wait, 0 means no limit.
+    ``server/discover`` has at most 10 seconds.
     """
 
     frame_bytes: int | None = None
-    """Maximal bytes of one message in either direction; if not set, ``limits.frame_bytes``."""
+    """Maximum bytes of one message in either direction; by default ``limits.frame_bytes``."""
 
     restart: str = setting("never", words=POLICIES)
     """
-    Whether a server that ends is restarted, under ``enforce``: ``never``, ``on-failure`` (if its exit status is not 0)
-    or ``always``. The server loses its state, so set this only for servers that can do without.
+    When to restart a server that exits, under ``enforce``: ``never``, ``on-failure`` (if its exit status is not 0) or
+    ``always``. The server loses its state.
     """
 
     restarts: int = 5
-    """Restarts within a minute after which the guard gives up: by then the problem does not go away by itself."""
+    """Restarts within a minute after which the guard gives up."""
 
     flights: str = "auto"
     """
-    The directory for the last messages of broken sessions. ``auto`` is ``flights`` in the directory of the journal, or
-    in the folder of the server, below the state directory, if the journal is off; ``off`` switches them off.
+    Directory for the last messages of broken sessions. ``auto`` is ``flights`` beside the journal, or in the server's
+    folder in the state directory if the journal is off; ``off`` writes none.
     """
 
     record_bytes: int = 256 << 20
-    """Maximal bytes of a recording, which stops there: some 250,000 messages of a kilobyte."""
+    """Maximum bytes of a recording, which then stops: about 250,000 messages of a kilobyte."""
 
     record_secrets: bool = False
     """
-    Whether a recording keeps secrets. By default they are masked, and a message with masked secrets is not judged
-    again.
+    Keep secrets in recordings. By default they are masked, and ``assay check`` cannot judge a message with masked
+    secrets again.
     """
 
     children: int = 64
     """
-    Maximal child processes for HTTP sessions. A server takes some 50 MB; one more session ends the least recently used
-    idle one. Requests without a session have one additional child.
+    Maximum child processes for HTTP sessions; one more ends the least recently used idle session. Requests without a
+    session share one additional child.
     """
 
     children_each: int = 16
-    """Maximal child processes of one principal, with ``[auth]``; one more ends its least recently used idle one."""
+    """Maximum child processes of one principal, with ``[auth]``; one more ends its least recently used idle session."""
 
     environment: tuple[str, ...] = ()
     """
-    Variables of the guard that every server of a host gets, in addition to ``PATH``, ``HOME`` and similar ones and
-    those of its entry; ``MY_*`` is a prefix. Other variables are not passed on, because the guard has the tokens of
-    all servers.
+    Variables of the guard that all servers of a host get, in addition to ``PATH``, ``HOME`` and the like, and those of
+    their entries; ``MY_*`` is a prefix. Others are not passed on, because the guard has the tokens of all servers.
     """
 
     stderr_in_errors: bool = False
     """
-    Whether an error over HTTP contains the last stderr lines of a child that ended, redacted. They may hold secrets, so
-    by default only the guard's stderr has them. Over STDIO the client always gets them.
+    Put the last stderr lines of a crashed child, redacted, into errors over HTTP. They may contain secrets. Over STDIO
+    the client always gets them.
     """
 
     lock: str = "auto"
     """
-    The lock file with the reviewed server. ``off`` applies no lock, ``auto`` is `assay.lock` in the working directory
-    if it has this server.
+    The lock file. ``auto`` is `assay.lock` in the working directory if it has this server; ``off`` applies no lock.
     """
 
     strict: bool = setting(False, weaker=unless(True))
     """
-    Whether tolerable defects are blocked too, under ``enforce``: those that a specification lets the receiver accept,
-    and tools that the guard can judge only in part. By default these are only reported.
+    Also block defects that receivers may tolerate, and tools that the guard can judge only in part, under ``enforce``.
+    By default these are only reported.
     """
 
     repair: bool | None = setting(None, weaker=by_effect)
-    """Whether unambiguous mistakes in arguments are repaired, under ``enforce``. By default yes, unless strict."""
+    """Repair unambiguous mistakes in arguments, under ``enforce``. By default true, unless ``strict`` is set."""
 
     fail_open: bool = False
-    """Whether messages that the guard cannot judge are forwarded, under ``enforce``, and only reported."""
+    """Forward messages that the guard cannot judge, under ``enforce``, and only report them."""
 
     policy: Mapping[str, Ruling] = setting({})
     """The action for this rule or pattern: ``pass``, ``refuse``, ``quarantine`` or ``drop``."""

@@ -20,7 +20,7 @@ class Http:
     """Limits of an HTTP endpoint, and the clients that may use it."""
 
     hosts: tuple[str, ...] = ()
-    """Accepted ``Host`` names, in addition to loopback and the address of the endpoint."""
+    """Accepted ``Host`` names, in addition to loopback and the listening address."""
 
     origins: tuple[str, ...] = ()
     """Accepted origins of web pages, such as ``https://app.example.com``, in addition to loopback."""
@@ -28,62 +28,65 @@ class Http:
     public_url: str = ""
     """
     The address that clients use, such as ``https://mcp.example.com``, behind a proxy that ends TLS. Sign-in documents
-    and challenges name it, by default ``http://`` and the ``Host``; its host is accepted in ``Host``.
+    and challenges name it, and its host is accepted in ``Host``.
     """
 
     open: bool = False
-    """Whether clients need no ``[auth]`` on an address that others can reach; by default it is required there."""
+    """
+    Accept clients without ``[auth]`` on an address that other machines can reach. By default the guard does not start
+    there.
+    """
 
     forward_headers: tuple[str, ...] = ()
-    """Additional request headers that a guard under ``enforce`` forwards to a server at a URL."""
+    """Additional request headers to forward to a server at a URL, under ``enforce``."""
 
     forward_response_headers: tuple[str, ...] = ()
-    """Additional response headers that a guard under ``enforce`` forwards to clients."""
+    """Additional response headers to forward to clients, under ``enforce``."""
 
     requests: int = 1000
-    """Maximal concurrent requests. One that waits for a backend takes about 20 kB; the next one gets 503."""
+    """Maximum concurrent requests; the next one gets 503."""
 
     requests_each: int = 250
-    """Maximal concurrent requests of one principal, with ``[auth]``; the next one gets 429."""
+    """Maximum concurrent requests of one principal, with ``[auth]``; the next one gets 429."""
 
     requests_per_server: int = 500
-    """Maximal concurrent requests to one server of a host, so that a hanging one does not block the others."""
+    """Maximum concurrent requests to one server of a host, so that a hanging server does not block the others."""
 
     sessions: int = 10_000
-    """Maximal sessions, about 8 kB each. One more ends the least recently used idle one."""
+    """Maximum sessions, about 8 kB each. One more ends the least recently used idle session."""
 
     sessions_each: int = 1000
-    """Maximal sessions of one principal. One more ends the principal's least recently used idle session."""
+    """Maximum sessions of one principal. One more ends its least recently used idle session."""
 
     streams: int = 1000
-    """Maximal open streams, each of them a connection and a task."""
+    """Maximum open streams."""
 
     streams_each: int = 250
-    """Maximal open streams of one principal, with ``[auth]``; the next one gets 429."""
+    """Maximum open streams of one principal, with ``[auth]``; the next one gets 429."""
 
     streams_per_server: int = 500
-    """Maximal open streams of one server of a host."""
+    """Maximum open streams of one server of a host."""
 
     session_seconds: float = 1800.0
-    """Seconds until an unused session ends: half an hour covers a person's break."""
+    """Seconds until an unused session ends."""
 
     header_seconds: float = 10.0
-    """Seconds for the head of a request to arrive. Real clients send it in one packet."""
+    """Seconds for the headers of a request to arrive."""
 
     body_seconds: float = 30.0
-    """Seconds for a body to arrive: a megabyte over a line of 300 kbit/s."""
+    """Seconds for a body to arrive."""
 
     send_seconds: float = 30.0
-    """Seconds until a client that reads nothing of its response is disconnected."""
+    """Seconds until a client that does not read its response is disconnected."""
 
     idle_seconds: float = 60.0
-    """Seconds that a connection is kept between two requests."""
+    """Seconds to keep a connection open between requests."""
 
     ping_seconds: float = 15.0
     """Seconds between keep-alive comments on a quiet stream; proxies close idle ones after 30 to 60 seconds."""
 
     grace_seconds: float = 20.0
-    """Seconds for running requests once the server is asked to stop: a backend has 15."""
+    """Seconds for running requests to finish after SIGTERM."""
 
     def __post_init__(self) -> None:
         if self.public_url and not _PUBLIC_URL.fullmatch(self.public_url):
@@ -107,18 +110,18 @@ class UpstreamSettings:
 
     ca: str = ""
     """
-    A file in PEM with the certificates to trust in place of the public ones. Without it ``SSL_CERT_FILE`` and
-    ``SSL_CERT_DIR`` count, except for this machine.
+    PEM file with the certificate authorities to trust in place of the public ones. By default ``SSL_CERT_FILE`` and
+    ``SSL_CERT_DIR`` apply, except for this machine.
     """
 
     certificate: str = ""
-    """A file in PEM with the certificate to show to servers, and those of its issuers behind it."""
+    """PEM file with the client certificate and its chain."""
 
     key: str = ""
-    """A file in PEM with its private key, without a passphrase; by default it is in the file of the certificate."""
+    """PEM file with its private key, without a passphrase; by default in the same file."""
 
     proxies: bool = False
-    """Whether the proxies of the environment (``HTTPS_PROXY`` and the like) are used; never for this machine."""
+    """Use the proxies of the environment (``HTTPS_PROXY`` and the like); never for this machine."""
 
     def __post_init__(self) -> None:
         if self.key and not self.certificate:

@@ -81,7 +81,7 @@ def _check_exception(given: RuleException) -> None:
     if not given.reason.strip():
         raise ValueError(f"the exception for {given.rule} needs a reason")
     if given.until is None:
-        raise ValueError(f"the exception for {given.rule} needs until, the last day on which it holds")
+        raise ValueError(f"the exception for {given.rule} needs until, its last day")
 
 
 def _rules(pattern: str) -> list[str]:
@@ -101,7 +101,7 @@ def _check_action(pattern: str, rules: Sequence[str], action: str) -> None:
         raise ValueError(f"{pattern}: expected one of {', '.join(ACTIONS)}, found {_shown(action)}")
     if not any(action in fitting(rule) for rule in rules):
         fits = [word for word in ACTIONS if any(word in fitting(rule) for rule in rules)]
-        raise ValueError(f"{pattern}: {action} does not fit it, but {_either(fits)} does")
+        raise ValueError(f"{pattern}: cannot be {action}; use {_either(fits)}")
 
 
 def _either(words: Sequence[str]) -> str:

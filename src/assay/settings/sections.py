@@ -30,7 +30,7 @@ class TierSettings:
     """The tier of clients without a tier of their own."""
 
     features: Mapping[str, str] = setting({}, names=tuple(TOOLS), words=TIERS)
-    """The lowest tier that has this tool; a tool that is not listed is in all tiers."""
+    """The lowest tier that has this tool; by default all tiers have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,21 @@ class JournalSettings:
 
     directory: str = AUTO
     """
-    The directory with a file for each run. ``auto`` is the folder of the server in the state directory for a guard,
-    and ``runs/mcp_server/envelope_validation`` for ``assay serve``; ``off`` switches the journal off.
+    Directory with a file per run. ``auto`` is the server's folder in the state directory for a guard, and
+    ``runs/mcp_server/envelope_validation`` for ``assay serve``; ``off`` turns the journal off.
     """
 
     keep: int = 50
-    """Number of runs to keep when a new one begins; runs that are still being written are never removed."""
+    """Number of runs to keep; runs in progress are never removed."""
 
     bytes: int = 64 << 20
-    """Maximal bytes of one file, at least 4,096; a longer run continues in another file."""
+    """Maximum bytes of one file, at least 4,096; a longer run continues in another file."""
 
     total_bytes: int = 1 << 30
-    """
-    Maximal bytes of all files in the directory, at least ``journal.bytes``; the oldest finished runs are removed.
-    """
+    """Maximum bytes of all files in the directory, at least ``journal.bytes``; the oldest finished runs are removed."""
 
     payloads: bool = False
-    """Whether the frames are written, too, with secrets redacted."""
+    """Record the messages themselves, with secrets redacted."""
 
     redact: tuple[str, ...] = ()
     """Regular expressions for more secrets: the name of a member, or text in a string."""
@@ -90,10 +88,10 @@ class TelemetrySettings:
     """The collector, such as ``http://localhost:4318``; ``/v1/traces`` and ``/v1/metrics`` are appended."""
 
     service_name: str = ""
-    """The name of this service; ``assay`` by default."""
+    """The name of this service; by default ``assay``."""
 
     headers: Mapping[str, str] = setting({}, secret=True)
-    """A header of every request to the collector, such as an API key."""
+    """A header for every request to the collector, such as an API key."""
 
     def __post_init__(self) -> None:
         # Neither message contains the value: it may be a secret.

@@ -21,7 +21,7 @@ def add_reports(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         choices=FORMATS,
         default="text",
-        help=f"the format on standard output: {', '.join(FORMATS)}",
+        help=f"format on stdout: {', '.join(FORMATS)}",
     )
     parser.add_argument(
         "--output",
@@ -29,14 +29,12 @@ def add_reports(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=_output,
         default=[],
-        help="also write a report to FILE; can be repeated",
+        help="also write a report to FILE; repeatable",
     )
-    parser.add_argument("--baseline", metavar="FILE", help="findings in FILE are known, and do not count by --fail-on")
-    parser.add_argument("--write-baseline", metavar="FILE", help="write all findings to FILE, as known ones")
-    parser.add_argument(
-        "--fail-on-stale", action="store_true", help="exit with 1 if an entry of the baseline is no longer found"
-    )
-    parser.add_argument("--docs-url", metavar="URL", help="the address of Assay's docs directory, for links to rules")
+    parser.add_argument("--baseline", metavar="FILE", help="known findings, which do not count for --fail-on")
+    parser.add_argument("--write-baseline", metavar="FILE", help="write all findings to FILE, as a baseline")
+    parser.add_argument("--fail-on-stale", action="store_true", help="exit with 1 if a finding of the baseline is gone")
+    parser.add_argument("--docs-url", metavar="URL", help="URL of Assay's docs directory, for links to rules")
     parser.add_argument(
         "--schema", action=_PrintSchema, nargs=0, help="print the JSON Schema of --format json, and exit"
     )
