@@ -181,7 +181,7 @@ def _fields(of: str) -> str:
     rows = []
     for key in keys().below[of].values():
         default, doc = described(key)
-        doc = doc.partition(". ")[0].removesuffix(".") if of == "limits" else doc
+        doc = re.split("[.:;] ", doc)[0].removesuffix(".") if of == "limits" else doc
         name, rest = f"`{'.'.join(key.path)}`", [_default(default), doc]
         if rows and rows[-1][1:] == rest:
             rows[-1][0] += f", {name}"

@@ -25,17 +25,17 @@ ENVELOPE: Final = "envelope-v1"
 """The capability of every result in this shape, as in the examples of specs/004."""
 
 ERROR_CODES: Final[Mapping[str, str]] = MappingProxyType({
-    "invalid_argument": "An argument is not valid.",
-    "invalid_path": "A path is not valid.",
-    "forbidden": "This is not allowed.",
-    "not_found": "What was asked for was not found.",
-    "timeout": "It took too long.",
-    "too_large": "It is too large.",
-    "resource_exhausted": "The server has run out of memory or of something else it needs.",
-    "not_implemented": "This is not implemented.",
-    "upgrade_required": "This needs a higher tier.",
-    "dependency_unavailable": "Something that the tool depends on did not answer.",
-    "internal_error": "The tool failed, and not for anything in the request.",
+    "invalid_argument": "An argument is invalid.",
+    "invalid_path": "A path is invalid.",
+    "forbidden": "Not allowed.",
+    "not_found": "Not found.",
+    "timeout": "The operation timed out.",
+    "too_large": "The input or output is too large.",
+    "resource_exhausted": "The server ran out of memory or another resource.",
+    "not_implemented": "Not implemented.",
+    "upgrade_required": "A higher tier is required.",
+    "dependency_unavailable": "A service that the tool depends on did not respond.",
+    "internal_error": "The tool failed; the request is not the cause.",
 })  # fmt: skip
 """Every error code with its meaning, which is the message if nothing more specific is safe to show."""
 

@@ -76,7 +76,9 @@ def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--server", metavar="NAME", help="only runs of this server")
     parser.add_argument("--wide", action="store_true", help="do not cut lines on a terminal")
     parser.add_argument("--utc", action="store_true", help="show times in UTC")
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
+    )
     add_settings(parser)
     parser.set_defaults(run=journal_list.run)
 
@@ -107,7 +109,9 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     show.add_argument("--payloads", action="store_true", help="show the messages, if the journal has them")
     show.add_argument("--wide", action="store_true", help="do not cut or wrap lines on a terminal")
     show.add_argument("--utc", action="store_true", help="show times in UTC")
-    show.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
+    show.add_argument(
+        "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
+    )
     add_settings(show)
     show.set_defaults(run=journal_show.run)
 

@@ -71,7 +71,7 @@ def add_time_limit(parser: argparse.ArgumentParser, limited: str) -> None:
         metavar="SECONDS",
         type=_seconds,
         default=60.0,
-        help=f"time limit for {limited}; default: %(default)g",
+        help=f"time limit for {limited} (default: %(default)g)",
     )
 
 

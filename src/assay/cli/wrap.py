@@ -47,7 +47,7 @@ _WRAP: Final = """\
 FILE is the configuration of an MCP client: JSON with mcpServers (Claude Desktop, Claude Code, Cursor, Windsurf,
 Gemini CLI), servers (VS Code) or context_servers (Zed), or the config.toml of Codex.
 An entry with a command becomes `assay guard --name ENTRY -- COMMAND`, one with a url
-`assay guard --name ENTRY --target URL`. Skipped entries are listed with the reason.
+`assay guard --name ENTRY --target URL`. Entries that are left alone are listed with the reason.
 assay wrap shows the changes, without secrets, and asks before it writes them. It saves the original file as
 FILE.assay-backup for assay unwrap. Restart the client to use the changes.
 

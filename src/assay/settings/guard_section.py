@@ -55,7 +55,7 @@ class GuardSettings:
 
     timeout: float = 600.0
     """
-    Seconds to wait for a response, under ``enforce``; each progress notification restarts the wait, 0 means no limit.
+    Seconds to wait for a response, under ``enforce``; progress notifications restart the wait, 0 means no limit.
     ``server/discover`` has at most 10 seconds.
     """
 
@@ -64,8 +64,8 @@ class GuardSettings:
 
     restart: str = setting("never", words=POLICIES)
     """
-    When to restart a server that exits, under ``enforce``: ``never``, ``on-failure`` (if its exit status is not 0) or
-    ``always``. The server loses its state.
+    When to restart a server that exits, under ``enforce``: ``never``, ``on-failure`` or ``always``. The server loses
+    its state.
     """
 
     restarts: int = 5
@@ -74,11 +74,11 @@ class GuardSettings:
     flights: str = "auto"
     """
     Directory for the last messages of broken sessions. ``auto`` is ``flights`` beside the journal, or in the server's
-    folder in the state directory if the journal is off; ``off`` writes none.
+    folder if the journal is off; ``off`` writes none.
     """
 
     record_bytes: int = 256 << 20
-    """Maximum bytes of a recording, which then stops: about 250,000 messages of a kilobyte."""
+    """Maximum bytes of a recording, which then stops."""
 
     record_secrets: bool = False
     """
@@ -87,18 +87,15 @@ class GuardSettings:
     """
 
     children: int = 64
-    """
-    Maximum child processes for HTTP sessions; one more ends the least recently used idle session. Requests without a
-    session share one additional child.
-    """
+    """Maximum child processes for HTTP sessions; one more ends the least recently used idle session."""
 
     children_each: int = 16
     """Maximum child processes of one principal, with ``[auth]``; one more ends its least recently used idle session."""
 
     environment: tuple[str, ...] = ()
     """
-    Variables of the guard that all servers of a host get, in addition to ``PATH``, ``HOME`` and the like, and those of
-    their entries; ``MY_*`` is a prefix. Others are not passed on, because the guard has the tokens of all servers.
+    Variables of the guard that all servers of a host get, in addition to ``PATH``, ``HOME`` and the like; ``MY_*`` is a
+    prefix. Others are not passed on: they may be the tokens of other servers.
     """
 
     stderr_in_errors: bool = False
@@ -115,7 +112,6 @@ class GuardSettings:
     strict: bool = setting(False, weaker=unless(True))
     """
     Also block defects that receivers may tolerate, and tools that the guard can judge only in part, under ``enforce``.
-    By default these are only reported.
     """
 
     repair: bool | None = setting(None, weaker=by_effect)

@@ -26,10 +26,7 @@ class Http:
     """Accepted origins of web pages, such as ``https://app.example.com``, in addition to loopback."""
 
     public_url: str = ""
-    """
-    The address that clients use, such as ``https://mcp.example.com``, behind a proxy that ends TLS. Sign-in documents
-    and challenges name it, and its host is accepted in ``Host``.
-    """
+    """The address that clients use, such as ``https://mcp.example.com``, behind a proxy that ends TLS."""
 
     open: bool = False
     """
@@ -50,7 +47,7 @@ class Http:
     """Maximum concurrent requests of one principal, with ``[auth]``; the next one gets 429."""
 
     requests_per_server: int = 500
-    """Maximum concurrent requests to one server of a host, so that a hanging server does not block the others."""
+    """Maximum concurrent requests to one server of a host."""
 
     sessions: int = 10_000
     """Maximum sessions, about 8 kB each. One more ends the least recently used idle session."""
@@ -83,7 +80,7 @@ class Http:
     """Seconds to keep a connection open between requests."""
 
     ping_seconds: float = 15.0
-    """Seconds between keep-alive comments on a quiet stream; proxies close idle ones after 30 to 60 seconds."""
+    """Seconds between keep-alive comments on a quiet stream."""
 
     grace_seconds: float = 20.0
     """Seconds for running requests to finish after SIGTERM."""

@@ -39,7 +39,7 @@ class JournalSettings:
 
     directory: str = AUTO
     """
-    Directory with a file per run. ``auto`` is the server's folder in the state directory for a guard, and
+    Directory with a file per run. ``auto`` is the server's folder in the state directory, or
     ``runs/mcp_server/envelope_validation`` for ``assay serve``; ``off`` turns the journal off.
     """
 

@@ -15,7 +15,7 @@ from assay.records.rows import TranscriptRow
 LARGEST_DOCUMENT: Final = 128 << 20
 """Maximal bytes of an entry of a JSON document, and of an event of a stream."""
 
-REWRITTEN: Final = "the original bytes (spacing, repeated keys, byte order marks, broken UTF-8)"
+REWRITTEN: Final = "the original bytes (spacing, repeated keys, invalid UTF-8)"
 """What a recorder hides that records values in place of bytes."""
 
 ONE_SIDED: Final = "the messages of the other party, and everything that depends on them"
