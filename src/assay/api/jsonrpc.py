@@ -5,10 +5,10 @@ No I/O: a client gets its transport, a server gets text.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from inspect import iscoroutinefunction, signature
+from collections.abc import Callable, Iterable, Mapping
+from inspect import Signature, iscoroutinefunction, signature
 from itertools import count
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 from uuid import uuid4
 
 from assay.api import python_values
@@ -42,12 +42,14 @@ class JsonRpc:
     @staticmethod
     def create_request(method: str, params: Params = None, request_id: str | float | None = None) -> dict[str, Any]:
         """Return a request; without *request_id* it gets a new UUID."""
-        return {"jsonrpc": "2.0", "id": _fresh_id() if request_id is None else request_id, **_call(method, params)}
+        made = JsonRpc.create_notification(method, params)
+        return {"jsonrpc": "2.0", "id": str(uuid4()) if request_id is None else request_id, **made}
 
     @staticmethod
     def create_notification(method: str, params: Params = None) -> dict[str, Any]:
         """Return a notification."""
-        return {"jsonrpc": "2.0", **_call(method, params)}
+        made = {"jsonrpc": "2.0", "method": method}
+        return made if params is None else {**made, "params": params}
 
     @staticmethod
     def create_response(request_id: str | float | None, result: Any) -> dict[str, Any]:
@@ -59,17 +61,18 @@ class JsonRpc:
         request_id: str | float | None, code: int, message: str, data: Any = None
     ) -> dict[str, Any]:
         """Return the response to a request that failed; the id is None if it could not be read."""
-        return {"jsonrpc": "2.0", "id": request_id, "error": _error(code, message, data)}
+        error = {"code": code, "message": message}
+        return {"jsonrpc": "2.0", "id": request_id, "error": error if data is None else {**error, "data": data}}
 
     @staticmethod
     def validate_request(message: Any) -> Report:
         """Check a request; without an id it is a notification."""
-        return _report([*envelope.check_call(message, envelope.JSONRPC), *_check_values(message)])
+        return _report(envelope.check_call(message, envelope.JSONRPC), message)
 
     @staticmethod
     def validate_response(message: Any) -> Report:
         """Check a result or an error. Their content, including `error.data`, must be JSON."""
-        return _report([*envelope.check_answer(message, envelope.JSONRPC), *_check_values(message)])
+        return _report(envelope.check_answer(message, envelope.JSONRPC), message)
 
     @staticmethod
     def validate_batch_request(messages: Any) -> Report:
@@ -117,10 +120,32 @@ class JsonRpcValidator(JsonRpc):
     """The checks of `JsonRpc` under the name of specs/002."""
 
 
-class _Method(NamedTuple):
-    function: Callable[..., Any]
-    signature: Any
-    """An `inspect.Signature`; None for built-in functions without one."""
+def _found(errors: list[str]) -> Report:
+    return {"valid": not errors, "errors": errors}
+
+
+def _report(faults: Iterable[Violation], message: Any) -> Report:
+    """Return *faults*, those of the envelope, and the parts of *message* that JSON cannot write."""
+    errors = [str(each) for each in faults]
+    if isinstance(message, dict):
+        # The envelope rung does not check these parts: its input was parsed from JSON. Here Python code may have
+        # built the message.
+        error = message.get("error")
+        parts = {f"/{name}": message.get(name) for name in ("params", "result")}
+        parts["/error/data"] = error.get("data") if isinstance(error, dict) else None
+        for at, value in parts.items():
+            why = why_not_json(value)
+            if why is not None:
+                errors.append(str(violation(f"envelope/{at.split('/')[1]}", at, expected="a JSON value", found=why)))
+    return _found(errors)
+
+
+def _batch_report(messages: Any, check: Callable[[Any], Report]) -> Report:
+    if not isinstance(messages, list):
+        return _found(["a batch is an array"])
+    if not messages:
+        return _found(["a batch is not empty"])
+    return _found([f"entry {index}: {error}" for index, each in enumerate(messages) for error in check(each)["errors"]])
 
 
 class JsonRpcServer:
@@ -128,7 +153,7 @@ class JsonRpcServer:
 
     def __init__(self, server_id: str) -> None:
         self.server_id = server_id
-        self._methods: dict[str, _Method] = {}
+        self._methods: dict[str, tuple[Callable[..., Any], Signature | None]] = {}
 
     def register_method(self, name: str, function: Callable[..., Any]) -> None:
         """Register *function* for calls of *name*: params that are an object become keywords, an array positions."""
@@ -137,36 +162,38 @@ class JsonRpcServer:
         if not callable(function) or any(map(iscoroutinefunction, (function, type(function).__call__))):
             raise TypeError(f"{name}: a plain function is needed")
         try:
-            self._methods[name] = _Method(function, signature(function))
-        except ValueError:
-            self._methods[name] = _Method(function, None)
+            self._methods[name] = function, signature(function)
+        except ValueError:  # some built-in functions have none
+            self._methods[name] = function, None
 
     def process_request(self, text: str | bytes) -> str:
         """Return the response to one message or batch, "" if there is no response. Never raises."""
         frame = python_values.frame_of(text)
         value = python_values.read(frame)
+        answer: bytes | None
         if isinstance(value, Violation):
-            answer: bytes | None = _refusal(None, [value])
-        elif isinstance(value, list):
-            answer = self._batch(frame, value)
-        else:
+            answer = _refusal(None, [value])
+        elif not isinstance(value, list):
             answer = self._one(frame, value)
+        elif 0 < len(value) <= DEFAULT.batch_entries:
+            answer = render.array([self._one(*each) for each in zip(render.entries(frame), value, strict=True)])
+        else:
+            # A frame can have half a million entries such as `1`: a peer may not have so many open requests or errors.
+            answer = _refusal(None, [_no_batch(len(value))])
         return "" if answer is None else answer.decode()
 
-    def _batch(self, frame: bytes, messages: list[Any]) -> bytes | None:
-        """Return the responses to the entries in one array; one error for an invalid batch."""
-        # A frame can have half a million entries such as `1`: a peer may not have so many open requests or errors.
-        if not 0 < len(messages) <= DEFAULT.batch_entries:
-            return _refusal(None, [_no_batch(len(messages))])
-        entries = zip(render.entries(frame), messages, strict=True)
-        return render.array([self._one(spelt, message) for spelt, message in entries])
-
     def _one(self, frame: bytes, message: Any) -> bytes | None:
+        """Return the response to one message; None for a notification, which gets none whatever else is wrong."""
         faults = list(envelope.check_call(message, envelope.JSONRPC))
-        if faults:
-            return None if _is_notification(message) else _refusal(_id_token(frame, message), faults)
-        outcome = self._called(message)
-        return self._answer(_id_token(frame, message) or b"null", outcome) if "id" in message else None
+        if not faults:
+            outcome = self._called(message)
+            return self._answer(_id_token(frame, message) or b"null", outcome) if "id" in message else None
+        if isinstance(message, dict) and "id" not in message and message.get("jsonrpc") == "2.0":
+            method = message.get("method")
+            # One without a method gets an error (-32600).
+            if isinstance(method, str) and method:
+                return None
+        return _refusal(_id_token(frame, message), faults)
 
     def _answer(self, ident: bytes, outcome: dict[str, Any]) -> bytes:
         """Return *outcome*, a result or an error, as a frame; an internal error if it is not a valid response."""
@@ -174,35 +201,59 @@ class JsonRpcServer:
         written = next(envelope.check_answer(answer, envelope.JSONRPC), None) or python_values.written(answer)
         if isinstance(written, Violation):
             self._log(f"the result of a handler cannot be sent: {written}")
-            written = render.error_frame(None, _canonical("INTERNAL_ERROR"), None, None)
+            written = render.failure(None, "INTERNAL_ERROR", (), 0, None)
         # The first null is the id, which keeps its spelling: 1e2 stays 1e2.
         return written.replace(b"null", ident, 1)
 
     def _called(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the outcome of a call: ``{"result": …}`` or ``{"error": …}``."""
-        method = self._methods.get(message["method"])
-        if method is None:
-            return {"error": _canonical("METHOD_NOT_FOUND")}
+        if message["method"] not in self._methods:
+            return {"error": CanonicalError.to_jsonrpc_error("METHOD_NOT_FOUND")}
+        function, takes = self._methods[message["method"]]
         params = message.get("params", {})
         args, kwargs = (params, {}) if isinstance(params, list) else ((), params)
         try:
-            if method.signature is not None:
-                method.signature.bind(*args, **kwargs)
+            if takes is not None:
+                takes.bind(*args, **kwargs)
         except TypeError as wrong:
-            return {"error": _wrong_params(wrong)}
+            return _wrong_params(wrong)
         try:
-            return {"result": method.function(*args, **kwargs)}
+            return {"result": function(*args, **kwargs)}
         except JsonRpcError as error:
-            return {"error": _error(error.code, error.message, error.data)}
+            return {"error": JsonRpc.create_error_response(None, error.code, error.message, error.data)["error"]}
         except (Exception, SystemExit) as error:
             # SystemExit, too: a handler that parses a command line must not end the server.
-            if method.signature is None and isinstance(error, TypeError):
-                return {"error": _wrong_params(error)}
+            if takes is None and isinstance(error, TypeError):
+                return _wrong_params(error)
             self._log(f"the handler of {message['method']} failed", exc_info=True)
-            return {"error": _canonical("INTERNAL_ERROR")}
+            return {"error": CanonicalError.to_jsonrpc_error("INTERNAL_ERROR")}
 
     def _log(self, what: str, *, exc_info: bool = False) -> None:
         logging.getLogger("assay").error("%s: %s", self.server_id, what, exc_info=exc_info)
+
+
+def _wrong_params(wrong: TypeError) -> dict[str, Any]:
+    # The reason has names of parameters, which may come from the message, so it is cut.
+    return {"error": {**CanonicalError.to_jsonrpc_error("INVALID_PARAMS"), "data": {"reason": str(wrong)[:200]}}}
+
+
+def _refusal(ident: bytes | None, faults: list[Violation]) -> bytes:
+    # No revision: in plain JSON-RPC an unreadable id becomes null.
+    return render.refusal(ident, faults, 0, None)
+
+
+def _id_token(frame: bytes, message: Any) -> bytes | None:
+    """Return the id as written in *frame*; None without a usable id."""
+    ident = message.get("id") if isinstance(message, dict) else None
+    if not isinstance(ident, str | int | float) or isinstance(ident, bool):
+        return None
+    # An integer other than 0 has one spelling, and may be longer than 64 bits.
+    return str(ident).encode() if type(ident) is int and ident != 0 else render.id_token(frame, ident)
+
+
+def _no_batch(size: int) -> Violation:
+    expected = f"at most {DEFAULT.batch_entries:,} messages" if size else "a batch that is not empty"
+    return violation("envelope/batch", expected=expected, found=f"{size:,} messages")
 
 
 class JsonRpcClient:
@@ -220,150 +271,65 @@ class JsonRpcClient:
 
     def notify(self, method: str, params: Params = None) -> None:
         """Send a notification."""
-        message = JsonRpc.create_notification(method, params)
-        _raise_for(envelope.check_call(message, envelope.JSONRPC))
-        self._transport(_text(message))
+        self._transport(_text(_checked(JsonRpc.create_notification(method, params))))
 
     def batch(self, calls: Iterable[tuple[str, Params]]) -> list[Any]:
         """Return the results of several calls in one message, in order; a failed call gives a `JsonRpcError`."""
         requests = [self._request(method, params) for method, params in calls]
         if not requests:
-            raise _raised("INVALID_ENVELOPE", [_no_batch(0)])
+            raise _error("INVALID_ENVELOPE", _no_batch(0))
         answers = self._exchanged(requests)
         if not isinstance(answers, list):
             # One error for the whole batch, or something that is not a response.
             _result_of(answers, None)
-            raise _raised("UPSTREAM_INVALID", [_unlike("an array of answers", "one answer")])
+            raise _unlike("an array of answers", "one answer")
         return [_outcome(answers, request["id"]) for request in requests]
 
     def _request(self, method: str, params: Params) -> dict[str, Any]:
-        request = JsonRpc.create_request(method, params, f"{self.client_id}-{next(self._numbers)}")
-        _raise_for(envelope.check_call(request, envelope.JSONRPC))
-        return request
+        return _checked(JsonRpc.create_request(method, params, f"{self.client_id}-{next(self._numbers)}"))
 
     def _exchanged(self, message: Any) -> Any:
         """Return the response to *message* as a JSON value."""
         answer = self._transport(_text(message))
         if not answer:
-            raise _raised("UPSTREAM_FAILURE", [])
+            raise _error("UPSTREAM_FAILURE")
         value = python_values.read(python_values.frame_of(answer))
         if isinstance(value, Violation):
-            raise _raised("UPSTREAM_INVALID", [value])
+            raise _error("UPSTREAM_INVALID", value)
         return value
 
 
-def _call(method: str, params: Params) -> dict[str, Any]:
-    return {"method": method} if params is None else {"method": method, "params": params}
-
-
-def _fresh_id() -> str:
-    return str(uuid4())
-
-
-def _error(code: int, message: str, data: Any = None) -> dict[str, Any]:
-    error = {"code": code, "message": message}
-    return error if data is None else {**error, "data": data}
-
-
-def _canonical(code: str) -> dict[str, Any]:
-    return CanonicalError.to_jsonrpc_error(code)
-
-
-def _wrong_params(wrong: TypeError) -> dict[str, Any]:
-    # The reason has names of parameters, which may come from the message, so it is cut.
-    return {**_canonical("INVALID_PARAMS"), "data": {"reason": str(wrong)[:200]}}
-
-
-def _found(errors: list[str]) -> Report:
-    return {"valid": not errors, "errors": errors}
-
-
-def _report(faults: Iterable[Violation]) -> Report:
-    return _found([str(each) for each in faults])
-
-
-def _check_values(message: Any) -> Iterator[Violation]:
-    """
-    Yield a violation for each part of a message that JSON cannot write.
-
-    The envelope rung does not check these parts: its input was parsed from JSON. Here Python code may have built the
-    message.
-    """
-    if not isinstance(message, dict):
-        return
-    error = message.get("error")
-    parts = {f"/{name}": message.get(name) for name in ("params", "result")}
-    parts["/error/data"] = error.get("data") if isinstance(error, dict) else None
-    for at, value in parts.items():
-        why = why_not_json(value)
-        if why is not None:
-            yield violation(f"envelope/{at.split('/')[1]}", at, expected="a JSON value", found=why)
-
-
-def _batch_report(messages: Any, check: Callable[[Any], Report]) -> Report:
-    if not isinstance(messages, list):
-        return _found(["a batch is an array"])
-    if not messages:
-        return _found(["a batch is not empty"])
-    return _found([f"entry {index}: {error}" for index, each in enumerate(messages) for error in check(each)["errors"]])
-
-
-def _no_batch(size: int) -> Violation:
-    expected = f"at most {DEFAULT.batch_entries:,} messages" if size else "a batch that is not empty"
-    return violation("envelope/batch", expected=expected, found=f"{size:,} messages")
-
-
-def _is_notification(message: Any) -> bool:
-    """Whether *message* expects no response, whatever else is wrong; one without a method gets an error (-32600)."""
-    if not isinstance(message, dict) or "id" in message or message.get("jsonrpc") != "2.0":
-        return False
-    return isinstance(message.get("method"), str) and message["method"] != ""
-
-
-def _id_token(frame: bytes, message: Any) -> bytes | None:
-    """Return the id as written in *frame*; None without a usable id."""
-    ident = message.get("id") if isinstance(message, dict) else None
-    if not isinstance(ident, str | int | float) or isinstance(ident, bool):
-        return None
-    # An integer other than 0 has one spelling, and may be longer than 64 bits.
-    return str(ident).encode() if type(ident) is int and ident != 0 else render.id_token(frame, ident)
-
-
-def _refusal(ident: bytes | None, faults: list[Violation]) -> bytes:
-    # No revision: in plain JSON-RPC an unreadable id becomes null.
-    return render.refusal(ident, faults, 0, None)
+def _checked(message: dict[str, Any]) -> dict[str, Any]:
+    """Return *message*, a request or a notification. Raises for an invalid one."""
+    faults = list(envelope.check_call(message, envelope.JSONRPC))
+    if faults:
+        raise _error("INVALID_ENVELOPE", *faults)
+    return message
 
 
 def _text(message: Any) -> str:
     """Return *message* as text. Raises for params that are not JSON or too large for a frame."""
     frame = python_values.written(message)
     if isinstance(frame, Violation):
-        raise _raised("INVALID_ENVELOPE", [frame])
+        raise _error("INVALID_ENVELOPE", frame)
     return frame.decode()
 
 
-def _raise_for(faults: Iterable[Violation]) -> None:
-    listed = list(faults)
-    if listed:
-        raise _raised("INVALID_ENVELOPE", listed)
+def _error(code: str, *faults: Violation) -> JsonRpcError:
+    error: dict[str, Any] = CanonicalError.to_jsonrpc_error(code)
+    return JsonRpcError(**error, data={"violations": [render.as_json(each) for each in faults]} if faults else None)
 
 
-def _raised(code: str, faults: list[Violation]) -> JsonRpcError:
-    data = {"violations": [render.as_json(each) for each in faults]} if faults else None
-    return JsonRpcError(**_canonical(code), data=data)
-
-
-def _unlike(expected: str, found: str) -> Violation:
-    return violation("protocol/unsolicited", "/id", expected=expected, found=found)
+def _unlike(expected: str, found: str) -> JsonRpcError:
+    """Return the error about a response to another request."""
+    return _error("UPSTREAM_INVALID", violation("protocol/unsolicited", "/id", expected=expected, found=found))
 
 
 def _outcome(answers: list[Any], ident: str) -> Any:
     """Return the result for *ident* among *answers*, in any order; a `JsonRpcError` without exactly one."""
     mine = [each for each in answers if isinstance(each, dict) and each.get("id") == ident]
-    if not mine:
-        return _raised("UPSTREAM_FAILURE", [])
-    if len(mine) > 1:
-        return _raised("UPSTREAM_INVALID", [_unlike("one answer", f"{len(mine)} answers")])
+    if len(mine) != 1:
+        return _unlike("one answer", f"{len(mine)} answers") if mine else _error("UPSTREAM_FAILURE")
     try:
         return _result_of(mine[0], ident)
     except JsonRpcError as error:
@@ -374,10 +340,10 @@ def _result_of(answer: Any, ident: str | None) -> Any:
     """Return the result in *answer*. Raises for an error, and for a response to another request."""
     faults = list(envelope.check_answer(answer, envelope.JSONRPC))
     if faults:
-        raise _raised("UPSTREAM_INVALID", faults)
+        raise _error("UPSTREAM_INVALID", *faults)
     # An error without an id is for a request that the other side could not read, possibly this one.
     if answer["id"] != ident and not (answer["id"] is None and "error" in answer):
-        raise _raised("UPSTREAM_INVALID", [_unlike("the id of the request", render.shown_id(answer["id"]))])
+        raise _unlike("the id of the request", render.shown_id(answer["id"]))
     if "error" in answer:
         error = answer["error"]
         raise JsonRpcError(error["code"], error["message"], error.get("data"))

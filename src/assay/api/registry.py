@@ -30,11 +30,6 @@ class EnvelopeSchema:
     def __init__(self, profile: envelope.Profile) -> None:
         self._profile = profile
 
-    @property
-    def wants_uuids(self) -> bool:
-        """Whether a string is an id only if it is a UUID."""
-        return self._profile.uuid_ids
-
     def validate(self, instance: Any) -> None:
         """Raise `ValidationError` with every fault of an invalid envelope."""
         faults = tuple(envelope.check_call(instance, self._profile, needs_id=True))
@@ -48,7 +43,9 @@ class RecordSchema:
     def __init__(self, tool: str, direction: Direction, schemas: Mapping[Direction, Any]) -> None:
         self._tool = tool
         self._direction = direction
-        self._record = self._usable(_record(tool, direction))
+        payload = {"type": "object"}
+        properties: dict[str, Any] = {"tool": {"const": tool}, direction: payload, "input": payload}
+        self._record = self._usable({"type": "object", "required": ["tool", direction], "properties": properties})
         # Separate from the record's schema: their references start at their own root.
         self._members = {member: self._usable(schema) for member, schema in schemas.items()}
 
@@ -57,14 +54,18 @@ class RecordSchema:
         record = python_values.plain(instance)
         if isinstance(record, Violation):
             raise ValidationError([record])
-        found, more = self._check(self._record, self._direction, record, "")
+        found = [(self._direction, self._record.faults(record))]
         for member, schema in self._members.items():
             # A value that is not an object is a fault of the record, already reported.
             if isinstance(record, dict) and isinstance(record.get(member), dict):
-                inside, beyond = self._check(schema, member, record[member], f"/{member}")
-                found, more = found + inside, more + beyond
-        if found:
-            raise ValidationError(found, more)
+                found.append((member, schema.faults(record[member], at=f"/{member}")))
+        listed = [
+            broken(f"contract/{member}", each, detail=f"{member} of {self._tool}")
+            for member, faults in found
+            for each in faults.listed
+        ]
+        if listed:
+            raise ValidationError(listed, sum(faults.more for _, faults in found))
 
     def _usable(self, schema: Any) -> Compiled:
         usable = wholly_compiled(schema)
@@ -72,11 +73,6 @@ class RecordSchema:
             where = f"{self._direction} of {self._tool}: {usable.at}"
             raise ValueError(f"{where}: expected {usable.expected}, found {usable.found} [{usable.rule}]")
         return usable
-
-    def _check(self, schema: Compiled, member: Direction, value: Any, at: str) -> tuple[list[Violation], int]:
-        faults = schema.faults(value, at=at)
-        found = [broken(f"contract/{member}", each, detail=f"{member} of {self._tool}") for each in faults.listed]
-        return found, faults.more
 
 
 class ToolIO(NamedTuple):
@@ -99,12 +95,13 @@ class SchemaRegistry:
 
     def __init__(self, schema_root: str | PathLike[str] | None = None, *, deterministic_ids: bool = False) -> None:
         self._root = None if schema_root is None else fspath(schema_root)
+        self._deterministic = deterministic_ids
         self._envelope = EnvelopeSchema(envelope.STRICT_UUID if deterministic_ids else envelope.STRICT)
         self._by_fingerprint: dict[str, ToolIO] = {}
 
     def __repr__(self) -> str:
         root = "" if self._root is None else repr(self._root)
-        ids = "deterministic_ids=True" if self._envelope.wants_uuids else ""
+        ids = "deterministic_ids=True" if self._deterministic else ""
         return f"SchemaRegistry({', '.join(filter(None, (root, ids)))})"
 
     def load_envelope(self) -> EnvelopeSchema:
@@ -113,7 +110,12 @@ class SchemaRegistry:
 
     def load_tool_io(self, tool_id: str) -> ToolIO:
         """Return the schemas of *tool_id*. Raises ``KeyError`` if it is unknown, ``ValueError`` for invalid schemas."""
-        arguments, result = self._schemas_of(tool_id)
+        if self._root is not None:
+            arguments, result = _read(self._root, tool_id, "input"), _read(self._root, tool_id, "output")
+        elif isinstance(tool_id, str) and tool_id in TOOLS:
+            arguments, result = TOOLS[tool_id]
+        else:
+            raise KeyError(f"no tool {repr(tool_id)[:80]}; there are {', '.join(TOOLS)}")
         known_by = fingerprint([tool_id, arguments, result])
         if known_by not in self._by_fingerprint:
             self._by_fingerprint[known_by] = ToolIO(
@@ -124,32 +126,15 @@ class SchemaRegistry:
             )
         return self._by_fingerprint[known_by]
 
-    def _schemas_of(self, tool_id: str) -> tuple[Any, Any]:
-        if self._root is not None:
-            return _read(self._root, tool_id, "input"), _read(self._root, tool_id, "output")
-        if not isinstance(tool_id, str) or tool_id not in TOOLS:
-            raise KeyError(f"no tool {_shown(tool_id)}; there are {', '.join(TOOLS)}")
-        return TOOLS[tool_id]
-
 
 def _read(root: str, tool_id: str, direction: Direction) -> Any:
     # A tool's name comes from a message: it must not lead out of the directory.
     usable = isinstance(tool_id, str) and tool_id != "" and basename(tool_id) == tool_id
     path = join(root, f"{tool_id}.{direction}.schema.json")
     if not usable or not isfile(path):
-        raise KeyError(f"no tool {_shown(tool_id)} in {root}")
+        raise KeyError(f"no tool {repr(tool_id)[:80]} in {root}")
     with open(path, "rb") as file:
         schema = syntax.read(file.read(), DEFAULT.depth)
     if isinstance(schema, Violation):
         raise ValueError(f"{path}: {schema}")
     return schema
-
-
-def _shown(tool_id: object) -> str:
-    return repr(tool_id)[:80]
-
-
-def _record(tool_id: str, direction: Direction) -> dict[str, Any]:
-    payload = {"type": "object"}
-    properties: dict[str, Any] = {"tool": {"const": tool_id}, direction: payload, "input": payload}
-    return {"type": "object", "required": ["tool", direction], "properties": properties}

@@ -53,6 +53,10 @@ class Override:
             references.append({"$ref": self._document["$ref"]})
         return {**{key: value for key, value in self._document.items() if key != "$ref"}, "allOf": references}
 
+    def definition(self, name: str) -> Any:
+        """Return the schema of the definition *name*."""
+        return self.definitions[name]
+
     def validator(self, name: str) -> Compiled:
         """Return the validator for the definition *name*."""
         if name not in self._validators:

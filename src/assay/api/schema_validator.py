@@ -7,14 +7,13 @@ They use the same rungs as `Conversation`, without its state: each message is ju
 import logging
 from collections.abc import Callable, Iterable
 from os import PathLike, fspath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from assay.api.exceptions import ValidationError
 from assay.api.schema_override import Override, load, shown_uri
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Party, Violation
 from assay.core import render
-from assay.engine.compiled import Compiled
 from assay.engine.fault import Fault
 from assay.engine.wording import name as shown_name
 from assay.ladder import envelope, framing, syntax
@@ -24,23 +23,31 @@ from assay.ladder.protocol import definition_of, judge
 from assay.rules import broken, violation
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST_HANDSHAKE, features_of
-from assay.spec.schema import protocol_schema, suggestion
+from assay.spec.schema import ProtocolSchema, protocol_schema, suggestion
 
 Handler = Callable[[bytes], bytes | None]
 
 Found = tuple[list[Violation], int]
 """Violations, and the least number of further ones."""
 
-# Generic message types, and their definitions in the revisions.
 _GENERIC: Final = {
     "request": ("JSONRPCRequest", "JSONRPCMessage"),
     "notification": ("JSONRPCNotification", "JSONRPCMessage"),
     "response": ("JSONRPCResultResponse", "JSONRPCResponse", "JSONRPCMessage"),
     "error": ("JSONRPCErrorResponse", "JSONRPCError", "JSONRPCMessage"),
 }
-_CONTENT: Final = frozenset({"params", "result", "error"})
-"""Members of a message that have definitions of their own."""
-_GENERIC_NAMES: Final = frozenset(name for names in _GENERIC.values() for name in names)
+"""Generic message types, and their definitions in the revisions."""
+
+
+class _Type(NamedTuple):
+    """The meaning of a message type in the schema in force."""
+
+    kind: str
+    """A key of `_GENERIC`; empty for a definition, which may be only a part of a message."""
+    definitions: tuple[str, ...]
+    """All definitions that a message must match."""
+    method: str = ""
+    """The method that a message must have, if no definition says so."""
 
 
 class SchemaValidator:
@@ -62,10 +69,10 @@ class SchemaValidator:
         errata: bool = True,
     ) -> None:
         self.revision = revision
-        self._bundled = protocol_schema(revision, errata=errata)
+        self._schema: ProtocolSchema | Override = protocol_schema(revision, errata=errata)
+        self._errata = errata
         self._override_uri = schema_override_uri
         self._initialized = False
-        self._override: Override | None = None
         self._any_method = False
         """Whether the schema in force has no methods, so that the generic definitions judge all of them."""
         self._methods = {name: method.definition for name, method in methods(revision).items()}
@@ -74,14 +81,14 @@ class SchemaValidator:
         parts = [f"revision={self.revision!r}"]
         if self._override_uri is not None:
             parts.append(f"schema_override_uri={shown_uri(fspath(self._override_uri))!r}")
-        if not self._bundled.errata:
+        if not self._errata:
             parts.append("errata=False")
         return f"SchemaValidator({', '.join(parts)})"
 
     @property
     def overridden(self) -> bool:
         """Whether an operator's own schema is in force."""
-        return self._override is not None
+        return isinstance(self._schema, Override)
 
     def initialize(self) -> None:
         """
@@ -92,11 +99,11 @@ class SchemaValidator:
         if self._initialized:
             return
         self._initialized = True
-        if self._override_uri is not None:
-            self._override = load(fspath(self._override_uri))
-        if self._override is not None:
-            self._methods = self._override.methods
-            self._any_method = not self._methods and not _GENERIC_NAMES.isdisjoint(self._override.definitions)
+        override = None if self._override_uri is None else load(fspath(self._override_uri))
+        if override is not None:
+            self._schema, self._methods = override, override.methods
+            generic = {name for names in _GENERIC.values() for name in names}
+            self._any_method = not self._methods and not generic.isdisjoint(override.definitions)
 
     def validate(self, message_type: str, data: Text) -> None:
         """
@@ -106,7 +113,7 @@ class SchemaValidator:
         ``request``, ``notification``, ``response``, ``error``; any other raises ``KeyError``. *data* is the message as
         text or bytes; anything else raises ``TypeError``.
         """
-        self._definitions(message_type)
+        self._meaning(message_type)
         value = _read(framing.as_frame(data))
         found, more = ([value], 0) if isinstance(value, Violation) else self.check(message_type, value)
         if found:
@@ -118,121 +125,109 @@ class SchemaValidator:
 
         The envelope rung checks what the schema does not: a notification has no id, and a result no error beside it.
         """
-        names = self._definitions(message_type)
-        head = list(self._check_envelope(message_type, value))
+        meant = self._meaning(message_type)
+        asks = meant.kind in {"request", "notification"}
+        asks = asks or message_type.endswith(("Request", "Notification", "Params"))
+        rule = "protocol/params" if asks else "protocol/result"
+        head = list(self._check_envelope(meant, value))
         found, more = list(head), 0
-        for name in names:
-            faults = self._compiled(name).faults(value)
-            # Findings of the envelope rung are not repeated.
-            listed = [each for each in faults.listed if not head or each.at.startswith(("/params/", "/result/"))]
-            found += [self._violation(message_type, name, each) for each in listed]
+        for name in meant.definitions:
+            faults = self._schema.validator(name).faults(value)
             more += faults.more
+            for each in faults.listed:
+                # Findings of the envelope rung are not repeated.
+                if head and not each.at.startswith(("/params/", "/result/")):
+                    continue
+                about = "protocol/method" if each.at == "/method" else rule
+                if meant.kind and each.at != "/method" and _is_structure(each):
+                    about = "envelope/schema"
+                hint = self._hint(definition_of(each.schema_at) or name)
+                found.append(broken(about, each, revision=self.revision, detail=name, hint=hint))
         # The first one decides the code of the answer: structure before params.
         found.sort(key=lambda each: not each.rule.startswith("envelope/"))
         return found[: DEFAULT.violations], more + max(0, len(found) - DEFAULT.violations)
 
-    def _violation(self, message_type: str, name: str, fault: Fault) -> Violation:
-        rule = self._rule(message_type)
-        if fault.at == "/method":
-            rule = "protocol/method"
-        elif self._is_message(message_type) and _is_structure(fault):
-            rule = "envelope/schema"
-        hint = self._hint(definition_of(fault.schema_at) or name)
-        return broken(rule, fault, revision=self.revision, detail=name, hint=hint)
-
     def knows(self, message_type: str) -> bool:
         """Whether there is a definition for *message_type*."""
         try:
-            self._definitions(message_type)
+            self._meaning(message_type)
         except KeyError:
             return False
         return True
 
-    def type_of(self, kind: str, method: str) -> str:
-        """Return the message type that judges a *kind* of message with *method*."""
-        return kind if self._any_method else method
-
-    def check_method(self, kind: str, method: str) -> Violation | None:
-        """Return a violation if *method* cannot be sent as *kind*, else None."""
+    def check_call(self, kind: str, method: str, value: Any) -> Found:
+        """Return the violations of *value*, a *kind* of message with *method*, which may not exist as this kind."""
         self.initialize()
         if self._any_method:
-            return None
-        if method in self._methods:
-            known = "notification" if self._methods[method].endswith("Notification") else "request"
-            if known == kind:
-                return None
-        if self._override is None:
+            return self.check(kind, value)
+        definition = self._methods.get(method)
+        if definition is not None and _kind(definition) == kind:
+            return self.check(method, value)
+        if self.overridden:
+            expected = "a method of the schema in force, with an id if it is a request"
+            wrong = violation("protocol/method", "/method", expected=expected, found=f'"{method[:60]}"')
+        else:
             # The sender is unknown here, and matters only for known methods.
-            return judge(self.revision).check_method(Party.CLIENT, kind, method)
-        expected = "a method of the schema in force, with an id if it is a request"
-        return violation("protocol/method", "/method", expected=expected, found=f'"{method[:60]}"')
+            wrong = judge(self.revision).check_method(Party.CLIENT, kind, method)
+        return self.check(method, value) if wrong is None else ([*envelope.check(value), wrong], 0)
 
-    def _check_envelope(self, message_type: str, value: Any) -> Iterable[Violation]:
+    def _check_envelope(self, meant: _Type, value: Any) -> Iterable[Violation]:
         """Yield the faults of *value* as a message; nothing for a definition, which may be only a part of one."""
-        if message_type in {"response", "error"}:
-            return envelope.check_answer(value, envelope.MCP, error_id=not features_of(self.revision).optional_error_id)
-        if message_type in {"request", "notification"}:
-            return _check_call(value, message_type == "request")
-        if message_type in self._methods:
-            return _check_call(value, not self._methods[message_type].endswith("Notification"))
-        if self._is_any_method(message_type):
-            return _check_named_call(value, message_type, self._generic_kind(message_type) == "request")
-        return ()
-
-    def _is_message(self, message_type: str) -> bool:
-        """Whether *message_type* stands for whole messages; a definition may be only a part of one."""
-        return message_type in _GENERIC or message_type in self._methods or self._is_any_method(message_type)
-
-    def _rule(self, message_type: str) -> str:
-        """Return the rule for a schema violation: params for requests and notifications, result for everything else."""
-        asks = message_type in {"request", "notification", *self._methods} or self._is_any_method(message_type)
-        named = message_type.endswith(("Request", "Notification", "Params"))
-        return "protocol/params" if asks or named else "protocol/result"
+        if meant.kind in {"response", "error"}:
+            error_id = not features_of(self.revision).optional_error_id
+            yield from envelope.check_answer(value, envelope.MCP, error_id=error_id)
+        elif meant.kind:
+            yield from envelope.check_call(value, envelope.MCP, needs_id=meant.kind == "request")
+            if not isinstance(value, dict):
+                return
+            if meant.kind == "notification" and "id" in value:
+                yield violation("envelope/id", "/id", expected="no id in a notification", found="one")
+            named = value.get("method")
+            if meant.method and isinstance(named, str) and named and named != meant.method:
+                expected = f'"{meant.method[:60]}"'
+                yield violation("protocol/method", "/method", expected=expected, found=f'"{named[:60]}"')
 
     def _hint(self, definition: str) -> str:
-        if self._override is not None:
+        if self.overridden:
             return f"Correct the named field; see {definition} in the schema in force."
         return f"`assay schemas show {self.revision} {definition}` shows the expected shape."
 
-    def _definitions(self, message_type: str) -> tuple[str, ...]:
-        """Return all definitions that a *message_type* must match."""
+    def _meaning(self, message_type: str) -> _Type:
+        """Return the meaning of *message_type*. Raises `KeyError` for an unknown one."""
         self.initialize()
-        known = self._names()
+        known = self._schema.definitions
         if message_type in _GENERIC:
-            # Empty for an override without one: the envelope is judged anyway.
-            return tuple(name for name in _GENERIC[message_type] if name in known)[:1]
+            # No definition for an override without one: the envelope is judged anyway.
+            return _Type(message_type, tuple(name for name in _GENERIC[message_type] if name in known)[:1])
         own = self._methods.get(message_type)
         if own is not None:
             # Up to 2025-06-18 a method's definition lacks the JSON-RPC head and the common params.
-            base = "JSONRPCNotification" if own.endswith("Notification") else "JSONRPCRequest"
-            whole = "jsonrpc" in self._definition(own).get("properties", {})
-            return (own,) if whole or base not in known else (base, own)
+            kind = _kind(own)
+            base = "JSONRPCNotification" if kind == "notification" else "JSONRPCRequest"
+            whole = "jsonrpc" in self._schema.definition(own).get("properties", {})
+            return _Type(kind, (own,) if whole or base not in known else (base, own))
         if message_type in known:
-            return (message_type,)
-        if self._is_any_method(message_type):
-            return self._definitions(self._generic_kind(message_type))
+            return _Type("", (message_type,))
+        if self._any_method and message_type:
+            # The kind is that of the bundled revision, else by the name.
+            method = methods(self.revision).get(message_type)
+            kind = "notification" if message_type.startswith("notifications/") else "request"
+            return self._meaning(kind if method is None else method.kind)._replace(method=message_type)
         near = suggestion(message_type[:100], (*self._methods, *known, *_GENERIC))
         raise KeyError(f"unknown message type {message_type[:100]!r}{near}")
 
-    def _is_any_method(self, message_type: str) -> bool:
-        """Whether *message_type* is a method that the generic definitions judge."""
-        return self._any_method and bool(message_type) and message_type not in {*_GENERIC, *self._names()}
 
-    def _generic_kind(self, method: str) -> str:
-        """Return the kind of a message with *method*, by the bundled revision, else by its name."""
-        known = methods(self.revision).get(method)
-        if known is not None:
-            return known.kind
-        return "notification" if method.startswith("notifications/") else "request"
+def _kind(definition: str) -> str:
+    """Return the kind of the messages of a method, by the name of its definition."""
+    return "notification" if definition.endswith("Notification") else "request"
 
-    def _names(self) -> Iterable[str]:
-        return self._bundled.definitions if self._override is None else self._override.definitions
 
-    def _definition(self, name: str) -> dict[str, Any]:
-        return self._bundled.definition(name) if self._override is None else self._override.definitions[name]
-
-    def _compiled(self, name: str) -> Compiled:
-        return self._bundled.validator(name) if self._override is None else self._override.validator(name)
+def _is_structure(fault: Fault) -> bool:
+    """Whether *fault* is about a message itself, and not about its params, its result or its error."""
+    if fault.at:
+        return fault.at.split("/")[1] not in {"params", "result", "error"}
+    # A message without its params lacks params, not structure.
+    return fault.keyword != "required" or fault.expected != f"the property {shown_name('params')}"
 
 
 class ValidationMiddleware:
@@ -266,14 +261,12 @@ class ValidationMiddleware:
         if framing.is_blank(data):
             return None
         value = _read(data)
-        if isinstance(value, list) and self._takes_batch(value):
+        batches = features_of(self._validator.revision).batches
+        if batches and isinstance(value, list) and 0 < len(value) <= DEFAULT.open_requests:
             # Each entry is a separate message, and reaches the handler as one.
             entries = zip(render.entries(data), value, strict=True)
             return render.array([self._single(spelt, each, batched=True) for spelt, each in entries])
         return self._single(data, value)
-
-    def _takes_batch(self, values: list[Any]) -> bool:
-        return features_of(self._validator.revision).batches and 0 < len(values) <= DEFAULT.open_requests
 
     def _single(self, data: bytes, value: Any, *, batched: bool = False) -> bytes | None:
         found, more = self._check(value)
@@ -284,7 +277,11 @@ class ValidationMiddleware:
         if not found:
             return self._passed(data, value)
         self._log("refused" if self._strict else "passed on", found)
-        return self._refusal(data, value, found, more) if self._strict else self._passed(data, value)
+        if not self._strict:
+            return self._passed(data, value)
+        if not _wants_answer(value):
+            return None
+        return render.refusal(_id_token(data, value), found, more, self._validator.revision)
 
     def _check(self, value: Any) -> Found:
         """Return the violations of a message in either direction."""
@@ -294,24 +291,16 @@ class ValidationMiddleware:
             return [self._no_batch(len(value))], 0
         kind = kind_of(value)
         if kind == "error":
-            return self._check_error(value)
+            found, more = self._validator.check("error", value)
+            # JSON-RPC requires a null id for unreadable messages.
+            null = value.get("id", "") is None
+            return [each for each in found if not (null and each.rule == "envelope/id")], more
         if kind == "result":
             return self._validator.check("response", value)
-        faults = list(envelope.check(value))
         method = value.get("method") if isinstance(value, dict) else None
         if kind == "unreadable" or not isinstance(method, str) or not method:
-            return faults, 0
-        wrong = self._validator.check_method(kind, method)
-        if wrong is not None:
-            return [*faults, wrong], 0
-        return self._validator.check(self._validator.type_of(kind, method), value)
-
-    def _check_error(self, value: dict[str, Any]) -> Found:
-        """Yield the faults of an error. A null id is allowed: JSON-RPC requires it for unreadable messages."""
-        found, more = self._validator.check("error", value)
-        if value.get("id", "") is None:
-            found = [each for each in found if each.rule != "envelope/id"]
-        return found, more
+            return list(envelope.check(value)), 0
+        return self._validator.check_call(kind, method, value)
 
     def _no_batch(self, size: int) -> Violation:
         revision = self._validator.revision
@@ -319,11 +308,6 @@ class ValidationMiddleware:
         if features_of(revision).batches:
             expected = f"at most {DEFAULT.open_requests:,} messages" if size else "a batch that is not empty"
         return violation("envelope/batch", expected=expected, found=f"an array of {size:,} items", revision=revision)
-
-    def _refusal(self, data: bytes, value: Any, found: list[Violation], more: int) -> bytes | None:
-        if not _wants_answer(value):
-            return None
-        return render.refusal(_id_token(data, value), found, more, self._validator.revision)
 
     def _passed(self, data: bytes, value: Any) -> bytes | None:
         answer = self._next(data)
@@ -380,27 +364,6 @@ class ValidationMiddleware:
 
 def _read(frame: bytes) -> Any | Violation:
     return framing.check(frame, DEFAULT.frame_bytes) or syntax.read(frame, DEFAULT.depth)
-
-
-def _check_call(value: Any, is_request: bool) -> Iterable[Violation]:
-    yield from envelope.check_call(value, envelope.MCP, needs_id=is_request)
-    if not is_request and isinstance(value, dict) and "id" in value:
-        yield violation("envelope/id", "/id", expected="no id in a notification", found="one")
-
-
-def _check_named_call(value: Any, method: str, is_request: bool) -> Iterable[Violation]:
-    yield from _check_call(value, is_request)
-    named = value.get("method") if isinstance(value, dict) else None
-    if isinstance(named, str) and named and named != method:
-        yield violation("protocol/method", "/method", expected=f'"{method[:60]}"', found=f'"{named[:60]}"')
-
-
-def _is_structure(fault: Fault) -> bool:
-    """Whether *fault* is about a message itself, and not about its params, its result or its error."""
-    if fault.at:
-        return fault.at.split("/")[1] not in _CONTENT
-    # A message without its params lacks params, not structure.
-    return fault.keyword != "required" or fault.expected != f"the property {shown_name('params')}"
 
 
 def _wants_answer(value: Any) -> bool:
