@@ -106,7 +106,7 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     Options may refuse what is only reported by default, so the policy is compared with that, too. Exceptions are shown
     whether or not they have ended.
     """
-    file = list(in_file(found))
+    file = in_file(found)
     rungs = {each.rung for each in RULES.values() if "refuse" in fitting(each.id)}
     refused = list(in_flags([f"guard.policy.{rung}/*=refuse" for rung in rungs]))
     # An error in the file is reported here, not when the guard starts.

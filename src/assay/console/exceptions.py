@@ -50,10 +50,9 @@ def check(text: str) -> Settings:
     """Return the settings of a file with this *text*. Raises `ValueError`, as the guard would for such a file."""
     found = FoundSettings(tomllib.loads(text), "", "assay.toml", text.encode(), named=True)
     try:
-        settings: Settings = made(in_file(found))
+        return made(in_file(found))
     except SettingsError as error:
         raise ValueError(str(error)) from None
-    return settings
 
 
 def _text(wanted: dict[str, Any], name: str) -> str:

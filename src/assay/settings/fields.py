@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
 from math import isfinite
 from types import UnionType
-from typing import Any, Final, NamedTuple, NoReturn, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from assay.base.errors import SettingsError
 from assay.engine.wording import found
@@ -193,31 +193,33 @@ class Key:
         for each in (*self.below.values(), *([self.free] if self.free else [])):
             yield from each.values()
 
-    def parsed(self, text: str, place: str) -> Any:
-        """Return the value in *text*, for sources that have only text. Raises `SettingsError`."""
-        try:
-            value = self.kind.parsed(text)
-        except ValueError:
-            refuse(place, self._expected, text, quiet=self.secret)
-        return self.taken(value, place)
+    def taken(self, value: Any, place: str, *, is_text: bool = False) -> Any:
+        """
+        Return *value*, as TOML has it, for the dataclass. Raises `SettingsError`.
 
-    def taken(self, value: Any, place: str) -> Any:
-        """Return *value*, as TOML has it, for the dataclass. Raises `SettingsError`."""
+        With *is_text* it comes from a source that has only text.
+        """
+        expected = self.kind.noun
+        if self.words:
+            choice = f"one of {', '.join(self.words)}"
+            expected = f"{expected}, each {choice}" if self.kind is KINDS[tuple[str, ...]] else choice
         try:
+            value = self.kind.parsed(value) if is_text else value
             taken = self.kind.taken(value)
         except ValueError:
-            refuse(place, self._expected, value, quiet=self.secret)
+            raise SettingsError(f"{place}: expected {expected}, found {self._shown(value)}") from None
         for one in (taken if isinstance(taken, tuple) else (taken,)) if self.words else ():
             if one not in self.words:
-                refuse(place, self._expected, one, suggestion(str(one)[:80], self.words))
+                near = suggestion(str(one)[:80], self.words)
+                raise SettingsError(f"{place}: expected {expected}, found {found(one)}{near}")
         return taken
 
-    @property
-    def _expected(self) -> str:
-        choice = f"one of {', '.join(self.words)}"
-        if self.kind is KINDS[tuple[str, ...]]:
-            return f"{self.kind.noun}, each {choice}" if self.words else self.kind.noun
-        return choice if self.words else self.kind.noun
+    def _shown(self, value: Any) -> str:
+        if self.secret:
+            return "a string" if isinstance(value, str) else "a value of another type"
+        if isinstance(value, dict):
+            return "a table"
+        return found(value) if isinstance(value, str | int | float | list) else f"the {type(value).__name__} {value}"
 
 
 def key_of(kind: Any, said: Mapping[str, Any] | None = None, path: Path = ()) -> Key:
@@ -246,21 +248,7 @@ def key_of(kind: Any, said: Mapping[str, Any] | None = None, path: Path = ()) ->
     return Key(path, value, tuple(said.get("words", ())), said.get("secret", False), weaker or changed)
 
 
-# ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def dotted(path: Path) -> str:
     """Return *path* with dots, on one line."""
     name = ".".join(path)
     return name if name.isprintable() else ascii(name)
-
-
-def refuse(place: str, expected: str, value: Any, near: str = "", *, quiet: bool = False) -> NoReturn:
-    """Raise `SettingsError` for *value*, which is left out if *quiet*; *near* ends the message."""
-    if quiet:
-        shown = "a string" if isinstance(value, str) else "a value of another type"
-    elif isinstance(value, dict):
-        shown = "a table"
-    else:
-        shown = found(value) if isinstance(value, str | int | float | list) else f"the {type(value).__name__} {value}"
-    raise SettingsError(f"{place}: expected {expected}, found {shown}{near}")

@@ -66,7 +66,7 @@ def load(
         return Settings(limits=limits)
     # Without a place: the operator did not write them, so no message refers to them.
     usual = [Given(("limits", each.name), getattr(limits, each.name), "") for each in fields(limits)]
-    settings: Settings = made([*usual, *given])
+    settings = made([*usual, *given])
     if found is not None and found.table:
         log(f"settings from {found.path}")
     return settings
@@ -93,10 +93,8 @@ def load_cautiously(
     *log* gets a line with the path of the file, and one with the ignored settings. Raises `SettingsError`.
     """
     found = found_file(environ, cwd, file, log, shared=False)
-    mine = list(in_file(found))
+    mine = in_file(found)
     rest = [*_in_variables(environ, log), *in_flags(flags)]
-    if not mine and not rest:
-        return Cautious(Settings())
     # Errors are reported in ignored settings, too.
     settings = made([*mine, *rest])
     if found is None or not mine:
@@ -105,13 +103,17 @@ def load_cautiously(
     if found.named:
         return Cautious(settings)
 
-    from assay.settings.weakening import admitted  # noqa: PLC0415 - it needs the rules, and only a found file it
+    from assay.settings.weakening import weakenings  # noqa: PLC0415 - it needs the rules, and only a found file it
 
+    weak: tuple[Weakening, ...] = ()
     mixed: SettingsError | None = None
     try:
-        counting, weak = admitted(mine, rest, settings, strftime("%Y-%m-%d", gmtime()))
+        weak = tuple(weakenings(mine, rest, settings, strftime("%Y-%m-%d", gmtime())))
         if not weak:
             return Cautious(settings)
+        dropped = [each.path for each in weak]
+        kept = [each for each in mine if not any(each.path[: len(path)] == path for path in dropped)]
+        counting = made([*kept, *rest])
     except SettingsError as error:
         # The variables and options are valid only together with the file, so the whole file must count.
         mixed = error
@@ -121,12 +123,8 @@ def load_cautiously(
     if mixed is not None:
         raise mixed
     named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
-    why = (
-        "this assay.toml has changed since it was trusted"
-        if state == "changed"
-        else "this assay.toml is not trusted yet"
-    )
-    log(f"{named} ignored: {why}; run assay trust {quote(found.path)}")
+    why = "has changed since it was trusted" if state == "changed" else "is not trusted yet"
+    log(f"{named} ignored: this assay.toml {why}; run assay trust {quote(found.path)}")
     return Cautious(counting, weak)
 
 
@@ -144,9 +142,9 @@ class Given(NamedTuple):
     """The place for messages."""
 
 
-def in_file(found: FoundSettings | None) -> Iterator[Given]:
+def in_file(found: FoundSettings | None) -> list[Given]:
     """Return the settings of a file, which are checked one by one. Raises `SettingsError`."""
-    return iter(()) if found is None else _in_table(keys(), found.table, found.place, ())
+    return [] if found is None else list(_in_table(keys(), found.table, found.place, ()))
 
 
 def _in_table(key: Key, given: Any, place: str, path: Path) -> Iterator[Given]:
@@ -185,7 +183,7 @@ def _in_variables(environ: Mapping[str, str], log: Log) -> Iterator[Given]:
     for name in mine:
         key = names.get(name)
         if key is not None:
-            yield Given(key.path, key.parsed(environ[name], name), name)
+            yield Given(key.path, key.taken(environ[name], name, is_text=True), name)
             continue
         for each in keys().values():
             fixed = variable(_fixed(each.path))
@@ -224,7 +222,7 @@ def in_flags(flags: Sequence[str]) -> Iterator[Given]:
         if key.is_table:
             first = next(key.values())
             raise SettingsError(f"{place}: expected one of its keys, such as {dotted(first.path)}")
-        yield Given(path, key.parsed(text.strip(), place), place)
+        yield Given(path, key.taken(text.strip(), place, is_text=True), place)
 
 
 def key_at(path: Path) -> Key | None:
@@ -252,16 +250,20 @@ def _unknown(path: Path) -> str:
 # ── from values to sections ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def made(layers: Iterable[Given], key: Key | None = None) -> Any:
+def made(layers: Iterable[Given]) -> Settings:
     """
-    Return the `Settings`, or the section of *key*, with the values of *layers*, the later first.
+    Return the settings with the values of *layers*, of which the later win.
 
     Raises `SettingsError` with the place of the value that is refused.
     """
-    given = {_written_out(each): each for each in layers}
-    values = {path: each.value for path, each in given.items()}
+    given = {}
+    for each in layers:
+        key = key_at(each.path)
+        # A value in place of a table stands for one key of it.
+        short = (key.short,) if key and key.short and each.value is not None else ()
+        given[each.path + short] = each
     try:
-        return _built(key or keys(), values)
+        return _built({path: each.value for path, each in given.items()})
     except ValueError as error:
         alone = (one.place for path, one in given.items() if _refusal(path, one.value) == str(error))
         # Values that are valid alone but not together have no single place.
@@ -269,23 +271,17 @@ def made(layers: Iterable[Given], key: Key | None = None) -> Any:
         raise SettingsError(f"{next(alone, sections)}: {error}") from None
 
 
-def _written_out(given: Given) -> Path:
-    """Return the path of the value itself: that of the one key which it stands for, if it is in place of a table."""
-    key = key_at(given.path)
-    return (*given.path, key.short) if key and key.short and given.value is not None else given.path
-
-
 def _refusal(path: Path, value: Any) -> str:
     """Return the message of a value that is refused alone; empty if it is not."""
     try:
-        _built(keys(), {path: value})
+        _built({path: value})
     except ValueError as error:
         return str(error)
     return ""
 
 
-def _built(key: Key, values: Mapping[Path, Any]) -> Any:
-    """Return what *key* has with *values*, which are by their paths in all settings. Raises `ValueError`."""
+def _built(values: Mapping[Path, Any]) -> Settings:
+    """Return the settings with *values*. Raises `ValueError`."""
     tree: dict[str, Any] = {}
     for path, value in values.items():
         table = tree
@@ -295,18 +291,17 @@ def _built(key: Key, values: Mapping[Path, Any]) -> Any:
             table[path[-1]] = value
         else:
             table.setdefault(path[-1], {})
-    for part in key.path:
-        tree = tree.get(part, {})
-    return _converted(key, tree)
+    settings: Settings = _converted(keys(), tree)
+    return settings
 
 
 def _converted(key: Key, value: Any) -> Any:
     """Return the value of the dataclass field for a merged value."""
-    if key.section is not None:
-        return key.section(**{name: _converted(each, value[name]) for name, each in key.below.items() if name in value})
-    if not key.is_table:
+    if key.section is None and not key.is_table:
         return value
     entries = {name: _converted(below, each) for name, each in value.items() if (below := key.at(name))}
+    if key.section is not None:
+        return key.section(**entries)
     if key.kind is ARRAY:
         return tuple(entries[number] for number in sorted(entries, key=int))
     return MappingProxyType(entries)

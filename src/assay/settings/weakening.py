@@ -39,16 +39,6 @@ class Weakening(NamedTuple):
         return f"{self.name} = {self.value}" if self.value else f"[{self.name}]"
 
 
-def admitted(
-    file: Sequence[Given], rest: Sequence[Given], whole: Settings, today: str
-) -> tuple[Settings, tuple[Weakening, ...]]:
-    """Return the settings without those of *file* that can weaken the others, and these. Arguments: `weakenings`."""
-    weak = tuple(weakenings(file, rest, whole, today))
-    dropped = {each.path for each in weak}
-    kept = [each for each in file if _part(each.path)[0] not in dropped]
-    return made([*kept, *rest]) if weak else whole, weak
-
-
 def weakenings(file: Sequence[Given], rest: Sequence[Given], whole: Settings, today: str) -> Iterator[Weakening]:
     """
     Yield the settings of *file* that can weaken what *rest*, the variables and options, say without it.
@@ -56,7 +46,7 @@ def weakenings(file: Sequence[Given], rest: Sequence[Given], whole: Settings, to
     *whole* are the settings of both. *today* is the date for checking exceptions; "" for any day. Raises
     `SettingsError` if *rest* is invalid without the file.
     """
-    base: Settings = made(rest)
+    base = made(rest)
     parts: dict[Path, list[Given]] = {}
     for each in file:
         parts.setdefault(_part(each.path)[0], []).append(each)
@@ -67,8 +57,7 @@ def weakenings(file: Sequence[Given], rest: Sequence[Given], whole: Settings, to
             continue
         if key.weaker is by_effect:
             # The policy of one line alone: beside a stricter one it could look harmless, or be blamed for another.
-            alone = made([*given, *rest], keys().below["guard"])
-            is_weaker = _passes_more(alone, base.guard, today)
+            is_weaker = _passes_more(made([*given, *rest]).guard, base.guard, today)
         else:
             is_weaker = key.weaker(_at(whole, path), _at(base, path))
         if is_weaker:
