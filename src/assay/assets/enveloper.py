@@ -11,19 +11,17 @@ from functools import wraps
 from inspect import Parameter, signature
 from os.path import basename
 from time import perf_counter
-from typing import Any, Final, NamedTuple, ParamSpec
+from typing import Any, Final, ParamSpec
 from uuid import UUID
 
 import orjson
 
-from assay.assets.failures import Heard, discreet, heard, hints_in, raised, reported
+from assay.assets.failures import Failure, Sent, discreet, raised, reported, texts_in
 from assay.assets.response_envelope import (
     ENVELOPE,
     ERROR_CODES,
     ResponseEnvelope,
     ToolError,
-    UpgradeHint,
-    UpgradeRequiredError,
     check_text,
     check_word,
 )
@@ -39,10 +37,7 @@ REQUEST_IDS: Final = ("request_id", "requestId", "correlation_id", "correlationI
 Written = tuple[dict[str, Any], bytes, bytes]
 """The result of a tool, the same as JSON text, and the text as inside a JSON string."""
 
-Failure = tuple[ToolError | None, tuple[UpgradeHint, ...]]
-
 _NO_JSON: Final = ToolError("The tool returned a result that is not JSON.", "internal_error")
-_NO_TIER: Final = ToolError(ERROR_CODES["internal_error"], "internal_error")
 _JSON: Final = (dict, list, str, int, float)
 _SENT: Final = (*_JSON, Mapping, tuple, set, frozenset, bytes, bytearray)
 
@@ -94,25 +89,77 @@ class Enveloper:
         *arguments* is the input, as a value or as JSON text, so that none of it gets into an error. None means unknown:
         errors then have only the meaning of their code.
         """
-        begun = self._begun(tier, request_id, arguments)
+        ended = self._begun(tier, request_id, arguments)
         try:
             given = call()
         except Exception as error:
-            return self._failed(error, begun)
-        return self._answered(given, begun)
+            return ended(None, error)
+        return ended(given, None)
 
     async def run_async(
         self, call: Callable[[], Any], *, tier: str, request_id: str | None = None, arguments: Any = None
     ) -> ResponseEnvelope:
         """Run a *call* whose result may have to be awaited. `asyncio.CancelledError` is raised, too."""
-        begun = self._begun(tier, request_id, arguments)
+        ended = self._begun(tier, request_id, arguments)
         try:
             given = call()
             if isinstance(given, Awaitable):
                 given = await given
         except Exception as error:
-            return self._failed(error, begun)
-        return self._answered(given, begun)
+            return ended(None, error)
+        return ended(given, None)
+
+    def _begun(
+        self, tier: str, request_id: str | None, arguments: Any
+    ) -> Callable[[Any, Exception | None], ResponseEnvelope]:
+        """Check the parts of the envelope before the tool runs; return what makes it of a result or an exception."""
+        check_word("tier", tier, TIERS)
+        ident = self._new_id() if request_id is None else request_id
+        check_text("request_id", ident)
+        # Now, because a tool may remove secrets from its arguments before it fails.
+        texts = texts_in(arguments, self._parameters)
+        sent = Sent(lambda: texts)
+        started = self._clock()
+
+        def ended(given: Any, failure: Exception | None) -> ResponseEnvelope:
+            if failure is not None:
+                return self._made(tier, ident, self._raised(failure, sent), None, started)
+            if isinstance(given, ResponseEnvelope):
+                return discreet(given, sent)
+            try:
+                data = _plain(given)
+                return self._made(tier, ident, reported(data, sent), data, started)
+            except Exception as error:
+                _log(self.tool_id, error)
+                return self._made(tier, ident, (_NO_JSON, ()), None, started)
+
+        return ended
+
+    def refused(self, error: ToolError, *, tier: str, request_id: str | None = None) -> ResponseEnvelope:
+        """Return the envelope of a call that was not made because of *error*."""
+        ident = self._new_id() if request_id is None else request_id
+        return self._made(tier, ident, (error, ()), None, self._clock())
+
+    def _raised(self, error: Exception, sent: Sent) -> Failure:
+        """Return the failure of a call that raised *error*; an unexpected one is logged."""
+        failure = raised(error, sent)
+        if failure[0] is not None and failure[0].error_code == "internal_error":
+            _log(self.tool_id, error)
+        return failure
+
+    def _made(self, tier: str, request_id: str, failure: Failure, data: Any, started: float) -> ResponseEnvelope:
+        return ResponseEnvelope(
+            tier=tier,
+            tool_version=self.tool_version,
+            tool_id=self.tool_id,
+            request_id=request_id,
+            capabilities=self._capabilities,
+            # To microseconds. If the clock was set back it is 0.
+            duration_ms=max(0.0, round((self._clock() - started) * 1000, 3)),
+            error=failure[0],
+            upgrade_hints=failure[1],
+            data=data,
+        )
 
     def write(
         self, call: Callable[[], "Written"], *, tier: str, request_id: str | None, arguments: dict[str, Any]
@@ -120,103 +167,38 @@ class Enveloper:
         """
         Return what `run` does as JSON text, the text as inside a JSON string, and whether the call succeeded.
 
-        Without a model, which takes three times as long as this. *call* must not change *arguments*.
+        Without a model, which takes nine times as long as this. *call* must not change *arguments*.
         """
         started = self._clock()
+        sent = Sent(lambda: texts_in(arguments, self._parameters))
         try:
             value, data, escaped = call()
-            error, hints = self._reported(value, arguments) if value.get("ok") is False else (None, ())
-        except Exception as failure:
+            failure = reported(value, sent)
+        except Exception as error:
             data = escaped = b"null"
-            error, hints = self._raised(failure, arguments)
-        head = self._head(tier, request_id, self._clock() - started, error, hints)
-        return head.encode() + data + b"}", orjson.dumps(head)[1:-1] + escaped + b"}", error is None
+            failure = self._raised(error, sent)
+        return self._written(tier, request_id, self._clock() - started, failure, data, escaped)
 
     def write_refusal(self, error: ToolError, *, tier: str, request_id: str | None) -> tuple[bytes, bytes, bool]:
         """Return the same for a call that was not made because of *error*."""
-        head = self._head(tier, request_id, 0.0, error, ())
-        return head.encode() + b"null}", orjson.dumps(head)[1:-1] + b"null}", False
+        return self._written(tier, request_id, 0.0, (error, ()), b"null", b"null")
 
-    def _head(
-        self, tier: str, request_id: str | None, lasted: float, error: ToolError | None, hints: Sequence[UpgradeHint]
-    ) -> str:
-        """Return the JSON text of an envelope up to its data. By hand: half the time, and nothing to collect."""
+    def _written(
+        self, tier: str, request_id: str | None, lasted: float, failure: Failure, data: bytes, escaped: bytes
+    ) -> tuple[bytes, bytes, bool]:
         ident = _json(request_id or self._new_id())
-        failure = "null" if error is None else _json(error.to_dict())
+        error, hints = failure
+        shown = "null" if error is None else _json(error.to_dict())
         listed = _json([hint.to_dict() for hint in hints]) if hints else "[]"
-        return (
+        head = (
             f'{{"tier":"{tier}",{self._named},"request_id":{ident},"capabilities":{self._listed},'
-            f'"duration_ms":{max(0.0, lasted * 1000):.3f},"error":{failure},"upgrade_hints":{listed},"data":'
+            f'"duration_ms":{max(0.0, lasted * 1000):.3f},"error":{shown},"upgrade_hints":{listed},"data":'
         )
-
-    def refused(self, error: ToolError, *, tier: str, request_id: str | None = None) -> ResponseEnvelope:
-        """Return the envelope of a call that was not made because of *error*."""
-        return self._made(self._begun(tier, request_id, None), error)
-
-    def _begun(self, tier: str, request_id: str | None, arguments: Any) -> "_Call":
-        """Check the parts of the envelope before the tool runs."""
-        check_word("tier", tier, TIERS)
-        if request_id is None:
-            request_id = self._new_id()
-        check_text("request_id", request_id)
-        return _Call(tier, request_id, heard(arguments, self._parameters), self._clock())
-
-    def _failed(self, error: Exception, call: "_Call") -> ResponseEnvelope:
-        return self._made(call, *self._raised(error, call.said))
-
-    def _answered(self, given: Any, call: "_Call") -> ResponseEnvelope:
-        if isinstance(given, ResponseEnvelope):
-            return discreet(given, call.said, self._parameters)
-        try:
-            data = _plain(given)
-            return self._made(call, *self._reported(data, call.said), data)
-        except Exception as error:
-            _log(self.tool_id, error)
-            return self._made(call, _NO_JSON)
-
-    def _raised(self, error: Exception, said: Heard) -> Failure:
-        """Return the error for the caller, and the hint if it needs a higher tier."""
-        shown = raised(error, said, self._parameters)
-        if shown.error_code == "internal_error":
-            _log(self.tool_id, error)
-        return shown, (error.hint,) if isinstance(error, UpgradeRequiredError) else ()
-
-    def _reported(self, data: Any, said: Heard) -> Failure:
-        """Return the failure that *data* reports, and its hints; None for a good result."""
-        error = reported(data, said, self._parameters)
-        return error, hints_in(data, said, self._parameters) if error else ()
-
-    def _made(
-        self, call: "_Call", error: ToolError | None, hints: tuple[UpgradeHint, ...] = (), data: Any = None
-    ) -> ResponseEnvelope:
-        return ResponseEnvelope(
-            tier=call.tier,
-            tool_version=self.tool_version,
-            tool_id=self.tool_id,
-            request_id=call.request_id,
-            capabilities=self._capabilities,
-            duration_ms=self._lasted(call.started),
-            error=error,
-            upgrade_hints=hints,
-            data=data,
-        )
-
-    def _lasted(self, started: float) -> float:
-        """Return the duration in milliseconds, rounded to microseconds. If the clock was set back it is 0."""
-        return max(0.0, round((self._clock() - started) * 1000, 3))
+        return head.encode() + data + b"}", orjson.dumps(head)[1:-1] + escaped + b"}", error is None
 
 
 def _json(value: Any) -> str:
     return written("the envelope", value).decode()
-
-
-class _Call(NamedTuple):
-    """The common parts of the envelope of a call."""
-
-    tier: str
-    request_id: str
-    said: Heard
-    started: float
 
 
 def enveloped(
@@ -268,7 +250,8 @@ def envelop_tool_function(
             check_word("tier", tier, TIERS)
         except Exception as error:
             _log(tool_id, error)
-            return enveloper.refused(_NO_TIER, tier=TIERS[0], request_id=request_id)
+            no_tier = ToolError(ERROR_CODES["internal_error"], "internal_error")
+            return enveloper.refused(no_tier, tier=TIERS[0], request_id=request_id)
         return await enveloper.run_async(
             lambda: fn(*args, **kwargs), tier=tier, request_id=request_id, arguments=arguments
         )
@@ -277,26 +260,22 @@ def envelop_tool_function(
 
 
 def _id_in(ctx: Any) -> str | None:
-    """Return the request id in *ctx*, under any of its names, as a key or an attribute."""
+    """
+    Return the request id in *ctx*, under any of its names, as a key or an attribute; None without a valid one.
+
+    MCP has strings and numbers, other contexts UUIDs.
+    """
     for name in REQUEST_IDS if ctx is not None else ():
         try:
-            found = _id(ctx.get(name) if isinstance(ctx, Mapping) else getattr(ctx, name, None))
-        except Exception:  # a context outside of a request may raise anything
-            found = None
-        if found:
-            return found
+            found = ctx.get(name) if isinstance(ctx, Mapping) else getattr(ctx, name, None)
+            if isinstance(found, int | float | UUID) and not isinstance(found, bool):
+                return str(found)
+            if isinstance(found, str):
+                check_text("request_id", found)
+                return found
+        except Exception:  # noqa: S112 - a context outside of a request may raise anything
+            continue
     return None
-
-
-def _id(value: Any) -> str | None:
-    """Return *value* as a request id; None if it is invalid. MCP has strings and numbers, other contexts UUIDs."""
-    if isinstance(value, str):
-        check_text("request_id", value)
-        return value
-    if isinstance(value, bool) or value is None:
-        return None
-
-    return str(value) if isinstance(value, int | float | UUID) else None
 
 
 def _plain(given: Any) -> Any:

@@ -7,9 +7,10 @@ removed from it, because the rest could still reveal the input. In doubt it is n
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -21,12 +22,6 @@ from assay.assets.response_envelope import (
     UpgradeRequiredError,
     needs,
 )
-
-Heard = tuple[str, ...] | bytes | dict[str, Any] | None
-"""
-The input of the caller: the texts in it; JSON text, or an object that nothing changes, which are searched only after a
-failure; or None if it is unknown.
-"""
 
 _RUN: Final = 4
 """
@@ -62,7 +57,6 @@ _BY_EXCEPTION: Final[Mapping[type, str]] = {
     TypeError: "invalid_argument",
     NotImplementedError: "not_implemented",
     MemoryError: "resource_exhausted",
-    UpgradeRequiredError: "upgrade_required",
 }
 """Our choice. A subclass counts as its nearest base; everything else is an `internal_error`."""
 
@@ -93,33 +87,23 @@ _TEXTS: Final = ("error", "message", "detail", "reason", "msg")
 # ── what may be shown ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def heard(arguments: Any, parameters: Collection[str] = ()) -> Heard:
+Texts = tuple[str, ...] | None
+"""Every text in the arguments of a call; None if they are unknown, and then no text is safe."""
+
+
+def texts_in(arguments: Any, parameters: Collection[str]) -> Texts:
     """
-    Return the texts in *arguments* as they are now: a tool may remove secrets from them before it fails.
+    Return every text in *arguments*, and every number as text; None if something is not JSON, or too much.
 
-    Bytes are the JSON text of the arguments. The names of *parameters* are the tool's own; every other key comes from
-    the caller.
+    Bytes are their JSON text. The names of *parameters* are the tool's own; every other key comes from the caller.
     """
-    return arguments if arguments is None or isinstance(arguments, bytes) else _texts_in(arguments, parameters)
-
-
-def is_safe(text: str, said: Heard, parameters: Collection[str] = ()) -> bool:
-    """Whether *text* can be shown to the sender of *said*."""
-    if not 0 < len(text) <= _LONGEST or not text.isprintable() or _ESCAPED.search(text):
-        return False
-    if any(len(word) > _LONGEST_WORD for word in text.split()):
-        return False
-    try:
-        if isinstance(said, bytes):
-            said = orjson.loads(said) if len(said) <= _MOST_CHARACTERS else None
-    except ValueError:
-        return False
-    texts = said if said is None or isinstance(said, tuple) else _texts_in(said, parameters)
-    return texts is not None and not _shares(text.casefold(), texts)
-
-
-def _texts_in(arguments: Any, parameters: Collection[str]) -> tuple[str, ...] | None:
-    """Return every text in *arguments*, and every number as text; None if something is not JSON, or too much."""
+    if isinstance(arguments, bytes):
+        try:
+            arguments = orjson.loads(arguments) if len(arguments) <= _MOST_CHARACTERS else None
+        except ValueError:
+            return None
+    if arguments is None:
+        return None
     if type(arguments) is dict:
         arguments = [*arguments.values(), *(key for key in arguments if key not in parameters)]
     texts: list[str] = []
@@ -141,95 +125,88 @@ def _texts_in(arguments: Any, parameters: Collection[str]) -> tuple[str, ...] | 
     return tuple(texts) if sum(map(len, texts)) <= _MOST_CHARACTERS else None
 
 
-def _shares(text: str, said: tuple[str, ...]) -> bool:
-    """Whether part of *said* is in *text*, which is case-folded."""
-    folded = {each.casefold() for each in said}
-    # Code is often quoted on one line. The newline between texts, which no printable text has, separates them.
-    flat = {" ".join(each.split()) for each in folded}
-    everything = "\n".join(folded | flat)
-    if any(text[at : at + _RUN] in everything for at in range(len(text) - _RUN + 1)):
-        return True
-    words = set(_WORDS.findall(text))
-    short = (each for each in flat if len(each) < _RUN)
-    return any(each in words if each.isalnum() else len(each) > 1 and each in text for each in short)
+class Sent(NamedTuple):
+    """The input of a caller, of which an error must have nothing."""
+
+    texts: Callable[[], Texts]
+
+    def error(self, text: str, code: str) -> ToolError:
+        """Return the error with *text* if that is safe, else with the meaning of its code."""
+        return ToolError(text if self.allows(text) else ERROR_CODES[code], code)
+
+    def allows(self, text: str) -> bool:
+        """Whether *text* can be shown to the caller."""
+        if not 0 < len(text) <= _LONGEST or not text.isprintable() or _ESCAPED.search(text):
+            return False
+        if any(len(word) > _LONGEST_WORD for word in text.split()):
+            return False
+        texts = self.texts()
+        if texts is None:
+            return False
+        text = text.casefold()
+        folded = {each.casefold() for each in texts}
+        # Code is often quoted on one line. The newline between texts, which no printable text has, separates them.
+        flat = {" ".join(each.split()) for each in folded}
+        everything = "\n".join(folded | flat)
+        if any(text[at : at + _RUN] in everything for at in range(len(text) - _RUN + 1)):
+            return False
+        words = set(_WORDS.findall(text))
+        short = (each for each in flat if len(each) < _RUN)
+        return not any(each in words if each.isalnum() else len(each) > 1 and each in text for each in short)
 
 
-# ── exceptions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── failures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Failure = tuple[ToolError | None, tuple[UpgradeHint, ...]]
+"""The error of a call and its hints; None and none for a good result."""
 
 
-def raised(error: Exception, said: Heard, parameters: Collection[str]) -> ToolError:
-    """Return *error* for the sender of *said*: with its own text if that is safe, else with the meaning of its code."""
-    code = next((_BY_EXCEPTION[kind] for kind in type(error).__mro__ if kind in _BY_EXCEPTION), "internal_error")
+def raised(error: Exception, sent: Sent) -> Failure:
+    """Return the failure for *error*: with its own text if that is safe, else with the meaning of its code."""
     if isinstance(error, UpgradeRequiredError):
-        return ToolError(f"This needs the {error.required_tier} tier.", code)
+        return ToolError(f"This needs the {error.required_tier} tier.", "upgrade_required"), (error.hint,)
+    code = next((_BY_EXCEPTION[kind] for kind in type(error).__mro__ if kind in _BY_EXCEPTION), "internal_error")
+    text = ""
     # The text of an unexpected exception is for the operator: it may contain a password or a query of ours.
-    text = "" if code == "internal_error" else _text_of(error)
-    return _told(text, code, said, parameters)
-
-
-def _told(text: str, code: str, said: Heard, parameters: Collection[str]) -> ToolError:
-    return ToolError(text if is_safe(text, said, parameters) else ERROR_CODES[code], code)
-
-
-def _text_of(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
+    if isinstance(error, OSError) and error.filename is not None and code != "internal_error":
         # Without the path, which the caller may not know.
-        return str(error.strerror or "")
-    try:
-        return str(error)
-    except Exception:
-        return ""
+        text = str(error.strerror or "")
+    elif code != "internal_error":
+        with suppress(Exception):
+            text = str(error)
+    return sent.error(text, code), ()
 
 
-# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def discreet(envelope: ResponseEnvelope, said: Heard, parameters: Collection[str]) -> ResponseEnvelope:
-    """Return *envelope*, which a tool made itself, with an error that is safe for the sender of *said*."""
+def discreet(envelope: ResponseEnvelope, sent: Sent) -> ResponseEnvelope:
+    """Return *envelope*, which a tool made itself, with an error that is safe for the caller."""
     error = envelope.error
-    if error is None:
-        return envelope
-    safe = _told(error.error, error.error_code, said, parameters)
+    safe = error and sent.error(error.error, error.error_code)
     return envelope if safe == error else replace(envelope, error=safe)
 
 
-def reported(data: Any, said: Heard, parameters: Collection[str]) -> ToolError | None:
-    """Return the failure that *data* itself reports, otherwise None; the details stay in *data*."""
+def reported(data: Any, sent: Sent) -> Failure:
+    """Return the failure that the result *data* itself reports; the details stay in *data*."""
     if not isinstance(data, dict) or (data.get("success") is not False and data.get("ok") is not False):
-        return None
-    texts = list(_texts(data))
-    code = _reported_code(data, texts)
-    # A single word is for programs (`validation_failed`): the code means the same.
-    shown = (text for text in texts if " " in text and is_safe(text, said, parameters))
-    return ToolError(next(shown, ERROR_CODES[code]), code)
-
-
-def hints_in(data: Any, said: Heard, parameters: Collection[str]) -> tuple[UpgradeHint, ...]:
-    """Return the upgrade hints in *data*; empty if they are not as in specs/004."""
-    given = data.get("upgrade_hints")
-    try:
-        hints = [UpgradeHint.from_dict(hint) for hint in given] if isinstance(given, list) else []
-    except (TypeError, ValueError):
-        return ()
-    # The feature is the tool's own word; a reason may contain other data.
-    return tuple(hint if is_safe(hint.reason, said, parameters) else needs(hint.feature, hint.tier) for hint in hints)
-
-
-def _texts(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the texts about the failure in *data*: in `error` itself or in the object there."""
+        return None, ()
+    parts: list[Any] = []
     for name in _TEXTS:
         value = data.get(name)
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            yield from (value[inner] for inner in _TEXTS if isinstance(value.get(inner), str))
-
-
-def _reported_code(data: Mapping[str, Any], texts: list[str]) -> str:
+        parts += [value.get(inner) for inner in _TEXTS] if isinstance(value, dict) else [value]
+    texts = [text for text in parts if isinstance(text, str)]
     error = data.get("error")
     within = error if isinstance(error, dict) else {}
-    for word in (data.get("error_code"), within.get("error_code"), within.get("code"), *texts):
-        if isinstance(word, str) and word in _BY_REASON:
-            return _BY_REASON[word]
-    folded = "\n".join(texts).casefold()
-    return next((code for phrase, code in _BY_PHRASE if phrase in folded), "internal_error")
+    words = (data.get("error_code"), within.get("error_code"), within.get("code"), *texts)
+    code = next((_BY_REASON[word] for word in words if isinstance(word, str) and word in _BY_REASON), None)
+    if code is None:
+        folded = "\n".join(texts).casefold()
+        code = next((code for phrase, code in _BY_PHRASE if phrase in folded), "internal_error")
+    # A single word is for programs (`validation_failed`): the code means the same.
+    shown = next((text for text in texts if " " in text and sent.allows(text)), ERROR_CODES[code])
+    hints = data.get("upgrade_hints")
+    try:
+        listed = [UpgradeHint.from_dict(hint) for hint in hints] if isinstance(hints, list) else []
+    except (TypeError, ValueError):
+        listed = []  # they are not as in specs/004
+    # The feature is the tool's own word; a reason may contain other data.
+    safe = (hint if sent.allows(hint.reason) else needs(hint.feature, hint.tier) for hint in listed)
+    return ToolError(shown, code), tuple(safe)

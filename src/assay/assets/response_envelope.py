@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import orjson
 
@@ -138,7 +138,14 @@ class ResponseEnvelope:
         _check_type("capabilities", "a list or a tuple of strings", self.capabilities, list, tuple)
         for each in self.capabilities:
             check_text("capabilities", each)
-        _check_duration(self.duration_ms, self.tier)
+        if self.duration_ms is None:
+            if self.tier in _TIMED:
+                raise ValueError(f"duration_ms must be there in the {self.tier} tier")
+        # bool is an int in Python: without this, `true` would be a millisecond.
+        elif isinstance(self.duration_ms, bool) or not isinstance(self.duration_ms, int | float):
+            raise TypeError(f"duration_ms must be a number, not of type {type(self.duration_ms).__name__}")
+        elif not 0 <= self.duration_ms < inf:  # NaN is neither
+            raise ValueError("duration_ms must be a number of milliseconds, 0 or more")
         _check_type("error", "a ToolError or None", self.error, ToolError, type(None))
         _check_type("upgrade_hints", "a list or a tuple of UpgradeHint", self.upgrade_hints, list, tuple)
         for hint in self.upgrade_hints:
@@ -200,7 +207,32 @@ class ResponseEnvelope:
         References inside *data* keep their targets. An error may come with any `data`, usually null, so *data* applies
         only if `error` is null.
         """
-        return _schema(data)
+        error = {"error": _text(), "error_code": _word(ERROR_CODES), "error_details": {"type": ["object", "null"]}}
+        hint = {"feature": _text(), "tier": _word(TIERS), "reason": _text()}
+        made: dict[str, Any] = {
+            "$schema": DRAFT_2020_12.uri,
+            "type": "object",
+            "properties": {
+                "tier": _word(TIERS),
+                "tool_version": {"type": "string", "pattern": _SEMANTIC},
+                "tool_id": _text(),
+                "request_id": _text(),
+                "capabilities": {"type": "array", "items": _text()},
+                "duration_ms": {"type": "number", "minimum": 0},
+                "error": {"anyOf": [_object(error, ("error", "error_code")), {"type": "null"}]},
+                "upgrade_hints": {"type": "array", "items": _object(hint, tuple(hint))},
+                # Anything; not `true`, because MCP requires each property of an outputSchema to be an object.
+                "data": {},
+            },
+            "required": list(_REQUIRED),
+            "additionalProperties": False,
+            "allOf": [{"if": {"properties": {"tier": _word(_TIMED)}}, "then": {"required": ["duration_ms"]}}],
+        }
+        if data is not True:
+            good = {"properties": {"error": {"type": "null"}}}
+            made["allOf"].append({"if": good, "then": {"properties": {"data": {"$ref": _AT}}}})
+            made["$defs"] = {"data": _embedded(data)}
+        return made
 
 
 # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -208,19 +240,15 @@ class ResponseEnvelope:
 # These messages do not contain the refused value: they can end up in a response.
 
 
-def _refuse_type(name: str, wanted: str, found: object) -> NoReturn:
-    raise TypeError(f"{name} must be {wanted}, not of type {type(found).__name__}")
-
-
 def _check_type(name: str, wanted: str, value: object, *kinds: type) -> None:
     if not isinstance(value, kinds):
-        _refuse_type(name, wanted, value)
+        raise TypeError(f"{name} must be {wanted}, not of type {type(value).__name__}")
 
 
 def check_text(name: str, value: object) -> None:
     """Raise unless *value*, of the field *name*, is a string that is not empty."""
     if not isinstance(value, str):
-        _refuse_type(name, "a string", value)
+        raise TypeError(f"{name} must be a string, not of type {type(value).__name__}")
     if not value:
         raise ValueError(f"{name} must not be empty")
     if not value.isascii() and not is_text(value):
@@ -230,20 +258,9 @@ def check_text(name: str, value: object) -> None:
 def check_word(name: str, value: object, words: Iterable[str]) -> None:
     """Raise unless *value*, of the field *name*, is one of *words*."""
     if not isinstance(value, str):
-        _refuse_type(name, "a string", value)
+        raise TypeError(f"{name} must be a string, not of type {type(value).__name__}")
     if value not in words:
         raise ValueError(f"{name} must be one of {', '.join(words)}")
-
-
-def _check_duration(value: object, tier: str) -> None:
-    if value is None:
-        if tier in _TIMED:
-            raise ValueError(f"duration_ms must be there in the {tier} tier")
-    # bool is an int in Python: without this, `true` would be a millisecond.
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse_type("duration_ms", "a number", value)
-    elif not 0 <= value < inf:  # NaN is neither
-        raise ValueError("duration_ms must be a number of milliseconds, 0 or more")
 
 
 def _fields(name: str, value: Any, *, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
@@ -261,43 +278,6 @@ def _fields(name: str, value: Any, *, required: Sequence[str], optional: Sequenc
 
 _AT: Final = "#/$defs/data"
 """The place of the schema of `data`."""
-
-
-def _schema(data: Mapping[str, Any] | bool) -> dict[str, Any]:
-    """Return the schema of the envelope, including that of its `data`."""
-    error = {"error": _text(), "error_code": _word(ERROR_CODES), "error_details": {"type": ["object", "null"]}}
-    hint = {"feature": _text(), "tier": _word(TIERS), "reason": _text()}
-    made: dict[str, Any] = {
-        "$schema": DRAFT_2020_12.uri,
-        "type": "object",
-        "properties": {
-            "tier": _word(TIERS),
-            "tool_version": {"type": "string", "pattern": _SEMANTIC},
-            "tool_id": _text(),
-            "request_id": _text(),
-            "capabilities": {"type": "array", "items": _text()},
-            "duration_ms": {"type": "number", "minimum": 0},
-            "error": {"anyOf": [_object(error, ("error", "error_code")), {"type": "null"}]},
-            "upgrade_hints": {"type": "array", "items": _object(hint, tuple(hint))},
-            # Anything; not `true`, because MCP requires each property of an outputSchema to be an object.
-            "data": {},
-        },
-        "required": list(_REQUIRED),
-        "additionalProperties": False,
-        "allOf": [
-            {
-                "if": {"properties": {"tier": _word(_TIMED)}},
-                "then": {"required": ["duration_ms"]},
-            }
-        ],
-    }
-    if data is not True:
-        made["allOf"].append({
-            "if": {"properties": {"error": {"type": "null"}}},
-            "then": {"properties": {"data": {"$ref": _AT}}},
-        })  # fmt: skip
-        made["$defs"] = {"data": _embedded(data)}
-    return made
 
 
 def _object(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
