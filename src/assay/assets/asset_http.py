@@ -170,7 +170,7 @@ class App:
             limits=self._limits,
             tier=principal.tier,
             revision=revision,
-            identify=self._recorder.identify,
+            recorder=self._recorder,
         )
         try:
             turn = server.hear(frame, Facts("http", head.revision, head.headers))

@@ -9,8 +9,7 @@ Judging and answering are separate: an edge may judge the next frame while a slo
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -89,17 +88,17 @@ class AssetServer:
         limits: Limits = REQUESTS,
         tier: str | None = None,
         revision: str | None = None,
-        identify: Callable[[Verdict], str | None] = lambda _: None,
+        recorder: Recorder | None = None,
     ) -> None:
         """
         With *revision* the conversation counts as already opened in it.
 
-        *identify* returns the id in the records for a request that is answered at once.
+        *recorder* records each frame and the responses to it, and knows the id that the records have for a request.
         """
-        self._identify = identify
         self._methods = methods
         self._limits = limits
         self._tier = tier or methods.tier
+        self._recorder = None if recorder is None or recorder.idle else recorder
         self._conversation = Conversation(limits=limits, revision=revision)
         self._unopened = revision is None
         self._garbage = 0
@@ -107,9 +106,19 @@ class AssetServer:
         self._conversation.tools.adopt(_CONTRACTS, _DECLARED)
 
     def respond(self, frame: bytes) -> Sequence[bytes]:
-        """Return the frames to send for *frame*, in order."""
+        """Return the frames to send for *frame*, in order, and record them."""
+        recorder = self._recorder
+        if recorder is None:
+            turn = self.hear(frame)
+            return turn.frames(self.answers(turn))
+        began = recorder.clock()
         turn = self.hear(frame)
-        return turn.frames(self.answers(turn)) if turn.asked else turn.said
+        if turn.verdict.kind == "blank":
+            return ()
+        moment = recorder.moment(turn.verdict, began)
+        answers = self.answers(turn, moment.request_id)
+        recorder.exchange(turn, answers, moment)
+        return turn.frames(answers)
 
     def may_take_long(self, frame: bytes) -> bool:
         """Whether *frame* could take so long that earlier responses should be sent first."""
@@ -134,7 +143,7 @@ class AssetServer:
         return AssetTurn(heard, refusals, asked, render.code_of(heard))
 
     def answers(self, turn: AssetTurn, request_id: str | None = None) -> list[Settled]:
-        """Yield the responses to all accepted requests, in order."""
+        """Return the responses to all accepted requests, in order."""
         settled = []
         for request in turn.asked:
             answer = self.answer(request, request_id)
@@ -151,13 +160,16 @@ class AssetServer:
         token = render.id_token(request.frame, message["id"])
         method = message["method"]
         try:
-            params = _exact_params(request)
+            params = message.get("params", {})
+            # Other methods may have a `name` of any type: only in a call it is a tool.
+            tool = method if exchange is None else params.get("name") if method == "tools/call" else None
+            if tool in _EXACT:
+                params = syntax.read_exactly(request.frame, message).get("params", {})
             if exchange is None:
-                return render.result_frame(token, self._methods.bare(method, params, self._tier)), None
-            revision = exchange.entry.revision
-            return render.result_frame(
-                token, self._methods.answer(method, params, revision, self._tier, request_id)
-            ), None
+                result = self._methods.bare(method, params, self._tier)
+            else:
+                result = self._methods.answer(method, params, exchange.entry.revision, self._tier, request_id)
+            return render.result_frame(token, result), None
         except MethodError as failure:
             return render.error_frame(token, failure.error(), failure.data, None), failure.code
         except Exception as error:  # a bug of ours must not affect the next request
@@ -199,13 +211,12 @@ class AssetServer:
         if heard.back is None or exchange is None or not exchange.features.failed_results:
             return heard.back
         tool = exchange.tool
-        if tool is None or tool not in TOOLS:
-            return heard.back
         wrong = [each for each in heard.violations if each.action == "refuse"]
-        if any(each.rule != "contract/input" for each in wrong):
+        if tool is None or tool not in TOOLS or any(each.rule != "contract/input" for each in wrong):
             return heard.back
         params = heard.value["params"]
-        result = self._methods.refused(tool, params, wrong, exchange.revision, self._tier, self._identify(heard))
+        known_as = self._recorder.identify(heard) if self._recorder is not None else None
+        result = self._methods.refused(tool, params, wrong, exchange.revision, self._tier, known_as)
         return render.result_frame(render.id_token(heard.frame, heard.value["id"]), result)
 
     # ── the bare door ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,22 +246,18 @@ class AssetServer:
         self._garbage = 0
         if "id" not in value:
             return AssetTurn(verdict(Party.CLIENT, frame, "notification", value, None, None))
-        return self._bare_request(frame, value)
+        known, params = _CONTRACTS.get(value["method"]), value.get("params", {})
+        if known is not None and (not known.valid_input(params) or known.is_odd(params)):
+            wrong, more = contract.check_bare_input(known, params, Budget(frame, limits.violations))
+            if any(each.stops for each in wrong):
+                return _refused(frame, "request", value, tuple(wrong), more=more)
+        heard = verdict(Party.CLIENT, frame, "request", value, None, None)
+        return AssetTurn(heard, (), (heard,))
 
     def _answers_garbage(self, transport: str) -> bool:
         """Whether an unreadable frame is answered: over STDIO only some in a row are, over HTTP every request is."""
         self._garbage += 1
         return transport == "http" or self._garbage <= self._limits.garbage_answers
-
-    def _bare_request(self, frame: bytes, message: dict[str, Any]) -> AssetTurn:
-        method, params = message["method"], message.get("params", {})
-        known = _CONTRACTS.get(method)
-        if known is not None and (not known.valid_input(params) or known.is_odd(params)):
-            wrong, more = contract.check_bare_input(known, params, Budget(frame, self._limits.violations))
-            if any(each.stops for each in wrong):
-                return _refused(frame, "request", message, tuple(wrong), more=more)
-        heard = verdict(Party.CLIENT, frame, "request", message, None, None)
-        return AssetTurn(heard, (), (heard,))
 
 
 def is_mcp(message: dict[str, Any]) -> bool:
@@ -284,32 +291,3 @@ def _usable_id(value: Any) -> bool:
     """Whether *value* has an id that is valid for bare methods."""
     ident = value.get("id") if isinstance(value, dict) else None
     return isinstance(ident, str | int | float) and not isinstance(ident, bool)
-
-
-def _exact_params(request: Verdict) -> Any:
-    """Return the params of *request*; for tools that compare or store values, with exact integers."""
-    message = request.value
-    params = message.get("params", {})
-    tool = message["method"]
-    if request.exchange is not None:
-        # Other methods may have a `name` of any type: only in a call it is a tool.
-        tool = params.get("name") if tool == "tools/call" else None
-    if not isinstance(tool, str) or tool not in _EXACT:
-        return params
-    return syntax.read_exactly(request.frame, message).get("params", {})
-
-
-def responder(server: AssetServer, recorder: Recorder) -> Callable[[bytes], Sequence[bytes]]:
-    """Return a function that returns the frames to send for a frame, in order."""
-    return server.respond if recorder.idle else partial(_recorded, server, recorder)
-
-
-def _recorded(server: AssetServer, recorder: Recorder, frame: bytes) -> Sequence[bytes]:
-    began = recorder.clock()
-    turn = server.hear(frame)
-    if turn.verdict.kind == "blank":
-        return ()
-    moment = recorder.moment(turn.verdict, began)
-    answers = server.answers(turn, moment.request_id)
-    recorder.exchange(turn, answers, moment)
-    return turn.frames(answers)

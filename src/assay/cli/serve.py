@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from time import perf_counter
 
-from assay.assets.asset_server import AssetServer, responder
+from assay.assets.asset_server import AssetServer
 from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import Methods
 from assay.assets.response_envelope import Tiers
@@ -85,9 +85,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
     recorder = Recorder("stdio", "stdio", records, holding=True)
-    server = AssetServer(methods, limits=settings.limits, identify=recorder.identify)
+    server = AssetServer(methods, limits=settings.limits, recorder=recorder)
     streams = StandardStreams(
-        responder(server, recorder),
+        server.respond,
         limit=settings.limits.frame_bytes,
         may_take_long=server.may_take_long,
         before_writing=recorder.flush,
