@@ -15,7 +15,8 @@ import pytest
 from assay.assets import store_backend
 from assay.assets.asset_server import AssetServer
 from assay.assets.asset_tools import TOOLS
-from assay.assets.mcp_methods import PAGE, Methods
+from assay.assets.mcp_content import PAGE
+from assay.assets.mcp_methods import Methods
 from assay.assets.response_envelope import ResponseEnvelope, Tiers
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation

@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from assay.assets.asset_tools import TOO_LARGE, TOOLS
-from assay.assets.mcp_methods import MethodError, Methods, capabilities
+from assay.assets.mcp_content import MethodError
+from assay.assets.mcp_methods import Methods, capabilities
 from assay.base.limits import REQUESTS, Limits
 from assay.base.meta import REVISION_KEY
 from assay.base.verdict import Findings, Kind, Party, Verdict, Violation, verdict

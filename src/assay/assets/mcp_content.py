@@ -1,34 +1,45 @@
 """
 The catalogue as MCP resources, ``resource://schemas/<name>`` and ``resource://examples/<path>``, and prompts, which ask
-a model to write or correct an asset. No I/O.
+a model to write or correct an asset; the methods of MCP for both. No I/O.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from assay.assets.asset_sources import Catalogue
+from assay.assets.asset_sources import Catalogue, Example
+from assay.assets.library import SchemaFile
+from assay.base.errors import CanonicalError
+from assay.spec.revisions import features_of, handshake
+
+PAGE: Final = 100
+"""Entries of a list in one page: 100 resources are about 15 KB."""
 
 SCHEMAS: Final = "resource://schemas/"
 EXAMPLES: Final = "resource://examples/"
+_SCHEMA_TYPE: Final = "application/schema+json"
+_JSON_TYPE: Final = "application/json"
 
-Listing = dict[str, Any]
+Params = Mapping[str, Any]
+Result = dict[str, Any]
+Method = Callable[[Params, str], Result]
+"""The answer to a method: from params, which are already judged, and the revision, to the result."""
 
-TEMPLATES: Final[list[Listing]] = [
+TEMPLATES: Final[list[Result]] = [
     {
         "uriTemplate": SCHEMAS + "{name}",
         "name": "schema",
         "title": "A schema",
         "description": "A JSON Schema of the catalogue, by its name.",
-        "mimeType": "application/schema+json",
+        "mimeType": _SCHEMA_TYPE,
     },
     {
         "uriTemplate": EXAMPLES + "{+path}",
         "name": "example",
         "title": "An example",
         "description": "An example asset, by its path: as list_examples gives it, or below the examples directory.",
-        "mimeType": "application/json",
+        "mimeType": _JSON_TYPE,
     },
 ]
 
@@ -44,7 +55,7 @@ class Prompt(NamedTuple):
 
     title: str
     description: str
-    arguments: tuple[Listing, ...]
+    arguments: tuple[Result, ...]
     text: str
     """The text with placeholders for the arguments."""
 
@@ -69,6 +80,33 @@ PROMPTS: Final[Mapping[str, Prompt]] = {
 }
 
 
+class MethodError(Exception):
+    """A valid request that cannot be answered; *code* is a canonical error."""
+
+    def __init__(self, code: str, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.data = dict(data) if data else None
+
+    def error(self) -> dict[str, Any]:
+        """Code and message for JSON-RPC."""
+        error: dict[str, Any] = CanonicalError.to_jsonrpc_error(self.code)
+        return {**error, "message": self.message} if self.message else error
+
+
+def page(member: str, entries: Sequence[Result], params: Params) -> Result:
+    """Return one page of *entries*; the cursor is the start of the next one."""
+    cursor = params.get("cursor", "0")
+    begin = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 10 else -1
+    if not 0 <= begin <= len(entries):
+        raise MethodError("INVALID_PARAMS", "Invalid cursor", {"cursor": cursor[:100]})
+    result: Result = {member: list(entries[begin : begin + PAGE])}
+    if begin + PAGE < len(entries):
+        result["nextCursor"] = str(begin + PAGE)
+    return result
+
+
 class Content:
     """The resources and prompts of a catalogue, which is immutable."""
 
@@ -76,17 +114,15 @@ class Content:
         self._catalogue = catalogue
         names = list(dict.fromkeys(one.name for one in catalogue.schemas))
         files = [one.file.inside for one in catalogue.examples]
-        self.resources: list[Listing] = [
+        # Schemas by name, then examples by component and path.
+        rows = [
+            *((SCHEMAS + quote(name, safe=""), name, f"The JSON Schema {name}", _SCHEMA_TYPE) for name in names),
             *(
-                _listed(SCHEMAS + quote(name, safe=""), name, f"The JSON Schema {name}", "application/schema+json")
-                for name in names
-            ),
-            *(
-                _listed(EXAMPLES + quote(inside), inside, f"An example of {one.schema}", "application/json")
-                for inside, one in zip(files, catalogue.examples, strict=True)
+                (EXAMPLES + quote(one.file.inside), one.file.inside, f"An example of {one.schema}", _JSON_TYPE)
+                for one in catalogue.examples
             ),
         ]
-        """Every resource: schemas by name, then examples by component and path."""
+        resources = [dict(zip(("uri", "name", "description", "mimeType"), row, strict=True)) for row in rows]
         self._values = {
             ("ref/resource", SCHEMAS + "{name}", "name"): names,
             ("ref/resource", EXAMPLES + "{+path}", "path"): files,
@@ -96,60 +132,75 @@ class Content:
                 for each in known.arguments
             },
         }
+        self.methods: dict[str, Method] = {
+            "resources/list": lambda params, _: page("resources", resources, params),
+            "resources/templates/list": lambda params, _: page("resourceTemplates", TEMPLATES, params),
+            "resources/read": self._read,
+            "prompts/list": _prompts,
+            "prompts/get": self._prompt,
+            "completion/complete": self._complete,
+        }
 
-    def read(self, uri: str) -> Listing | None:
+    def _found(self, uri: str) -> Result | None:
         """Return the contents of *uri*; None if it is unknown. Reads only the catalogue, never a directory."""
+        found: SchemaFile | Example | None = None
         if uri.startswith(SCHEMAS):
-            schema = self._catalogue.schema(unquote(uri.removeprefix(SCHEMAS)))
-            return None if schema is None else _contents(uri, "application/schema+json", schema.file.value)
-        example = self._catalogue.example(unquote(uri.removeprefix(EXAMPLES))) if uri.startswith(EXAMPLES) else None
-        return None if example is None else _contents(uri, "application/json", example.file.value)
+            found = self._catalogue.schema(unquote(uri.removeprefix(SCHEMAS)))
+        elif uri.startswith(EXAMPLES):
+            found = self._catalogue.example(unquote(uri.removeprefix(EXAMPLES)))
+        if found is None:
+            return None
+        kind = _JSON_TYPE if isinstance(found, Example) else _SCHEMA_TYPE
+        return {"uri": uri, "mimeType": kind, "text": json.dumps(found.file.value, indent=2, ensure_ascii=False)}
 
-    def completions(self, kind: str, named: str, argument: str, begun: str) -> list[str] | None:
-        """Return the values of *argument* that start with *begun*; None for an unknown template, prompt or argument."""
-        known = self._values.get((kind, named, argument))
-        return known and [value for value in known if value.casefold().startswith(begun.casefold())]
+    def _read(self, params: Params, revision: str) -> Result:
+        uri = params["uri"]
+        found = self._found(uri)
+        if found is None:
+            code = "RESOURCE_NOT_FOUND" if handshake(revision) else "INVALID_PARAMS"
+            raise MethodError(code, "Resource not found", {"uri": uri[:1000]})
+        return {"contents": [found]}
 
-    def filled(self, name: str, arguments: Mapping[str, str]) -> Listing | str:
-        """Return the messages of prompt *name*, or an error."""
+    def _prompt(self, params: Params, _: str) -> Result:
+        """Return the messages of a prompt."""
+        name, arguments = params["name"], params.get("arguments", {})
         prompt = PROMPTS.get(name)
         if prompt is None:
-            return "Unknown prompt"
+            raise MethodError("INVALID_PARAMS", "Unknown prompt", {"name": name[:100]})
         missing = [each["name"] for each in prompt.arguments if each["required"] and each["name"] not in arguments]
         if missing:
-            return f"Missing argument: {', '.join(missing)}"
-        resource = self.read(SCHEMAS + quote(arguments["schema"], safe=""))
+            raise MethodError("INVALID_PARAMS", f"Missing argument: {', '.join(missing)}", {"name": name[:100]})
+        resource = self._found(SCHEMAS + quote(arguments["schema"], safe=""))
         if resource is None:
-            return "Unknown schema"
+            raise MethodError("INVALID_PARAMS", "Unknown schema", {"name": name[:100]})
         values = {each["name"]: arguments.get(each["name"], "") for each in prompt.arguments}
         if values.get("idea"):
             values["idea"] = " " + values["idea"]
-        said = prompt.text.format_map(values)
+        text = prompt.text.format_map(values)
         return {
             "description": prompt.description,
             "messages": [
-                {"role": "user", "content": {"type": "text", "text": said}},
+                {"role": "user", "content": {"type": "text", "text": text}},
                 {"role": "user", "content": {"type": "resource", "resource": resource}},
             ],
         }
 
-
-def listed_prompts(titles: bool) -> list[Listing]:
-    """Return every prompt; *titles* is whether the revision has titles."""
-    return [
-        {
-            "name": name,
-            **({"title": each.title} if titles else {}),
-            "description": each.description,
-            "arguments": [dict(argument) for argument in each.arguments],
-        }
-        for name, each in PROMPTS.items()
-    ]
+    def _complete(self, params: Params, _: str) -> Result:
+        """Return the values of an argument that start with the given text."""
+        reference, argument = params["ref"], params["argument"]
+        what, member = ("template", "uri") if reference["type"] == "ref/resource" else ("prompt", "name")
+        named, begun = reference[member], argument["value"].casefold()
+        known = self._values.get((reference["type"], named, argument["name"]))
+        if known is None:
+            raise MethodError("INVALID_PARAMS", f"No such {what} or argument", {what: named[:1000]})
+        values = [value for value in known if value.casefold().startswith(begun)]
+        return {"completion": {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}}
 
 
-def _listed(uri: str, name: str, description: str, kind: str) -> Listing:
-    return {"uri": uri, "name": name, "description": description, "mimeType": kind}
-
-
-def _contents(uri: str, kind: str, value: Any) -> Listing:
-    return {"uri": uri, "mimeType": kind, "text": json.dumps(value, indent=2, ensure_ascii=False)}
+def _prompts(params: Params, revision: str) -> Result:
+    listed = []
+    for name, each in PROMPTS.items():
+        title = {"title": each.title} if features_of(revision).titles else {}
+        arguments = [dict(argument) for argument in each.arguments]
+        listed.append({"name": name, **title, "description": each.description, "arguments": arguments})
+    return page("prompts", listed, params)

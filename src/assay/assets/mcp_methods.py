@@ -4,8 +4,8 @@ The asset server's answers to MCP's methods, in every revision. No frames, no id
 Params are already judged. A request that cannot be answered raises `MethodError`, with the code of the revision.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, lru_cache
 from time import perf_counter
 from typing import Any, Final
 
@@ -14,19 +14,15 @@ import orjson
 from assay import __version__
 from assay.assets import store_backend
 from assay.assets.asset_sources import Catalogue
-from assay.assets.asset_tools import EVERYTHING, TOOLS, VALID, Tool
+from assay.assets.asset_tools import TOOLS, VALID
 from assay.assets.enveloper import REQUEST_IDS, Enveloper, Written
-from assay.assets.mcp_content import TEMPLATES, Content, listed_prompts
+from assay.assets.mcp_content import Content, Method, MethodError, Params, Result, page
 from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError
-from assay.base.errors import CanonicalError
 from assay.base.json_values import written
 from assay.base.limits import TIERS
 from assay.base.verdict import Violation
 from assay.engine.compiled import compile_schema
 from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake
-
-PAGE: Final = 100
-"""Entries of a list in one page: 100 resources are about 15 KB."""
 
 FRESH_MS: Final = 3_600_000
 """Milliseconds that a client may cache a result (2026-07-28): files are read only at the start, so an hour is safe."""
@@ -47,9 +43,8 @@ _CACHED: Final = frozenset(
 _LASTING: Final = frozenset({"list_schemas", "get_schema", "list_examples"})
 """The tools whose results depend on one name only, and never change."""
 
-
-Params = Mapping[str, Any]
-Result = dict[str, Any]
+_KEPT: Final = 256
+"""Results of these tools to keep, those of the latest names."""
 
 
 def _written(result: Result) -> Written:
@@ -66,21 +61,6 @@ def _promised(name: str) -> Callable[[Any], bool]:
     return compile_schema(TOOLS[name].output).is_valid
 
 
-class MethodError(Exception):
-    """A valid request that cannot be answered; *code* is a canonical error."""
-
-    def __init__(self, code: str, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-        self.data = dict(data) if data else None
-
-    def error(self) -> dict[str, Any]:
-        """Code and message for JSON-RPC."""
-        error: dict[str, Any] = CanonicalError.to_jsonrpc_error(self.code)
-        return {**error, "message": self.message} if self.message else error
-
-
 class Methods:
     """The methods of the asset server."""
 
@@ -93,7 +73,6 @@ class Methods:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._catalogue = catalogue
-        self._content = Content(catalogue)
         self._tiers = tiers or Tiers({})
         self.tier = tier
         """The default tier."""
@@ -102,21 +81,13 @@ class Methods:
             for name, tool in TOOLS.items()
         }
         self._free = frozenset(name for name in TOOLS if self._tiers.allows(name, TIERS[0]))
-        self._names = {EVERYTHING, *(one.name for one in catalogue.schemas)}
-        self._names.update(one.component for one in catalogue.examples)
-        self._kept: dict[tuple[str, str], Written] = {}
-        """Results by tool and name. Only names in the catalogue are kept, so their number is bounded."""
-        self._table: dict[str, Callable[[Params, str], Result]] = {
+        self._lasting = lru_cache(_KEPT)(self._made)
+        self._table: dict[str, Method] = {
             "initialize": self._initialize,
             "ping": lambda _, __: {},
             "server/discover": self._discover,
-            "tools/list": lambda params, revision: _page("tools", _tools(revision), params),
-            "resources/list": lambda params, _: _page("resources", self._content.resources, params),
-            "resources/templates/list": lambda params, _: _page("resourceTemplates", TEMPLATES, params),
-            "resources/read": self._read_resource,
-            "prompts/list": self._list_prompts,
-            "prompts/get": self._get_prompt,
-            "completion/complete": self._complete,
+            "tools/list": lambda params, revision: page("tools", _tools(revision), params),
+            **Content(catalogue).methods,
         }
 
     def answer(
@@ -137,12 +108,11 @@ class Methods:
 
     def bare(self, name: str, arguments: Params, tier: str | None = None) -> bytes:
         """Return the result of the tool *name* without an envelope, as JSON text (specs/001)."""
-        tool = TOOLS.get(name)
-        if tool is None:
+        if name not in TOOLS:
             return orjson.dumps(store_backend.unsupported("tool not implemented"))
         if name not in self._free and not self._tiers.allows(name, tier or self.tier):
             return orjson.dumps(store_backend.unsupported(f"{name} needs the {self._tiers.needed(name)} tier"))
-        return self._result(tool, arguments)[1]
+        return self._result(name, arguments)[1]
 
     def refused(
         self,
@@ -161,54 +131,43 @@ class Methods:
             for each in wrong
         ]
         error = ToolError("The arguments break the tool's inputSchema.", "invalid_argument", {"violations": details})
-        made = self._envelopers[name].write_refusal(
-            error, tier=tier, request_id=_correlation(params.get("_meta")) or request_id
-        )
+        known_as = _correlation(params.get("_meta")) or request_id
+        made = self._envelopers[name].write_refusal(error, tier=tier, request_id=known_as)
         return _tool_result(*made, revision)
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _call_tool(self, params: Params, revision: str, tier: str, request_id: str | None) -> bytes:
         name = params["name"]
-        tool = TOOLS.get(name)
-        if tool is None:
+        if name not in TOOLS:
             raise MethodError("UNKNOWN_TOOL", f"Unknown tool: {name[:100]}")
         arguments = params.get("arguments", {})
-        made = self._envelopers[name].write(
-            lambda: self._run(tool, arguments, tier),
-            tier=tier,
-            request_id=(_correlation(params["_meta"]) if "_meta" in params else None) or request_id,
-            arguments=arguments,
-        )
+
+        def run() -> Written:
+            if name not in self._free:
+                self._tiers.check(name, name, tier)
+            return self._result(name, arguments)
+
+        known_as = _correlation(params.get("_meta")) or request_id
+        made = self._envelopers[name].write(run, tier=tier, request_id=known_as, arguments=arguments)
         return _tool_result(*made, revision)
 
-    def _run(self, tool: Tool, arguments: Params, tier: str) -> Written:
-        if tool.name not in self._free:
-            self._tiers.check(tool.name, tool.name, tier)
-        return self._result(tool, arguments)
+    def _result(self, tool: str, arguments: Params) -> Written:
+        """Return the result for *arguments*, which must match the tool's input schema."""
+        return self._lasting(tool, **arguments) if tool in _LASTING else self._made(tool, **arguments)
 
-    def _result(self, tool: Tool, arguments: Params) -> Written:
+    def _made(self, tool: str, /, **arguments: Any) -> Written:
         """
-        Return the result for *arguments*, which must match the tool's input schema.
+        Return the result of *tool*.
 
         Raises `AssertionError` for a result that breaks the tool's output schema, which is a bug of ours.
         """
-        key = None
-        if tool.name in _LASTING:
-            name = next(iter(arguments.values()), EVERYTHING)
-            key = (tool.name, name) if name in self._names else None
-            known = self._kept.get(key) if key is not None else None
-            if known is not None:
-                return known
-        given = tool.function(self._catalogue, **arguments)
+        given = TOOLS[tool].function(self._catalogue, **arguments)
         if given == VALID:
             return _VALID
-        if not _promised(tool.name)(given):
-            raise AssertionError(f"{tool.name} breaks its output schema")
-        made = _written(given)
-        if key is not None:
-            self._kept[key] = made
-        return made
+        if not _promised(tool)(given):
+            raise AssertionError(f"{tool} breaks its output schema")
+        return _written(given)
 
     # ── other methods ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -229,32 +188,6 @@ class Methods:
             "instructions": INSTRUCTIONS,
             "_meta": {"io.modelcontextprotocol/serverInfo": _information()},
         }
-
-    def _read_resource(self, params: Params, revision: str) -> Result:
-        uri = params["uri"]
-        found = self._content.read(uri)
-        if found is None:
-            code = "RESOURCE_NOT_FOUND" if handshake(revision) else "INVALID_PARAMS"
-            raise MethodError(code, "Resource not found", {"uri": uri[:1000]})
-        return {"contents": [found]}
-
-    def _list_prompts(self, params: Params, revision: str) -> Result:
-        return _page("prompts", listed_prompts(features_of(revision).titles), params)
-
-    def _get_prompt(self, params: Params, _: str) -> Result:
-        filled = self._content.filled(params["name"], params.get("arguments", {}))
-        if isinstance(filled, str):
-            raise MethodError("INVALID_PARAMS", filled, {"name": params["name"][:100]})
-        return filled
-
-    def _complete(self, params: Params, _: str) -> Result:
-        reference, argument = params["ref"], params["argument"]
-        what, member = ("template", "uri") if reference["type"] == "ref/resource" else ("prompt", "name")
-        named = reference[member]
-        values = self._content.completions(reference["type"], named, argument["name"], argument["value"])
-        if values is None:
-            raise MethodError("INVALID_PARAMS", f"No such {what} or argument", {what: named[:1000]})
-        return {"completion": {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}}
 
 
 def capabilities() -> Result:
@@ -306,27 +239,10 @@ def _ours(at: str, known: Collection[str]) -> str:
     return at if not at.startswith("/params/arguments/") or head in known else "/params/arguments"
 
 
-_CORRELATION: Final = frozenset(REQUEST_IDS)
-
-
 def _correlation(meta: Any) -> str | None:
     """Return the caller's request id in `_meta`, if it is safe for a log line."""
-    if not isinstance(meta, dict) or _CORRELATION.isdisjoint(meta):
-        return None
-    for name in REQUEST_IDS:
+    for name in REQUEST_IDS if isinstance(meta, dict) else ():
         given = meta.get(name)
         if isinstance(given, str) and 0 < len(given) <= 200 and given.isprintable():
             return given
     return None
-
-
-def _page(member: str, entries: Sequence[Result], params: Params) -> Result:
-    """Return one page of *entries*; the cursor is the start of the next one."""
-    cursor = params.get("cursor", "0")
-    begin = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 10 else -1
-    if not 0 <= begin <= len(entries):
-        raise MethodError("INVALID_PARAMS", "Invalid cursor", {"cursor": cursor[:100]})
-    result: Result = {member: list(entries[begin : begin + PAGE])}
-    if begin + PAGE < len(entries):
-        result["nextCursor"] = str(begin + PAGE)
-    return result
