@@ -75,7 +75,7 @@ def test_the_time_out_is_that_of_the_specification() -> None:
     assert found == StoreBackend("http://b.example", "/synesthetic-assets/", 5.0, 15.0)
     other = StoreBackend.read({"SYN_BACKEND_URL": "http://b.example", "SYN_BACKEND_ASSETS_PATH": "x"})
     assert other is not None
-    assert other.address == "http://b.example/x"
+    assert other.url + other.path == "http://b.example/x"
 
 
 @rows("environ", [{}, {"SYN_BACKEND_URL": ""}, {"SYN_BACKEND_ASSETS_PATH": "/x"}])

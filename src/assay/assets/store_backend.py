@@ -44,6 +44,8 @@ DETAIL_CHARACTERS = 200
 _SAID_IN = ("detail", "message", "error", "msg")
 """Members with the error message of a backend; FastAPI lists objects with `msg` in `detail`."""
 
+_STATUSES = frozenset(HTTPStatus)
+
 Result = dict[str, Any]
 
 
@@ -63,11 +65,6 @@ class StoreBackend:
         url = environ.get("SYN_BACKEND_URL", "").strip()
         path = environ.get("SYN_BACKEND_ASSETS_PATH", "").strip() or ASSETS_PATH
         return cls(url.rstrip("/"), f"/{path.lstrip('/')}") if url else None
-
-    @property
-    def address(self) -> str:
-        """The URL of the POST request."""
-        return self.url + self.path
 
     @property
     def shown(self) -> str:
@@ -98,14 +95,27 @@ class Answer:
     """Whether the body may be plain text: its content type is not markup."""
 
 
-def store(backend: StoreBackend | None, body: bytes) -> Result:
+def store(backend: StoreBackend, body: bytes) -> Result:
     """Post *body*, and return the result object of specs/001. Raises nothing."""
-    if backend is None:
-        return unsupported("SYN_BACKEND_URL is not set")
     if not backend.is_usable():
         return unsupported("SYN_BACKEND_URL must be an http or https URL without a query or a fragment")
     answer = _posted(backend, body)
-    return failed(HTTPStatus.SERVICE_UNAVAILABLE, "network_unreachable") if answer is None else _result(backend, answer)
+    if answer is None:
+        return _failed(503, "network_unreachable")
+    if answer.status == 0:
+        return _failed(502, "the backend sent no HTTP response")
+    value = syntax.read(answer.body) if answer.body is not None else None
+    if answer.status >= 400:
+        return _failed(answer.status, _detail(answer, value))
+    if not 200 <= answer.status < 300:
+        return _failed(answer.status, "the backend redirects, which is not followed; check SYN_BACKEND_URL")
+    name = value.get("id") if isinstance(value, dict) else None
+    # Some backends use numbers. A bool is an int in Python, but not an id.
+    if isinstance(name, int) and not isinstance(name, bool):
+        name = str(name)
+    if not isinstance(name, str) or not 0 < len(name) <= ID_CHARACTERS:
+        return _failed(502, f"the backend answered {answer.status} without a usable id")
+    return {"ok": True, "asset_id": name, "backend_url": backend.shown}
 
 
 def unsupported(detail: str) -> Result:
@@ -113,9 +123,8 @@ def unsupported(detail: str) -> Result:
     return {"ok": False, "reason": "unsupported", "detail": detail}
 
 
-def failed(status: int, detail: str) -> Result:
-    """Return the result for a failure of the backend."""
-    return {"ok": False, "reason": "backend_error", "status": int(status), "detail": detail}
+def _failed(status: int, detail: str) -> Result:
+    return {"ok": False, "reason": "backend_error", "status": status, "detail": detail}
 
 
 def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
@@ -145,7 +154,7 @@ def _exchanged(backend: StoreBackend, body: bytes, sockets: list["socket.socket"
     """
     import http.client as http  # noqa: PLC0415 - as above
 
-    parts = urlsplit(backend.address)
+    parts = urlsplit(backend.url + backend.path)
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -181,27 +190,19 @@ def _read(answer: "HTTPResponse") -> Answer | None:
     return Answer(answer.status, body if whole and plain else None, is_text)
 
 
-def _result(backend: StoreBackend, answer: Answer) -> Result:
-    value = syntax.read(answer.body) if answer.body is not None else None
-    members: dict[str, Any] = value if isinstance(value, dict) else {}
-    if answer.status == 0:
-        return failed(HTTPStatus.BAD_GATEWAY, "the backend sent no HTTP response")
-    if answer.status >= 400:
-        said = _text(answer) if isinstance(value, Violation) else _sentence(value)
-        return failed(answer.status, _short(said) or _phrase(answer.status))
-    if not 200 <= answer.status < 300:
-        return failed(answer.status, "the backend redirects, which is not followed; check SYN_BACKEND_URL")
-    name = _id(members.get("id"))
-    if name is None:
-        return failed(HTTPStatus.BAD_GATEWAY, f"the backend answered {answer.status} without a usable id")
-    return {"ok": True, "asset_id": name, "backend_url": backend.shown}
-
-
-def _id(value: Any) -> str | None:
-    """Return an id as text: some backends use numbers. A bool is an int in Python, but not an id."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) and 0 < len(value) <= ID_CHARACTERS else None
+def _detail(answer: Answer, value: Any) -> str:
+    """Return the backend's own words on one line, if its body has any; else the name of the status."""
+    said = ""
+    if not isinstance(value, Violation):
+        said = _sentence(value)
+    elif answer.is_text:
+        # Not JSON, and neither markup nor bytes that are not text.
+        with suppress(UnicodeDecodeError):
+            text = (answer.body or b"").decode().strip()
+            said = "" if text.startswith("<") or "\0" in text else text
+    start = "".join(char if char.isprintable() else " " for char in said[: 4 * DETAIL_CHARACTERS])
+    short = " ".join(start.split())[:DETAIL_CHARACTERS]
+    return short or (HTTPStatus(answer.status).phrase.lower() if answer.status in _STATUSES else "unknown error")
 
 
 def _sentence(value: Any, levels: int = 3) -> str:
@@ -214,25 +215,3 @@ def _sentence(value: Any, levels: int = 3) -> str:
     elif isinstance(value, list):
         inside = value[:1]
     return next((said for said in (_sentence(each, levels - 1) for each in inside if levels) if said.strip()), "")
-
-
-def _text(answer: Answer) -> str:
-    """Return a body that is not JSON as text; "" for markup, and for bytes that are not text."""
-    try:
-        text = (answer.body or b"").decode().strip()
-    except UnicodeDecodeError:
-        return ""
-    return text if answer.is_text and not text.startswith("<") and "\0" not in text else ""
-
-
-def _short(said: str) -> str:
-    """Return *said* on one line without control characters, cut to `DETAIL_CHARACTERS`."""
-    start = said[: 4 * DETAIL_CHARACTERS]
-    return " ".join("".join(char if char.isprintable() else " " for char in start).split())[:DETAIL_CHARACTERS]
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase.lower()
-    except ValueError:
-        return "unknown error"
