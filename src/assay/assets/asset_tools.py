@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from assay.assets import patch, store_backend, validation
-from assay.assets.asset_sources import ALIASES, Catalogue
-from assay.base.json_values import written
+from assay.assets import patch, store_backend
+from assay.assets.asset_sources import ALIASES, REFERENCE, Catalogue
+from assay.base.json_values import why_not_json, written
+from assay.base.limits import DEFAULT
 from assay.contracts import own_tools as contracts
+from assay.engine.admission import SchemaRefusal
+from assay.engine.compiled import Compiled
+from assay.engine.wording import name as quoted
+from assay.spec.schema import closest
 
 TOO_LARGE: Final = {
     "ok": False,
@@ -23,6 +28,9 @@ TOO_LARGE: Final = {
 """The response to a frame over the limit, for bare methods (specs/001 §6)."""
 
 Result = dict[str, Any]
+
+Error = dict[str, str]
+"""``{"path": …, "msg": …}``: a JSON Pointer and a message."""
 
 VALID: Mapping[str, Any] = MappingProxyType({"ok": True, "errors": []})
 """The result for a valid asset."""
@@ -62,13 +70,13 @@ def get_example(catalogue: Catalogue, path: str) -> Result:
     if found is None:
         return _not_found()
     example = found.file.value
-    errors = validation.check(catalogue, example, found.schema)
+    errors = _errors(catalogue, example, found.schema)
     return {"ok": True, "example": example, "schema": found.schema, "validated": not errors}
 
 
 def validate_asset(catalogue: Catalogue, asset: Any, schema: str) -> Result:
     """Validate *asset* against *schema*; an unknown or unusable schema is an error like any other."""
-    errors = validation.check(catalogue, asset, schema)
+    errors = _errors(catalogue, asset, schema)
     return _invalid(errors) if errors else dict(VALID)
 
 
@@ -81,7 +89,7 @@ def populate_backend(catalogue: Catalogue, asset: Any, validate_first: bool = Tr
     """Send *asset* to the backend; by default only if it is valid."""
     if catalogue.backend is None:
         return store_backend.unsupported("SYN_BACKEND_URL is not set")
-    errors = validation.check(catalogue, asset, catalogue.schema_of(asset)) if validate_first else []
+    errors = _errors(catalogue, asset, catalogue.schema_of(asset)) if validate_first else []
     if errors:
         return _invalid(errors)
     try:
@@ -95,8 +103,46 @@ def _not_found() -> Result:
     return {"ok": False, "reason": "not_found"}
 
 
-def _invalid(errors: list[validation.Error]) -> Result:
+def _invalid(errors: list[Error]) -> Result:
     return {"ok": False, "reason": "validation_failed", "errors": errors}
+
+
+def _errors(catalogue: Catalogue, asset: Any, schema: str) -> list[Error]:
+    """
+    Return the errors of *asset* by *schema*, sorted by path and message; empty if it is valid. Raises nothing.
+
+    The asset must be JSON with at most the levels of a frame: the engine overflows its stack, and ends the process, on
+    values with some thousand levels.
+    """
+    judge = catalogue.judge(schema)
+    if not isinstance(judge, Compiled):
+        return [{"path": "", "msg": _no_judge(catalogue, schema, judge)}]
+    judged = asset
+    if isinstance(asset, dict) and REFERENCE in asset:
+        # specs/001 §9 requires this for the alias. The member only selects the schema: without this, no example of
+        # the reference data would match its own schema. A schema that defines the member gets it.
+        file = catalogue.schema(schema)
+        document = file.file.value if file is not None else {}
+        if not any(REFERENCE in (document.get(key) or ()) for key in ("properties", "required")):
+            judged = {key: value for key, value in asset.items() if key != REFERENCE}
+    if judge.always_affordable and (judge.is_valid(judged) or (judged is not asset and judge.is_valid(asset))):
+        return []
+    faults = judge.faults(judged, most=DEFAULT.violations)
+    found = {(fault.at, f"expected {fault.expected}, found {fault.found}") for fault in faults.listed}
+    if faults.more:
+        found.add(("", f"{faults.more} more are not listed"))
+    return [{"path": path, "msg": msg} for path, msg in sorted(found)]
+
+
+def _no_judge(catalogue: Catalogue, schema: str, refusal: SchemaRefusal | None) -> str:
+    if refusal is not None:
+        where = f" at {refusal.at}" if refusal.at else ""
+        return f"schema {quoted(schema)} cannot be used: expected {refusal.expected}, found {refusal.found}{where}"
+    names = sorted({one.name for one in catalogue.schemas} | {one for one in ALIASES if catalogue.schema(one)})
+    if not names:
+        return f"unknown schema {quoted(schema)}: there are no schemas here"
+    near = closest(schema[:80], names)
+    return f"unknown schema {quoted(schema)}" + (f": did you mean {quoted(near[0])}?" if near else "; see list_schemas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +161,10 @@ class Tool:
 
     def call(self, catalogue: Catalogue, arguments: Mapping[str, Any]) -> Result:
         """Return the tool's result for *arguments*, which must match `input`."""
-        errors = validation.check_json(arguments["asset"]) if "asset" in arguments else []
-        return _invalid(errors) if errors else self.function(catalogue, **arguments)
+        why = why_not_json(arguments.get("asset"), DEFAULT.depth)
+        if why is not None:
+            return _invalid([{"path": "", "msg": f"expected JSON of at most {DEFAULT.depth} levels, found {why}"}])
+        return self.function(catalogue, **arguments)
 
 
 _READS: Mapping[str, bool] = MappingProxyType(
