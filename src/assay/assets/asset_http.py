@@ -7,12 +7,12 @@ It handles HTTP. The asset server judges and answers messages; the access check 
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final, TypeVar
 
-from assay.assets.asset_server import WAITING, AssetServer, AssetTurn, Settled, is_mcp
+from assay.assets.asset_server import WAITING, AssetServer, is_mcp
 from assay.assets.mcp_methods import Methods
 from assay.base.verdict import Verdict
 from assay.core.conversation import Facts
@@ -84,8 +84,8 @@ class App:
         self._routes: dict[str, Route] = {
             ENDPOINT: self._endpoint,
             **probes(self.door, stopping=lambda: self.stopping, metrics=recorder.metrics),
-            METADATA: self._metadata,
-            METADATA + ENDPOINT: self._metadata,
+            METADATA: lambda scope, _, send: self.door.metadata(scope, send),
+            METADATA + ENDPOINT: lambda scope, _, send: self.door.metadata(scope, send),
         }
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -119,9 +119,6 @@ class App:
 
     async def close(self) -> None:
         """No background work to stop."""
-
-    async def _metadata(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
-        await self.door.metadata(scope, send)
 
     async def _endpoint(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["method"] == "OPTIONS":
@@ -175,9 +172,9 @@ class App:
         try:
             turn = server.hear(frame, Facts("http", head.revision, head.headers))
             moment = self._recorder.moment(turn.verdict, began, head.headers)
-            if any(map(_waits, turn.asked)):
+            if any(_waits(each) for each in turn.asked):
                 # Other clients do not wait for a backend.
-                answers = await _beside(server.answers, turn, moment.request_id)
+                answers = await _beside(lambda: server.answers(turn, moment.request_id))
             else:
                 answers = server.answers(turn, moment.request_id)
             self._recorder.exchange(turn, answers, moment, head.headers)
@@ -187,18 +184,15 @@ class App:
             return status_of("INTERNAL_ERROR", patient=bool(said) and patient), content
         finally:
             self._recorder.flush()
+        code = turn.code or next((each for _, each in answers if each is not None), None)
         # Without the header, what is not JSON-RPC is from no client of MCP: it gets 400, as in specs/000.
-        return _outcome(turn, answers, patient and (head.revision is not None or turn.code != "INVALID_ENVELOPE"))
-
-
-def _outcome(turn: AssetTurn, answers: Sequence[Settled], patient: bool) -> tuple[int, bytes]:
-    """Return the status and the body for a judged message and its responses."""
-    verdict, frames = turn.verdict, turn.frames(answers)
-    code = turn.code or next((each for _, each in answers if each is not None), None)
-    if not frames and (code is not None or verdict.kind == "blank"):
-        return refusal(verdict, None, code, patient=patient)
-    # One message, one response: only a batch has several, and those are in one array.
-    return status_of(code, verdict, patient=patient, answered=bool(frames)), frames[0] if frames else b""
+        patient = patient and (head.revision is not None or turn.code != "INVALID_ENVELOPE")
+        frames = turn.frames(answers)
+        if not frames and (code is not None or turn.verdict.kind == "blank"):
+            return refusal(turn.verdict, None, code, patient=patient)
+        # One message, one response: only a batch has several, and those are in one array.
+        status = status_of(code, turn.verdict, patient=patient, answered=bool(frames))
+        return status, frames[0] if frames else b""
 
 
 def _waits(request: Verdict) -> bool:
@@ -208,7 +202,7 @@ def _waits(request: Verdict) -> bool:
     return bool(name == WAITING)
 
 
-async def _beside(work: Callable[..., T], *arguments: Any) -> T:
+async def _beside(work: Callable[[], T]) -> T:
     """
     Return the result of *work*, or raise its exception, in a daemon thread.
 
@@ -219,7 +213,7 @@ async def _beside(work: Callable[..., T], *arguments: Any) -> T:
 
     def run() -> None:
         try:
-            done.set_result(work(*arguments))
+            done.set_result(work())
         except Exception as error:
             done.set_exception(error)
 

@@ -5,7 +5,7 @@ their files; later requests are answered from memory.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.assets.json_files import File, Log, name_of, read_directory
@@ -61,14 +61,18 @@ class Catalogue:
         A variable decides alone: if its directory does not exist, the listing is empty, and no other directory is used.
         """
         schemas = _read(environ, "SYN_SCHEMAS_DIR", "jsonschema", cwd, log)
-        library = Library([schema_file(file) for file in schemas])
-        _note_shared_names(library, log)
+        catalogue = cls(Library([schema_file(file) for file in schemas]), backend=StoreBackend.read(environ))
+        seen: dict[str, str] = {}
+        for schema in catalogue.schemas:
+            for name in (schema.name, schema.file.value.get("$id")):
+                if isinstance(name, str) and seen.setdefault(name, schema.path) != schema.path:
+                    log(f"{schema.path}: shares the name {name[:80]} with {seen[name]}")
         files = _read(environ, "SYN_EXAMPLES_DIR", "examples", cwd, log)
-        found = [Example(one.base.partition(".")[0], _schema_of(one.value, one.base, library), one) for one in files]
+        found = [Example(one.base.partition(".")[0], catalogue.schema_of(one.value, one.base), one) for one in files]
         examples = sorted(found, key=lambda one: (one.component, one.path))
         # Listed paths come last, so that they win over relative ones.
         by_path = {one.file.inside: one for one in examples} | {one.path: one for one in examples}
-        return cls(library, tuple(examples), StoreBackend.read(environ), by_path)
+        return replace(catalogue, examples=tuple(examples), _by_path=by_path)
 
     @property
     def schemas(self) -> tuple[SchemaFile, ...]:
@@ -88,46 +92,29 @@ class Catalogue:
         return self._by_path.get(path)
 
     def schema_of(self, asset: Any, base: str = "") -> str:
-        """Return the name of the schema for *asset*; *base* is its file name, if it has one."""
-        return _schema_of(asset, base, self.library)
+        """
+        Return the name of the schema for *asset*; *base* is its file name, if it has one.
 
-
-def _read(environ: Mapping[str, str], variable: str, folder: str, cwd: str | os.PathLike[str], log: Log) -> list[File]:
-    given = environ.get(variable)
-    if given:
-        return read_directory(given, cwd, log)
-    usual = f"{SUBMODULE}/{folder}"
-    if os.path.isdir(os.path.join(cwd, usual)):
-        return read_directory(usual, cwd, log)
-    log(f"{variable} is not set and there is no {usual}: nothing to list")
-    return []
-
-
-def _schema_of(asset: Any, base: str, library: Library) -> str:
-    """
-    Return the schema in `$schemaRef`, known or not; else the one in the file name; else the canonical one.
-
-    ``Control-Bundle_Example.json`` and ``control-bundle.small.json`` are both named after ``control-bundle``.
-    """
-    named = asset.get(REFERENCE) if isinstance(asset, dict) else None
-    if isinstance(named, str) and named:
-        return name_of(named.partition("#")[0].replace("\\", "/").rstrip("/").rpartition("/")[2])
-    component = base.partition(".")[0]
-    if library.find(component) is not None:
-        return component
-    plain = _plain(component.partition("_")[0])
-    return next((one.name for one in library.files if plain and _plain(one.name) == plain), CANONICAL)
+        It is the one in `$schemaRef`, known or not; else the one in the file name; else the canonical one.
+        ``Control-Bundle_Example.json`` and ``control-bundle.small.json`` are both named after ``control-bundle``.
+        """
+        named = asset.get(REFERENCE) if isinstance(asset, dict) else None
+        if isinstance(named, str) and named:
+            return name_of(named.partition("#")[0].replace("\\", "/").rstrip("/").rpartition("/")[2])
+        component = base.partition(".")[0]
+        if self.library.find(component) is not None:
+            return component
+        plain = _plain(component.partition("_")[0])
+        return next((one.name for one in self.schemas if plain and _plain(one.name) == plain), CANONICAL)
 
 
 def _plain(name: str) -> str:
     return "".join(char for char in name.casefold() if char.isalnum())
 
 
-def _note_shared_names(library: Library, log: Log) -> None:
-    """Log each file whose name or identifier another file already has."""
-    seen: dict[str, str] = {}
-    for one in library.files:
-        identifier = one.file.value.get("$id")
-        for name in (one.name, identifier):
-            if isinstance(name, str) and seen.setdefault(name, one.path) != one.path:
-                log(f"{one.path}: shares the name {name[:80]} with {seen[name]}")
+def _read(environ: Mapping[str, str], variable: str, folder: str, cwd: str | os.PathLike[str], log: Log) -> list[File]:
+    given, usual = environ.get(variable), f"{SUBMODULE}/{folder}"
+    if given or os.path.isdir(os.path.join(cwd, usual)):
+        return read_directory(given or usual, cwd, log)
+    log(f"{variable} is not set and there is no {usual}: nothing to list")
+    return []

@@ -56,9 +56,24 @@ def read_directory(given: str, cwd: str | os.PathLike[str], log: Log) -> list[Fi
     if not os.path.isdir(directory):
         log(f"{given}: no such directory")
         return []
-    shown = _shown(given, cwd)
-    files = [_read(directory, shown, inside, log) for inside in _walked(directory, shown, log)]
-    return sorted((file for file in files if file is not None), key=lambda file: file.path)
+    whole, here = Path(os.path.abspath(directory)), Path(os.path.abspath(cwd))
+    # For listings, with `/` on every platform.
+    shown = whole.relative_to(here).as_posix() if whole.is_relative_to(here) else Path(given).as_posix()
+    prefix = "" if shown == "." else f"{shown.rstrip('/')}/"
+    files = []
+    for inside in _walked(directory, shown, prefix, log):
+        path = prefix + inside
+        if not path.isprintable():
+            # Names that are not UTF-8 cannot be listed, and control characters would affect terminals.
+            log(f"{path!a}: skipped, a name that cannot be shown")
+            continue
+        try:
+            files.append(_read(directory, path, inside))
+        except OSError as error:
+            log(f"{path}: skipped, {error.strerror or error}")
+        except ValueError as error:
+            log(f"{path}: skipped, {error}")
+    return sorted(files, key=lambda file: file.path)
 
 
 def name_of(base: str) -> str:
@@ -67,14 +82,7 @@ def name_of(base: str) -> str:
     return base.removesuffix(ending)
 
 
-def _shown(given: str, cwd: str | os.PathLike[str]) -> str:
-    """Return *given* for listings, with ``/`` on every platform."""
-    whole = Path(os.path.abspath(os.path.join(cwd, given)))
-    here = Path(os.path.abspath(cwd))
-    return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else Path(given).as_posix()
-
-
-def _walked(directory: str, shown: str, log: Log) -> Iterator[str]:
+def _walked(directory: str, shown: str, prefix: str, log: Log) -> Iterator[str]:
     """Yield the paths below *directory* with our suffixes. Symbolic links to directories are not followed."""
 
     def unreadable(error: OSError) -> None:
@@ -86,50 +94,31 @@ def _walked(directory: str, shown: str, log: Log) -> Iterator[str]:
         for name in [name for name in folders if name.startswith(("_", "."))]:
             # In the reference data, `_skip` has files that match no schema; its own checks skip it, too.
             folders.remove(name)
-            log(f"{_joined(shown, (inside / name).as_posix())}: left out, as are all directories named _… or .…")
-        yield from ((inside / name).as_posix() for name in sorted(names) if _is_ours(name))
+            log(f"{prefix}{(inside / name).as_posix()}: left out, as are all directories named _… or .…")
+        for name in sorted(names):
+            if name.endswith(".json") and name_of(name) and not name.startswith("."):
+                yield (inside / name).as_posix()
 
 
-def _is_ours(name: str) -> bool:
-    return name.endswith(".json") and name_of(name) != "" and not name.startswith(".")
-
-
-def _read(directory: str, shown: str, inside: str, log: Log) -> File | None:
-    path = _joined(shown, inside)
-    if not path.isprintable():
-        # Names that are not UTF-8 cannot be listed, and control characters would affect terminals.
-        log(f"{path!a}: skipped, a name that cannot be shown")
-        return None
-    real = os.path.realpath(os.path.join(directory, inside))
+def _read(directory: str, path: str, inside: str) -> File:
+    """Read one file. Raises `OSError`, or `ValueError` with the reason, if it is unusable."""
+    named = os.path.join(directory, inside)
+    real = os.path.realpath(named)
     if not Path(real).is_relative_to(os.path.realpath(directory)):
-        log(f"{path}: skipped, a link that leads out of the directory")
-        return None
-    why = "not a JSON object"
-    try:
-        content = _content(real)
-        value = syntax.read(content)
-        if isinstance(value, dict):
-            # The path of the name, not of a link's target: references use the names.
-            uri = Path(os.path.abspath(os.path.join(directory, inside))).as_uri()
-            return File(path, inside, uri, syntax.write(syntax.read_exactly(content, value)))
-        if isinstance(value, Violation):
-            why = f"not JSON: expected {value.expected}, found {value.found} [{value.rule}]"
-    except OSError as error:
-        why = error.strerror or str(error)
-    log(f"{path}: skipped, {why}")
-    return None
-
-
-def _content(path: str) -> bytes:
-    """Return the content of the file. Raises `OSError`, also for a pipe, which would block, or a device."""
-    found = os.stat(path)
+        raise ValueError("a link that leads out of the directory")
+    found = os.stat(real)
+    # A pipe would block, and a device may have no end.
     if not stat.S_ISREG(found.st_mode):
-        raise OSError("not a regular file")
+        raise ValueError("not a regular file")
     if found.st_size > FILE_BYTES:
-        raise OSError(f"longer than {FILE_BYTES:,} bytes")
-    with open(path, "rb") as file:
-        return file.read(FILE_BYTES)
-
-
-def _joined(shown: str, inside: str) -> str:
-    return inside if shown == "." else f"{shown.rstrip('/')}/{inside}"
+        raise ValueError(f"longer than {FILE_BYTES:,} bytes")
+    with open(real, "rb") as file:
+        content = file.read(FILE_BYTES)
+    value = syntax.read(content)
+    if isinstance(value, Violation):
+        raise ValueError(f"not JSON: expected {value.expected}, found {value.found} [{value.rule}]")
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    # The path of the name, not of a link's target: references use the names.
+    uri = Path(os.path.abspath(named)).as_uri()
+    return File(path, inside, uri, syntax.write(syntax.read_exactly(content, value)))

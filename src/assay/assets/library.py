@@ -8,6 +8,7 @@ schema is compiled as one document with all files it refers to. Nothing is ever 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
@@ -49,14 +50,16 @@ def version_of(schema: dict[str, Any]) -> str:
         if isinstance(schema.get(keyword), str) and schema[keyword]:
             return str(schema[keyword])
     name = schema.get("$id")
-    found = _VERSION.search(_path(name)) if isinstance(name, str) else None
+    try:
+        parts = urlsplit(name if isinstance(name, str) else "")
+    except ValueError:
+        return ""
+    found = _VERSION.search(f"{parts.path}?{parts.query}")
     return found[1] if found else ""
 
 
 class Library:
     """The schemas of one directory. Each is compiled on first use, and kept."""
-
-    __slots__ = ("_by_name", "_compiled", "_shelf", "files")
 
     files: tuple[SchemaFile, ...]
     """By name, version and path."""
@@ -65,7 +68,6 @@ class Library:
         self.files = tuple(sorted(files, key=lambda one: (one.name, one.version, one.path)))
         newest = sorted(self.files, key=lambda one: (_age(one.version), one.path))
         self._by_name = {one.name: one for one in newest}
-        self._shelf: list[_Volume] | None = None
         self._compiled: dict[str, Compiled | SchemaRefusal] = {}
 
     def find(self, name: str) -> SchemaFile | None:
@@ -78,17 +80,25 @@ class Library:
         if file is None:
             return None
         if name not in self._compiled:
-            self._compiled[name] = self._compile(file)
+            usable = compile_untrusted(_bundled(self._shelf, self.files.index(file)))
+            self._compiled[name] = _as_written(usable, self._shelf) if isinstance(usable, SchemaRefusal) else usable
         return self._compiled[name]
 
-    def _compile(self, file: SchemaFile) -> Compiled | SchemaRefusal:
-        if self._shelf is None:
-            self._shelf = _shelved(self.files)
-        number = self.files.index(file)
-        shelf = self._shelf
-        bundle = _bundled(shelf, number)
-        usable = compile_untrusted(bundle)
-        return _as_written(usable, shelf) if isinstance(usable, SchemaRefusal) else usable
+    @cached_property
+    def _shelf(self) -> "list[_Volume]":
+        """A volume for every file, in their order."""
+        shelf = [_Volume(one.file.value, one) for one in self.files]
+        resources: dict[str, _Resource] = {}
+        places = [place for number, volume in enumerate(shelf) for place in _surveyed(volume, number, resources)]
+        _rewrite(shelf, places, resources)
+        return shelf
+
+
+def _age(version: str) -> tuple[list[int], bool, str]:
+    """Return the sort key of a version: numbers as numbers, a pre-release before its release."""
+    head, dash, _ = version.partition("-")
+    numbers = [int(part) for part in head.removeprefix("v").split(".") if part.isascii() and part.isdecimal()]
+    return numbers, not dash, version
 
 
 @dataclass(slots=True)
@@ -102,10 +112,13 @@ class _Volume:
 
     schema: dict[str, Any]
     file: SchemaFile
-    draft: Draft
     at: str = ""
     """Where the file is in `schema`: at its root, unless it is wrapped."""
     leads_to: set[int] = field(default_factory=set)
+    draft: Draft = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.draft = draft_of(self.schema) or DRAFT_2020_12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,15 +143,6 @@ class _Resource:
 
 _Place = tuple[dict[str, Any], _Resource]
 """A subschema and its resource."""
-
-
-def _shelved(files: Sequence[SchemaFile]) -> list[_Volume]:
-    """A volume for every file, in their order."""
-    shelf = [_Volume(schema, one, draft_of(schema) or DRAFT_2020_12) for one in files for schema in [one.file.value]]
-    resources: dict[str, _Resource] = {}
-    places = [place for number in range(len(shelf)) for place in _surveyed(shelf[number], number, resources)]
-    _rewrite(shelf, places, resources)
-    return shelf
 
 
 def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> list[_Place]:
@@ -240,18 +244,3 @@ def _as_written(refusal: SchemaRefusal, shelf: list[_Volume]) -> SchemaRefusal:
     written = looked_up(volume.file.file.value, at)
     found = written[:60] if refusal.found.startswith(_OURS) and isinstance(written, str) else refusal.found
     return SchemaRefusal(refusal.rule, f"{volume.file.path}#{at}", refusal.expected, found)
-
-
-def _path(uri: str) -> str:
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
-        return ""
-    return f"{parts.path}?{parts.query}"
-
-
-def _age(version: str) -> tuple[list[int], bool, str]:
-    """Return the sort key of a version: numbers as numbers, a pre-release before its release."""
-    head, dash, _ = version.partition("-")
-    numbers = [int(part) for part in head.removeprefix("v").split(".") if part.isascii() and part.isdecimal()]
-    return numbers, not dash, version
