@@ -67,23 +67,23 @@ def test_exceptions_are_tables_of_an_array(tmp_path: Path) -> None:
 @rows(
     ("line", "said"),
     [
-        ('"contract/ouput" = "pass"', "contract/ouput: contract/ouput: no such rule; did you mean contract/output?"),
-        ('"json" = "drop"', "json: json: no such rule; did you mean syntax/json?"),
-        ('"tools/*" = "drop"', "tools/*: tools/*: no such rule; assay rules lists them all"),
+        ('"contract/ouput" = "pass"', "contract/ouput: no such rule; did you mean contract/output?"),
+        ('"json" = "drop"', "json: no such rule; did you mean syntax/json?"),
+        ('"tools/*" = "drop"', "tools/*: no such rule; assay rules lists them all"),
         (
             '"contract/output" = "ignore"',
-            "contract/output: contract/output: expected one of pass, refuse, quarantine, drop, found ignore",
+            "contract/output: expected one of pass, refuse, quarantine, drop, found ignore",
         ),
         ('"contract/output" = true', "contract/output: expected a string, found true"),
         ('"contract/output" = { acton = "pass" }', "contract/output.acton: unknown key; did you mean action?"),
-        ('"syntax/*" = "pass"', "syntax/*: syntax/*: cannot be pass; use refuse or drop"),
+        ('"syntax/*" = "pass"', "syntax/*: cannot be pass; use refuse or drop"),
         (
             '"protocol/unanswered" = "refuse"',
-            "protocol/unanswered: protocol/unanswered: cannot be refuse; use pass",
+            "protocol/unanswered: cannot be refuse; use pass",
         ),
         (
             '"contract/output" = { repair = true }',
-            f"contract/output.repair: contract/output: only {ALL_BUT_ONE} and {REPAIRABLE[-1]} can be repaired",
+            f"contract/output.repair: only {ALL_BUT_ONE} and {REPAIRABLE[-1]} can be repaired",
         ),
     ],
 )

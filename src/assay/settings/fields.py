@@ -76,20 +76,16 @@ class ValueKind(NamedTuple):
     """Return the value for the dataclass."""
 
 
-def _exactly(kind: type) -> Callable[[Any], Any]:
+def _of(kind: type) -> Callable[[Any], Any]:
     def taken(value: Any) -> Any:
+        if kind is float and type(value) is int:
+            value = float(value)
         # Not isinstance: a bool is an int in Python, but `depth = true` is not a number.
-        if type(value) is not kind:
+        if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
             raise ValueError
         return value
 
     return taken
-
-
-def _finite(value: Any) -> float:
-    if type(value) not in (int, float) or not isfinite(value):
-        raise ValueError
-    return float(value)
 
 
 def _strings(value: Any) -> tuple[str, ...]:
@@ -98,7 +94,7 @@ def _strings(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _iso(value: Any) -> str:
+def _moment(value: Any) -> str:
     # TOML has dates, but people often write them as strings.
     text = value if type(value) is str else getattr(value, "isoformat", str)()
     return datetime.fromisoformat(text).isoformat()
@@ -108,34 +104,31 @@ def _day(value: Any) -> str:
     # A time of day would be dropped silently.
     if len(str(value)) > len("YYYY-MM-DD"):
         raise ValueError
-    return _iso(value).partition("T")[0]
-
-
-_SWITCHES: Final = {"true": True, "1": True, "false": False, "0": False}
+    return _moment(value).partition("T")[0]
 
 
 def _switch(text: str) -> bool:
-    if text.lower() not in _SWITCHES:
+    if text.lower() not in ("true", "1", "false", "0"):
         raise ValueError
-    return _SWITCHES[text.lower()]
+    return text.lower() in ("true", "1")
 
 
 KINDS: Final[Mapping[Any, ValueKind]] = {
-    bool: ValueKind("true or false", _switch, _exactly(bool)),
-    int: ValueKind("an integer", int, _exactly(int)),
-    float: ValueKind("a number", float, _finite),
-    str: ValueKind("a string", str, _exactly(str)),
+    bool: ValueKind("true or false", _switch, _of(bool)),
+    int: ValueKind("an integer", int, _of(int)),
+    float: ValueKind("a number", float, _of(float)),
+    str: ValueKind("a string", str, _of(str)),
     tuple[str, ...]: ValueKind("an array of strings", lambda text: [one.strip() for one in text.split(",")], _strings),
 }
 
-MOMENT: Final = ValueKind("a date such as 2027-01-01", str, _iso)
+MOMENT: Final = ValueKind("a date such as 2027-01-01", str, _moment)
 
 DAY: Final = ValueKind("a date such as 2027-01-01, without a time", str, _day)
 
-TABLE: Final = ValueKind("a table", str, _exactly(dict))
+TABLE: Final = ValueKind("a table", str, _of(dict))
 """Not a value: its keys have values. No text is a table."""
 
-ARRAY: Final = ValueKind("an array of tables", str, _exactly(list))
+ARRAY: Final = ValueKind("an array of tables", str, _of(list))
 
 
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,9 +215,8 @@ class Key:
         return found(value) if isinstance(value, str | int | float | list) else f"the {type(value).__name__} {value}"
 
 
-def key_of(kind: Any, said: Mapping[str, Any] | None = None, path: Path = ()) -> Key:
+def key_of(kind: Any, said: Mapping[str, Any], path: Path = ()) -> Key:
     """Return the key of a value of this type, with all keys below it; *said* is the metadata of its field."""
-    said = said or {}
     weaker = said.get("weaker")
     if isinstance(kind, UnionType):  # None means not set: TOML has no null
         kind = next(one for one in get_args(kind) if one is not type(None))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
+from itertools import takewhile
 from shlex import quote
 from time import gmtime, strftime
 from types import MappingProxyType
@@ -40,7 +41,7 @@ _NAMED: Final = 8
 @cache
 def keys() -> Key:
     """Return the key of all settings, with every key below it."""
-    return key_of(Settings)
+    return key_of(Settings, {})
 
 
 def load(
@@ -179,18 +180,19 @@ def _in_variables(environ: Mapping[str, str], log: Log) -> Iterator[Given]:
     mine = sorted(name for name, text in environ.items() if text and name.startswith(PREFIX) and name not in RESERVED)
     if not mine:
         return
-    names = {variable(each.path): each for each in keys().values() if _fixed(each.path) == each.path}
+    fixed = {variable(each.path): each for each in keys().values() if not {ANY, EACH}.intersection(each.path)}
+    free = [each.path for each in keys().values() if {ANY, EACH}.intersection(each.path)]
     for name in mine:
-        key = names.get(name)
-        if key is not None:
-            yield Given(key.path, key.taken(environ[name], name, is_text=True), name)
+        if name in fixed:
+            yield Given(fixed[name].path, fixed[name].taken(environ[name], name, is_text=True), name)
             continue
-        for each in keys().values():
-            fixed = variable(_fixed(each.path))
-            if _fixed(each.path) != each.path and (name == fixed or name.startswith(f"{fixed}_")):
-                raise SettingsError(f"{name}: no variable can set {dotted(each.path)}; use a file of settings")
+        for path in free:
+            # Up to the first name that the operator chooses.
+            above = variable(tuple(takewhile(lambda part: part not in (ANY, EACH), path)))
+            if name == above or name.startswith(f"{above}_"):
+                raise SettingsError(f"{name}: no variable can set {dotted(path)}; use a file of settings")
         gone = removed_setting(name.removeprefix(PREFIX).lower().replace("_", ".", 1))
-        unknown = f"{name}: {gone or f'unknown setting{suggestion(name[:80], names)}'}"
+        unknown = f"{name}: {gone or f'unknown setting{suggestion(name[:80], fixed)}'}"
         if name.startswith(tuple(variable((section, "")) for section in keys().below)):
             raise SettingsError(unknown)
         log(f"{unknown} (ignored)")
@@ -199,11 +201,6 @@ def _in_variables(environ: Mapping[str, str], log: Log) -> Iterator[Given]:
 def variable(path: Path) -> str:
     """Return the name of the environment variable for a setting."""
     return PREFIX + "_".join(path).upper()
-
-
-def _fixed(path: Path) -> Path:
-    """Return *path* up to the first name that the operator chooses."""
-    return path[: next((at for at, part in enumerate(path) if part in (ANY, EACH)), len(path))]
 
 
 def in_flags(flags: Sequence[str]) -> Iterator[Given]:
@@ -262,22 +259,19 @@ def made(layers: Iterable[Given]) -> Settings:
         # A value in place of a table stands for one key of it.
         short = (key.short,) if key and key.short and each.value is not None else ()
         given[each.path + short] = each
+    values = {path: each.value for path, each in given.items()}
     try:
-        return _built({path: each.value for path, each in given.items()})
+        return _built(values)
     except ValueError as error:
-        alone = (one.place for path, one in given.items() if _refusal(path, one.value) == str(error))
+        for path, one in given.items():
+            try:
+                _built({path: one.value})
+            except ValueError as alone:
+                if str(alone) == str(error):
+                    raise SettingsError(f"{one.place}: {error}") from None
         # Values that are valid alone but not together have no single place.
         sections = ", ".join(f"[{name}]" for name in sorted({path[0] for path, one in given.items() if one.place}))
-        raise SettingsError(f"{next(alone, sections)}: {error}") from None
-
-
-def _refusal(path: Path, value: Any) -> str:
-    """Return the message of a value that is refused alone; empty if it is not."""
-    try:
-        _built({path: value})
-    except ValueError as error:
-        return str(error)
-    return ""
+        raise SettingsError(f"{sections}: {error}") from None
 
 
 def _built(values: Mapping[Path, Any]) -> Settings:

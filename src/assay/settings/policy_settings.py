@@ -50,62 +50,51 @@ def warnings(settings: GuardSettings, today: str) -> Iterator[str]:
         about = f"{each.rule}{f' of {each.tool}' if each.tool is not None else ''}"
         if until < today:
             yield f"the exception for {about} ended on {until} and no longer holds: {each.reason}"
-        elif _days(today, until) <= SOON:
+        elif (date.fromisoformat(until) - date.fromisoformat(today)).days <= SOON:
             yield f"the exception for {about} ends on {until}: {each.reason}"
-
-
-def _days(since: str, until: str) -> int:
-    return (date.fromisoformat(until) - date.fromisoformat(since)).days
 
 
 # ── what cannot be ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def check(table: Mapping[str, Ruling], exceptions: Sequence[RuleException]) -> None:
-    """Raise `ValueError` for a policy that cannot be applied."""
+    """Raise `ValueError` for a policy that cannot be applied. Messages about the table do not repeat its key."""
     for pattern, ruling in table.items():
-        rules = _rules(pattern)
-        if ruling.action is not None:
-            _check_action(pattern, rules, ruling.action)
+        rules = _rules(pattern, ruling.action)
         if ruling.repair and not set(rules) & set(REPAIRABLE):
             *some, last = REPAIRABLE
-            raise ValueError(f"{pattern}: only {', '.join(some)} and {last} can be repaired")
+            raise ValueError(f"only {', '.join(some)} and {last} can be repaired")
     for each in exceptions:
-        _check_exception(each)
+        if not each.rule:
+            raise ValueError("an exception needs a rule")
+        try:
+            _rules(each.rule, each.action)
+        except ValueError as error:
+            raise ValueError(f"{_shown(each.rule)}: {error}") from None
+        if not each.reason.strip():
+            raise ValueError(f"the exception for {each.rule} needs a reason")
+        if each.until is None:
+            raise ValueError(f"the exception for {each.rule} needs until, its last day")
 
 
-def _check_exception(given: RuleException) -> None:
-    if not given.rule:
-        raise ValueError("an exception needs a rule")
-    _check_action(given.rule, _rules(given.rule), given.action)
-    if not given.reason.strip():
-        raise ValueError(f"the exception for {given.rule} needs a reason")
-    if given.until is None:
-        raise ValueError(f"the exception for {given.rule} needs until, its last day")
-
-
-def _rules(pattern: str) -> list[str]:
+def _rules(pattern: str, action: str | None) -> list[str]:
+    """Return the rules that *pattern* stands for. Raises `ValueError` if there are none, or *action* fits none."""
     rules = meant(pattern)
     if pattern in REMOVED:
-        raise ValueError(f"{_shown(pattern)}: removed: leave it out")
+        raise ValueError("removed: leave it out")
     if not rules:
         same = [rule for rule in RULES if rule.partition("/")[2] == pattern.rpartition("/")[2]]
         near = closest(pattern[:80], RULES) or same
         remedy = f"did you mean {near[0]}?" if near else "assay rules lists them all"
-        raise ValueError(f"{_shown(pattern)}: no such rule; {remedy}")
+        raise ValueError(f"no such rule; {remedy}")
+    if action is not None and action not in ACTIONS:
+        raise ValueError(f"expected one of {', '.join(ACTIONS)}, found {_shown(action)}")
+    fits = [word for word in ACTIONS if any(word in fitting(rule) for rule in rules)]
+    if action is not None and action not in fits:
+        *some, last = fits
+        either = f"{', '.join(some)} or {last}" if some else last
+        raise ValueError(f"cannot be {action}; use {either}")
     return rules
-
-
-def _check_action(pattern: str, rules: Sequence[str], action: str) -> None:
-    if action not in ACTIONS:
-        raise ValueError(f"{pattern}: expected one of {', '.join(ACTIONS)}, found {_shown(action)}")
-    if not any(action in fitting(rule) for rule in rules):
-        fits = [word for word in ACTIONS if any(word in fitting(rule) for rule in rules)]
-        raise ValueError(f"{pattern}: cannot be {action}; use {_either(fits)}")
-
-
-def _either(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _shown(text: str) -> str:

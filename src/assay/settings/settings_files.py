@@ -11,7 +11,6 @@ import re
 import stat
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from assay.base.atomic_file import replace_file
@@ -98,10 +97,10 @@ def _parsed(cwd: str | os.PathLike[str], name: str, content: bytes, *, named: bo
         raise SettingsError(f"{name}: longer than {LONGEST:,} bytes; --config reads a file of any length")
     if not named and re.search(_LONG_KEY, content):
         raise SettingsError(f"{name}: a key has more than {_PARTS} parts")
-    try:
-        import tomllib  # noqa: PLC0415 - 2 ms, which only a file costs
+    import tomllib  # noqa: PLC0415 - 2 ms, which only a file costs
 
-        table, place = tomllib.loads(content.decode()), f"{name}: "
+    try:
+        table = tomllib.loads(content.decode())
     except UnicodeDecodeError:
         raise SettingsError(f"{name}: expected UTF-8") from None
     except ValueError as error:
@@ -109,12 +108,13 @@ def _parsed(cwd: str | os.PathLike[str], name: str, content: bytes, *, named: bo
         raise SettingsError(f"{name}: not valid TOML: {error}") from None
     except RecursionError:
         raise SettingsError(f"{name}: not valid TOML: nested too deeply") from None
-    if os.path.basename(name) == SHARED_FILE:
-        tools = table.get("tool")
-        if not isinstance(tools, dict) or "assay" not in tools:
-            return None
-        table, place = tools["assay"], f"{name}: tool.assay."
-    return FoundSettings(table, place, os.path.abspath(os.path.join(cwd, name)), content, named)
+    path = os.path.abspath(os.path.join(cwd, name))
+    if os.path.basename(name) != SHARED_FILE:
+        return FoundSettings(table, f"{name}: ", path, content, named)
+    tools = table.get("tool")
+    if not isinstance(tools, dict) or "assay" not in tools:
+        return None
+    return FoundSettings(tools["assay"], f"{name}: tool.assay.", path, content, named)
 
 
 # ── accepted files ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -168,10 +168,6 @@ def accepted(environ: Mapping[str, str]) -> Hashes:
     # On Windows the access list of the user's profile protects the file; `st_mode` does not show it.
     if hasattr(os, "geteuid") and (status.st_uid not in (os.geteuid(), 0) or status.st_mode & 0o022):
         raise SettingsError(f"{path}: another user owns it or can write it; remove it, and run assay trust again")
-    return _listed(path, content)
-
-
-def _listed(path: Path, content: bytes) -> Hashes:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):

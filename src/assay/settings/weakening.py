@@ -47,21 +47,22 @@ def weakenings(file: Sequence[Given], rest: Sequence[Given], whole: Settings, to
     `SettingsError` if *rest* is invalid without the file.
     """
     base = made(rest)
-    parts: dict[Path, list[Given]] = {}
+    parts: dict[Path, tuple[Key, list[Given]]] = {}
     for each in file:
-        parts.setdefault(_part(each.path)[0], []).append(each)
-    for path, given in parts.items():
-        key = _part(path)[1]
+        path, key = _part(each.path)
+        parts.setdefault(path, (key, []))[1].append(each)
+    for path, (key, given) in parts.items():
         # The table of a section, or of names, has no value: its keys are compared one by one.
         if all(each.value is None for each in given):
             continue
+        value, before = _at(whole, path), _at(base, path)
         if key.weaker is by_effect:
             # The policy of one line alone: beside a stricter one it could look harmless, or be blamed for another.
             is_weaker = _passes_more(made([*given, *rest]).guard, base.guard, today)
         else:
-            is_weaker = key.weaker(_at(whole, path), _at(base, path))
+            is_weaker = key.weaker(value, before)
         if is_weaker:
-            yield Weakening(path, _shown(path, key, given, whole), _without(path, key, base))
+            yield _worded(path, key, given, value, before)
 
 
 def _part(path: Path) -> tuple[Path, Key]:
@@ -80,6 +81,25 @@ def _at(settings: Any, path: Path) -> Any:
     return settings
 
 
+def _worded(path: Path, key: Key, given: Sequence[Given], value: Any, before: Any) -> Weakening:
+    """Return the weakening for people. The value of a table is left out: it may have secrets."""
+    if path[:2] == ("guard", "exceptions"):
+        of = {each.path[-1]: each.value for each in given}
+        shown = _text(f"{of.get('action', 'pass')} {of.get('rule', '')}")
+    elif key.whole:
+        shown = ""
+    else:
+        shown = "hidden" if key.secret else _text(value.action if isinstance(value, Ruling) else value)
+    if path[:2] in (("guard", "policy"), ("guard", "exceptions")):
+        return Weakening(path, shown, "the default of each rule")
+    return Weakening(path, shown, "a table" if key.whole and before is not None else _text(before))
+
+
+def _text(value: Any) -> str:
+    text = "none" if value is None else json.dumps(value, default=list)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
 # ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _STRICTNESS: Final = {"report": 0, "quarantine": 1, "refuse": 2, "drop": 2}
@@ -92,42 +112,8 @@ def _passes_more(guard: GuardSettings, base: GuardSettings, today: str) -> bool:
     if mine.repairs - before.repairs:
         return True
     tools = {None, *(each.tool for each in (*guard.exceptions, *base.exceptions))}
-    return any(
-        _STRICTNESS[_action(mine, rule, tool)] < _STRICTNESS[_action(before, rule, tool)]
-        for rule in RULES
-        for tool in tools
-    )
 
+    def strictness(decides: Policy, rule: str, tool: str | None) -> int:
+        return _STRICTNESS[decides.decide(Violation(rule, "", "", "", "", "", RULES[rule].action), tool).action]
 
-def _action(policy: Policy, rule: str, tool: str | None) -> str:
-    return policy.decide(Violation(rule, "", "", "", "", "", RULES[rule].action), tool).action
-
-
-# ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _shown(path: Path, key: Key, given: Sequence[Given], whole: Settings) -> str:
-    """Return the value of the file; empty for a table, which may have secrets."""
-    if path[:2] == ("guard", "exceptions"):
-        of = {each.path[-1]: each.value for each in given}
-        return _text(f"{of.get('action', 'pass')} {of.get('rule', '')}")
-    if key.whole:
-        return ""
-    if key.secret:
-        return "hidden"
-    value = _at(whole, path)
-    return _text(value.action if isinstance(value, Ruling) else value)
-
-
-def _without(path: Path, key: Key, base: Settings) -> str:
-    if path[:2] in (("guard", "policy"), ("guard", "exceptions")):
-        return "the default of each rule"
-    value = _at(base, path)
-    return _text(value) if not key.whole or value is None else "a table"
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "none"
-    text = json.dumps(value, default=list)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return any(strictness(mine, rule, tool) < strictness(before, rule, tool) for rule in RULES for tool in tools)
