@@ -36,22 +36,25 @@ class Override:
         self._document = document
         self._at = {name: as_fragment(f"/{member}/{escaped(name)}") for name in definitions}
         self._validators: dict[str, Compiled] = {}
-        # Compiled once as a whole, to find invalid definitions and references now.
-        whole = compile_untrusted(self._all_at_once(), limits=_OVERRIDE)
+        # Compiled once with a root that uses every definition, to find invalid definitions and references now.
+        references = [{"$ref": at} for at in self._at.values()]
+        if "$ref" in document:
+            # Up to draft 7 a reference hides all keywords beside it.
+            references.append({"$ref": document["$ref"]})
+        root = {**{key: value for key, value in document.items() if key != "$ref"}, "allOf": references}
+        whole = compile_untrusted(root, limits=_OVERRIDE)
         if isinstance(whole, SchemaRefusal):
             raise ValueError(f"{whole.at}: expected {whole.expected}, found {whole.found} [{whole.rule}]")
         if not whole.is_sure:
             # A definition of the protocol must be judged completely or not at all.
             raise ValueError("expected patterns without look-around and back-references [contract/pattern]")
-        self.methods = _methods_of(definitions)
-
-    def _all_at_once(self) -> dict[str, Any]:
-        """Return the document with a root that uses every definition."""
-        references = [{"$ref": at} for at in self._at.values()]
-        if "$ref" in self._document:
-            # Up to draft 7 a reference hides all keywords beside it.
-            references.append({"$ref": self._document["$ref"]})
-        return {**{key: value for key, value in self._document.items() if key != "$ref"}, "allOf": references}
+        self.methods: dict[str, str] = {}
+        """The definitions of messages by method."""
+        for name, schema in definitions.items():
+            properties = schema.get("properties") if isinstance(schema, dict) else None
+            method = properties.get("method") if isinstance(properties, dict) else None
+            if isinstance(method, dict) and isinstance(method.get("const"), str):
+                self.methods[method["const"]] = name
 
     def definition(self, name: str) -> Any:
         """Return the schema of the definition *name*."""
@@ -103,14 +106,3 @@ def shown_uri(uri: str) -> str:
     """Return *uri* for the log and for people, without its name, password and query, which may be secret."""
     head, separator, rest = uri.partition("?")[0].rpartition("@")
     return f"{head.partition('://')[0]}://…@{rest}" if separator and "://" in head else uri.partition("?")[0]
-
-
-def _methods_of(definitions: dict[str, Any]) -> dict[str, str]:
-    """Return the definitions of messages by method."""
-    found: dict[str, str] = {}
-    for name, schema in definitions.items():
-        properties = schema.get("properties") if isinstance(schema, dict) else None
-        method = properties.get("method") if isinstance(properties, dict) else None
-        if isinstance(method, dict) and isinstance(method.get("const"), str):
-            found[method["const"]] = name
-    return found

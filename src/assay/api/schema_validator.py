@@ -138,10 +138,15 @@ class SchemaValidator:
                 # Findings of the envelope rung are not repeated.
                 if head and not each.at.startswith(("/params/", "/result/")):
                     continue
-                about = "protocol/method" if each.at == "/method" else rule
-                if meant.kind and each.at != "/method" and _is_structure(each):
+                about = rule
+                if each.at == "/method":
+                    about = "protocol/method"
+                elif meant.kind and _is_structure(each):
                     about = "envelope/schema"
-                hint = self._hint(definition_of(each.schema_at) or name)
+                shown = definition_of(each.schema_at) or name
+                hint = f"`assay schemas show {self.revision} {shown}` shows the expected shape."
+                if self.overridden:
+                    hint = f"Correct the named field; see {shown} in the schema in force."
                 found.append(broken(about, each, revision=self.revision, detail=name, hint=hint))
         # The first one decides the code of the answer: structure before params.
         found.sort(key=lambda each: not each.rule.startswith("envelope/"))
@@ -186,11 +191,6 @@ class SchemaValidator:
             if meant.method and isinstance(named, str) and named and named != meant.method:
                 expected = f'"{meant.method[:60]}"'
                 yield violation("protocol/method", "/method", expected=expected, found=f'"{named[:60]}"')
-
-    def _hint(self, definition: str) -> str:
-        if self.overridden:
-            return f"Correct the named field; see {definition} in the schema in force."
-        return f"`assay schemas show {self.revision} {definition}` shows the expected shape."
 
     def _meaning(self, message_type: str) -> _Type:
         """Return the meaning of *message_type*. Raises `KeyError` for an unknown one."""
@@ -288,13 +288,18 @@ class ValidationMiddleware:
         if isinstance(value, Violation):
             return [value], 0
         if isinstance(value, list):
-            return [self._no_batch(len(value))], 0
+            revision, size = self._validator.revision, len(value)
+            expected = "one message (only 2025-03-26 has batches)"
+            if features_of(revision).batches:
+                expected = f"at most {DEFAULT.open_requests:,} messages" if size else "a batch that is not empty"
+            found = f"an array of {size:,} items"
+            return [violation("envelope/batch", expected=expected, found=found, revision=revision)], 0
         kind = kind_of(value)
         if kind == "error":
-            found, more = self._validator.check("error", value)
+            faults, more = self._validator.check("error", value)
             # JSON-RPC requires a null id for unreadable messages.
             null = value.get("id", "") is None
-            return [each for each in found if not (null and each.rule == "envelope/id")], more
+            return [each for each in faults if not (null and each.rule == "envelope/id")], more
         if kind == "result":
             return self._validator.check("response", value)
         method = value.get("method") if isinstance(value, dict) else None
@@ -302,33 +307,24 @@ class ValidationMiddleware:
             return list(envelope.check(value)), 0
         return self._validator.check_call(kind, method, value)
 
-    def _no_batch(self, size: int) -> Violation:
-        revision = self._validator.revision
-        expected = "one message (only 2025-03-26 has batches)"
-        if features_of(revision).batches:
-            expected = f"at most {DEFAULT.open_requests:,} messages" if size else "a batch that is not empty"
-        return violation("envelope/batch", expected=expected, found=f"an array of {size:,} items", revision=revision)
-
     def _passed(self, data: bytes, value: Any) -> bytes | None:
+        """Return the handler's answer if it is valid; otherwise, with *strict_outgoing*, an error in its place."""
         answer = self._next(data)
         if answer is None:
             return None
         if not _wants_answer(value):
             self._log("dropped", [violation("protocol/unsolicited", expected="no answer", found="one")])
             return None
-        return self._checked(answer, data, value) if self._validate_outgoing else answer
-
-    def _checked(self, answer: bytes, data: bytes, request: Any) -> bytes:
-        """Return the handler's *answer* if it is valid; otherwise, with *strict_outgoing*, an error in its place."""
-        found, more = self._check_answer(_read(answer), request)
+        found, more = self._check_answer(_read(answer), value) if self._validate_outgoing else ([], 0)
         if not found:
             return answer
         self._log("replaced the answer" if self._strict_outgoing else "passed on the answer", found)
         if not self._strict_outgoing:
             return answer
-        return render.failure(_id_token(data, request), "INTERNAL_ERROR", found, more, self._validator.revision)
+        return render.failure(_id_token(data, value), "INTERNAL_ERROR", found, more, self._validator.revision)
 
     def _check_answer(self, value: Any, request: Any) -> Found:
+        """Return the violations of *value* as the answer to *request*, which shows what its result has to be."""
         found, more = self._check(value)
         if found:
             return found, more
@@ -338,19 +334,15 @@ class ValidationMiddleware:
         if asked is not None and value.get("id") != asked:
             # The content is not logged: payloads do not belong into the log.
             return [violation("protocol/unsolicited", "/id", expected="the id of the request", found="another")], 0
-        name = self._result_definition(request, value)
+        if not isinstance(request, dict) or not isinstance(request.get("method"), str) or "result" not in value:
+            return [], 0
+        revision, params = self._validator.revision, request.get("params")
+        as_task = features_of(revision).tasks and isinstance(params, dict) and "task" in params
+        name = judge(revision).result_definition(request["method"], value["result"], as_task=as_task)
         if name is None or not self._validator.knows(name):
             return [], 0
         found, more = self._validator.check(name, value["result"])
         return [each.under("/result") for each in found], more
-
-    def _result_definition(self, request: Any, answer: dict[str, Any]) -> str | None:
-        """Return the definition for the result in *answer*, if the *request* shows it."""
-        if not isinstance(request, dict) or not isinstance(request.get("method"), str) or "result" not in answer:
-            return None
-        revision, params = self._validator.revision, request.get("params")
-        as_task = features_of(revision).tasks and isinstance(params, dict) and "task" in params
-        return judge(revision).result_definition(request["method"], answer["result"], as_task=as_task)
 
     def _log(self, what: str, found: list[Violation]) -> None:
         log = logging.getLogger("assay")
