@@ -14,8 +14,6 @@ from time import perf_counter
 from typing import Any, Final, ParamSpec
 from uuid import UUID
 
-import orjson
-
 from assay.assets.failures import Failure, Sent, discreet, raised, reported, texts_in
 from assay.assets.response_envelope import (
     ENVELOPE,
@@ -25,7 +23,6 @@ from assay.assets.response_envelope import (
     check_text,
     check_word,
 )
-from assay.base.json_values import written
 from assay.base.limits import TIERS
 from assay.records.moments import FRESH
 
@@ -33,9 +30,6 @@ P = ParamSpec("P")
 
 REQUEST_IDS: Final = ("request_id", "requestId", "correlation_id", "correlationId")
 """The names of a request id from the caller."""
-
-Written = tuple[dict[str, Any], bytes, bytes]
-"""The result of a tool, the same as JSON text, and the text as inside a JSON string."""
 
 _NO_JSON: Final = ToolError("The tool returned a result that is not JSON.", "internal_error")
 _JSON: Final = (dict, list, str, int, float)
@@ -51,10 +45,12 @@ class Enveloper:
     """
     Makes the envelopes of one tool. The common parts are checked once, here.
 
-    *parameters* are the names of the tool's parameters, which an error may contain. *clock* returns seconds.
+    *parameters* are the names of the tool's parameters, which an error may contain. *clock* returns seconds. The
+    arguments of a call are read before it, because a tool may remove secrets from them before it fails; those of a
+    *pure* tool, which changes nothing, are read only after a failure.
     """
 
-    __slots__ = ("_capabilities", "_clock", "_listed", "_named", "_new_id", "_parameters", "tool_id", "tool_version")
+    __slots__ = ("_capabilities", "_clock", "_new_id", "_parameters", "_pure", "tool_id", "tool_version")
 
     def __init__(
         self,
@@ -63,6 +59,7 @@ class Enveloper:
         capabilities: Sequence[str] = (ENVELOPE,),
         *,
         parameters: Iterable[str] = (),
+        pure: bool = False,
         clock: Callable[[], float] = perf_counter,
         new_id: Callable[[], str] = fresh_id,
     ) -> None:
@@ -72,9 +69,8 @@ class Enveloper:
         self.tool_id = tool_id
         self.tool_version = tool_version
         self._capabilities = checked.capabilities
-        self._named = _json({"tool_version": tool_version, "tool_id": tool_id})[1:-1]
-        self._listed = _json(self._capabilities)
         self._parameters = frozenset(parameters)
+        self._pure = pure
         self._clock = clock
         self._new_id = new_id
 
@@ -116,9 +112,8 @@ class Enveloper:
         check_word("tier", tier, TIERS)
         ident = self._new_id() if request_id is None else request_id
         check_text("request_id", ident)
-        # Now, because a tool may remove secrets from its arguments before it fails.
-        texts = texts_in(arguments, self._parameters)
-        sent = Sent(lambda: texts)
+        texts = None if self._pure else texts_in(arguments, self._parameters)
+        sent = Sent(lambda: texts_in(arguments, self._parameters) if self._pure else texts)
         started = self._clock()
 
         def ended(given: Any, failure: Exception | None) -> ResponseEnvelope:
@@ -160,45 +155,6 @@ class Enveloper:
             upgrade_hints=failure[1],
             data=data,
         )
-
-    def write(
-        self, call: Callable[[], "Written"], *, tier: str, request_id: str | None, arguments: dict[str, Any]
-    ) -> tuple[bytes, bytes, bool]:
-        """
-        Return what `run` does as JSON text, the text as inside a JSON string, and whether the call succeeded.
-
-        Without a model, which takes nine times as long as this. *call* must not change *arguments*.
-        """
-        started = self._clock()
-        sent = Sent(lambda: texts_in(arguments, self._parameters))
-        try:
-            value, data, escaped = call()
-            failure = reported(value, sent)
-        except Exception as error:
-            data = escaped = b"null"
-            failure = self._raised(error, sent)
-        return self._written(tier, request_id, self._clock() - started, failure, data, escaped)
-
-    def write_refusal(self, error: ToolError, *, tier: str, request_id: str | None) -> tuple[bytes, bytes, bool]:
-        """Return the same for a call that was not made because of *error*."""
-        return self._written(tier, request_id, 0.0, (error, ()), b"null", b"null")
-
-    def _written(
-        self, tier: str, request_id: str | None, lasted: float, failure: Failure, data: bytes, escaped: bytes
-    ) -> tuple[bytes, bytes, bool]:
-        ident = _json(request_id or self._new_id())
-        error, hints = failure
-        shown = "null" if error is None else _json(error.to_dict())
-        listed = _json([hint.to_dict() for hint in hints]) if hints else "[]"
-        head = (
-            f'{{"tier":"{tier}",{self._named},"request_id":{ident},"capabilities":{self._listed},'
-            f'"duration_ms":{max(0.0, lasted * 1000):.3f},"error":{shown},"upgrade_hints":{listed},"data":'
-        )
-        return head.encode() + data + b"}", orjson.dumps(head)[1:-1] + escaped + b"}", error is None
-
-
-def _json(value: Any) -> str:
-    return written("the envelope", value).decode()
 
 
 def enveloped(

@@ -15,7 +15,7 @@ from assay import __version__
 from assay.assets import store_backend
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import TOOLS, VALID
-from assay.assets.enveloper import REQUEST_IDS, Enveloper, Written
+from assay.assets.enveloper import REQUEST_IDS, Enveloper
 from assay.assets.mcp_content import Content, Method, MethodError, Params, Result, page
 from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError
 from assay.base.json_values import written
@@ -47,14 +47,6 @@ _KEPT: Final = 256
 """Results of these tools to keep, those of the latest names."""
 
 
-def _written(result: Result) -> Written:
-    text = written("the result", result)
-    return result, text, orjson.dumps(text.decode())[1:-1]
-
-
-_VALID: Final = _written(dict(VALID))
-
-
 @cache
 def _promised(name: str) -> Callable[[Any], bool]:
     """Return the validator of the output schema of the tool *name*."""
@@ -77,7 +69,7 @@ class Methods:
         self.tier = tier
         """The default tier."""
         self._envelopers = {
-            name: Enveloper(name, __version__, parameters=tuple(tool.input["properties"]), clock=clock)
+            name: Enveloper(name, __version__, parameters=tool.input["properties"], pure=True, clock=clock)
             for name, tool in TOOLS.items()
         }
         self._free = frozenset(name for name in TOOLS if self._tiers.allows(name, TIERS[0]))
@@ -112,7 +104,7 @@ class Methods:
             return orjson.dumps(store_backend.unsupported("tool not implemented"))
         if name not in self._free and not self._tiers.allows(name, tier or self.tier):
             return orjson.dumps(store_backend.unsupported(f"{name} needs the {self._tiers.needed(name)} tier"))
-        return self._result(name, arguments)[1]
+        return written("the result", self._result(name, arguments))
 
     def refused(
         self,
@@ -132,8 +124,7 @@ class Methods:
         ]
         error = ToolError("The arguments break the tool's inputSchema.", "invalid_argument", {"violations": details})
         known_as = _correlation(params.get("_meta")) or request_id
-        made = self._envelopers[name].write_refusal(error, tier=tier, request_id=known_as)
-        return _tool_result(*made, revision)
+        return _tool_result(self._envelopers[name].refused(error, tier=tier, request_id=known_as), revision)
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,31 +134,29 @@ class Methods:
             raise MethodError("UNKNOWN_TOOL", f"Unknown tool: {name[:100]}")
         arguments = params.get("arguments", {})
 
-        def run() -> Written:
+        def run() -> Result:
             if name not in self._free:
                 self._tiers.check(name, name, tier)
             return self._result(name, arguments)
 
         known_as = _correlation(params.get("_meta")) or request_id
-        made = self._envelopers[name].write(run, tier=tier, request_id=known_as, arguments=arguments)
-        return _tool_result(*made, revision)
+        made = self._envelopers[name].run(run, tier=tier, request_id=known_as, arguments=arguments)
+        return _tool_result(made, revision)
 
-    def _result(self, tool: str, arguments: Params) -> Written:
+    def _result(self, tool: str, arguments: Params) -> Result:
         """Return the result for *arguments*, which must match the tool's input schema."""
         return self._lasting(tool, **arguments) if tool in _LASTING else self._made(tool, **arguments)
 
-    def _made(self, tool: str, /, **arguments: Any) -> Written:
+    def _made(self, tool: str, /, **arguments: Any) -> Result:
         """
         Return the result of *tool*.
 
         Raises `AssertionError` for a result that breaks the tool's output schema, which is a bug of ours.
         """
         given = TOOLS[tool].function(self._catalogue, **arguments)
-        if given == VALID:
-            return _VALID
-        if not _promised(tool)(given):
+        if given != VALID and not _promised(tool)(given):
             raise AssertionError(f"{tool} breaks its output schema")
-        return _written(given)
+        return given
 
     # ── other methods ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -223,14 +212,14 @@ def _tools(revision: str) -> list[Result]:
     return listed
 
 
-def _tool_result(envelope: bytes, escaped: bytes, good: bool, revision: str) -> bytes:
+def _tool_result(made: ResponseEnvelope, revision: str) -> bytes:
     """Return the envelope as text, and as structured content if the revision has it."""
-    features = features_of(revision)
-    structured = b',"structuredContent":%b' % envelope if features.output_schemas else b""
-    ending = b',"isError":false' if good else b',"isError":true'
+    features, text = features_of(revision), made.to_json()
+    structured = b',"structuredContent":%b' % text if features.output_schemas else b""
+    ending = b',"isError":false' if made.error is None else b',"isError":true'
     if features.result_types:
         ending += b',"resultType":"complete"'
-    return b'{"content":[{"type":"text","text":"%b"}]%b%b}' % (escaped, structured, ending)
+    return b'{"content":[{"type":"text","text":%b}]%b%b}' % (orjson.dumps(text.decode()), structured, ending)
 
 
 def _ours(at: str, known: Collection[str]) -> str:
