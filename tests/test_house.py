@@ -113,7 +113,6 @@ DATE = re.compile(r"20\d\d-\d\d-\d\d")
 ERROR_FRAMES = {
     "core/render.py": "the one function, `error_frame`",
     "api/jsonrpc.py": "`create_error_response` returns a message as a dictionary, as the library's interface asks",
-    "assets/enveloper.py": "its `error` is that of a response envelope, inside a result",
     "cli/demonstration/demo_server.py": "stands for a server that is not ours",
 }
 """The modules that may write a JSON-RPC error, and why."""

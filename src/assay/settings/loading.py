@@ -124,8 +124,10 @@ def load_cautiously(
     if mixed is not None:
         raise mixed
     named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
-    why = "has changed since it was trusted" if state == "changed" else "is not trusted yet"
-    log(f"{named} ignored: this assay.toml {why}; run assay trust {quote(found.path)}")
+    why = "this assay.toml has changed since it was trusted"
+    if state == "unknown":
+        why = "this assay.toml is not trusted yet"
+    log(f"{named} ignored: {why}; run assay trust {quote(found.path)}")
     return Cautious(counting, weak)
 
 
