@@ -1,9 +1,12 @@
 """
 Plain JSON-RPC 2.0 (specs/002): build, check, serve and call. A thin layer on the syntax and envelope rungs.
 
-No I/O: a client gets its transport, a server gets text.
+No I/O: a client gets its transport, a server gets text. The framing and syntax rungs decide what is valid. Two things
+are added for callers: numbers stay exact, and a value that is not JSON (a cycle, NaN, a thousand levels) is rejected
+before it reaches an engine that would crash.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from inspect import Signature, iscoroutinefunction, signature
@@ -11,7 +14,6 @@ from itertools import count
 from typing import Any, TypedDict
 from uuid import uuid4
 
-from assay.api import python_values
 from assay.api.exceptions import JsonRpcError
 from assay.base.errors import CanonicalError
 from assay.base.json_values import why_not_json
@@ -20,13 +22,49 @@ from assay.base.verdict import Violation
 from assay.contracts.store import wholly_compiled
 from assay.core import render
 from assay.engine.admission import SchemaRefusal
-from assay.ladder import envelope
+from assay.ladder import envelope, framing, syntax
 from assay.rules import violation
 
 Transport = Callable[[str], str | bytes | None]
 """Function that sends one message and returns the response; None or "" without one."""
 
 Params = Mapping[str, Any] | list[Any] | None
+
+
+def frame_of(text: Any) -> bytes:
+    """Return *text* as a frame; an empty one, which is not a message, if it is not text."""
+    if isinstance(text, str):
+        # One character past the limit is enough to refuse it, so a long text is not copied. Half a surrogate becomes
+        # bytes that are not UTF-8, and is refused.
+        return text[: DEFAULT.frame_bytes + 1].encode("utf-8", "surrogatepass")
+    return bytes(text) if isinstance(text, bytes | bytearray | memoryview) else b""
+
+
+def read_value(frame: bytes) -> Any | Violation:
+    """Return the JSON value in *frame*, or the violation; integers are exact, however long."""
+    value = framing.check(frame, DEFAULT.frame_bytes) or syntax.read(frame, DEFAULT.depth)
+    if isinstance(value, Violation):
+        return value
+
+    # Parsed again: the rung reads integers beyond 64 bits as floats, which is enough to judge, but not to use them.
+    return json.loads(frame)
+
+
+def written(value: Any) -> bytes | Violation:
+    """Return the frame for *value*, which `read_value` accepts; or the violation."""
+    try:
+        frame = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        # The message of the exception may contain the value, so only its type is used.
+        return violation("syntax/json", expected="a value that JSON can write", found=f"a {type(error).__name__}")
+    wrong = read_value(frame)
+    return wrong if isinstance(wrong, Violation) else frame
+
+
+def plain(value: Any) -> Any | Violation:
+    """Return *value* as JSON, safe to judge; or the violation."""
+    frame = written(value)
+    return frame if isinstance(frame, Violation) else read_value(frame)
 
 
 class Report(TypedDict):
@@ -91,7 +129,7 @@ class JsonRpc:
         if isinstance(usable, SchemaRefusal):
             wrong = f"{tool}: the schema cannot be used: expected {usable.expected}, found {usable.found}"
             return _found([f"{wrong} [{usable.rule}]"])
-        value = python_values.plain(arguments)
+        value = plain(arguments)
         if isinstance(value, Violation):
             return _found([f"{tool}: arguments: expected {value.expected}, found {value.found} [{value.rule}]"])
         faults = usable.faults(value)
@@ -112,7 +150,7 @@ class JsonRpc:
     @staticmethod
     def validate_json_string(text: str | bytes) -> tuple[bool, Any, str | None]:
         """Return whether *text* is a JSON value that a message may contain, the value, and the faults."""
-        value = python_values.read(python_values.frame_of(text))
+        value = read_value(frame_of(text))
         return (False, None, str(value)) if isinstance(value, Violation) else (True, value, None)
 
 
@@ -168,8 +206,8 @@ class JsonRpcServer:
 
     def process_request(self, text: str | bytes) -> str:
         """Return the response to one message or batch, "" if there is no response. Never raises."""
-        frame = python_values.frame_of(text)
-        value = python_values.read(frame)
+        frame = frame_of(text)
+        value = read_value(frame)
         answer: bytes | None
         if isinstance(value, Violation):
             answer = _refusal(None, [value])
@@ -198,12 +236,12 @@ class JsonRpcServer:
     def _answer(self, ident: bytes, outcome: dict[str, Any]) -> bytes:
         """Return *outcome*, a result or an error, as a frame; an internal error if it is not a valid response."""
         answer = {"jsonrpc": "2.0", "id": None, **outcome}
-        written = next(envelope.check_answer(answer, envelope.JSONRPC), None) or python_values.written(answer)
-        if isinstance(written, Violation):
-            self._log(f"the result of a handler cannot be sent: {written}")
-            written = render.failure(None, "INTERNAL_ERROR", (), 0, None)
+        frame = next(envelope.check_answer(answer, envelope.JSONRPC), None) or written(answer)
+        if isinstance(frame, Violation):
+            self._log(f"the result of a handler cannot be sent: {frame}")
+            frame = render.failure(None, "INTERNAL_ERROR", (), 0, None)
         # The first null is the id, which keeps its spelling: 1e2 stays 1e2.
-        return written.replace(b"null", ident, 1)
+        return frame.replace(b"null", ident, 1)
 
     def _called(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the outcome of a call: ``{"result": …}`` or ``{"error": …}``."""
@@ -293,7 +331,7 @@ class JsonRpcClient:
         answer = self._transport(_text(message))
         if not answer:
             raise _error("UPSTREAM_FAILURE")
-        value = python_values.read(python_values.frame_of(answer))
+        value = read_value(frame_of(answer))
         if isinstance(value, Violation):
             raise _error("UPSTREAM_INVALID", value)
         return value
@@ -309,7 +347,7 @@ def _checked(message: dict[str, Any]) -> dict[str, Any]:
 
 def _text(message: Any) -> str:
     """Return *message* as text. Raises for params that are not JSON or too large for a frame."""
-    frame = python_values.written(message)
+    frame = written(message)
     if isinstance(frame, Violation):
         raise _error("INVALID_ENVELOPE", frame)
     return frame.decode()

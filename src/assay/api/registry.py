@@ -9,8 +9,8 @@ from os import PathLike, fspath
 from os.path import basename, isfile, join
 from typing import Any, Literal, NamedTuple
 
-from assay.api import python_values
 from assay.api.exceptions import ValidationError
+from assay.api.jsonrpc import plain
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
 from assay.contracts.own_tools import TOOLS
@@ -51,7 +51,7 @@ class RecordSchema:
 
     def validate(self, instance: Any) -> None:
         """Raise `ValidationError` for an invalid record."""
-        record = python_values.plain(instance)
+        record = plain(instance)
         if isinstance(record, Violation):
             raise ValidationError([record])
         found = [(self._direction, self._record.faults(record))]

@@ -5,7 +5,6 @@ Objects are compared member by member, everything else is replaced as a whole (s
 the target of another one, and the patch is valid in any order.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from assay.engine.pointers import escaped
@@ -19,7 +18,7 @@ request of one megabyte; beyond it the whole document is replaced, which is a co
 """
 
 _Way = tuple[Any, ...]
-"""The path of an object: None for the root, else the path of its parent, and the key in it."""
+"""The path of an object: empty for the root, else the path of its parent, and the key in it."""
 
 _ORDER = {"remove": 0, "add": 1, "replace": 2}
 
@@ -34,34 +33,28 @@ def difference(base: Any, new: Any) -> list[Operation]:
     waiting: list[tuple[_Way, dict[str, Any], dict[str, Any]]] = [((), base, new)]
     while waiting:
         way, old, now = waiting.pop()
-        changes = list(_changes(old, now))
-        waiting += [((way, key), old[key], now[key]) for key, op in changes if op is None]
-        here = [(key, op) for key, op in changes if op is not None]
+        here: list[Operation] = []
+        for key in sorted(old.keys() | now.keys()):
+            if key not in now:
+                here.append({"op": "remove", "path": key})
+            elif key not in old:
+                here.append({"op": "add", "path": key, "value": now[key]})
+            elif isinstance(old[key], dict) and isinstance(now[key], dict):
+                waiting.append(((way, key), old[key], now[key]))
+            elif not same(old[key], now[key]):
+                here.append({"op": "replace", "path": key, "value": now[key]})
+        # Only for differences: the pointers of equal parts could take gigabytes.
         at = _pointer(way) if here else ""
-        for key, op in here:
-            place = f"{at}/{escaped(key)}"
-            room -= len(place)
+        for each in here:
+            each["path"] = f"{at}/{escaped(each['path'])}"
+            room -= len(each["path"])
             if room < 0:
                 return whole
-            patch.append({"op": op, "path": place, **({} if op == "remove" else {"value": now[key]})})
+        patch += here
     return sorted(patch, key=lambda one: (one["path"], _ORDER[one["op"]]))
 
 
-def _changes(old: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Yield the members that differ, sorted, with the operation for each: None if both have an object."""
-    for key in sorted(old.keys() | now.keys()):
-        if key not in now:
-            yield key, "remove"
-        elif key not in old:
-            yield key, "add"
-        elif isinstance(old[key], dict) and isinstance(now[key], dict):
-            yield key, None
-        elif not same(old[key], now[key]):
-            yield key, "replace"
-
-
 def _pointer(way: _Way) -> str:
-    """Return *way* as a pointer. Only for differences: the pointers of equal parts could take gigabytes."""
     steps: list[str] = []
     while way:
         way, key = way
@@ -82,11 +75,9 @@ def same(one: Any, other: Any) -> bool:
             if len(one) != len(other):
                 return False
             waiting += zip(one, other, strict=True)
-        # bool is an int in Python, and 1 == True.
-        elif isinstance(one, bool) is not isinstance(other, bool) or _differ(one, other):
-            return False
+        else:
+            # An object is never compared with `!=`, which would recurse. bool is an int in Python, and 1 == True.
+            nested = isinstance(one, dict | list) or isinstance(other, dict | list)
+            if nested or isinstance(one, bool) is not isinstance(other, bool) or one != other:
+                return False
     return True
-
-
-def _differ(one: Any, other: Any) -> bool:
-    return isinstance(one, dict | list) or isinstance(other, dict | list) or bool(one != other)

@@ -112,8 +112,8 @@ def load_cautiously(
         weak = tuple(weakenings(mine, rest, settings, strftime("%Y-%m-%d", gmtime())))
         if not weak:
             return Cautious(settings)
-        dropped = [each.path for each in weak]
-        kept = [each for each in mine if not any(each.path[: len(path)] == path for path in dropped)]
+        dropped = {each.path for each in weak}
+        kept = [each for each in mine if dropped.isdisjoint(each.path[:end] for end in range(len(each.path) + 1))]
         counting = made([*kept, *rest])
     except SettingsError as error:
         # The variables and options are valid only together with the file, so the whole file must count.
