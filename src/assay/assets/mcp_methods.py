@@ -19,7 +19,6 @@ from assay.assets.enveloper import REQUEST_IDS, Enveloper
 from assay.assets.mcp_content import Content, Method, MethodError, Params, Result, page
 from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError
 from assay.base.json_values import written
-from assay.base.limits import TIERS
 from assay.base.verdict import Violation
 from assay.engine.compiled import compile_schema
 from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake
@@ -72,7 +71,6 @@ class Methods:
             name: Enveloper(name, __version__, parameters=tool.input["properties"], pure=True, clock=clock)
             for name, tool in TOOLS.items()
         }
-        self._free = frozenset(name for name in TOOLS if self._tiers.allows(name, TIERS[0]))
         self._lasting = lru_cache(_KEPT)(self._made)
         self._table: dict[str, Method] = {
             "initialize": self._initialize,
@@ -102,7 +100,7 @@ class Methods:
         """Return the result of the tool *name* without an envelope, as JSON text (specs/001)."""
         if name not in TOOLS:
             return orjson.dumps(store_backend.unsupported("tool not implemented"))
-        if name not in self._free and not self._tiers.allows(name, tier or self.tier):
+        if not self._tiers.allows(name, tier or self.tier):
             return orjson.dumps(store_backend.unsupported(f"{name} needs the {self._tiers.needed(name)} tier"))
         return written("the result", self._result(name, arguments))
 
@@ -135,8 +133,7 @@ class Methods:
         arguments = params.get("arguments", {})
 
         def run() -> Result:
-            if name not in self._free:
-                self._tiers.check(name, name, tier)
+            self._tiers.check(name, name, tier)
             return self._result(name, arguments)
 
         known_as = _correlation(params.get("_meta")) or request_id
