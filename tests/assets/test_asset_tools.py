@@ -41,7 +41,7 @@ def questions(catalogue: Catalogue) -> list[tuple[str, dict[str, Any]]]:
         ("list_examples", {"component": "tone"}),
         ("list_examples", {"component": "none"}),
         *(("get_schema", {"name": name}) for name in (*names, "none")),
-        *(("get_example", {"path": one.path}) for one in catalogue.examples),
+        *(("get_example", {"path": one.file.path}) for one in catalogue.examples),
         *(("validate_asset", {"asset": {"x": [1], "name": ""}, "schema": name}) for name in (*names, "none")),
         ("diff_assets", {"base": {"a": 1, "b": [1], "c": {}}, "new": {"b": [2], "d": 1, "c": {"e": None}}}),
         ("populate_backend", {"asset": {}}),

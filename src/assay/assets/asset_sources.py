@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.assets.json_files import File, Log, name_of, read_directory
-from assay.assets.library import Library, SchemaFile, schema_file
+from assay.assets.library import Library, SchemaFile
 from assay.assets.store_backend import StoreBackend
 from assay.engine.admission import SchemaRefusal
 from assay.engine.compiled import Compiled
@@ -37,11 +37,6 @@ class Example:
     """The name of its schema."""
     file: File
 
-    @property
-    def path(self) -> str:
-        """As listings show it."""
-        return self.file.path
-
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
@@ -61,17 +56,17 @@ class Catalogue:
         A variable decides alone: if its directory does not exist, the listing is empty, and no other directory is used.
         """
         schemas = _read(environ, "SYN_SCHEMAS_DIR", "jsonschema", cwd, log)
-        catalogue = cls(Library([schema_file(file) for file in schemas]), backend=StoreBackend.read(environ))
+        catalogue = cls(Library(schemas), backend=StoreBackend.read(environ))
         seen: dict[str, str] = {}
         for schema in catalogue.schemas:
             for name in (schema.name, schema.file.value.get("$id")):
-                if isinstance(name, str) and seen.setdefault(name, schema.path) != schema.path:
-                    log(f"{schema.path}: shares the name {name[:80]} with {seen[name]}")
+                if isinstance(name, str) and seen.setdefault(name, schema.file.path) != schema.file.path:
+                    log(f"{schema.file.path}: shares the name {name[:80]} with {seen[name]}")
         files = _read(environ, "SYN_EXAMPLES_DIR", "examples", cwd, log)
         found = [Example(one.base.partition(".")[0], catalogue.schema_of(one.value, one.base), one) for one in files]
-        examples = sorted(found, key=lambda one: (one.component, one.path))
+        examples = sorted(found, key=lambda one: (one.component, one.file.path))
         # Listed paths come last, so that they win over relative ones.
-        by_path = {one.file.inside: one for one in examples} | {one.path: one for one in examples}
+        by_path = {one.file.inside: one for one in examples} | {one.file.path: one for one in examples}
         return replace(catalogue, examples=tuple(examples), _by_path=by_path)
 
     @property

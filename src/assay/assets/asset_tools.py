@@ -41,7 +41,7 @@ EVERYTHING = "all"
 
 def list_schemas(catalogue: Catalogue) -> Result:
     """List every schema, by name, version and path."""
-    rows = [{"name": one.name, "version": one.version, "path": one.path} for one in catalogue.schemas]
+    rows = [{"name": one.name, "version": one.version, "path": one.file.path} for one in catalogue.schemas]
     return {"ok": True, "schemas": rows}
 
 
@@ -57,7 +57,7 @@ def list_examples(catalogue: Catalogue, component: str = EVERYTHING) -> Result:
     """List the examples of *component*: those with this name, and those of the schema with this name."""
     wanted = ALIASES.get(component, component)
     rows = [
-        {"component": one.component, "path": one.path}
+        {"component": one.component, "path": one.file.path}
         for one in catalogue.examples
         if wanted in (EVERYTHING, one.component, one.schema)
     ]

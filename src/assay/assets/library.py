@@ -6,7 +6,7 @@ schema is compiled as one document with all files it refers to. Nothing is ever 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,18 +30,9 @@ class SchemaFile:
     """A schema from a file."""
 
     name: str
+    """Its file name without the ending."""
     version: str
     file: File
-
-    @property
-    def path(self) -> str:
-        """As listings show it."""
-        return self.file.path
-
-
-def schema_file(file: File) -> SchemaFile:
-    """Return *file* as a schema, named by its file name."""
-    return SchemaFile(name_of(file.base), version_of(file.value), file)
 
 
 def version_of(schema: dict[str, Any]) -> str:
@@ -64,9 +55,10 @@ class Library:
     files: tuple[SchemaFile, ...]
     """By name, version and path."""
 
-    def __init__(self, files: Sequence[SchemaFile] = ()) -> None:
-        self.files = tuple(sorted(files, key=lambda one: (one.name, one.version, one.path)))
-        newest = sorted(self.files, key=lambda one: (_age(one.version), one.path))
+    def __init__(self, files: Iterable[File] = ()) -> None:
+        schemas = [SchemaFile(name_of(file.base), version_of(file.value), file) for file in files]
+        self.files = tuple(sorted(schemas, key=lambda one: (one.name, one.version, one.file.path)))
+        newest = sorted(self.files, key=lambda one: (_age(one.version), one.file.path))
         self._by_name = {one.name: one for one in newest}
         self._compiled: dict[str, Compiled | SchemaRefusal] = {}
 
@@ -243,4 +235,4 @@ def _as_written(refusal: SchemaRefusal, shelf: list[_Volume]) -> SchemaRefusal:
     at = (slash + below).removeprefix(volume.at)
     written = looked_up(volume.file.file.value, at)
     found = written[:60] if refusal.found.startswith(_OURS) and isinstance(written, str) else refusal.found
-    return SchemaRefusal(refusal.rule, f"{volume.file.path}#{at}", refusal.expected, found)
+    return SchemaRefusal(refusal.rule, f"{volume.file.file.path}#{at}", refusal.expected, found)

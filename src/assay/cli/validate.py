@@ -13,7 +13,7 @@ import orjson
 from assay.assets.asset_sources import SUBMODULE, Catalogue
 from assay.assets.asset_tools import TOO_LARGE, validate_asset
 from assay.assets.json_files import read_directory
-from assay.assets.library import Library, schema_file
+from assay.assets.library import Library
 from assay.base.limits import REQUESTS, Limits
 from assay.base.printable import escaped
 from assay.base.verdict import Violation
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 def _catalogue(given: str | None) -> Catalogue:
     """Return the schemas that `assay serve` would load, without the examples."""
     place = given or os.environ.get("SYN_SCHEMAS_DIR") or f"{SUBMODULE}/jsonschema"
-    library = Library([schema_file(file) for file in read_directory(place, os.getcwd(), _say)])
+    library = Library(read_directory(place, os.getcwd(), _say))
     if not library.files:
         _say("no schemas found; give their directory with --schemas or SYN_SCHEMAS_DIR")
     return Catalogue(library)

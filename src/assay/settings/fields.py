@@ -160,14 +160,11 @@ class Key:
     """Whether the table counts only as a whole."""
     section: Any = None
     """The dataclass that is made of the table; None for other tables."""
+    short: str = ""
+    """The key that a value in place of the table stands for; empty if only a table is valid."""
     below: Mapping[str, "Key"] = field(default_factory=dict)
     free: "Key | None" = None
     """The key of each entry, if the operator chooses the names, or numbers them."""
-
-    @property
-    def short(self) -> str:
-        """The key that a value in place of the table stands for; empty if only a table is valid."""
-        return getattr(self.section, "SHORT", "")
 
     @property
     def is_table(self) -> bool:
@@ -224,10 +221,11 @@ def key_of(kind: Any, said: Mapping[str, Any], path: Path = ()) -> Key:
         handed = {"weaker": weaker} if weaker else {}
         below = {one.name: key_of(one.type, {**one.metadata, **handed}, (*path, one.name)) for one in fields(kind)}
         # A value in place of the table stands for one of its keys.
-        stands = below.get(getattr(kind, "SHORT", ""), Key(path))
+        short = getattr(kind, "SHORT", "")
+        stands = below.get(short, Key(path))
         hidden = bool(path) and any(each.secret for each in below.values())
         aim = weaker or stands.weaker
-        return Key(path, stands.kind, stands.words, hidden, aim, weaker is not None, section=kind, below=below)
+        return Key(path, stands.kind, stands.words, hidden, aim, weaker is not None, kind, short, below)
     if get_origin(kind) is Mapping:
         of, inner = get_args(kind)[1], {**said, "names": ()}
         if said.get("names"):
