@@ -77,7 +77,7 @@ NO_OTHER = "expected no property but `name`, `waveform`, `frequency` and 2 more"
     ("asset", "schema", "errors"),
     [
         (TONE, "tone", []),
-        ({**TONE, "frequency": 0}, "tone", [("/frequency", "expected a number, more than 0, found 0")]),
+        ({**TONE, "frequency": 0}, "tone", [("/frequency", "expected a number greater than 0, found 0")]),
         ({"name": "a", "tone": TONE}, "synesthetic-asset", []),
         ({"name": "a", "tone": TONE}, "nested-synesthetic-asset", []),
         ({"name": "a", "tone": TONE, "$schemaRef": "anything"}, "nested-synesthetic-asset", []),

@@ -61,7 +61,7 @@ def test_a_bad_asset_is_shown_place_by_place(tmp_path: Path) -> None:
     [
         pytest.param(b'{"a":1,\n "b":}', "", "(line 2, column 6)", id="no-json"),
         pytest.param(b"", "", "one JSON value", id="empty"),
-        pytest.param(b'{"a":{"b":1,"b":2}}', "/a/b", "every key once", id="repeated-key"),
+        pytest.param(b'{"a":{"b":1,"b":2}}', "/a/b", "each key once", id="repeated-key"),
         pytest.param(b'{"a":\nNaN}', "", "a finite number, found NaN or Infinity at character 6 (line 2", id="nan"),
         pytest.param(b"[" * 200 + b"]" * 200, "", "at most 128 levels", id="deep"),
         pytest.param(b"[" * 100_000, "", "at most 128 levels", id="very-deep"),

@@ -96,7 +96,7 @@ def test_where_there_is_no_handshake_capabilities_and_revisions_are_named_in_ano
         ([PROGRESS], '/params/progressToken: expected the token of an open request, found "p" [protocol/progress]', ""),
         (
             [(C, notification("notifications/cancelled", {"requestId": 77}))],
-            "/params/requestId: expected the id of an open request of its own, found 77 [protocol/cancel]",
+            "/params/requestId: expected the id of an open request from the sender, found 77 [protocol/cancel]",
             "",
         ),
         (
@@ -176,7 +176,7 @@ def test_a_hint_names_the_definition_that_the_fault_is_in(method: str, answer: A
         (b'{"jsonrpc":"2.0","id" 1}', "unexpected character, expected ':' after key at character 22"),
         (b'{"jsonrpc":"2.0","id":1,"result":{},}', "trailing comma is not allowed at character 35"),
         (b'{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}', "NaN or Infinity at character 38"),
-        (b'{"jsonrpc":"2.0","id":1,"result":{"a":1e999}}', "one that is too large at character 38"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"a":1e999}}', "a number that is too large at character 38"),
     ],
 )
 def test_a_line_that_is_no_message_is_shown(line: bytes, found: str) -> None:
@@ -194,7 +194,7 @@ def test_a_line_that_is_no_message_is_shown(line: bytes, found: str) -> None:
         ({"type": ["string", "nul"]}, f'expected {TYPES}, found an array of "string" and "nul" [contract/schema]'),
         ({"required": "a"}, 'expected an array of property names, found the string "a" [contract/schema]'),
         ({"required": ["a", 1]}, "expected the name of a property, once, found 1 [contract/schema]"),
-        ({"minLength": -1}, "expected an integer, at least 0, found -1 [contract/schema]"),
+        ({"minLength": -1}, "expected an integer of at least 0, found -1 [contract/schema]"),
         ({"anyOf": []}, "expected an array of at least one schema, found an empty array [contract/schema]"),
         ({"properties": {"required": {"type": 5}}}, "found 5 [contract/schema]"),
     ],

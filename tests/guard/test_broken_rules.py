@@ -26,7 +26,7 @@ from kit.stateless_talk import asks
 WORDS = {"refuse": ["blocked: "], "quarantine": ["quarantined "], "report": ["reported: ", "failed: "]}
 """What is logged of a message that breaks a rule, by what the rule does under enforce."""
 
-GENERAL_TOO = {"apps/mime-type", "contract/schema", "envelope/id"}
+GENERAL_TOO = {"apps/mime-type", "contract/schema", "envelope/error", "envelope/id", "envelope/params"}
 """Rules with a sentence of their own for one kind of violation only."""
 
 

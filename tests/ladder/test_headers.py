@@ -229,8 +229,7 @@ def test_a_violation_names_the_header_and_quotes_little() -> None:
     headers = sent("tools/call", "x" * 5000, region=b"\x1b[2J\xff")
     name, region = check_headers(call(region="us"), headers, LATEST, PARAMS)
     assert str(name) == (
-        '/params/name: expected the header Mcp-Name to say "run", as the body does, '
-        f'found "{"x" * 40}…" [protocol/header-mismatch]'
+        f'/params/name: expected "run" in the header Mcp-Name, found "{"x" * 40}…" [protocol/header-mismatch]'
     )
     assert region.expected == "the header Mcp-Param-Region in visible ASCII, or UTF-8 as =?base64?…?="
     assert region.found == '"\\u001b[2Jÿ"'
@@ -489,8 +488,8 @@ def test_an_annotation_that_clients_must_reject_is_a_fault(schema: Any, at: str)
     [
         (MARKED | {"type": "number"}, "a property of the type string, integer or boolean", 'the type "number"'),
         ({"x-mcp-header": "A"}, "a property of the type string, integer or boolean", "no type"),
-        ({"items": MARKED}, "x-mcp-header where `properties` alone leads to", "it under `items`"),
-        (MARKED | {"x-mcp-header": "a b"}, "the name of a header, of letters, digits and !#$%&'*+-.^_`|~",
+        ({"items": MARKED}, "a property reached through `properties` alone", "one under `items`"),
+        (MARKED | {"x-mcp-header": "a b"}, "a header name of letters, digits and !#$%&'*+-.^_`|~",
          'the string "a b"'),
     ],
 )  # fmt: skip

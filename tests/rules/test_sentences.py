@@ -34,7 +34,7 @@ TEXTS = st.text(max_size=40) | st.sampled_from(
         ("envelope/message", "", "an object", "42", "The message must be an object, not 42"),
         ("syntax/json", "", "one JSON value", 'the text "hello?"', 'Not JSON: "hello?"'),
         ("syntax/json", "", "one JSON value", "trailing comma", "Not JSON: trailing comma"),
-        ("contract/duplicate-tool", "/result", "a name of its own", '"dup" again', 'Duplicate tool name "dup"'),
+        ("contract/duplicate-tool", "/result", "a unique name", '"dup" again', 'Duplicate tool name "dup"'),
         (
             "protocol/unanswered", "", "an answer to tools/call", "none: the server exited with status 1",
             "No response to tools/call: the server exited with status 1",

@@ -130,9 +130,9 @@ def _annotation(place: _HeaderPlace, known: Mapping[bytes, ParamHeader]) -> Para
     name, kind = place.schema[_KEYWORD], place.schema.get("type")
     outside = next((quoted(each.keyword) for each in place.line() if not each.is_property), "no property at all")
     if not place.is_property or place.above is None:
-        return _refusal(place, "x-mcp-header where `properties` alone leads to", f"it under {outside}")
+        return _refusal(place, "a property reached through `properties` alone", f"one under {outside}")
     if not isinstance(name, str) or not name or not _TOKEN.issuperset(name):
-        return _refusal(place, "the name of a header, of letters, digits and !#$%&'*+-.^_`|~", described(name))
+        return _refusal(place, "a header name of letters, digits and !#$%&'*+-.^_`|~", described(name))
     if kind not in _TYPES:
         has = "no type" if kind is None else f"the type {shown(kind)}"
         return _refusal(place, "a property of the type string, integer or boolean", has)
@@ -140,7 +140,7 @@ def _annotation(place: _HeaderPlace, known: Mapping[bytes, ParamHeader]) -> Para
         b"mcp-param-" + name.lower().encode(), f"Mcp-Param-{name}", tuple(str(each.key) for each in place.line())
     )
     if header.field in known:
-        return _refusal(place, "a name that no other property has, in either case", quoted(name))
+        return _refusal(place, "a unique name, ignoring case", quoted(name))
     return header
 
 

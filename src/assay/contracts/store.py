@@ -142,8 +142,8 @@ def _too_heavy(text: bytes) -> SchemaRefusal | None:
     taken = weight(text)
     if taken <= LARGEST:
         return None
-    expected = f"a schema that takes at most {LARGEST >> 20} MiB compiled"
-    return SchemaRefusal("contract/schema-size", "", expected, f"one that takes about {taken >> 20}")
+    expected = f"at most {LARGEST >> 20} MiB when compiled"
+    return SchemaRefusal("contract/schema-size", "", expected, f"about {taken >> 20} MiB")
 
 
 def patterns(text: bytes) -> int:

@@ -243,7 +243,7 @@ class Tools:
                 violation(
                     "contract/duplicate-tool",
                     f"/result/tools/{number}/name",
-                    expected="a name of its own",
+                    expected="a unique name",
                     found=f"{_shown(name)} again",
                     revision=revision,
                 ),
@@ -278,7 +278,7 @@ class Tools:
                     "protocol/list-order",
                     "/result/tools",
                     expected="the same tools in the same order as before",
-                    found=f"{_shown(name)} in the place of {_shown(was)}",
+                    found=f"{_shown(name)} where {_shown(was)} was",
                     revision=revision,
                 )
                 return
@@ -413,8 +413,8 @@ def _no_room(revision: str) -> Violation:
     return violation(
         "contract/schema-size",
         "/result/tools",
-        expected="room for the tools in the memory of the guard",
-        found="too many tools of all sessions",
+        expected="room for the tools in the guard's memory",
+        found="too many tools in all sessions",
         revision=revision,
         hint="List fewer tools, and the same ones to every client.",
     )
@@ -425,7 +425,7 @@ def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
     wrong = violation(
         "contract/unjudged",
         at,
-        expected=f"at most {MOST_QUARANTINED} entries with something wrong",
+        expected=f"at most {MOST_QUARANTINED} invalid entries",
         found="more",
         revision=revision,
         hint="Correct the named entries.",

@@ -68,8 +68,8 @@ def _may_be_extension(judge: Judge, method: str) -> bool:
 def no_room(side: Side, ident: Id, limits: Limits, revision: str) -> Violation:
     """Return the violation of a request whose id is in use, or which is one too many."""
     if ident in side.open:
-        found = f"{shown_id(ident)}, which is still open for {side.open[ident].method}"
-        return violation("protocol/id-in-use", "/id", expected="an id of its own", found=found, revision=revision)
+        found = f"{shown_id(ident)}, the id of an open {side.open[ident].method}"
+        return violation("protocol/id-in-use", "/id", expected="an unused id", found=found, revision=revision)
     return violation(
         "protocol/too-many-open",
         expected=f"at most {limits.open_requests:,} open requests",
@@ -122,9 +122,7 @@ def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: boo
 
 def no_whole_number(profile: Profile, revision: str | None) -> Violation:
     """Return the violation of an id that only rounds to an integer."""
-    return violation(
-        "envelope/id", "/id", expected=profile.id_words, found="a number that is not whole", revision=revision
-    )
+    return violation("envelope/id", "/id", expected=profile.id_words, found="a fraction", revision=revision)
 
 
 def null_id(revision: str) -> Violation:
@@ -182,7 +180,7 @@ def cancels_other(exchange: Exchange, revision: str) -> Violation:
 
 def cancels_nothing(ident: Id, revision: str) -> Violation:
     """Return the violation of a cancellation without an open request."""
-    expected, found = "the id of an open request of its own", shown_id(ident)
+    expected, found = "the id of an open request from the sender", shown_id(ident)
     return violation("protocol/cancel", "/params/requestId", expected=expected, found=found, revision=revision)
 
 
@@ -191,7 +189,7 @@ def cancels_initialize(ident: Id, revision: str) -> Violation:
     return violation(
         "protocol/cancel",
         "/params/requestId",
-        expected="another request than initialize",
+        expected="a request other than initialize",
         found=shown_id(ident),
         revision=revision,
         hint="Wait for the answer to initialize, or close the connection.",
@@ -232,7 +230,7 @@ def progress_on_subscription(revision: str) -> Violation:
     return violation(
         "protocol/progress",
         f"/params/_meta/{escaped(SUBSCRIPTION_KEY)}",
-        expected="progress on the response of its request",
+        expected="progress on the response to its request",
         found="progress on a subscription",
         revision=revision,
         hint="Send notifications/tasks on a subscription; progress belongs to an open request.",
@@ -327,7 +325,7 @@ def forgotten(what: str, at: str, revision: str) -> Violation:
         "contract/unjudged",
         at,
         expected=f"{what} that is remembered",
-        found="one that is not, or no longer",
+        found="one that is unknown or forgotten",
         revision=revision,
         hint="It was forwarded without a check. The guard remembers the most recent ones only.",
     )
@@ -338,7 +336,7 @@ def quarantined(tool: str, revision: str) -> Violation:
     return violation(
         "contract/set-aside",
         "/params/name",
-        expected="a tool of the list as it was forwarded",
+        expected="a tool in the forwarded list",
         found=f'"{tool[:60]}", which is quarantined',
         revision=revision,
     )
@@ -346,7 +344,7 @@ def quarantined(tool: str, revision: str) -> Violation:
 
 def failure(why: str, revision: str | None) -> Violation:
     """Return the violation for a message that could not be judged; *why* is one word."""
-    return violation("guard/failure", expected="a verdict", found=f"a fault in the guard ({why})", revision=revision)
+    return violation("guard/failure", expected="a verdict", found=f"an error in the guard ({why})", revision=revision)
 
 
 _STARTING: Final = "Check that the guard can run the server's command: its name, path and permissions."

@@ -66,8 +66,8 @@ def _of_an_older_draft(schema: Any, formats: bool, limits: SchemaLimits) -> Comp
     for draft in (DRAFT_7, DRAFT_4):
         usable = _usable({"$schema": draft.uri, **schema}, formats, True, limits)
         if not isinstance(usable, SchemaRefusal):
-            expected = "a $schema, since this is no schema of 2020-12"
-            unnamed = SchemaRefusal("contract/unknown-dialect", "", expected, f"none; it is judged by {draft.name}")
+            expected = "a $schema, because this is not a valid 2020-12 schema"
+            unnamed = SchemaRefusal("contract/unknown-dialect", "", expected, f"none; it is read as {draft.name}")
             usable.left_out = (unnamed, *usable.left_out)
             return usable
     return None
@@ -138,8 +138,8 @@ def _less(outline: SchemaIndex, less: _Less) -> Compiled | SchemaRefusal:
     """Return the schema without what is left out, compiled."""
     schema = without(outline, less.patterns, less.instead)
     if schema is None:
-        expected = "a schema that can be judged without what is not judged by"
-        return SchemaRefusal("contract/schema-cost", "", expected, "a reference into it")
+        expected = "a schema that does not depend on its unusable parts"
+        return SchemaRefusal("contract/schema-cost", "", expected, "a reference into one of them")
     surveyed = _surveyed(schema, less.limits)
     return surveyed if isinstance(surveyed, SchemaRefusal) else _compiled(surveyed, less.settings)
 
@@ -247,7 +247,7 @@ class _Patterns:
 
 def _no_pattern(regex: Regex) -> SchemaRefusal:
     return SchemaRefusal(
-        "contract/pattern", regex.at, "a regular expression that can be judged by", found_pattern(regex.text)
+        "contract/pattern", regex.at, "a regular expression that the engine supports", found_pattern(regex.text)
     )
 
 
@@ -305,7 +305,7 @@ def _surveyed(schema: Any, limits: SchemaLimits) -> _Survey | SchemaRefusal:
 def _measured(schema: Any, limits: SchemaLimits) -> int | SchemaRefusal:
     """Return the bytes of *schema*, or a refusal if it is too deep or too long. Later checks rely on the depth."""
     if not isinstance(schema, dict | bool):
-        return SchemaRefusal("contract/schema", "", "a schema: an object or a boolean", "something else")
+        return SchemaRefusal("contract/schema", "", "a schema (an object or a boolean)", "something else")
     level: list[Any] = [schema]
     seen = 0
     for _ in range(limits.levels + 1):

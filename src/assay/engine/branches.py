@@ -6,12 +6,12 @@ Reads schemas only, never asks the engine: first the type, then the properties w
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.engine.judges import Judges
 from assay.engine.pointers import as_fragment
 from assay.engine.schema_index import SchemaPlace
-from assay.engine.wording import found, kinds, listed, name, one_of, types_of, wanted
+from assay.engine.wording import found, kinds, listed, name, one_of, shown, types_of, wanted
 
 _NESTED = 8
 """References and `allOf` that are followed to describe a branch; deeper ones decide nothing in practice."""
@@ -42,6 +42,13 @@ class Traits:
     """How many properties were read."""
 
 
+class Misfit(NamedTuple):
+    """Why a value fits no branch."""
+
+    expected: str
+    found: str
+
+
 class Branches:
     """The branches of one document."""
 
@@ -50,16 +57,16 @@ class Branches:
     def __init__(self, judges: Judges) -> None:
         self._judges = judges
 
-    def likely(self, branches: Sequence[SchemaPlace], value: Any) -> list[SchemaPlace] | str:
-        """Return the branches that *value* may be meant for, or what all ask for if it has the type of none."""
+    def likely(self, branches: Sequence[SchemaPlace], value: Any) -> list[SchemaPlace] | Misfit:
+        """Return the branches that *value* may be meant for, or why it fits none of them."""
         leaves = self._leaves(branches)
         fitting = [leaf for leaf in leaves if _type_fits(self.traits(leaf).types, value)]
         if not fitting:
-            return self.forms(leaves)
+            return Misfit(self.forms(leaves), found(value))
         if len(fitting) == 1 or not isinstance(value, dict):
             return fitting
         likely = self._by_fixed(fitting, value)
-        return likely if isinstance(likely, str) else self._by_required(likely, value)
+        return likely if isinstance(likely, Misfit) else self._by_required(likely, value)
 
     def takes_type(self, place: SchemaPlace, keyword: str, value: Any) -> bool:
         """Return whether a value of the JSON type of *value*, which *keyword* of *place* refuses, could fit there."""
@@ -96,7 +103,7 @@ class Branches:
                 return f"an object with {listed([name(key) for key in traits.required])}"
         if not types_of(place.schema) and traits.types and not _only_values(place.schema):
             return kinds(sorted(traits.types))
-        return wanted(place.schema) or f"a value that fits {as_fragment(place.at)[:60]}"
+        return wanted(place.schema) or f"a value that fits the schema at {as_fragment(place.at)[:60]}"
 
     def traits(self, place: SchemaPlace) -> Traits:
         """Return the traits of *place*, its references and `allOf` included."""
@@ -145,7 +152,7 @@ class Branches:
                 leaves.append(place)
         return leaves + [self._judges.settled(place) for place in reversed(waiting)][: _BRANCHES - len(leaves)]
 
-    def _by_fixed(self, fitting: list[SchemaPlace], value: dict[str, Any]) -> list[SchemaPlace] | str:
+    def _by_fixed(self, fitting: list[SchemaPlace], value: dict[str, Any]) -> list[SchemaPlace] | Misfit:
         traits = [self.traits(place) for place in fitting]
         scores = [_score(one.fixed, value) for one in traits]
         right = [(matches, place) for place, (matches, misses) in zip(fitting, scores, strict=True) if not misses]
@@ -155,11 +162,11 @@ class Branches:
             if best == 0 and len(right) > 1 and telling is not None:
                 # If the property is absent and only some branches require it, the others are meant.
                 free = [place for _, place in right if telling not in self.traits(place).required]
-                return free if 0 < len(free) < len(right) else _whose(telling, traits)
+                return free if 0 < len(free) < len(right) else Misfit(_whose(telling, traits), found(value))
             return [place for matches, place in right if matches == best]
         telling = _telling([one for one in traits if any(key in value for key in one.fixed)])
         if telling is not None and telling in value:
-            return f"{_whose(telling, traits)}, not {found(value[telling])}"
+            return Misfit(_whose(telling, traits), f"one whose {name(telling)} is {_bare(value[telling])}")
         fewest = min(misses for _, misses in scores)
         return [place for place, (_, misses) in zip(fitting, scores, strict=True) if misses == fewest]
 
@@ -200,6 +207,10 @@ def _whose(key: str, traits: Sequence[Traits]) -> str:
     for one in traits:
         values += [value for value in one.fixed.get(key, ()) if not any(same(value, seen) for seen in values[:64])]
     return f"an object whose {name(key)} is {one_of(values)}"
+
+
+def _bare(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else found(value)
 
 
 def _type_fits(types: frozenset[str] | None, value: Any) -> bool:

@@ -160,8 +160,8 @@ def _innermost_first(nodes: dict[str, Node]) -> dict[str, Node] | SchemaRefusal:
                 done[following] = False
                 path.append((following, iter(nodes[following].here)))
             elif not done[following]:
-                expected = "references that come to an end at one value"
-                return SchemaRefusal("contract/schema-cycle", pointer_of(at), expected, f"a circle through `{keyword}`")
+                expected = "references that end"
+                return SchemaRefusal("contract/schema-cycle", pointer_of(at), expected, f"a cycle through `{keyword}`")
     return order
 
 

@@ -131,7 +131,7 @@ class Compiled:
     def undecided(self, pattern: str, at: str) -> Fault:
         """Return the fault of an instance that was judged without *pattern*."""
         wanted = f"texts that can be matched in bounded time with {shown(pattern)}"
-        return Fault(at, "cost", wanted, "one that takes too long, so that it is judged without", self.at or "#")
+        return Fault(at, "cost", wanted, "one that takes too long", self.at or "#")
 
     def explained(self, instance: Any, budget: Budget, *, at: str = "") -> Faults:
         """Return the faults of *instance*, which is known to be invalid: at least one, as exact as *budget* allows."""

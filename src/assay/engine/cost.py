@@ -74,7 +74,7 @@ def check_cost(outline: SchemaIndex, limits: SchemaLimits, length: int) -> Measu
 
 
 def _too_costly(at: str, limits: SchemaLimits, effort: int) -> SchemaRefusal:
-    expected = f"at most {limits.cost:,} subschemas to judge one value by"
+    expected = f"at most {limits.cost:,} subschemas for one value"
     return SchemaRefusal("contract/schema-cost", pointer_of(at), expected, "more", effort)
 
 

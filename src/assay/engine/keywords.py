@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from assay.engine.branches import Misfit
 from assay.engine.judges import covered_items, covered_names
 from assay.engine.pointers import escaped
 from assay.engine.schema_index import SchemaPlace
@@ -36,7 +37,7 @@ def check_required(walk: "Walk", spot: "Spot") -> None:
         for cause, keys in _entries(spot.schema.get(keyword)):
             for key in _names(keys) if cause in spot.value else ():
                 if key not in spot.value:
-                    wants = f"the property {name(key)}, since there is {name(cause)}"
+                    wants = f"the property {name(key)}, which {name(cause)} requires"
                     walk.add(spot, keyword, wants, found(spot.value), key=cause)
 
 
@@ -79,7 +80,7 @@ def _check_other(walk: "Walk", spot: "Spot", key: str, member: Any, at: str) -> 
         return
     known = _names_of(spot.schema, "properties")
     first = [name(one) for one, _ in zip(known, range(5), strict=False)]
-    wants = f"no property but {listed(first, len(known))}" if known else "no property of that name"
+    wants = f"no property but {listed(first, len(known))}" if known else "no property with this name"
     walk.add(spot, "additionalProperties", wants, f"the property {name(key)}", at=at)
 
 
@@ -131,11 +132,11 @@ def check_contains(walk: "Walk", spot: "Spot") -> None:
     kind = walk.branches.described(sought)
     if matches < least:
         keyword = "minContains" if "minContains" in bounds else "contains"
-        wants = f"at least {counted(least, 'item')} of the kind: {kind}"
-        walk.add(spot, keyword, wants, f"{matches} among {len(spot.value)}")
+        wants = f"at least {counted(least, 'item')} that is {kind}"
+        walk.add(spot, keyword, wants, f"{matches} of {len(spot.value)}")
     elif most is not None and matches > most:
-        wants = f"at most {counted(most, 'item')} of the kind: {kind}"
-        walk.add(spot, "maxContains", wants, f"{matches} among {len(spot.value)}")
+        wants = f"at most {counted(most, 'item')} that is {kind}"
+        walk.add(spot, "maxContains", wants, f"{matches} of {len(spot.value)}")
 
 
 def check_all_of(walk: "Walk", spot: "Spot") -> None:
@@ -159,8 +160,8 @@ def check_choice(walk: "Walk", spot: "Spot") -> None:
 def _check_branches(walk: "Walk", spot: "Spot", keyword: str, branches: list[SchemaPlace]) -> None:
     """Explain the branch that was meant, if that is clear; else describe the branches."""
     likely = walk.branches.likely(branches, spot.value)
-    if isinstance(likely, str):
-        walk.add(spot, keyword, likely, found(spot.value))
+    if isinstance(likely, Misfit):
+        walk.add(spot, keyword, likely.expected, likely.found)
         return
     if 1 < len(likely) <= TRIALS and not walk.trial:
         counts = [walk.tried(branch, spot.value) for branch in likely]
@@ -175,7 +176,9 @@ def check_not(walk: "Walk", spot: "Spot") -> None:
     """Report that the value is valid by a schema that must refuse it."""
     refused = walk.outline.below(spot.place, "not")
     if refused is not None and walk.fits(refused, spot.value):
-        walk.add(spot, "not", f"anything but {walk.branches.described(refused)}", found(spot.value))
+        nothing = refused.schema in ({}, True)
+        expected = "nothing here" if nothing else f"anything but {walk.branches.described(refused)}"
+        walk.add(spot, "not", expected, found(spot.value))
 
 
 def check_if(walk: "Walk", spot: "Spot") -> None:
@@ -213,7 +216,7 @@ def check_unevaluated(walk: "Walk", spot: "Spot") -> None:
             walk.check(place, member, at)
         else:
             has = f"the property {name(key)}" if isinstance(key, str) else found(member)
-            walk.add(spot, keyword, "nothing that the rest of the schema does not speak of", has, at=at)
+            walk.add(spot, keyword, "nothing beyond the schema", has, at=at)
         if walk.steps <= 0:
             return
 

@@ -142,7 +142,7 @@ def _add(outline: SchemaIndex, at: str, schema: Any, base: str, most: int | None
         if at in outline.places:
             continue
         if not isinstance(schema, dict | bool):
-            return SchemaRefusal("contract/schema", at, "a schema: an object or a boolean", _kind(schema))
+            return SchemaRefusal("contract/schema", at, "a schema (an object or a boolean)", _kind(schema))
         if most is not None and len(outline.places) >= most:
             return SchemaRefusal("contract/schema-size", at, f"at most {most:,} subschemas", "more")
         if most is not None and len(at) > _LONGEST_POINTER:
@@ -171,7 +171,7 @@ def _named(outline: SchemaIndex, at: str, schema: dict[str, Any], base: str) -> 
     own = joined(base, identifier) if at else outline.base
     if own is None or (not at and joined(UNNAMED, identifier) is None):
         return SchemaRefusal("contract/schema", at, "a plain URI as the identifier", identifier[:60])
-    taken = SchemaRefusal("contract/schema", at, "a name of its own", "one that another subschema has")
+    taken = SchemaRefusal("contract/schema", at, "a unique name", "the name of another subschema")
     if not at or identifier.partition("#")[0]:
         # The engine ignores the case of schemes and hosts: names that differ only by case may be the same to it.
         if own.casefold() in outline.folded:
@@ -202,7 +202,7 @@ def _follow(outline: SchemaIndex, most: int | None) -> SchemaRefusal | None:
     return None
 
 
-RESOLVED: Final = "a reference to something that is there"
+RESOLVED: Final = "a reference that resolves"
 """What is expected in place of a dangling reference."""
 
 
@@ -213,7 +213,7 @@ def _refuse_reference(outline: SchemaIndex, reference: str, pointer: str | None,
         return SchemaRefusal("contract/schema", at, RESOLVED, shown)
     if _passes_a_name(outline, pointer):
         # The engine uses such a name as a new base although no schema is expected there; this index would not.
-        return SchemaRefusal("contract/schema", at, "a reference to a place without a name of its own", shown)
+        return SchemaRefusal("contract/schema", at, "a reference that does not pass an $id", shown)
     return None
 
 
@@ -265,7 +265,7 @@ def _below(at: str, keyword: str, key: str | int | None = None) -> str:
 
 def _unknown_dialect(at: str, found: Any) -> SchemaRefusal:
     shown = f"{found[:60]!r}" if isinstance(found, str) else _kind(found)
-    expected = "a known draft, the same throughout: 4, 6, 7, 2019-09 or 2020-12"
+    expected = "a known draft (4, 6, 7, 2019-09 or 2020-12), the same in the whole schema"
     return SchemaRefusal("contract/unknown-dialect", f"{at}/$schema", expected, shown)
 
 

@@ -4,7 +4,7 @@ Describes what a schema asks for and what an instance has, in a few plain words.
 Both are untrusted: quoted text is short, on one line and printable. Knows nothing of references.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from assay.engine.drafts import BASE64
@@ -72,9 +72,9 @@ def counted(number: Any, noun: str) -> str:
 
 
 def one_of(values: Sequence[Any]) -> str:
-    """Describe a choice of *values*: ``one of "a", "b" or 3 more``, or the only one."""
-    if len(values) == 1:
-        return shown(values[0])
+    """Describe a choice of *values*, which are not empty: ``"a"``, ``"a" or "b"``, ``one of "a", "b" or 3 more``."""
+    if len(values) <= 2:
+        return " or ".join(map(shown, values))
     return f"one of {listed([shown(value) for value in values[:5]], len(values), 'or')}"
 
 
@@ -93,7 +93,7 @@ def types_of(schema: Any) -> list[str]:
 
 
 def wanted(schema: Any) -> str:
-    """Describe *schema* in a few words: ``an integer, at least 1``; "" if a few words do not suffice."""
+    """Describe *schema* in a few words: ``an integer of at least 1``; "" if a few words do not suffice."""
     if not isinstance(schema, dict):
         return "anything" if schema else "nothing at all"
     for keyword in ("const", "enum"):
@@ -102,7 +102,7 @@ def wanted(schema: Any) -> str:
     types = types_of(schema)
     noun = kinds(types) if types else ""
     clauses = [
-        clause(schema) for keyword, clause in _CLAUSES.items() if keyword in schema and _speaks_of(keyword, types)
+        clause for keywords, clause in _limits(schema) if all(_speaks_of(keyword, types) for keyword in keywords)
     ]
     if "pattern" in schema and noun in ("", "a string"):
         noun = expected("pattern", schema)
@@ -111,7 +111,7 @@ def wanted(schema: Any) -> str:
     elif not noun and isinstance(schema.get("required"), list) and schema["required"]:
         members = schema["required"]
         noun = f"an object with {listed([name(str(member)) for member in members[:5]], len(members))}"
-    return ", ".join([noun or "a value", *clauses[:3]]) if noun or clauses else ""
+    return _within(noun or "a value", clauses[:3]) if noun or clauses else ""
 
 
 def expected(keyword: str, schema: dict[str, Any]) -> str:
@@ -120,9 +120,39 @@ def expected(keyword: str, schema: dict[str, Any]) -> str:
         return wanted({key: value for key, value in schema.items() if key not in ("const", "enum")})
     if keyword in _NUMERIC:
         types = types_of(schema)
-        return f"{'an integer' if types == ['integer'] else 'a number'}, {_CLAUSES[keyword](schema)}"
+        return _within("an integer" if types == ["integer"] else "a number", [_CLAUSES[keyword](schema)])
     phrase = _CLAUSES.get(keyword) or _PHRASES.get(keyword)
     return phrase(schema) if phrase is not None else f"what `{keyword}` asks for"
+
+
+def _within(noun: str, clauses: Sequence[str]) -> str:
+    """Return *noun* with its limits: ``an integer from 1 to 50``, ``a string of at least 1 character``."""
+    if not clauses:
+        return noun
+    first = clauses[0]
+    if noun.startswith("a string "):
+        return f"{noun}, of {' and '.join(clauses)}"
+    if first.startswith(("at ", *"0123456789")):
+        return f"{noun} of {' and '.join(clauses)}"
+    return f"{noun}{' that is' if first.startswith('a ') else ''} {' and '.join(clauses)}"
+
+
+def _limits(schema: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the limits in *schema* with their keywords; a lower and an upper limit of the same kind are one range."""
+    done = set()
+    for low, high, noun in _RANGES:
+        both = [schema.get(keyword) for keyword in (low, high)]
+        strict = schema.get("exclusiveMinimum") is True or schema.get("exclusiveMaximum") is True
+        if None not in both and not (strict and not noun):
+            least, most = map(shown, both)
+            if noun:
+                yield (low, high), counted(both[0], noun) if least == most else f"{least} to {counted(both[1], noun)}"
+            else:
+                yield (low, high), f"from {least} to {most}"
+            done |= {low, high}
+    for keyword, clause in _CLAUSES.items():
+        if keyword in schema and keyword not in done:
+            yield (keyword,), clause(schema)
 
 
 def found_for(keyword: str, value: Any) -> str:
@@ -138,7 +168,7 @@ def _bound(word: str, keyword: str, strict: str) -> Callable[[dict[str, Any]], s
     def clause(schema: dict[str, Any]) -> str:
         # Draft 4 has a boolean beside the bound that excludes the bound itself.
         if schema.get(strict) is True:
-            return f"{'more' if word == 'at least' else 'less'} than {shown(schema[keyword])}"
+            return f"{'greater' if word == 'at least' else 'less'} than {shown(schema[keyword])}"
         return f"{word} {shown(schema[keyword])}"
 
     return clause
@@ -152,7 +182,7 @@ _NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multi
 
 _CLAUSES: dict[str, Callable[[dict[str, Any]], str]] = {
     "minimum": _bound("at least", "minimum", "exclusiveMinimum"),
-    "exclusiveMinimum": lambda schema: f"more than {shown(schema['exclusiveMinimum'])}",
+    "exclusiveMinimum": lambda schema: f"greater than {shown(schema['exclusiveMinimum'])}",
     "maximum": _bound("at most", "maximum", "exclusiveMaximum"),
     "exclusiveMaximum": lambda schema: f"less than {shown(schema['exclusiveMaximum'])}",
     "multipleOf": lambda schema: f"a multiple of {shown(schema['multipleOf'])}",
@@ -163,6 +193,14 @@ _CLAUSES: dict[str, Callable[[dict[str, Any]], str]] = {
     "minProperties": _number_of("at least", "minProperties", "property"),
     "maxProperties": _number_of("at most", "maxProperties", "property"),
 }
+
+_RANGES: Final = (
+    ("minimum", "maximum", ""),
+    ("minLength", "maxLength", "character"),
+    ("minItems", "maxItems", "item"),
+    ("minProperties", "maxProperties", "property"),
+)
+"""Lower and upper limits of the same kind, and what they count, if they count."""
 
 _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "const": lambda schema: shown(schema["const"]),
@@ -206,11 +244,11 @@ TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "stri
 
 _TYPE: Final = f"one of {', '.join(TYPES)}, or an array of them"
 _NUMBER: Final = "a number"
-_COUNT: Final = "an integer, at least 0"
+_COUNT: Final = "an integer of at least 0"
 _TEXT: Final = "a string"
 _FLAG: Final = "a boolean"
 _NAMES: Final = "an array of property names"
-_SCHEMA: Final = "a schema: an object or a boolean"
+_SCHEMA: Final = "a schema (an object or a boolean)"
 _SCHEMAS: Final = "an array of at least one schema"
 _NAMED: Final = "an object of schemas"
 
@@ -219,7 +257,7 @@ _ALLOWED: Final = {
     "enum": "an array",
     "required": _NAMES,
     "pattern": "a regular expression",
-    "multipleOf": "a number, more than 0",
+    "multipleOf": "a number greater than 0",
     **dict.fromkeys(("minimum", "maximum"), _NUMBER),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _COUNT),
     **dict.fromkeys(("minContains", "maxContains"), _COUNT),

@@ -65,7 +65,7 @@ def check_output(
         missing = violation(
             "contract/output",
             "/result",
-            expected="structuredContent, because the tool has an outputSchema",
+            expected="structuredContent, which the outputSchema requires",
             found="nothing",
             revision=revision,
             detail=f"outputSchema of {contract.name}",

@@ -126,7 +126,7 @@ def check_call(
     yield from _check_keys(_KEYS, value, "")
     method = value.get("method", _ABSENT)
     if not isinstance(method, str) or not method:
-        yield _member(value, "method", "a string that is not empty")
+        yield _member(value, "method", "a non-empty string")
     for extra in ("result", "error"):
         if extra in value:
             yield violation(

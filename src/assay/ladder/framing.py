@@ -170,9 +170,7 @@ def check_returns(frame: bytes) -> Violation | None:
     """Return the violation of *frame*, a line of a stream, if other readers may see two lines; otherwise None."""
     if b"\r" not in frame.strip(_WHITE_SPACE):
         return None
-    return violation(
-        "framing/carriage-return", expected="one line", found="a carriage return between the parts of a message"
-    )
+    return violation("framing/carriage-return", expected="one line", found="a carriage return inside the message")
 
 
 def check(frame: bytes, limit: int) -> Violation | None:

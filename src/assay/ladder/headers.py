@@ -241,7 +241,7 @@ def _missing(name: str, at: str, revision: str) -> Violation:
 
 
 def _different(name: str, at: str, value: str | int, text: str, revision: str) -> Violation:
-    expected = f"the header {name[:60]} to say {shown(value)}, as the body does"
+    expected = f"{shown(value)} in the header {name[:60]}"
     return violation("protocol/header-mismatch", at, expected=expected, found=shown(text), revision=revision)
 
 
@@ -260,7 +260,7 @@ def _unwanted(name: str, at: str, sent: bytes | tuple[bytes, ...], revision: str
     return violation(
         "protocol/header-mismatch",
         at,
-        expected=f"no header {name[:60]}, since the body has no such string, integer or boolean",
+        expected=f"no header {name[:60]}, because the body has no string, integer or boolean for it",
         found=f"{len(sent)} of them" if isinstance(sent, tuple) else shown(_readable(sent)),
         revision=revision,
         hint="Omit the header if the argument is null or absent.",
@@ -282,7 +282,7 @@ def _beyond(name: str, at: str, value: int, revision: str) -> Violation:
     return violation(
         "protocol/header-encoding",
         at,
-        expected=f"an integer that the header {name[:60]} can carry: at most 2^53-1, either sign",
+        expected=f"an integer from -(2^53-1) to 2^53-1 in the header {name[:60]}",
         found=shown(value),
         revision=revision,
         hint="Send larger numbers as strings, and declare them as strings in the tool's schema.",

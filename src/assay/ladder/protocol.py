@@ -350,7 +350,7 @@ class Judge:
             "protocol/direction",
             "/method",
             expected=f"a method that a {party} may send",
-            found=f"{shown}, which only a {party.other} sends",
+            found=f"{shown}, which only a {party.other} may send",
             revision=self.revision,
         )
 

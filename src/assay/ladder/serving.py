@@ -39,8 +39,8 @@ def check_alone(message: dict[str, Any], found: Sequence[Violation], revision: s
         return [violation("protocol/method", "/method", expected="no handshake", found=_OPENS, revision=revision)]
     # The cancellation above is the only notification that this revision has.
     rule = "protocol/params" if "id" in message else "protocol/method"
-    expected = "the revision, since all clients share the server"
-    return [violation(rule, "/params/_meta", expected=expected, found="none", revision=revision)]
+    expected = "revision: each message must name it, because all clients share this server"
+    return [violation(rule, "/params/_meta", expected=expected, found="nothing", revision=revision)]
 
 
 def must_stop(message: Any, found: Sequence[Violation], spoken: Collection[str] | None) -> bool:

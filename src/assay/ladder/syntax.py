@@ -217,7 +217,7 @@ def _repeated_key(frame: bytes) -> Violation:
         found = _find_repeated(json.loads(frame, object_pairs_hook=_object_of_pairs, parse_int=len, parse_float=len))
         if found is not None:
             at, shown = found[0], f"the key {_excerpt(found[1])}"
-    return violation("syntax/duplicate-key", at, expected="every key once", found=f"{shown} more than once")
+    return violation("syntax/duplicate-key", at, expected="each key once", found=f"{shown} more than once")
 
 
 def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -280,11 +280,13 @@ def _why_not(frame: bytes, error: orjson.JSONDecodeError, depth: int) -> Violati
         return violation("syntax/utf8", expected="UTF-8", found=byte + shown)
     reason = error.msg.lower()
     if "surrogate" in reason:
-        return violation("syntax/surrogate", expected="a whole character", found=f"half of a pair at {_place(error)}")
+        return violation(
+            "syntax/surrogate", expected="a surrogate pair", found=f"an unpaired surrogate at {_place(error)}"
+        )
     if "depth" in reason:
         return _too_deep(depth)
     if "infinity" in reason or text.startswith(("NaN", "Infinity", "-Infinity"), error.pos - text.startswith("-")):
-        infinite = "one that is too large" if "infinity" in reason else "NaN or Infinity"
+        infinite = "a number that is too large" if "infinity" in reason else "NaN or Infinity"
         return violation("syntax/number", expected="a finite number", found=f"{infinite} at {_place(error)}")
     return violation("syntax/json", expected="one JSON value", found=_what_is_there(text, error))
 

@@ -103,7 +103,7 @@ class Inspection:
             "contract/unjudged",
             f"/result/{kind.member}",
             expected="a list whose pages are all remembered",
-            found="one of too many that were requested at once",
+            found="too many lists at once",
             revision=revision,
         )
 
@@ -115,7 +115,7 @@ class Inspection:
             found = f'"{visible(key, _EXCERPT)}"'
             yield self._violation("lock/added", at, expected=f"a {kind.noun} that was locked", found=found)
         elif now not in known and not budget.allows(key, sum(map(len, known)) + len(now)):
-            yield self._violation("lock/changed", at, expected="what was locked", found="something else")
+            yield self._violation("lock/changed", at, expected="the locked definition", found="something else")
         elif now not in known:
             yield from self._check_changes(kind, key, entry, at, revision)
 
@@ -127,7 +127,7 @@ class Inspection:
             yield self._changed(change, f"{kind.noun} {key}", at + change.at)
         if len(found) > _MOST_CHANGES:
             rest = f"{len(found) - _MOST_CHANGES:,} more changes"
-            yield self._violation("lock/changed", at, expected="what was locked", found=rest)
+            yield self._violation("lock/changed", at, expected="the locked definition", found=rest)
 
     def _removed(self, kind: ChangeKind, missing: frozenset[str]) -> Iterator[Violation]:
         for key in sorted(missing):
@@ -166,7 +166,7 @@ class Inspection:
 
     def _changed(self, change: Change, what: str, at: str, rule: str = "lock/changed") -> Violation:
         words = f"{PHRASES[change.weight]}: {describe(change, _EXCERPT)}"
-        return self._violation(rule, at, expected="what was locked", found=words, detail=what)
+        return self._violation(rule, at, expected="the locked definition", found=words, detail=what)
 
     def _violation(self, rule: str, at: str, *, expected: str, found: str, detail: str = "") -> Violation:
         return violation(rule, at, expected=expected, found=found, detail=visible(detail, 100))

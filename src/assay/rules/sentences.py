@@ -29,7 +29,9 @@ class Worded(Protocol):
 
 
 _ARTICLE: Final = re.compile(r"^(?:an?|the) ")
-_VALUE: Final = re.compile(r'(?:an?|the|one of|more than|less than|at least|at most) |["\d-]|(?:null|true|false)\b')
+_VALUE: Final = re.compile(
+    r'(?:an?|the|one of|more than|greater than|less than|at least|at most) |["\d-]|(?:null|true|false)\b'
+)
 """How a text begins that names a value, so that "must be" can stand before it."""
 
 _SIZE: Final = re.compile(r"(?:at least|at most) \S+ (?!or )\w|items ")
@@ -87,6 +89,8 @@ def _general(at: str, expected: str, found: str) -> str:
     if expected.startswith("no property") and found.startswith("the property "):
         only = expected.partition(" but ")[2]
         return f"Unexpected {noun} {found.removeprefix('the property ')}{f'; only {only} is allowed' if only else ''}"
+    if expected in {"nothing here", "nothing beyond the schema"} and at:
+        return f"Unexpected {noun} {_subject(at)}"
     if _VALUE.match(expected) or _SIZE.match(expected):
         if _SIZE.match(expected):
             return f"{_subject(at)} must have {expected}, not {_WHOLE.sub('', found)}"

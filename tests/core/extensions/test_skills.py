@@ -286,7 +286,7 @@ def test_a_file_is_compared_by_size_and_digest(size: float) -> None:
     talk = Skilled().listed(skill(resources=[FILES[0], file(FORM_URI, "x" * 16, size=size)]))
     good(talk.read(FORM_URI, text("x" * 16, FORM_URI)))
     (longer,) = talk.read(FORM_URI, text("x" * 17, FORM_URI)).violations
-    assert (longer.expected, longer.found) == (f"{size:,} bytes, as in the entry of the skill", "17 bytes")
+    assert (longer.expected, longer.found) == (f"{size:,} bytes", "17 bytes")
     (other,) = talk.read(FORM_URI, text("y" * 16, FORM_URI)).violations
     assert other.found == f"sha256:{sha256(b'y' * 16).hexdigest()}"
 

@@ -161,7 +161,7 @@ def test_a_message_shows_its_fault_its_rule_and_what_was_delivered(page: Page, s
     show(page, message(scene.seq("would block", "library")))
     expect(page.locator(".frame .fault")).to_have_text('"five hundred"')
     found = page.locator("article.finding")
-    for text in ("an integer, at least 1, at most 50", 'the string "five hundred"', "contract/input", "maximum: 50"):
+    for text in ("an integer from 1 to 50", 'the string "five hundred"', "contract/input", "maximum: 50"):
         expect(found).to_contain_text(text)
     expect(page.locator("main")).to_contain_text("Enforce mode would answer with INVALID_TOOL_INPUT")
     expect(page.locator("main")).to_contain_text("Delivered as it was sent, byte for byte.")

@@ -88,7 +88,7 @@ def _check_one(
         yield violation(
             "extension/identifier",
             at,
-            expected="a prefix of labels with dots between, a slash, and a name",
+            expected="a dotted prefix, a slash and a name",
             found=f'"{identifier[:60]}"',
             revision=judge.revision,
         )
@@ -97,7 +97,7 @@ def _check_one(
     if extension is None:
         yield from _check_reserved(identifier, at, judge)
     if not isinstance(settings, dict):
-        yield _wrong_settings(at, "an object; {} for no settings", found_words(settings), judge)
+        yield _wrong_settings(at, "an object ({} for no settings)", found_words(settings), judge)
         return
     if extension is not None and _REVISION in settings:
         yield _unknown_revision(at, settings[_REVISION], judge)

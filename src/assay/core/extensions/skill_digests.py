@@ -105,7 +105,7 @@ class SkillDigests:
             return
         announced = read.files[0]
         if actual.size != announced.size:
-            expected, found = f"{announced.size:,} bytes, as in the entry of the skill", f"{actual.size:,} bytes"
+            expected, found = f"{announced.size:,} bytes", f"{actual.size:,} bytes"
         else:
             expected, found = f"the digest sha256:{announced.digest.hex()}", f"sha256:{actual.digest.hex()}"
         at = f"/result/contents/{items[0][0]}"

@@ -128,9 +128,9 @@ def _check_files(files: list[Any], uri: str, at: str, revision: str) -> Iterator
     if uri and uri not in seen:
         yield _wrong_manifest(at, f"{shown(uri)} among the files", "no such file", revision)
     if len(files) > _MOST_FILES:
-        yield _too_large(at, f"at most {_MOST_FILES} files", f"{len(files):,}", revision)
+        yield _too_large(at, f"at most {_MOST_FILES} files", f"{len(files):,} files", revision)
     if total > _MOST_BYTES:
-        yield _too_large(at, f"at most {_MOST_BYTES:,} bytes in all files", f"{total:,}"[:60], revision)
+        yield _too_large(at, f"at most {_MOST_BYTES:,} bytes", f"{f'{total:,}'[:60]} bytes", revision)
 
 
 def _check_file(file: Mapping[str, Any], at: str, revision: str) -> Iterator[Violation]:

@@ -34,7 +34,7 @@ def check_handle(task: Mapping[str, Any], at: str, revision: str) -> Iterator[Vi
             yield violation(
                 "tasks/handle",
                 f"{at}/{name}",
-                expected="the fields of the task alone",
+                expected="only the fields of a task",
                 found=name,
                 revision=revision,
             )
@@ -50,14 +50,14 @@ def check_times(task: Mapping[str, Any], at: str, before: str | None, revision: 
     """Yield the violations of the times of a task; *before* is the lastUpdatedAt that the client had when it asked."""
     for name in _TIMES:
         if isinstance(task.get(name), str) and _parsed(task[name]) is None:
-            yield _wrong_time(f"{at}/{name}", "a time of ISO 8601", task[name], revision)
+            yield _wrong_time(f"{at}/{name}", "an ISO 8601 time", task[name], revision)
     created, updated = (moment(task.get(name)) for name in _TIMES)
     if created is not None and updated is not None and updated < created:
-        yield _wrong_time(f"{at}/lastUpdatedAt", "createdAt or later", task["lastUpdatedAt"], revision)
+        yield _wrong_time(f"{at}/lastUpdatedAt", "a time no earlier than createdAt", task["lastUpdatedAt"], revision)
         return
     earlier = moment(before)
     if earlier is not None and updated is not None and updated < earlier:
-        expected = f'"{before}", which was delivered before, or later'
+        expected = f'a time no earlier than the previous "{before}"'
         yield _wrong_time(f"{at}/lastUpdatedAt", expected, task["lastUpdatedAt"], revision)
 
 

@@ -60,7 +60,7 @@ def _violation(name: str, result: dict[str, Any], revision: str) -> Violation:
     if name == _RESULT_TYPE:
         return violation("protocol/result-type-missing", "/result", expected=name, found="nothing", revision=revision)
     if name in result:
-        at, expected, found = f"/result/{name}", "an integer, at least 0", f"{result[name]:.0f}"
+        at, expected, found = f"/result/{name}", "an integer of at least 0", f"{result[name]:.0f}"
     else:
         at, expected, found = "/result", name, "nothing"
     return violation("protocol/cache-hints", at, expected=expected, found=found, revision=revision)

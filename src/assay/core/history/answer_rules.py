@@ -76,13 +76,13 @@ def _check_not_found(exchange: Exchange, declared: Mapping[str, Any] | None, *, 
 def not_implemented(exchange: Exchange, path: str) -> Violation:
     """Return the violation of -32601 to a method that the declared capability *path* promises."""
     hint = f"Implement {exchange.method}, or do not declare {path}."
-    return _wrong_code(exchange, f"an answer to {exchange.method}, because {path} was declared", "-32601", hint)
+    return _wrong_code(exchange, f"a response to {exchange.method}, because {path} was declared", "-32601", hint)
 
 
 def not_found(exchange: Exchange, code: int) -> Violation:
     """Return the violation of a *code* for a missing resource, where only -32602 may be used."""
     hint = "Answer with -32602 (invalid params) and name the URI."
-    return _wrong_code(exchange, "-32602 for a URI that is not known", f"{code}", hint)
+    return _wrong_code(exchange, "-32602 for an unknown URI", f"{code}", hint)
 
 
 def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, listed: bool) -> list[Violation]:
@@ -93,7 +93,7 @@ def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, li
         # The error means that the call had to be a task, or must not be one.
         return []
     hint = "Answer with -32602 (invalid params) and name the tool."
-    return [_wrong_code(exchange, "-32602 for a tool that is not known", "-32601", hint)]
+    return [_wrong_code(exchange, "-32602 for an unknown tool", "-32601", hint)]
 
 
 def _has_modes(exchange: Exchange, declared: Mapping[str, Any]) -> bool:

@@ -130,7 +130,7 @@ def _unjudged(at: str, refused: object, revision: str) -> Violation:
     return violation(
         "contract/unjudged",
         at,
-        expected="a form that can be judged by in bounded time",
+        expected="a form that can be checked in bounded time",
         found=refused.found if isinstance(refused, SchemaRefusal) else "one that takes too long",
         revision=revision,
         detail="requestedSchema",
@@ -141,7 +141,7 @@ def _no_content(at: str, revision: str) -> Violation:
     return violation(
         "contract/elicitation",
         at,
-        expected="content, because the form has required members",
+        expected="content, which the form requires",
         found="nothing",
         revision=revision,
         detail="requestedSchema",

@@ -64,7 +64,7 @@ def _on_a_subscription(revision: str) -> Violation:
         "protocol/log",
         f"/params/_meta/{SUBSCRIPTION_KEY.replace('/', '~1')}",
         expected="a log message without a subscription",
-        found="one that is sent on a subscription",
+        found="one on a subscription",
         revision=revision,
     )
 

@@ -41,7 +41,7 @@ def check(exchange: Exchange, error: dict[str, Any]) -> list[Violation]:
     wrong = violation(
         "protocol/error-code",
         "/error/code",
-        expected=f"a code that {exchange.revision} lets a server use",
+        expected=f"a code that servers may use in {exchange.revision}",
         found=f"{code:.0f}, {'which is withdrawn' if code in _WITHDRAWN else 'which is reserved'}",
         revision=exchange.revision,
         hint=_WITHDRAWN.get(code, _OTHER),

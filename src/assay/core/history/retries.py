@@ -146,7 +146,7 @@ def check_arguments(among: Sequence[Round], exchange: Exchange) -> list[Violatio
     known = {each.arguments for each in among}
     if len(known) != 1 or None in known or exchange.arguments is None or exchange.arguments in known:
         return []
-    expected = "the arguments of the request that it repeats"
+    expected = "the arguments of the repeated request"
     return [_wrong("protocol/retry-target", "/params/arguments", expected, "other arguments", exchange)]
 
 

@@ -37,7 +37,7 @@ def check_id(side: Side, ident: Id, method: str, revision: str) -> list[Violatio
     before = side.settled.get(ident)
     if before is None or before.reusable or method == "initialize" or not handshake(revision):
         return []
-    found = f"{shown_id(ident)} again, which was the id of {before.method}"
+    found = f"{shown_id(ident)}, already used for {before.method}"
     return [violation("protocol/id-reused", "/id", expected="a new id", found=found, revision=revision)]
 
 
@@ -56,12 +56,12 @@ def check_token(side: Side, token: Id, revision: str) -> list[Violation]:
     side.shared[token] = None
     if len(side.shared) > _MOST_SHARED:
         del side.shared[next(iter(side.shared))]
-    found = f"{shown_id(token)}, which is that of request {shown_id(other.id)} ({other.method}) and still open"
+    found = f"{shown_id(token)}, the token of the open request {shown_id(other.id)} ({other.method})"
     return [
         violation(
             "protocol/progress-token",
             "/params/_meta/progressToken",
-            expected="a token of its own",
+            expected="an unused token",
             found=found,
             revision=revision,
         )

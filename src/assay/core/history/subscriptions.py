@@ -31,7 +31,7 @@ _KINDS: Final = {
 
 _LISTED: Final[Mapping[str, tuple[str, str]]] = {
     _URIS: ("/params/uri", "a resource that the subscription asked for"),
-    _TASK_IDS: ("/params/taskId", "a task that the subscription asked for, and the server agreed to"),
+    _TASK_IDS: ("/params/taskId", "a task of the subscription"),
 }
 """The kinds that list what they are about: where a notification has it, and what is expected there."""
 
@@ -153,9 +153,9 @@ class Subscriptions:
         if known is None:
             complete = self._complete or any(each.exchange.alone for each in self._open())
             if complete and not client.irregular.may_have(ident):
-                yield _wrong(_AT, "the id of a subscription", "that of no request to listen", revision)
+                yield _wrong(_AT, "the id of a subscription", "an unknown id", revision)
         elif known.exchange.state == "answered":
-            yield _wrong(_AT, "the id of an open subscription", "that of one that was ended", revision)
+            yield _wrong(_AT, "the id of an open subscription", "that of an ended one", revision)
         elif known.exchange.state == "open":
             # Notifications may cross with the cancellation of their subscription.
             yield from _check_open(known, method, params, revision)
@@ -201,7 +201,7 @@ def _check_open(known: _Subscription, method: str, params: Mapping[str, Any], re
     if not known.acknowledged:
         yield _wrong("/method", f"{ACKNOWLEDGED} first", method, revision)
     kind = _KINDS[method]
-    at, expected = _LISTED.get(kind, ("/method", "what the subscription asked for"))
+    at, expected = _LISTED.get(kind, ("/method", "a change that the subscription asked for"))
     about = params.get(at.rpartition("/")[2])
     if not known.wants(kind, about):
         yield _wrong(at, expected, f'"{str(about)[:100]}"' if kind in _LISTED else method, revision)
@@ -216,7 +216,7 @@ def _check_acknowledged(known: _Subscription, params: Mapping[str, Any], revisio
         more = isinstance(value, list) and not known.wants_all(kind, value)
         if more or (value is True and not known.wants(kind)):
             at = f"/params/notifications/{kind}"
-            yield _wrong(at, "a part of what the subscription asked for", "more than that", revision)
+            yield _wrong(at, "nothing beyond the subscription's request", kind, revision)
 
 
 def _wrong(at: str, expected: str, found: str, revision: str, hint: str | None = None) -> Violation:
