@@ -13,57 +13,51 @@ class Limits:
     frame_bytes: int = 16 << 20
     """
     Bytes of one message, without the newline: 16 MiB, for images and files in Base64; 1 MiB for ``assay serve`` and
-    ``assay validate``. Checked before parsing, so that no peer decides how much memory the other needs. Beyond it:
-    ``framing/size``.
+    ``assay validate``. Beyond it: ``framing/size``.
     """
 
     depth: int = 128
     """
-    Levels of nesting, at most 254. Ordinary traffic stays below 64; JSON Schema engines overflow their stack on deep
-    instances. Beyond it: ``syntax/depth``.
+    Levels of nesting, at most 254. Ordinary traffic stays below 64; deep nesting overflows the stack of JSON Schema
+    engines. Beyond it: ``syntax/depth``.
     """
 
     values: int = 500_000
     """
-    Values and keys of one message; an array or object counts as one more. Counted before parsing: each takes some
-    0.1 µs to parse and as long to judge, and nothing else is served meanwhile. The largest message that we have
-    recorded has 7,827. Beyond it: ``syntax/values``.
+    Values and keys of one message; an array or object counts as one more. Each takes some 0.2 µs, while other messages
+    wait. The largest recorded message has 7,827. Beyond it: ``syntax/values``.
     """
 
     id_bytes: int = 1024
     """
-    Characters of an id, of a task's too, or a progress token. A UUID has 36; each open request keeps its id in memory.
-    Beyond it: ``envelope/id``, ``protocol/token-size``.
+    Characters of the id of a request or task, or of a progress token. A UUID has 36. Beyond it: ``envelope/id``, ``protocol/token-size``.
     """
 
     cursor_bytes: int = 64 * 1024
     """
-    Characters of a pagination cursor. Servers put encoded state into it; a client must send it back unchanged. Beyond
-    it: ``protocol/token-size``.
+    Characters of a pagination cursor, which may contain encoded state. Beyond it: ``protocol/token-size``.
     """
 
     batch_entries: int = 1000
     """
-    Messages in one batch. Each may cause an error of a kilobyte or more, so a frame could cost 50 MB. Beyond it:
-    ``envelope/batch``.
+    Messages in one batch. Each may cause an error of a kilobyte or more. Beyond it: ``envelope/batch``.
     """
 
     open_requests: int = 10_000
     """
-    Requests one party may have open at once. An exchange takes about 200 bytes, so this is about 2 MB. Beyond it:
-    ``protocol/too-many-open``.
+    Requests that one party may have open at once. Each takes about 200 bytes. Beyond it: ``protocol/too-many-open``.
     """
 
     settled: int = 512
     """
-    Answered and abandoned requests to remember, to distinguish a second response from one without a request, and to
-    find a second use of an id. A response to an older one: ``protocol/unsolicited``.
+    Answered and abandoned requests to remember, to recognize second responses and reused ids. A response to an older
+    one: ``protocol/unsolicited``.
     """
 
     tools: int = 5_000
     """
-    Tools to remember with their schemas; the largest server we know lists under 300. Each tool beyond it:
-    ``contract/schema-size``, and its calls are not judged.
+    Tools to remember with their schemas; the largest server we know lists under 300. Beyond it:
+    ``contract/schema-size``, and their calls are not judged.
     """
 
     contract_bytes: int = 8 << 20
@@ -73,14 +67,13 @@ class Limits:
 
     violations: int = 20
     """
-    Violations listed in one verdict; ``Verdict.more`` counts the rest. A report is for reading, and a message can have
-    a million faults.
+    Violations listed in one verdict; ``Verdict.more`` counts the rest. A message can have a million faults.
     """
 
     garbage_answers: int = 16
     """
-    Error responses in a row to unreadable input; beyond it there is none until the peer sends something readable. Two
-    confused peers must not loop.
+    Error responses in a row to unreadable input, so that two confused peers cannot loop; then none until the peer
+    sends a readable frame.
     """
 
     def __post_init__(self) -> None:

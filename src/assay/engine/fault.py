@@ -16,7 +16,7 @@ class Fault:
     keyword: str
     """The schema keyword that refused it: ``type``, ``required``, ``anyOf`` …"""
     expected: str
-    """What the schema asks for: ``an integer, at least 1``."""
+    """What the schema asks for: ``an integer of at least 1``."""
     found: str
     """The value in a few characters; never the whole value."""
     schema_at: str
@@ -46,8 +46,7 @@ class SchemaLimits:
 
     levels: int = 64
     """
-    Nesting of the schema itself. The engine compiles by recursion, and so do other readers of the schema. Beyond it:
-    ``contract/schema-size``.
+    Nesting of the schema itself, because the engine compiles by recursion. Beyond it: ``contract/schema-size``.
     """
 
     subschemas: int = 5_000
@@ -55,8 +54,8 @@ class SchemaLimits:
 
     chain: int = 64
     """
-    Subschemas entered one after another at one place of an instance: each is a stack frame of the engine, and its
-    stack overflows with a segmentation fault. The official schema needs 4. Beyond it: ``contract/schema-cost``.
+    Subschemas entered one after another at one place of an instance: each is a stack frame of the engine. The official
+    schema needs 4. Beyond it: ``contract/schema-cost``.
     """
 
     cost: int = 50_000
@@ -67,9 +66,8 @@ class SchemaLimits:
 
     patterns: int = 12 << 20
     """
-    Bytes that all compiled regular expressions together may take, each of which takes some 7 µs for a kilobyte to
-    compile, and is compiled up to three times: 500 of ``^.{0,1000}`` took 645 MB and 4.5 s. Those of Pydantic and zod
-    take a few kilobytes each; ``^.{1,255}$`` takes 255. Beyond it: ``contract/pattern``.
+    Bytes of all compiled regular expressions together: 500 of ``^.{0,1000}`` took 645 MB and 4.5 s. Those of Pydantic
+    and zod take a few kilobytes each; ``^.{1,255}$`` takes 255. Beyond it: ``contract/pattern``.
     """
 
 
