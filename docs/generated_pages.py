@@ -96,19 +96,18 @@ _INTRODUCTION: Final = """\
 
 # What changed between revisions
 
-What each revision of MCP changed on the wire: methods first, then definitions, then fields.
-`assay schemas diff OLD NEW` compares any two revisions, and `--definition Tool` shows one definition only.
+Each section lists the changes in methods, then in definitions, then in fields.
+`assay schemas diff OLD NEW` compares any two revisions.
 
 | revision | opens with | methods | definitions |
 | --- | --- | --- | --- |
 """
 
 _LEGEND: Final = """
-*Breaks* says whether a receiver that judges by the older revision refuses something the newer one allows there.
-An empty cell means that the place alone does not tell.
+*Breaks* marks changes that a receiver of the older revision may refuse; an empty cell is undecided.
 `[]` stands for the items of an array, `{}` for the values of an object.
-Rows with several definitions say that the same happened in each of them.
-Up to 2025-06-18 the definitions of requests and notifications leave out `jsonrpc` and `id`, though messages have them.
+A row with several definitions applies to each of them.
+Up to 2025-06-18 the definitions of requests and notifications omit `jsonrpc` and `id`, although messages have them.
 """
 
 

@@ -30,7 +30,8 @@ class Limits:
 
     id_bytes: int = 1024
     """
-    Characters of the id of a request or task, or of a progress token. A UUID has 36. Beyond it: ``envelope/id``, ``protocol/token-size``.
+    Characters of the id of a request or task, or of a progress token. Beyond it: ``envelope/id``,
+    ``protocol/token-size``.
     """
 
     cursor_bytes: int = 64 * 1024
@@ -67,7 +68,7 @@ class Limits:
 
     violations: int = 20
     """
-    Violations listed in one verdict; ``Verdict.more`` counts the rest. A message can have a million faults.
+    Violations listed in one verdict; ``Verdict.more`` counts the rest.
     """
 
     garbage_answers: int = 16
