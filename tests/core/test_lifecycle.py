@@ -115,7 +115,7 @@ def test_a_server_that_speaks_first_is_asked_to_wait(message: dict[str, Any]) ->
     verdict = Talk().server(message)
     wrong = verdict.violations[0]
     assert str(wrong) == (
-        f"/method: expected silence before the client's initialize, found {message['method']} "
+        f"/method: expected no message before the client's initialize, found {message['method']} "
         "[protocol/before-initialize]"
     )
     assert wrong.hint == "Wait for the client's initialize."

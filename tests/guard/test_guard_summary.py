@@ -232,7 +232,7 @@ def test_the_last_messages_can_be_checked_and_have_no_secrets(tmp_path: Path) ->
     checked = assay_text("check", str(flight), COLUMNS="120", NO_COLOR="1")
     assert checked.returncode == 1
     assert "never answered: tools/call" in checked.stdout
-    assert "found none: it exited with status 1" in checked.stdout
+    assert "found none: the server exited with status 1" in checked.stdout
     found = assay_text("check", "--format", "ndjson", str(flight)).stdout.splitlines()
     broken = [each for each in map(json.loads, found) if each["violations"][0]["rule"] == "protocol/result"]
     assert [each.get("lacks") for each in broken] == ["secrets were redacted", "the request is not in the recording"]

@@ -40,7 +40,7 @@ TEXTS = st.text(max_size=40) | st.sampled_from(
             "No response to tools/call: the server exited with status 1",
         ),
         (
-            "protocol/before-initialize", "/method", "silence before the client's initialize", "roots/list",
+            "protocol/before-initialize", "/method", "no message before the client's initialize", "roots/list",
             "The server sent roots/list before initialize",
         ),
         ("a/rule-of-another-version", "/a", "sense", "none of it", "Expected sense, found none of it"),

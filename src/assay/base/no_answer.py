@@ -41,7 +41,7 @@ def error(
         return {**made, "message": f"No answer came {why}"}
     head = "No usable answer came" if code == "UPSTREAM_FAILURE" and why.startswith(_ANSWERED) else made["message"]
     line = reason_in(last_words)
-    return {**made, "message": f"{head}: {_named(why, owed_by)}{f': {line}' if line else ''}"}
+    return {**made, "message": f"{head}: {named(why, owed_by)}{f': {line}' if line else ''}"}
 
 
 def reason_in(last_words: Sequence[str]) -> str:
@@ -51,8 +51,8 @@ def reason_in(last_words: Sequence[str]) -> str:
     return _cut(" ".join(line.split()))
 
 
-def _named(why: str, owed_by: Party) -> str:
-    """Return *why* with the party in place of ``it`` and ``its``, so that the message stands alone."""
+def named(why: str, owed_by: Party) -> str:
+    """Return *why* with the party in place of ``it`` and ``its``, so that the text stands alone."""
     if why.startswith("it "):
         return _cut(f"the {owed_by} {why.removeprefix('it ')}")
     return _cut(f"the {owed_by}'s {why.removeprefix('its ')}" if why.startswith("its ") else why)

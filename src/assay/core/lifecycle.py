@@ -201,7 +201,7 @@ class Lifecycle:
         return violation(
             "protocol/before-initialize",
             "/method",
-            expected="initialize" if party is Party.CLIENT else "silence before the client's initialize",
+            expected="initialize" if party is Party.CLIENT else "no message before the client's initialize",
             found=method[:60],
             revision=self.judge.revision,
             hint=hint if party is Party.CLIENT else "Wait for the client's initialize.",

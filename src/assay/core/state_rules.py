@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY, SUBSCRIPTION_KEY
+from assay.base.no_answer import named
 from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.core.party_state import Id, Side, missing_capability
 from assay.core.render import shown_id
@@ -151,7 +152,7 @@ def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: st
         "protocol/unsolicited" if exchange is None else "protocol/answered-twice",
         "/id",
         expected="the id of an open request",
-        found=shown_id(ident) if exchange is None else f"that of a request already {exchange.state}",
+        found=shown_id(ident) if exchange is None else f"the id of a request already {exchange.state}",
         revision=revision,
         hint=alike or (_LATE if exchange is not None and exchange.state == "timed-out" else None),
     )
@@ -173,7 +174,7 @@ def cancels_other(exchange: Exchange, revision: str) -> Violation:
         "protocol/cancel-other",
         "/params/requestId",
         expected="the id of a subscription",
-        found=f"that of {exchange.method}",
+        found=f"the id of {exchange.method}",
         revision=revision,
     )
 
@@ -352,10 +353,11 @@ _STARTING: Final = "Check that the guard can run the server's command: its name,
 
 def unanswered(exchange: Exchange, why: str = "", *, late: bool = False, unstarted: bool = False) -> Violation:
     """Return the violation of a missing answer; *unstarted* means that there was no server to answer."""
+    cause = named(why, exchange.asker.other)
     return violation(
         "protocol/unanswered",
         expected=f"an answer to {exchange.method}",
-        found=f"none{' ' if late else ': '}{why}" if why else "none",
+        found=f"none{' ' if late else ': '}{cause}" if cause else "none",
         revision=exchange.revision,
         # A server that never started cannot answer.
         hint=_STARTING if unstarted else None,

@@ -166,7 +166,8 @@ class Inspection:
 
     def _changed(self, change: Change, what: str, at: str, rule: str = "lock/changed") -> Violation:
         words = f"{PHRASES[change.weight]}: {describe(change, _EXCERPT)}"
-        return self._violation(rule, at, expected="the locked definition", found=words, detail=what)
+        locked = "the locked server" if rule == "lock/server" else "the locked definition"
+        return self._violation(rule, at, expected=locked, found=words, detail=what)
 
     def _violation(self, rule: str, at: str, *, expected: str, found: str, detail: str = "") -> Violation:
         return violation(rule, at, expected=expected, found=found, detail=visible(detail, 100))

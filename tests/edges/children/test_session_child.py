@@ -267,7 +267,7 @@ async def test_a_child_that_ends_before_it_is_opened_makes_the_next_wait_but_not
         assert answer.header("mcp-session-id") is None
         assert answer.error()["code"] == LOST
         assert answer.error()["message"] == "No answer came: the server exited with status 1"
-        assert answer.error()["data"]["violations"][0]["found"] == "none: it exited with status 1"
+        assert answer.error()["data"]["violations"][0]["found"] == "none: the server exited with status 1"
         assert b"no key" not in answer.body
     assert len(hosted.children) == 1
     hosted.script = {}

@@ -313,7 +313,7 @@ def test_no_client_reads_the_stderr_of_a_child_that_others_use_and_another_start
         in_pause = await hosted.ask(GOOD, x_principal="bob")
         for answer in (first, await waits.answer(), in_pause):
             assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 1, -31011)
-            assert answer.error()["data"]["violations"][0]["found"] == "none: it exited with status 1"
+            assert answer.error()["data"]["violations"][0]["found"] == "none: the server exited with status 1"
             assert answer.error()["message"] == "No answer came: the server exited with status 1"
             assert "s3cret" not in answer.body.decode()
             assert "stderr" not in answer.error()["data"]

@@ -125,7 +125,7 @@ def test_a_server_that_ends_in_the_handshake_is_followed_by_one_that_hears_what_
         go.write_bytes(b"")
         failed = one.answer()
         assert (failed["id"], failed["error"]["code"]) == (2, -31011)
-        assert failed["error"]["data"]["violations"][0]["found"] == "none: it exited with status 2"
+        assert failed["error"]["data"]["violations"][0]["found"] == "none: the server exited with status 2"
         one.until_logged("it was ended by SIGKILL")
         one.say(INITIALIZED, request(3, "ping"))
         assert one.answer() == result(3, {})

@@ -121,7 +121,7 @@ def _other_kind(method: str, response: Any, at: str, judge: Judge, budget: Budge
         "protocol/input-kind",
         at,
         expected=f"the {_ANSWERS[method]} that {method} asks for",
-        found=f"what may be {_with_article(fitting[0])}" if fitting else found_words(response),
+        found=_with_article(fitting[0]) if fitting else found_words(response),
         revision=judge.revision,
         detail=_ANSWERS[method],
     )
