@@ -73,7 +73,10 @@ def test_whichever_way_a_server_ends_what_is_open_fails_once_and_the_next_one_go
             ]
             for each in errors:
                 assert each["error"]["data"]["stderr"] == ["Traceback (most recent call last):", "ValueError: no"]
-                assert each["error"]["data"]["violations"][0]["found"] == f"none: {reason}"
+                assert (
+                    each["error"]["data"]["violations"][0]["found"]
+                    == f"none: {reason.replace('it ', 'the server ', 1)}"
+                )
             goes_on()
         # Half an answer fails what it was to answer, for itself.
         one.say(call(1, "wait"), call("die", "die"))
