@@ -130,7 +130,7 @@ def _within(noun: str, clauses: Sequence[str]) -> str:
     if not clauses:
         return noun
     first = clauses[0]
-    if noun.startswith("a string "):
+    if noun.startswith(("a string that ", "a string in ", "an object with ")):
         return f"{noun}, of {' and '.join(clauses)}"
     if first.startswith(("at ", *"0123456789")):
         return f"{noun} of {' and '.join(clauses)}"
