@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from assay.cli.checking.evidence import CheckTerms, FileEnd, results_of
 from assay.cli.checking.files import CheckedFile
 from assay.records import judging
-from assay.records.lines import numbered_lines, split_blocks
+from assay.records.lines import LineSplitter, numbered_lines
 from assay.settings import Settings
 from kit.archives import archive
 from kit.laws import law
@@ -113,13 +113,13 @@ def _split(text: bytes) -> Iterable[bytes]:
 def test_lines_are_split_as_a_file_splits_them(parts: list[bytes], longest: int, step: int) -> None:
     """A line with its newline has at most *longest* bytes, or is replaced. Blank lines may come as one item."""
     text = b"".join(parts)
+    splitter = LineSplitter(longest)
     chunks = [text[at : at + step] for at in range(0, len(text), step)]
-    blocks = list(split_blocks(lambda _: chunks.pop(0) if chunks else b"", longest, lambda size: b"(%d)\n" % size))
-    wanted = []
-    for line in _split(text):
-        whole = line.endswith(b"\n")
-        long = len(line) > longest or (len(line) == longest and not whole)
-        wanted.append(b"(%d)\n" % len(line) if long else line)
-    items = [line for block in blocks for line in block]
+    items = [line for chunk in chunks for block in splitter.feed(chunk) for line in block]
+    items += [rest] if (rest := splitter.rest()) else []
+    lines = list(_split(text))
+    note = b"(a line of %d bytes; at most %d are read)\n"
+    wanted = [note % (len(line), longest) if len(line) > longest else line for line in lines]
     assert [line for item in items for line in (_split(item) if item.isspace() else [item])] == wanted
     assert list(numbered_lines(items)) == [(at, line) for at, line in enumerate(wanted, 1) if not line.isspace()]
+    assert splitter.too_long == sum(len(line) > longest for line in lines)

@@ -1,5 +1,5 @@
 """
-Read the lines of a file, which may be compressed with gzip or zstd, or at a URL. No parsing.
+Split bytes into lines, and open files that may be compressed with gzip or zstd, or at a URL. No parsing.
 
 Lines come in large blocks: splitting a block takes a tenth of the time of reading line by line.
 """
@@ -8,7 +8,7 @@ import errno
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from io import BufferedReader, BytesIO, RawIOBase
 from itertools import groupby
 from typing import Any, BinaryIO, Final, cast
@@ -38,46 +38,66 @@ Many consecutive blank lines are one item, and a block of their own: a file may 
 """
 
 
-def split_blocks(read: Callable[[int], bytes], longest: int, instead: Callable[[int], bytes]) -> Iterator[LineBlock]:
+class LineSplitter:
     """
-    Yield all lines that *read* returns, which gets the bytes to read at most.
+    Splits what is read into lines.
 
-    A line of more than *longest* bytes, with its newline, is not kept in memory; *instead* gets its size, and returns
-    its replacement, with a newline.
+    A line of more than *longest* bytes, with its newline, is not kept in memory: a note takes its place, which is not
+    JSON.
     """
-    held: list[bytes] = []
-    size = 0
-    while chunk := read(BLOCK):
-        if size + len(chunk) <= longest and chunk.isspace() and b"\n" in chunk and not b"".join(held).strip():
-            # No list of lines is made.
-            blank, newline, last = b"".join((*held, chunk)).rpartition(b"\n")
-            yield [blank + newline]
-            held, size = [last] if last else [], len(last)
-            continue
+
+    __slots__ = ("_held", "_longest", "_size", "too_long")
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._held: list[bytes] = []
+        """The parts of the line that is not complete, unless it is too long."""
+        self._size = 0
+        self.too_long = 0
+        """Number of lines that were too long."""
+
+    def feed(self, chunk: bytes) -> Iterator[LineBlock]:
+        """Yield the lines that are complete with *chunk*, which has at most `BLOCK` bytes."""
         if b"\n" not in chunk:
-            # Joined once: a line of many chunks would be copied with each of them.
-            size += len(chunk)
-            if size <= longest:
-                held.append(chunk)
-            else:
-                held.clear()
-            continue
+            self._hold(chunk)
+            return
+        if chunk.isspace() and self._size + len(chunk) <= self._longest and not b"".join(self._held).strip():
+            # No list of lines is made.
+            blank, newline, last = b"".join((*self._held, chunk)).rpartition(b"\n")
+            yield [blank + newline]
+            self._held, self._size = [], 0
+            self._hold(last)
+            return
         # It takes half of the time of `bytes.split`.
         lines = BytesIO(chunk).readlines()
-        if size > longest:
-            yield [instead(size + len(lines.pop(0)))]
-        elif held:
-            lines[0] = b"".join((*held, lines[0]))
         last = b"" if chunk.endswith(b"\n") else lines.pop()
-        held, size = [last] if last else [], len(last)
-        if lines and _has_long(lines, longest):
-            lines = [_short(each, longest, instead) for each in lines]
+        self._hold(lines[0])
+        lines[0] = self.rest()
+        if self._longest < BLOCK:
+            lines[1:] = [each if len(each) <= self._longest else self._note(len(each)) for each in lines[1:]]
+        self._hold(last)
         if len(lines) * _SHORT > len(chunk):
             yield from _without_blanks(lines)
-        elif lines:
+        else:
             yield lines
-    if size:
-        yield [b"".join(held) if size < longest else instead(size)]
+
+    def rest(self) -> bytes:
+        """Return the line that is held, at the end of a file without its newline; empty without one."""
+        held, size = self._held, self._size
+        self._held, self._size = [], 0
+        return b"".join(held) if size <= self._longest else self._note(size)
+
+    def _hold(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._longest:
+            self._held.clear()
+        elif part:
+            # Joined once: a line of many chunks would be copied with each of them.
+            self._held.append(part)
+
+    def _note(self, size: int) -> bytes:
+        self.too_long += 1
+        return b"(a line of %d bytes; at most %d are read)\n" % (size, self._longest)
 
 
 def _without_blanks(lines: list[bytes]) -> Iterator[LineBlock]:
@@ -85,39 +105,32 @@ def _without_blanks(lines: list[bytes]) -> Iterator[LineBlock]:
     block: LineBlock = []
     for is_blank, found in groupby(lines, bytes.isspace):
         group = list(found)
-        if not is_blank or len(group) < _FEWEST_BLANKS:
-            block += group
-            continue
-        if block:
+        if is_blank and len(group) >= _FEWEST_BLANKS:
             yield block
-        yield [b"".join(group)]
-        block = []
-    if block:
-        yield block
+            yield [b"".join(group)]
+            block = []
+        else:
+            block += group
+    yield block
 
 
 def numbered_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield each line that is not blank with its number. An item may be several blank lines."""
     number = 0
     for line in lines:
-        if line.isspace():
-            number += line.count(b"\n") or 1
-        else:
-            number += 1
-            if line:
-                yield number, line
-
-
-def _has_long(lines: list[bytes], longest: int) -> bool:
-    # Two blocks at most are here at a time, unless a line is long.
-    return longest < 2 * BLOCK or len(lines[0]) > longest
-
-
-def _short(line: bytes, longest: int, instead: Callable[[int], bytes]) -> bytes:
-    return line if len(line) <= longest else instead(len(line))
+        number += line.count(b"\n") or 1
+        if line and not line.isspace():
+            yield number, line
 
 
 # ── files by name ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class UnreadableError(OSError):
+    """A URL cannot be read, or a compressed file not to its end."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(errno.EIO, why)
 
 
 def is_url(name: str) -> bool:
@@ -125,36 +138,27 @@ def is_url(name: str) -> bool:
     return _URL.match(name) is not None
 
 
-def open_binary(name: str) -> BufferedReader:
-    """Open the file at a path or URL for reading. Raises `OSError`."""
-    if not is_url(name):
-        return open(name, "rb")
+def open_url(name: str) -> BufferedReader:
+    """Open the file at a URL for reading. Raises `OSError`."""
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415 - only for a URL
     except ImportError as error:
-        raise UrlError(f"a URL needs {missing(error, 'cluster')}") from None
+        raise UnreadableError(f"a URL needs {missing(error, 'cluster')}") from None
     try:
         system, path = url_to_fs(name)
         return BufferedReader(cast("RawIOBase", system.open(path, "rb")), _BUFFER)
     except (ImportError, ValueError, RuntimeError) as error:
         # The package for a scheme is not installed, or the scheme is unknown.
-        raise UrlError(str(error)) from None
+        raise UnreadableError(str(error)) from None
 
 
 def size_of_url(name: str) -> int | None:
     """Return the bytes of the file at a URL; None if they are not known. Raises `OSError`."""
-    with open_binary(name) as file:
+    with open_url(name) as file:
         known = getattr(file.raw, "size", None)
         if known is None and file.seekable():
             known = file.seek(0, 2)
     return known if isinstance(known, int) else None
-
-
-class UrlError(OSError):
-    """A URL cannot be read."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(5, why)
 
 
 # ── compressed files ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,15 +179,8 @@ _ALWAYS: Final = 8 << 20
 """Bytes that any file may unpack to: one long message may consist of the same words."""
 
 
-class UnpackingError(OSError):
-    """A compressed file cannot be read to its end."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(errno.EIO, why)
-
-
 def unpacked(file: BufferedReader) -> BufferedReader:
-    """Return *file*, decompressed if it is compressed. Nothing is consumed. Raises `UnpackingError`."""
+    """Return *file*, decompressed if it is compressed. Nothing is consumed. Raises `UnreadableError`."""
     head = file.peek(4)[:4]
     if head.startswith(_GZIP):
         return BufferedReader(_Unpacked(file, "gzip"), _BUFFER)
@@ -191,7 +188,7 @@ def unpacked(file: BufferedReader) -> BufferedReader:
         return BufferedReader(_Unpacked(file, "zstd"), _BUFFER)
     if head == _ZIP:
         file.close()
-        raise UnpackingError("a zip archive; unpack it, and give the directory")
+        raise UnreadableError("a zip archive; unpack it, and give the directory")
     return file
 
 
@@ -215,11 +212,16 @@ class _Unpacked(RawIOBase):
 
     def __init__(self, file: BufferedReader, method: str) -> None:
         self._file, self._method = file, method
-        self._begin()
-
-    def _begin(self) -> None:
-        self._packed = _Metered(self._file)
-        self._inner = _OPENERS[self._method](cast("BinaryIO", self._packed))
+        self._packed = _Metered(file)
+        packed = cast("BinaryIO", self._packed)
+        self._damages: tuple[type[Exception], ...] = (zlib.error, gzip.BadGzipFile)
+        self._inner: Any
+        if method == "gzip":
+            self._inner = gzip.GzipFile(fileobj=packed)
+        else:
+            zstd = _zstd()
+            # The default limit for the window, 128 MiB, bounds the memory.
+            self._inner, self._damages = zstd.ZstdFile(packed), (zstd.ZstdError,)
         self._size = 0
         """The bytes that were unpacked."""
 
@@ -231,29 +233,17 @@ class _Unpacked(RawIOBase):
         """Return the descriptor of the compressed file."""
         return self._file.fileno()
 
-    def seekable(self) -> bool:
-        """Return whether it can be read again."""
-        return self._file.seekable()
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go back to the start, which is the only place to go to."""
-        if offset or whence:
-            raise UnpackingError("compressed data can only be read from its start")
-        self._file.seek(0)
-        self._begin()
-        return 0
-
     def readinto(self, buffer: Any, /) -> int:
-        """Fill *buffer*. Raises `UnpackingError` if the data is damaged or cut off, or unpacks to far too much."""
+        """Fill *buffer*. Raises `UnreadableError` if the data is damaged or cut off, or unpacks to far too much."""
         try:
             data = self._inner.read(len(buffer))
         except EOFError:
-            raise UnpackingError(f"the {self._method} data is cut off; what is missing is not judged") from None
-        except _damages() as error:
-            raise UnpackingError(f"the {self._method} data is damaged: {error}") from None
+            raise UnreadableError(f"the {self._method} data is cut off; what is missing is not judged") from None
+        except self._damages as error:
+            raise UnreadableError(f"the {self._method} data is damaged: {error}") from None
         self._size += len(data)
         if self._size > _ALWAYS + _MOST_TIMES * self._packed.size:
-            raise UnpackingError(
+            raise UnreadableError(
                 f"the {self._method} data unpacks to more than {_MOST_TIMES} times its size, and is not read further; "
                 f"if it is a recording, unpack it: {self._method} -dc FILE | assay check -"
             )
@@ -266,36 +256,13 @@ class _Unpacked(RawIOBase):
         super().close()
 
 
-def _open_gzip(file: BinaryIO) -> BinaryIO:
-    return cast("BinaryIO", gzip.GzipFile(fileobj=file))
-
-
-def _open_zstd(file: BinaryIO) -> BinaryIO:
-    try:
-        module = _zstd()
-    except ImportError as error:
-        raise UnpackingError(f"zstd needs {missing(error, 'zstd')}") from None
-    # The default limit for the window, 128 MiB, bounds the memory.
-    return cast("BinaryIO", module.ZstdFile(file))
-
-
 def _zstd() -> Any:
+    """Return the module that unpacks zstd: from Python 3.14 on, it is a part of the standard library."""
     try:
-        from compression import zstd as standard  # type: ignore[import-not-found]  # noqa: PLC0415 - from 3.14 on
+        from compression import zstd  # type: ignore[import-not-found]  # noqa: PLC0415 - from 3.14 on
     except ImportError:
-        from backports import zstd  # noqa: PLC0415 - only for such a file
-
-        return zstd
-    return standard
-
-
-def _damages() -> tuple[type[Exception], ...]:
-    """Return the exceptions for damaged data."""
-    known = (zlib.error, gzip.BadGzipFile)
-    try:
-        return (*known, _zstd().ZstdError)
-    except ImportError:
-        return known
-
-
-_OPENERS: Final = {"gzip": _open_gzip, "zstd": _open_zstd}
+        try:
+            from backports import zstd  # noqa: PLC0415 - only for such a file
+        except ImportError as error:
+            raise UnreadableError(f"zstd needs {missing(error, 'zstd')}") from None
+    return zstd

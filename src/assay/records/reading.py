@@ -12,15 +12,12 @@ from time import time_ns
 from typing import Final, NamedTuple, Self
 
 from assay.records import run_files
-from assay.records.lines import BLOCK, LineBlock, is_url, numbered_lines, open_binary, split_blocks, unpacked
+from assay.records.lines import BLOCK, LineBlock, LineSplitter, is_url, numbered_lines, open_url, unpacked
 from assay.records.record import Event, Record, read_line
 from assay.records.run_files import JournalRun
 
 LONGEST_LINE: Final = 128 << 20
 """Maximal bytes of a line. A line is held in memory, and parsing takes several times its size."""
-
-_CHUNK: Final = 1 << 20
-"""Bytes of a line that is being written to read at a time."""
 
 
 class Pages:
@@ -38,32 +35,26 @@ class Pages:
         With *whole*, *name* is the first remaining file of a run, and all its files are read. A line of more than
         *longest* bytes is replaced by a note, which is not JSON. A file may be compressed.
         """
-        self._path = ""
-        self._goes_on = False
-        self._longest = longest
+        self._splitter = LineSplitter(longest)
         self.tick: Callable[[int], None] | None = None
         """Gets the bytes that are read from files from now on, compressed or not."""
         self._ticked = 0
-        self._file: BufferedReader
-        self._held: list[bytes] = []
-        self._size = 0
-        self.too_long = 0
-        """Number of lines that were too long."""
-        self._over = False
-        if name == "-":
-            self._file = unpacked(open(0, "rb", closefd=False))  # noqa: SIM115 - `with` closes it
-            return
-        if is_url(name):
-            self._path = name
-            self._file = unpacked(open_binary(name))
-            return
+        self._is_over = False
+        """Whether this file is complete, and what is left in it is read."""
         if os.path.basename(name) == run_files.LATEST and os.path.islink(name):
             # The link leads to the last file of a run.
             name = os.path.dirname(name) or os.curdir
-        is_directory = os.path.isdir(name)
-        self._path = run_files.newest_in(name) if is_directory else name
+        is_directory = name != "-" and os.path.isdir(name)
+        self._path = "" if name == "-" else run_files.newest_in(name) if is_directory else name
         self._goes_on = whole or is_directory or run_files.begins_run(name)
-        self._file = unpacked(open(self._path, "rb"))  # noqa: SIM115 - as above
+        self._file = self._opened(self._path)
+
+    @staticmethod
+    def _opened(path: str) -> BufferedReader:
+        if is_url(path):
+            return unpacked(open_url(path))
+        # Without a path it is standard input, which stays open.
+        return unpacked(open(path or 0, "rb", closefd=bool(path)))
 
     def __enter__(self) -> Self:
         return self
@@ -75,6 +66,11 @@ class Pages:
         """Close the files."""
         self._file.close()
 
+    @property
+    def too_long(self) -> int:
+        """Number of lines that were too long."""
+        return self._splitter.too_long
+
     def __iter__(self) -> Iterator[bytes]:
         """Yield every line; many consecutive blank ones as one item."""
         for block in self.blocks():
@@ -83,20 +79,19 @@ class Pages:
     def blocks(self) -> Iterator[LineBlock]:
         """Yield every line in large blocks, which are read ahead."""
         while True:
-            # What is there is read at once: standard input may be written slowly.
-            yield from split_blocks(self._read, self._longest, self._instead)
+            for piece in self.pieces():
+                yield from self._splitter.feed(piece)
+            if rest := self._splitter.rest():
+                yield [rest]
             if not self._turn():
                 return
 
     def pieces(self) -> Iterator[bytes]:
         """Yield everything that is still to be read of one file, in pieces of any size."""
-        while piece := self._read(BLOCK):
+        # What is there is read at once: standard input may be written slowly.
+        while piece := self._file.read1(BLOCK):
+            self._count()
             yield piece
-
-    def _read(self, most: int) -> bytes:
-        data = self._file.read1(most)
-        self._count()
-        return data
 
     def _count(self) -> None:
         """Report what was read of the file since the last time."""
@@ -110,11 +105,6 @@ class Pages:
             self.tick(now - self._ticked)
             self._ticked = now
 
-    def _instead(self, size: int) -> bytes:
-        """Return the note in place of a line of *size* bytes."""
-        self.too_long += 1
-        return b"(a line of %d bytes; at most %d are read)\n" % (size, self._longest)
-
     def followed(self, pause: Callable[[], None]) -> Iterator[bytes]:
         """Yield complete lines as they are written, for ever; call *pause* between reads."""
         while True:
@@ -122,35 +112,22 @@ class Pages:
             pause()
 
     def arrived(self) -> Iterator[bytes]:
-        """Yield complete lines written since the last call. A partial line is kept until it is complete."""
+        """Yield complete lines written since the last call, blank ones as `__iter__` does; a partial one is kept."""
         while True:
-            line = self._file.readline(_CHUNK)
-            self._hold(line)
-            if line.endswith(b"\n"):
-                yield self._take()
-            elif len(line) < _CHUNK and not self._over:
-                # The rest of the old file is read first.
-                self._over = not line and self._is_over()
-                if not self._over:
+            for piece in self.pieces():
+                for block in self._splitter.feed(piece):
+                    yield from block
+            if not self._is_over:
+                # What was written to it meanwhile is read first.
+                self._is_over = self._following() is not None or self._is_moved()
+                if not self._is_over:
                     return
-            elif not line:
-                if self._size:
-                    yield self._take()
-                self._over = not self._turn() and not self._begin_anew()
-
-    def _hold(self, part: bytes) -> None:
-        """Keep part of a line, unless the line is too long."""
-        self._size += len(part)
-        if self._size > self._longest:
-            self._held.clear()
-        elif part:
-            # Joined once: a line that grows byte by byte would be copied each time.
-            self._held.append(part)
-
-    def _take(self) -> bytes:
-        held, size = self._held, self._size
-        self._held, self._size = [], 0
-        return b"".join(held) if size <= self._longest else self._instead(size)
+                continue
+            if rest := self._splitter.rest():
+                yield rest
+            if not self._turn() and self._is_moved():
+                self._open(self._path)
+            self._is_over = False
 
     def skip(self) -> None:
         """Skip everything that was written so far."""
@@ -162,22 +139,14 @@ class Pages:
         """Return the first bytes without consuming them; empty if the journal is."""
         return self._file.peek()
 
-    def _is_over(self) -> bool:
-        """Whether this file is complete: there is a next one, or its name belongs to another file."""
-        return self._following() is not None or self._is_moved()
-
     def _is_moved(self) -> bool:
+        """Whether the name belongs to another file now."""
         try:
             there = os.stat(self._path)
         except OSError:
             return False
         here = os.fstat(self._file.fileno())
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
-
-    def _begin_anew(self) -> bool:
-        if self._is_moved():
-            self._open(self._path)
-        return True
 
     def _following(self) -> str | None:
         """Return the next file of the run."""
@@ -199,7 +168,7 @@ class Pages:
         return False
 
     def _open(self, path: str) -> None:
-        file = unpacked(open(path, "rb"))  # noqa: SIM115 - as above
+        file = self._opened(path)
         self._file.close()
         self._file, self._path, self._ticked = file, path, 0
 
@@ -224,9 +193,11 @@ def entries(lines: Iterable[bytes]) -> Iterator[JournalEntry]:
 
 def entry_of(number: int, line: bytes) -> JournalEntry | None:
     """Parse the line with this *number*; None for a blank one and for an event."""
+    if line.isspace():
+        return None
     raw = line.rstrip(b"\r\n")
-    found = read_line(raw) if raw else None
-    return None if not raw or isinstance(found, Event) else JournalEntry(number, raw, found)
+    found = read_line(raw)
+    return None if isinstance(found, Event) else JournalEntry(number, raw, found)
 
 
 _MOST_FOLLOWED: Final = 200
@@ -255,7 +226,7 @@ class Source:
     def arrived(self) -> Iterator[JournalEntry]:
         """Yield the lines written since the last call."""
         for line in self.pages.arrived():
-            self._number += 1
+            self._number += line.count(b"\n") or 1
             entry = entry_of(self._number, line)
             if entry is not None:
                 yield entry
