@@ -32,15 +32,6 @@ _TRIES: Final = 20
 _PAUSE: Final = 0.0005
 """Attempts to get a lock, and the seconds between them: 10 ms in all. A reader holds it for microseconds."""
 
-
-class Part(NamedTuple):
-    """One file of a run. Sorting them gives the order of the files."""
-
-    run: str
-    number: int
-    path: str
-
-
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -53,10 +44,10 @@ def create(directory: str) -> tuple[int, str]:
 
 def go_on(path: str) -> tuple[int, str]:
     """Create the next file of the run of *path*; return its descriptor and its path. Raises `OSError`."""
-    run, number, _ = _part(path)
+    number = number_of(path)
     while True:
         number += 1
-        following = join(dirname(path), f"{run}.{number:04}.jsonl")
+        following = join(dirname(path), f"{_run_name(path)}.{number:04}.jsonl")
         # A forked process may have created it first.
         with suppress(FileExistsError):
             return _opened(following, os.O_EXCL), following
@@ -109,7 +100,7 @@ def point_on(path: str) -> None:
     """Point `.latest` to *path* after `go_on`, unless it leads to a newer run. Raises `OSError`."""
     with suppress(OSError):
         found = _FILE.fullmatch(os.readlink(join(dirname(path), LATEST)))
-        if found is not None and found["run"] != _part(path).run:
+        if found is not None and found["run"] != _run_name(path):
             return
     point_at(path)
 
@@ -129,27 +120,25 @@ def newest_in(directory: str) -> str:
     # A link to another directory is not ours.
     if _FILE.fullmatch(name) and os.path.lexists(join(directory, name)):
         return files_of(join(directory, name))[0]
-    every = sorted(parts(directory))
-    if not every:
+    runs = _names_by_run(directory)
+    if not runs:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), join(directory, LATEST))
-    return files_of(every[-1].path)[0]
+    return join(directory, runs[max(runs)][0])
 
 
 def files_of(path: str) -> list[str]:
     """Return all files of the run of *path*, in order; only *path* if it is not part of a run."""
-    if not _FILE.fullmatch(basename(path)):
-        return [path]
-    run = _part(path).run
-    try:
-        found = sorted(each for each in parts(dirname(path) or os.curdir) if each.run == run)
-    except OSError:
-        found = []
-    return [join(dirname(path), basename(each.path)) for each in found] or [path]
+    names: list[str] = []
+    if is_run(path):
+        with suppress(OSError):
+            names = _names_by_run(dirname(path) or os.curdir).get(_run_name(path), [])
+    return [join(dirname(path), name) for name in names] or [path]
 
 
 def number_of(path: str) -> int:
     """Return the number of *path* within its run, from 1."""
-    return _part(path).number
+    found = _FILE.fullmatch(basename(path))
+    return int(found["part"] or 1) if found is not None else 1
 
 
 def is_run(path: str) -> bool:
@@ -163,16 +152,17 @@ def begins_run(path: str) -> bool:
     return found is not None and found["part"] is None
 
 
-def parts(directory: str) -> Iterator[Part]:
-    """Yield all files of all runs in *directory*, in no order. Raises `OSError`."""
-    for name in os.listdir(directory):
-        if _FILE.fullmatch(name):
-            yield _part(join(directory, name))
+def _run_name(path: str) -> str:
+    """Return the name of the run of *path*: what all of its files begin with."""
+    return basename(path).partition(".")[0]
 
 
-def _part(path: str) -> Part:
-    found = _FILE.fullmatch(basename(path))
-    return Part(found["run"], int(found["part"] or 1), path) if found is not None else Part(basename(path), 1, path)
+def _names_by_run(directory: str) -> dict[str, list[str]]:
+    """Return the names of the files in *directory* of each run, in order. Raises `OSError`."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(filter(is_run, os.listdir(directory)), key=number_of):
+        found.setdefault(_run_name(name), []).append(name)
+    return found
 
 
 # ── removing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,18 +170,14 @@ def _part(path: str) -> Part:
 
 def prune(newest: str, keep: int) -> None:
     """Remove old runs so that *keep* remain, not counting those still being written. Raises `OSError`."""
-    others: dict[str, list[Part]] = {}
-    for part in sorted(parts(dirname(newest))):
-        if part.run != _part(newest).run:
-            others.setdefault(part.run, []).append(part)
-    # Names with the same second are ordered by time of writing: the run that was newest a moment ago, which a reader
-    # may be about to open, is not removed.
-    oldest_first = sorted(others.values(), key=lambda run: _age(run[-1].path))
-    for run in oldest_first[: max(0, len(oldest_first) - keep + 1)]:
+    # Runs of the same second are ordered by time of writing: the one that was newest a moment ago, which a reader may
+    # be about to open, is not removed.
+    others = [run for run in runs_in(dirname(newest)) if run.name != _run_name(newest)]
+    for run in others[: max(0, len(others) - keep + 1)]:
         # The last file first: while it is being written, the others belong to a live run.
-        if _remove(run[-1].path):
-            for part in run[:-1]:
-                _remove(part.path)
+        if _remove(run.paths[-1]):
+            for path in run.paths[:-1]:
+                _remove(path)
 
 
 def bound(path: str, room: int, total: int) -> None:
@@ -200,35 +186,18 @@ def bound(path: str, room: int, total: int) -> None:
 
     Files that are being written stay, so the total may be higher. Raises `OSError`.
     """
-    every = sorted(_weighed([each.path for each in sorted(parts(dirname(path)))]))
+    directory, every = dirname(path), []
+    for name in filter(is_run, os.listdir(directory)):
+        # Another process may have removed it.
+        with suppress(OSError):
+            status = os.lstat(join(directory, name))
+            every.append((status.st_mtime_ns, status.st_size, join(directory, name)))
     excess = sum(size for _, size, _ in every) + room - total
-    for _, size, other in every:
+    for _, size, other in sorted(every):
         if excess <= 0:
             return
         if other != path and _remove(other):
             excess -= size
-
-
-def _weighed(paths: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Return the time of the last write and the size of each file."""
-    for path in paths:
-        # Another process may have removed it.
-        with suppress(OSError):
-            found = os.stat(path, follow_symlinks=False)
-            yield found.st_mtime_ns, found.st_size, path
-
-
-def _age(path: str) -> tuple[str, int]:
-    """Return the sort key of a run: the second in its name, then the time of the last write."""
-    return basename(path).partition("-")[0], _written(path)
-
-
-def _written(path: str) -> int:
-    """Return the time of the last write; 0 if another process has removed the file."""
-    try:
-        return os.stat(path, follow_symlinks=False).st_mtime_ns
-    except OSError:
-        return 0
 
 
 def is_written(path: str) -> bool:
@@ -317,23 +286,19 @@ class JournalRun(NamedTuple):
 
 def runs_in(directory: str) -> list[JournalRun]:
     """Return the runs in *directory*, oldest first. Raises `OSError`."""
-    found: dict[str, list[tuple[Part, os.stat_result]]] = {}
-    for part in parts(directory):
-        # Another process may have removed it.
-        with suppress(OSError):
-            status = os.lstat(part.path)
-            if stat.S_ISREG(status.st_mode):
-                found.setdefault(part.run, []).append((part, status))
-    return sorted((_run(name, sorted(parts)) for name, parts in found.items()), key=by_age)
-
-
-def _run(name: str, parts: list[tuple[Part, os.stat_result]]) -> JournalRun:
-    return JournalRun(
-        name,
-        max(status.st_mtime_ns for _, status in parts),
-        tuple(part.path for part, _ in parts),
-        sum(status.st_size for _, status in parts),
-    )
+    runs = []
+    for name, files in _names_by_run(directory).items():
+        statuses: dict[str, os.stat_result] = {}
+        for path in (join(directory, each) for each in files):
+            # Another process may have removed it.
+            with suppress(OSError):
+                status = os.lstat(path)
+                if stat.S_ISREG(status.st_mode):
+                    statuses[path] = status
+        if statuses:
+            written = max(each.st_mtime_ns for each in statuses.values())
+            runs.append(JournalRun(name, written, tuple(statuses), sum(each.st_size for each in statuses.values())))
+    return sorted(runs, key=by_age)
 
 
 def directories_below(directory: str) -> Iterator[str]:
@@ -391,4 +356,4 @@ def find(directories: Iterable[str], name: str) -> str | None:
 
 def folder_name(run: JournalRun) -> str:
     """Return the name of the directory that has *run*."""
-    return basename(os.path.dirname(os.path.abspath(run.path)))
+    return basename(dirname(os.path.abspath(run.path)))
