@@ -6,9 +6,8 @@ The verdicts are those of the guard that wrote it, as far as a recording carries
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
 from typing import Any, Final, Literal, NamedTuple
 
 from assay.base.errors import CanonicalError
@@ -182,18 +181,9 @@ def _has_mask(value: Any, mask: re.Pattern[str]) -> bool:
         each = waiting.pop()
         if isinstance(each, str) and mask.search(each):
             return True
-        if isinstance(each, dict):
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
+        if isinstance(each, dict | list):
+            waiting.extend(each.values() if isinstance(each, dict) else each)
     return True
-
-
-def without_findings(judged: Verdict, shown: list[Violation]) -> Verdict:
-    """Return *judged* with the violations *shown* in place of its own."""
-    found = judged.findings or Findings((), onward=judged.frame)
-    kept = found._replace(violations=tuple(shown)) if shown or judged.quarantined else None
-    return verdict(judged.party, judged.frame, judged.kind, judged.value, judged.exchange, judged.revision, kept)
 
 
 MOST_CONVERSATIONS: Final = 10_000
@@ -212,6 +202,13 @@ _LEFT_OUT: Final = {
     "blocked": "blocked because of HTTP headers",
 }
 """Members that mark a message that cannot be judged, with the reason."""
+
+_RECALLED: Final = {
+    "partial": "the list of tools is not in the recording",
+    "locked": "the lock is not in the journal",
+    "redacted": "secrets were redacted",
+}
+"""Members that mark a message whose verdict is the recorded one, with the reason."""
 
 _UNREADABLE: Final = b"(masked)"
 """Replacement for an unreadable message whose masked form is readable."""
@@ -248,9 +245,8 @@ class Judging:
         self._begin = begin
         self._every = every
         self._listed = listed
-        self._conversations: dict[int, JudgedConversation] = {}
-        self._idle: list[tuple[int, int]] = []
-        """A heap of the conversations by the line that they were last seen in; empty until one has to be dropped."""
+        self._conversations: OrderedDict[int, JudgedConversation] = OrderedDict()
+        """The longest idle one comes first."""
         self._tools: OrderedDict[int, Tools] = OrderedDict()
         """The tools of each conversation."""
         self._dropped: set[int] = set()
@@ -303,35 +299,32 @@ class Judging:
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _message(self, row: TranscriptRow) -> Iterator[Judged | Meeting]:
-        party = party_of(row)
-        number = conversation_of(row.members)
+        """Count the verdict on a message, and yield it if it is to be shown."""
+        party, number = party_of(row), conversation_of(row.members)
         if number in self._dropped or number in self._ended:
             reason = "too many conversations" if number in self._dropped else "its conversation had ended"
             self.unjudged[reason] += 1
             return
-        conversation = self._of(number, row.line)
-        self._go_to(conversation, row)
-        left_out = row.lacks or next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
-        judge = self._skip if left_out else self._hear
-        judged, lacks = judge(conversation, party, row, left_out)
-        yield from self._conclude(conversation, row, judged, lacks)
-
-    def _go_to(self, conversation: JudgedConversation, row: TranscriptRow) -> None:
+        conversation = self._conversations.get(number)
+        if conversation is None:
+            conversation = self._add(number, RecordingOpening(), row.line)
+        else:
+            conversation.touched = row.line
+            self._conversations.move_to_end(number)
         if self._listed is not None:
-            self._listed.here = ListPlace(self._listed.here.path, conversation.number, row.line)
-
-    def _conclude(
-        self, conversation: JudgedConversation, row: TranscriptRow, judged: Verdict | None, lacks: str = ""
-    ) -> Iterator[Judged | Meeting]:
-        """Count the verdict on a message, and yield it if it is to be shown."""
+            self._listed.here = ListPlace(self._listed.here.path, number, row.line)
+        lacks = row.lacks or next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
+        if lacks:
+            judged = self._skip(conversation, party, row)
+        else:
+            judged, lacks = self._hear(conversation, party, row)
         self.revision = preferred(self.revision, conversation.judge.revision)
         if judged is None:
             self.unjudged[lacks] += 1
             return
         if lacks:
             self.recorded[lacks] += 1
-        if not conversation.is_met:
-            yield self._meet(conversation)
+        yield from self._met(conversation)
         shown = self._provable(conversation, row, judged)
         if shown is None:
             return
@@ -341,13 +334,14 @@ class Judging:
         else:
             yield self._judged(conversation, row, shown, lacks)
 
+    def _met(self, conversation: JudgedConversation) -> Iterator[Meeting]:
+        if not conversation.is_met:
+            conversation.is_met = True
+            yield Meeting(conversation.number, conversation.opening.server)
+
     def _judged(self, conversation: JudgedConversation, row: TranscriptRow, found: Verdict, lacks: str = "") -> Judged:
         place = (conversation.number, conversation.opening.server)
         return Judged(row.line, found, *place, lacks, row.time, self._began, row.record)
-
-    def _meet(self, conversation: JudgedConversation) -> Meeting:
-        conversation.is_met = True
-        return Meeting(conversation.number, conversation.opening.server)
 
     def _provable(self, conversation: JudgedConversation, row: TranscriptRow, judged: Verdict) -> Verdict | None:
         """Return *judged* without findings that the recording cannot prove; None if then nothing is known of it."""
@@ -368,11 +362,13 @@ class Judging:
                 if not proved:
                     return None
             shown = proved
-        return judged if shown == list(judged.violations) else without_findings(judged, shown)
+        if shown == list(judged.violations):
+            return judged
+        found = judged.findings or Findings((), onward=judged.frame)
+        kept = found._replace(violations=tuple(shown)) if shown or judged.quarantined else None
+        return verdict(judged.party, judged.frame, judged.kind, judged.value, judged.exchange, judged.revision, kept)
 
-    def _hear(
-        self, conversation: JudgedConversation, party: Party, row: TranscriptRow, _: str = ""
-    ) -> tuple[Verdict | None, str]:
+    def _hear(self, conversation: JudgedConversation, party: Party, row: TranscriptRow) -> tuple[Verdict | None, str]:
         """
         Return the verdict on a message, and the reason if the message is incomplete.
 
@@ -389,24 +385,23 @@ class Judging:
         if redacted and _is_mended(frame, members):
             frame = _UNREADABLE
         heard = conversation.judge.hear(party, frame, read_facts(members))
+        lacks = next((why for name, why in _RECALLED.items() if members.get(name) is True), "")
         if conversation.unheard and conversation.answers(party, heard):
-            return with_findings(heard, members, self._policy), "the request is not in the recording"
-        if members.get("partial") is True:
-            return with_findings(heard, members, self._policy), "the list of tools is not in the recording"
-        if members.get("locked") is True:
-            return with_findings(heard, members, self._policy), "the lock is not in the journal"
-        if not redacted:
+            lacks = "the request is not in the recording"
+        if not lacks:
             return heard, ""
         # Judged, because later messages depend on it. Schema findings are dropped: a mask is not the original value.
         found = with_findings(heard, members, self._policy)
-        if found is not None:
+        if lacks == _RECALLED["redacted"] and found is not None:
             conversation.settle(heard, found)
-        return found, "secrets were redacted"
+        return found, lacks
 
-    def _skip(
-        self, conversation: JudgedConversation, party: Party, row: TranscriptRow, lacks: str
-    ) -> tuple[Verdict | None, str]:
-        """Skip a message that is missing or incomplete in the recording, with its request or response; as `_hear`."""
+    def _skip(self, conversation: JudgedConversation, party: Party, row: TranscriptRow) -> Verdict | None:
+        """
+        Skip a message that is missing or incomplete in the recording, with its request or response.
+
+        Return the recorded verdict; None without one.
+        """
         members, ident = row.members, row.members.get("id")
         kind, exchange = kind_of(members), None
         if row.lacks or members.get("unrecorded") is True:
@@ -420,7 +415,7 @@ class Judging:
             elif kind in {"result", "error"}:
                 exchange = conversation.let_go(party, ident)
         heard = verdict(party, b"", kind, value, exchange, conversation.judge.revision)
-        return with_findings(heard, members, self._policy), lacks
+        return with_findings(heard, members, self._policy)
 
     # ── everything else ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -431,7 +426,6 @@ class Judging:
             # A file may contain several recordings.
             yield from self._finish()
             self._conversations.clear()
-            self._idle.clear()
             self._tools.clear()
             self._dropped.clear()
             self._ended.clear()
@@ -456,55 +450,43 @@ class Judging:
         elif number in self._conversations:
             conversation = self._conversations[number]
             for left in self._happened(conversation, row):
-                if not conversation.is_met:
-                    yield self._meet(conversation)
+                yield from self._met(conversation)
                 if left.findings is not None or self._every:
                     yield self._judged(conversation, row, left)
 
-    def _happened(self, conversation: JudgedConversation, row: TranscriptRow) -> Iterator[Verdict]:
-        """Apply an event that is not a message."""
+    def _happened(self, conversation: JudgedConversation, row: TranscriptRow) -> Sequence[Verdict]:
+        """Apply an event that is not a message; return verdicts on requests that get no response because of it."""
         members, event = row.members, row.members["event"]
         if event == "unanswered":
             missing = conversation.give_up(row)
-            if missing is not None:
-                yield missing
-        elif event == "end":
+            return () if missing is None else (missing,)
+        if event == "end":
             why, unstarted = str(members.get("why") or ""), members.get("unstarted") is True
             left = conversation.judge.end(party_of(row), why, unstarted=unstarted)
             # The other party left, or the guard was stopped: no answer can be expected.
-            yield from () if members.get("excused") is True else left
-        elif event == "restart":
+            return () if members.get("excused") is True else left
+        if event == "restart":
             conversation.judge.renew()
         elif event == "gap":
             conversation.blind |= AFTER_GAP
         elif event == "forget":
             conversation.judge.forget_settled()
+        return ()
 
     def _finish(self) -> Iterator[Judged | Meeting]:
         """Yield a verdict on each open request, unless its response may be among the missing messages."""
         if self._state == "open":
             self.is_incomplete = True
             self._note("the recording has no end: later messages are missing")
-        if self._state == "foreign":
-            yield from self._left()
-
-    def _left(self) -> Iterator[Judged | Meeting]:
-        """Yield a verdict on each open request; the conversation that was silent for longest comes first."""
+        if self._state != "foreign":
+            return
         for conversation in sorted(self._conversations.values(), key=lambda each: each.touched):
             if _UNANSWERED in self._blind | conversation.blind:
                 continue
             for party in (Party.SERVER, Party.CLIENT):
                 for left in conversation.judge.end(party):
-                    if not conversation.is_met:
-                        yield self._meet(conversation)
-                    yield Judged(0, left, conversation.number, conversation.opening.server, recording=self._began)
-
-    def _of(self, number: int, line: int) -> JudgedConversation:
-        conversation = self._conversations.get(number)
-        if conversation is None:
-            return self._add(number, RecordingOpening(), line)
-        conversation.touched = line
-        return conversation
+                    yield from self._met(conversation)
+                    yield self._judged(conversation, TranscriptRow(0, {}), left)
 
     def _open(self, number: int, members: dict[str, Any], line: int) -> None:
         revision, size, shared = members.get("revision"), members.get("frameBytes"), members.get("tools")
@@ -526,33 +508,16 @@ class Judging:
 
     def _add(self, number: int, opening: RecordingOpening, line: int) -> JudgedConversation:
         if len(self._conversations) >= MOST_CONVERSATIONS:
-            self._drop_one()
+            self._dropped.add(self._conversations.popitem(last=False)[0])
         before = self._conversations.get(number)
         if before is not None:
             line = before.touched
-        elif self._idle:
-            heappush(self._idle, (line, number))
         # What is opened again is another conversation, and nothing of it is missing.
         self._ended.discard(number)
         self._dropped.discard(number)
         conversation = self._conversations[number] = JudgedConversation(number, self._begin(opening), opening, line)
         self._keep(number, conversation.judge.tools)
         return conversation
-
-    def _drop_one(self) -> None:
-        """Drop the conversation whose last message is the longest ago."""
-        if not self._idle:
-            self._idle = [(conversation.touched, number) for number, conversation in self._conversations.items()]
-            heapify(self._idle)
-        while True:
-            seen, number = heappop(self._idle)
-            conversation = self._conversations.get(number)
-            if conversation is not None and conversation.touched == seen:
-                break
-            if conversation is not None:
-                heappush(self._idle, (conversation.touched, number))
-        del self._conversations[number]
-        self._dropped.add(number)
 
     def _hand_down(self, number: int, members: dict[str, Any]) -> None:
         before = members.get("from")

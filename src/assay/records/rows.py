@@ -11,7 +11,7 @@ has events beside messages, and the findings of messages that are not recorded i
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast, get_args
 
@@ -20,7 +20,6 @@ from assay.base.verdict import Action, Findings, Kind, Party, Verdict, Violation
 from assay.core.conversation import NO_FACTS, Facts
 from assay.core.policy import ACTIONS, Policy, fitting
 from assay.ladder import syntax
-from assay.ladder.headers import Headers
 from assay.records.lines import numbered_lines
 from assay.records.record import Record
 from assay.rules import RULES, violation
@@ -86,23 +85,22 @@ class Meeting(NamedTuple):
 def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
     """Yield the rows of a recording, in order. Raises `TranscriptError` for a line that is not a JSON object."""
     for number, line in numbered_lines(lines):
-        members = _members_of(number, line)
+        # As strictly as a message: a duplicate key would be dropped silently, and with it the message to judge.
+        members = syntax.read(line, ROW_DEPTH)
+        if not members or not isinstance(members, dict):
+            # The first line must be complete: otherwise any file would be a recording.
+            if number == 1 or line.endswith(b"\n"):
+                raise _not_a_row(number, members)
+            # The recorder was killed.
+            members = {}
         time = members.get("time")
         yield TranscriptRow(number, members, time=time / 1e6 if type(time) is int and time in _TIMES else None)
 
 
-def _members_of(number: int, line: bytes) -> dict[str, Any]:
-    """Return the members of a row; empty for a last line that was cut off. Raises `TranscriptError`."""
-    # As strictly as a message: a duplicate key would be dropped silently, and with it the message to judge.
-    row = syntax.read(line, ROW_DEPTH)
-    if row and isinstance(row, dict):
-        return row
-    if number > 1 and not line.endswith(b"\n"):
-        # The recorder was killed. The first line must be complete: otherwise any file would be a recording.
-        return {}
-    if isinstance(row, Violation):
-        raise TranscriptError(f"line {number}: expected {row.expected}, found {row.found} [{row.rule}]")
-    raise TranscriptError(f"line {number}: expected an object with dir and msg")
+def _not_a_row(number: int, found: Any) -> TranscriptError:
+    if isinstance(found, Violation):
+        return TranscriptError(f"line {number}: expected {found.expected}, found {found.found} [{found.rule}]")
+    return TranscriptError(f"line {number}: expected an object with dir and msg")
 
 
 def party_of(row: TranscriptRow) -> Party:
@@ -185,7 +183,14 @@ def with_findings(heard: Verdict, row: Mapping[str, Any], policy: Policy | None)
     if not isinstance(listed, list):
         return None
     listed = [each for each in listed if not (isinstance(each, dict) and is_removed_rule(each.get("rule")))]
-    if not all(map(_is_finding, listed)):
+    if not all(
+        isinstance(each, dict)
+        and each.get("rule") in RULES
+        and isinstance(each.get("at"), str)
+        and each.get("action") in _ACTIONS
+        for each in listed
+    ):
+        # A later version may have written it.
         return None
     known = {(each.rule, each.at): each for each in heard.violations}
     found = tuple(_read(each, known, heard, policy) for each in listed)
@@ -200,25 +205,10 @@ def kind_of(row: Mapping[str, Any]) -> Kind:
     return cast("Kind", kind) if kind in _KINDS else "unreadable"
 
 
-def redecided(found: Violation, policy: Policy, tool: str | None) -> Violation:
-    """Return *found* with the action of *policy* in place of the recorded one."""
-    return policy.decide(replace(found, action=RULES[found.rule].action, reason=None), tool)
-
-
 def findings_of(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the objects in the findings of *row*, which is untrusted."""
     listed = row.get("findings")
     yield from (each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else ()
-
-
-def _is_finding(listed: Any) -> bool:
-    """Whether *listed* is a finding that this version knows."""
-    return (
-        isinstance(listed, dict)
-        and listed.get("rule") in RULES
-        and isinstance(listed.get("at"), str)
-        and listed.get("action") in _ACTIONS
-    )
 
 
 def _read(
@@ -236,7 +226,7 @@ def _read(
         revision=heard.revision,
     )
     if policy is not None:
-        return redecided(found, policy, heard.tool)
+        return policy.decide(replace(found, action=RULES[rule].action, reason=None), heard.tool)
     return found if found.action == listed["action"] else replace(found, action=listed["action"])
 
 
@@ -257,7 +247,14 @@ def spelt_facts(facts: Facts) -> dict[str, Any]:
     if facts.revision is not None:
         http["revision"] = facts.revision
     if facts.headers is not None:
-        http["headers"] = _spelt_headers(facts.headers)
+        # Only those of MCP are judged. Others, such as Authorization, are not recorded.
+        http["headers"] = {
+            name.decode("latin-1"): value.decode("latin-1")
+            if isinstance(value, bytes)
+            else [each.decode("latin-1") for each in value]
+            for name, value in facts.headers.items()
+            if name.startswith(b"mcp-") and name != _SESSION
+        }
     if facts.served:
         http["served"] = True
     if facts.spoken is not None:
@@ -274,26 +271,12 @@ def read_facts(row: Mapping[str, Any]) -> Facts:
     return Facts(
         "http",
         revision if isinstance(revision, str) else None,
-        _read_headers(headers) if isinstance(headers, dict) else None,
+        {name.encode("latin-1", "replace"): _read_header(value) for name, value in headers.items()}
+        if isinstance(headers, dict)
+        else None,
         http.get("served") is True,
         frozenset(map(str, spoken)) if isinstance(spoken, list) else None,
     )
-
-
-def _spelt_headers(headers: Headers) -> dict[str, str | list[str]]:
-    """Return the headers of MCP, which are judged, as text. Others, such as Authorization, are not recorded."""
-    kept = {name: value for name, value in headers.items() if name.startswith(b"mcp-") and name != _SESSION}
-    return {name.decode("latin-1"): _spelt_header(value) for name, value in kept.items()}
-
-
-def _spelt_header(value: bytes | Sequence[bytes]) -> str | list[str]:
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    return [each.decode("latin-1") for each in value]
-
-
-def _read_headers(headers: Mapping[str, Any]) -> dict[bytes, bytes | tuple[bytes, ...]]:
-    return {name.encode("latin-1", "replace"): _read_header(value) for name, value in headers.items()}
 
 
 def _read_header(value: Any) -> bytes | tuple[bytes, ...]:
