@@ -34,7 +34,6 @@ class FindingBoard:
 def line(group: FindingGroup, server: int) -> dict[str, Any]:
     """Return a group for a page, with the number of its server."""
     key, finding, trend = group.key, group.finding, group.trend
-    counts = trend.counts
     return {
         "id": group.id,
         "server": server,
@@ -57,7 +56,7 @@ def line(group: FindingGroup, server: int) -> dict[str, Any]:
         "expected": finding.expected,
         "found": finding.found,
         "hint": finding.hint,
-        "trend": {"start": counts[0][0] if counts else 0.0, "seconds": trend.width, "counts": trend.series},
+        "trend": {"start": trend.start, "seconds": trend.width, "counts": trend.series},
         "samples": list(reversed(group.lasts)),
     }
 

@@ -4,8 +4,7 @@ from typing import Any, Final
 
 from assay.base.verdict import Party
 from assay.console.rows import latency_of
-from assay.records.digest import FigureKey, Figures, figure_key
-from assay.records.log_histogram import LogHistogram
+from assay.records.digest import FigureKey, Figures, LogHistogram, figure_key
 from assay.records.record import Record
 
 MOST_LINES: Final = 1_000

@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 from assay.base.verdict import Party
 from assay.console.performance import quantile
 from assay.console.rows import cut, latency_of, size
-from assay.records.digest import RateWindow
-from assay.records.log_histogram import LogHistogram
+from assay.records.digest import LogHistogram, RateWindow
 from assay.records.outcomes import recorded_outcome
 from assay.records.record import Event, Record
 

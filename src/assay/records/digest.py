@@ -9,16 +9,14 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator
 from hashlib import sha256
-from math import frexp
+from math import frexp, log2
 from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from assay.records.judged_records import JudgedRecord
-from assay.records.log_histogram import LogHistogram
 from assay.records.outcomes import recorded_outcome
 from assay.records.record import Finding, Record, RecordError
-from assay.spec.methods import revisions_of
 
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,9 +225,9 @@ class Trend:
         return (1 << self._shift) / 1000
 
     @property
-    def counts(self) -> list[tuple[float, int]]:
-        """The start of each bucket that is not empty, in seconds since 1970, and its number, in order."""
-        return [((bucket << self._shift) / 1000, number) for bucket, number in sorted(self._counts.items())]
+    def start(self) -> float:
+        """The start of the first bucket in seconds since 1970; 0 without any."""
+        return (min(self._counts, default=0) << self._shift) / 1000
 
     @property
     def series(self) -> list[int]:
@@ -242,31 +240,13 @@ class Trend:
         bucket = int(seconds * 1000) >> self._shift
         is_new = bucket not in self._counts
         self._counts[bucket] = self._counts.get(bucket, 0) + 1
-        if is_new:
-            self._fit()
-
-    def merge(self, other: "Trend") -> None:
-        """Add the counts of *other*."""
-        self._coarsen(other._shift - self._shift)
-        for bucket, number in other._counts.items():
-            own = bucket >> (self._shift - other._shift)
-            self._counts[own] = self._counts.get(own, 0) + number
-        self._fit()
-
-    def _fit(self) -> None:
-        first, last = min(self._counts, default=0), max(self._counts, default=0)
-        if last - first >= self._most:
+        while is_new and (span := max(self._counts) - min(self._counts) + 1) > self._most:
             # The number of bits by which the span is too long, then one more if that was not enough.
-            self._coarsen(max(1, frexp((last - first + 1) / self._most)[1] - 1))
-            self._fit()
-
-    def _coarsen(self, by: int) -> None:
-        if by <= 0:
-            return
-        before, self._counts = self._counts, {}
-        self._shift += by
-        for bucket, number in before.items():
-            self._counts[bucket >> by] = self._counts.get(bucket >> by, 0) + number
+            by = max(1, frexp(span / self._most)[1] - 1)
+            before, self._counts = self._counts, {}
+            self._shift += by
+            for each, number in before.items():
+                self._counts[each >> by] = self._counts.get(each >> by, 0) + number
 
 
 MINUTE: Final = 60
@@ -307,6 +287,67 @@ class RateWindow:
 
 # ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_STEPS: Final = 8
+"""Buckets for each power of two: the limits of a bucket are 9 % apart, so its middle is within 4.5 % of each value."""
+
+_LAST_BUCKET: Final = 64 * _STEPS
+"""The last bucket, for everything from 2**64 on."""
+
+
+class LogHistogram:
+    """Whole numbers from 0 on, such as microseconds or bytes, counted in buckets of a fixed ratio."""
+
+    __slots__ = ("buckets", "count", "least", "most", "total")
+
+    def __init__(self) -> None:
+        self.buckets: dict[int, int] = {}
+        self.count = self.total = 0
+        self.least: int | None = None
+        self.most: int | None = None
+
+    def add(self, value: int) -> None:
+        """Count one value."""
+        bucket = _bucket(value)
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        self.count += 1
+        self.total += value
+        self.least = value if self.least is None else min(self.least, value)
+        self.most = value if self.most is None else max(self.most, value)
+
+    def merge(self, other: "LogHistogram") -> None:
+        """Add the values of *other*."""
+        if other.least is None or other.most is None:
+            return
+        for bucket, number in other.buckets.items():
+            self.buckets[bucket] = self.buckets.get(bucket, 0) + number
+        self.count += other.count
+        self.total += other.total
+        self.least = other.least if self.least is None else min(self.least, other.least)
+        self.most = other.most if self.most is None else max(self.most, other.most)
+
+    def quantile(self, part: float) -> float:
+        """Return the value that *part* of all values do not exceed, within 4.5 %."""
+        left = part * self.count
+        for bucket in sorted(self.buckets):
+            left -= self.buckets[bucket]
+            if left <= 0:
+                middle = 2 ** ((bucket - 0.5) / _STEPS) if bucket else 0.0
+                return min(max(float(middle), self.least or 0), self.most or 0)
+        return self.most or 0
+
+    def bounds(self) -> list[tuple[float, int]]:
+        """Return the upper bound and the number of each bucket that is not empty, in order."""
+        return [(round(float(2 ** (each / _STEPS)), 3), self.buckets[each]) for each in sorted(self.buckets)]
+
+
+def _bucket(value: int) -> int:
+    if value < 1:
+        return 0
+    # A whole number may be too large for a float.
+    power = log2(value) if value < 1 << 64 else 64
+    return min(1 + int(power * _STEPS), _LAST_BUCKET)
+
+
 _MOST_CODES: Final = 50
 """Maximal error codes of one method: a server can choose a new one for each error."""
 
@@ -323,11 +364,6 @@ class FigureKey(NamedTuple):
     method: str
     tool: str
 
-    @property
-    def is_invented(self) -> bool:
-        """Whether it has a name that a peer can choose: there may be any number of these."""
-        return bool(self.tool) or not revisions_of(self.method)
-
 
 def figure_key(record: Record) -> FigureKey:
     """Return where *record* is counted."""
@@ -340,12 +376,9 @@ def figure_key(record: Record) -> FigureKey:
 class Figures:
     """The figures of one method, or of one tool."""
 
-    __slots__ = (
-        *("answers", "codes", "findings", "guard", "latency", "notifications", "requests", "sent", "unanswered"),
-    )
+    __slots__ = ("answers", "codes", "guard", "latency", "sent")
 
     def __init__(self) -> None:
-        self.requests = self.notifications = self.unanswered = self.findings = 0
         self.codes: Counter[str] = Counter()
         """Answers that report a failure, by its code."""
         self.latency = LogHistogram()
@@ -357,53 +390,35 @@ class Figures:
         self.answers = LogHistogram()
         """Bytes of results and errors."""
 
-    @property
-    def failed(self) -> int:
-        """Results of tools that report a failure."""
-        return self.codes[FAILED]
-
-    @property
-    def errors(self) -> int:
-        """Answers that are errors."""
-        return self.codes.total() - self.codes[FAILED]
-
     def add(self, record: Record, latency: float | None) -> None:
         """Count one message; *latency* in milliseconds since its request, if it is an answer and that is known."""
         kind = record.metadata.kind
-        self.findings += len(record.findings)
-        if record.is_answer:
-            self.unanswered += kind == "missing" and bool(record.findings)
-            if kind != "missing":
-                self.answers.add(record.input_bytes)
-            if recorded_outcome(record).word in {"failed", "blocked"} and (kind != "missing" or record.findings):
-                code = code_of(record.error)
-                self.codes[code if code in self.codes or len(self.codes) < _MOST_CODES else "others"] += 1
-            if latency is not None:
-                self.latency.add(_micros(latency))
+        if not record.is_answer:
+            self.sent.add(record.input_bytes)
+            if kind == "request":
+                self.guard.add(_micros(record.duration_ms))
             return
-        self.sent.add(record.input_bytes)
-        self.requests += kind == "request"
-        self.notifications += kind == "notification"
-        if kind == "request":
-            self.guard.add(_micros(record.duration_ms))
+        if kind != "missing":
+            self.answers.add(record.input_bytes)
+        if recorded_outcome(record).word in {"failed", "blocked"} and (kind != "missing" or record.findings):
+            code = _code_of(record.error)
+            self.codes[code if code in self.codes or len(self.codes) < _MOST_CODES else "others"] += 1
+        if latency is not None:
+            self.latency.add(_micros(latency))
 
     def merge(self, other: "Figures") -> None:
         """Add the messages of *other*."""
-        for name in ("requests", "notifications", "unanswered", "findings"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.codes.update(other.codes)
-        for name in ("latency", "guard", "sent", "answers"):
-            getattr(self, name).merge(getattr(other, name))
+        self.latency.merge(other.latency)
+        self.guard.merge(other.guard)
+        self.sent.merge(other.sent)
+        self.answers.merge(other.answers)
 
 
-FAILED: Final = "isError"
-"""The code of a tool's result that reports a failure."""
-
-
-def code_of(error: RecordError | None) -> str:
+def _code_of(error: RecordError | None) -> str:
     """Return the code of an error: its canonical name, its number, or that it is the failed result of a tool."""
     if error is None or (error.code is None and error.jsonrpc_code is None):
-        return FAILED
+        return "isError"
     return error.code or str(error.jsonrpc_code)
 
 
