@@ -116,7 +116,7 @@ class Recorder:
         trace = traceparent_of(verdict.value, headers)
         if self._journal is None or (trace is None and self._templates is not None):
             ids = next(FRESH.left, None) or FRESH.more()
-            moment = _new_tuple(Moment, (self._transport, self._route, ids, began, "", method))
+            moment = _new_tuple(Moment, (self._transport, self._route, ids, began, "", method, None))
         else:
             moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, "", began)
         if known is not None and known[0] is verdict:

@@ -6,15 +6,12 @@ records have its name alone.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from assay.base.verdict import Party, Verdict
 from assay.guard.internal_errors import log_once
 from assay.ladder.header_values import decode
-from assay.records.moments import Moment
-
-if TYPE_CHECKING:
-    from assay.records.record import RunIdentity
+from assay.records.record import RunIdentity, cut
 
 SHOWN: Final = {
     b"accept": "Accept",
@@ -59,11 +56,11 @@ class HttpNote:
         self.status_of: Callable[[bytes], int] | None = None
         """Returns the status of a response with this message, where it depends on the message."""
 
-    def members(self, verdict: Verdict, run: "RunIdentity") -> dict[str, Any]:
+    def members(self, verdict: Verdict, run: RunIdentity) -> dict[str, Any]:
         """Return what a record has of the exchange: a message of the client the request, an answer the status."""
         if verdict.party is not Party.CLIENT:
             return self._answered(verdict) if verdict.kind in _ANSWERS else {}
-        found: dict[str, Any] = {"method": self._method, "path": _cut(run.redactor.text(self._path))}
+        found: dict[str, Any] = {"method": self._method, "path": cut(run.redactor.text(self._path), _VALUE_LENGTH)}
         if self.status is not None:
             found["status"] = self.status
         found["headers"] = dict(list(self._shown(run))[:_MOST_HEADERS])
@@ -75,7 +72,7 @@ class HttpNote:
             status = self.status_of(verdict.onward or verdict.frame)
         return {} if status is None else {"status": status}
 
-    def _shown(self, run: "RunIdentity") -> "list[tuple[str, str]]":
+    def _shown(self, run: RunIdentity) -> list[tuple[str, str]]:
         """Return the headers for a record: those that matter to the protocol first."""
         known = [(name, SHOWN[name], value) for name, value in self._headers.items() if name in SHOWN]
         shown = [(title, _value(name, value, run)) for name, title, value in known]
@@ -83,7 +80,7 @@ class HttpNote:
         return shown + [(_title(name, run), PRESENT) for name in others]
 
 
-def _value(name: bytes, value: bytes, run: "RunIdentity") -> str:
+def _value(name: bytes, value: bytes, run: RunIdentity) -> str:
     text = value.decode("latin-1")
     if name == _SESSION:
         return run.session_name(text)
@@ -93,36 +90,17 @@ def _value(name: bytes, value: bytes, run: "RunIdentity") -> str:
             return PRESENT
         # In Base64 a secret is not recognized.
         shown = run.redactor.text(plain)
-        return _cut(text if shown == plain else shown)
+        return cut(text if shown == plain else shown, _VALUE_LENGTH)
     # Redact first, then cut: part of a secret is not recognized.
-    return _cut(run.redactor.text(text))
+    return cut(run.redactor.text(text), _VALUE_LENGTH)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _VALUE_LENGTH else text[: _VALUE_LENGTH - 1] + "…"
-
-
-def _title(name: bytes, run: "RunIdentity") -> str:
+def _title(name: bytes, run: RunIdentity) -> str:
     """Return the name of a header, which a client may have chosen: without secrets, parts capitalised, cut."""
     given = name.decode("ascii", "replace")
     text = run.redactor.text(given)
-    if text != given:
-        return text[:_NAME_LENGTH]
-    text = text[:_NAME_LENGTH]
-    return "-".join(part.capitalize() for part in text.split("-"))
-
-
-class HttpMoment(Moment):
-    """The moment of a message that HTTP carried, with the note of its request. Its answer shares it."""
-
-    http: HttpNote
-
-
-def carried(moment: Moment, note: HttpNote) -> HttpMoment:
-    """Return *moment* with the note of its HTTP request."""
-    made = HttpMoment(*moment)
-    made.http = note
-    return made
+    parts = text[:_NAME_LENGTH].split("-")
+    return "-".join(part.capitalize() if text == given else part for part in parts)
 
 
 class HttpNotes:

@@ -338,10 +338,12 @@ class Journal:
         An invalid *traceparent* is ignored. Of *session*, the id of a connection, only a digest is written.
         """
         if self._run.deterministic:
-            ids = spelled_ids(*deterministic_ids(route, method, frame))
+            ids = deterministic_ids(route, method, frame)
         else:
             ids = next(FRESH.left, None) or FRESH.more()
-        made = _new_tuple(Moment, (transport, route, ids, self.clock() if began is None else began, session, method))
+        made = _new_tuple(
+            Moment, (transport, route, ids, self.clock() if began is None else began, session, method, None)
+        )
         trace = trace_of(traceparent) if traceparent is not None else None
         if trace is not None:
             return made._replace(ids=spelled_ids(made.request_id, trace, made.span_id))

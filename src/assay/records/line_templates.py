@@ -62,7 +62,7 @@ class LineTemplates:
                     if params is not None and "traceparent" in params.get("_meta", ()):
                         return None
                     ids = next(FRESH.left, None) or FRESH.more()
-                    fields = (self._transport, self._route, ids, began, session, exchange.entry.name)
+                    fields = (self._transport, self._route, ids, began, session, exchange.entry.name, None)
                     exchange.moment = moment = _new_tuple(Moment, fields)
             elif kind != "result" or moment is None or (value is not None and value["result"].get("isError") is True):
                 return None

@@ -1,12 +1,16 @@
 """When a message came, and its ids: new ones, or ones that follow from the message. No I/O."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha1
 from itertools import count, repeat
 from os import urandom
 from time import gmtime, strftime
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from assay.records.http_notes import HttpNote
 
 
 class Moment(NamedTuple):
@@ -24,6 +28,8 @@ class Moment(NamedTuple):
     """The name of the connection, where several share a journal."""
     method: str | None = None
     """The method of the request, for an answer that does not name it."""
+    http: "HttpNote | None" = None
+    """The HTTP request that carried the message, for records with payloads."""
 
     @property
     def request_id(self) -> str:
@@ -102,16 +108,19 @@ _NAMESPACE: Final = bytes.fromhex("6f1c2a5e9d0b4f7c8a3e51d2c4b6e7f8")
 """The namespace of our deterministic ids, drawn once and for all."""
 
 
-def deterministic_ids(route: str, method: str | None, frame: bytes) -> tuple[str, str, str]:
+def deterministic_ids(route: str, method: str | None, frame: bytes) -> bytes:
     """Return ids that are the same in two runs with the same traffic: a UUIDv5 of route, method and frame."""
     name = b"\0".join((route.encode(errors="replace"), (method or "").encode(errors="replace"), frame))
     digest = sha1(_NAMESPACE + name, usedforsecurity=False).hexdigest()
     variant = "89ab"[int(digest[16], 16) & 3]
     plain = f"{digest[:12]}5{digest[13:16]}{variant}{digest[17:32]}"
-    return "-".join((plain[:8], plain[8:12], plain[12:16], plain[16:20], plain[20:])), plain, plain[16:]
+    request_id = "-".join((plain[:8], plain[8:12], plain[12:16], plain[16:20], plain[20:]))
+    return spelled_ids(request_id, plain, plain[16:])
 
 
-_DIGITS: Final = frozenset("0123456789abcdef")
+_TRACEPARENT: Final = re.compile(
+    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?", re.DOTALL
+)
 
 
 def trace_of(traceparent: str) -> str | None:
@@ -120,16 +129,8 @@ def trace_of(traceparent: str) -> str | None:
 
     W3C Trace Context, 3.2: four fields of lower-case digits; no zeros alone; a version past 00 may add fields.
     """
-    version, _, rest = traceparent.partition("-")
-    trace, _, rest = rest.partition("-")
-    span, _, rest = rest.partition("-")
-    flags, more, _ = rest.partition("-")
-    fields = ((version, 2), (trace, 32), (span, 16), (flags, 2))
-    if any(len(field) != size or not _DIGITS.issuperset(field) for field, size in fields):
-        return None
-    if version == "ff" or (version == "00" and more) or not trace.strip("0") or not span.strip("0"):
-        return None
-    return trace
+    found = _TRACEPARENT.fullmatch(traceparent)
+    return None if found is None or (found[1] == "00" and found[3]) else found[2]
 
 
 def traceparent_of(value: Any, headers: Mapping[bytes, bytes] | None = None) -> str | None:

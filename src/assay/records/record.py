@@ -26,7 +26,6 @@ from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
 from assay.core.redaction import Redactor
 from assay.guard.connection_name import principal_in, session_in
-from assay.records.http_notes import HttpMoment
 from assay.records.moments import Moment, shown_time
 from assay.rules import RULES
 
@@ -445,7 +444,7 @@ def record_of(
         metadata.principal = run.principal_name(moment.session)
     if run.payloads:
         metadata.frame_bytes = run.frame_bytes
-        if isinstance(moment, HttpMoment):
+        if moment.http is not None:
             metadata.http = moment.http.members(verdict, run) or None
         for name, value in payload(verdict, run.redactor).items():
             setattr(metadata, name, value)

@@ -15,7 +15,7 @@ from assay.base.verdict import Verdict
 from assay.guard.connection_name import session_in
 from assay.guard.internal_errors import log_once
 from assay.guard.sinks import EventKind, Sink
-from assay.records.http_notes import HttpNote, HttpNotes, carried
+from assay.records.http_notes import HttpNote, HttpNotes
 from assay.records.moments import FRESH, Moment, traceparent_of
 from assay.records.repeats import GARBAGE
 
@@ -69,13 +69,14 @@ class JournalSink(Sink):
             self.commit()
 
     def found(self, verdict: Verdict, now: float, session: str, sent: int, /) -> None:
-        """Record a message that has no template, unless it only counts as garbage like the one before."""
+        """Record a message that has no template: at once, or when the status of its HTTP response is known."""
         if self._http is not None and self._http.note is not None:
             self._http.defer(partial(self._write, verdict, now, session, sent))
         else:
             self._write(verdict, now, session, sent)
 
     def _write(self, verdict: Verdict, now: float, session: str, sent: int, note: HttpNote | None = None) -> None:
+        """Hold the line of a message back, unless it only counts as garbage like the one before."""
         journal = self._journal
         if journal.rows or verdict.kind in GARBAGE:
             counts, ended = journal.repeats(verdict, now, sent, session, self._transport, self._route)
@@ -83,13 +84,22 @@ class JournalSink(Sink):
                 self.held.append(ended)
             if counts:
                 return
-        self.held.append(self._line(verdict, now, session, sent, note))
+        exchange = verdict.exchange
+        answers = exchange is not None and verdict.kind in _ANSWERS
+        moment = exchange.moment if answers and exchange is not None else None
+        if moment is None:
+            method = exchange.entry.name if exchange is not None else verdict.method
+            trace = traceparent_of(verdict.value)
+            moment = journal.moment(self._transport, self._route, method, verdict.frame, trace, session, now)
+            moment = moment if note is None else moment._replace(http=note)
+            if exchange is not None and verdict.kind == "request":
+                exchange.moment = moment
+        code = "TIMEOUT" if exchange is not None and exchange.state == "timed-out" and answers else None
+        self.held.append(journal.line(verdict, moment, sent, code=code))
         if len(self.held) >= MOST_HELD:
             self.commit()
 
-    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
-        """Record a message that the guard wrote itself, or the answer to one."""
-        self.passed(verdict, now, session)
+    guard_frame = passed
 
     def event(self, kind: EventKind, data: bytes, session: str, /) -> None:
         """Record what happens to the server or to a session; every record has the number of restarts from then on."""
@@ -145,21 +155,6 @@ class JournalSink(Sink):
             self._due = perf_counter() + HELD
         return self._due
 
-    def _line(self, verdict: Verdict, now: float, session: str, sent: int, note: HttpNote | None) -> bytes:
-        exchange = verdict.exchange
-        answers = exchange is not None and verdict.kind in _ANSWERS
-        moment = exchange.moment if answers and exchange is not None else None
-        if moment is None:
-            method = exchange.entry.name if exchange is not None else verdict.method
-            trace = traceparent_of(verdict.value)
-            moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, now)
-            if note is not None:
-                moment = carried(moment, note)
-            if exchange is not None and verdict.kind == "request":
-                exchange.moment = moment
-        code = "TIMEOUT" if exchange is not None and exchange.state == "timed-out" and answers else None
-        return self._journal.line(verdict, moment, sent, code=code)
-
 
 class MetricsSink(Sink):
     """Counts messages by outcome, and measures the duration of responses."""
@@ -170,8 +165,8 @@ class MetricsSink(Sink):
         self._metrics = metrics
         self._transport, self._route = transport, route
 
-    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
-        """Count a message without findings."""
+    def found(self, verdict: Verdict, now: float, session: str, _sent: int = 0, /) -> None:
+        """Count a message."""
         self._metrics.heard(verdict, self._transport)
         exchange = verdict.exchange
         if exchange is None:
@@ -182,13 +177,7 @@ class MetricsSink(Sink):
         elif verdict.kind in _ANSWERS and exchange.moment is not None:
             self._metrics.answered(exchange.method, now - exchange.moment.began)
 
-    def found(self, verdict: Verdict, now: float, session: str, _sent: int, /) -> None:
-        """Count a message with findings, or one that was not forwarded."""
-        self.passed(verdict, now, session)
-
-    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
-        """Count a message that the guard wrote itself, or the answer to one."""
-        self.passed(verdict, now, session)
+    passed = guard_frame = found
 
 
 class TraceSink(Sink):
@@ -200,18 +189,12 @@ class TraceSink(Sink):
         self._telemetry = telemetry
         self._transport = transport
 
-    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
-        """Record a message without findings."""
+    def found(self, verdict: Verdict, now: float, session: str, _sent: int = 0, /) -> None:
+        """Record the spans of a message, which may be a batch."""
         for each in verdict.parts or (verdict,):
             self._span(each, now, session)
 
-    def found(self, verdict: Verdict, now: float, session: str, _sent: int, /) -> None:
-        """Record a message with findings, or one that was not forwarded."""
-        self.passed(verdict, now, session)
-
-    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
-        """Record a message that the guard wrote itself, or the answer to one."""
-        self.passed(verdict, now, session)
+    passed = guard_frame = found
 
     def _span(self, verdict: Verdict, began: float, session: str) -> None:
         exchange, telemetry = verdict.exchange, self._telemetry
