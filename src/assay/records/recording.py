@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -92,7 +92,7 @@ class RecordedConversation(Conversation):
         missing = super().give_up(asker, ident, code, why, data, unstarted=unstarted, excused=excused)
         if missing is not None:
             row = {"event": "unanswered", "dir": DIRECTIONS[asker.other], "id": ident, "code": code, "why": why}
-            self._write({**row, **_marks(unstarted=unstarted, excused=excused)})
+            self._write(row, unstarted=unstarted, excused=excused)
         return missing
 
     def end(
@@ -107,7 +107,7 @@ class RecordedConversation(Conversation):
         """Fail every request that *party* has not answered, and record the end of its messages."""
         left = super().end(party, why, data, unstarted=unstarted, excused=excused)
         row = {"event": "end", "dir": DIRECTIONS[party], "why": why}
-        self._write({**row, **_marks(unstarted=unstarted, excused=excused)})
+        self._write(row, unstarted=unstarted, excused=excused)
         return left
 
     def beside(self, revision: str) -> Conversation:
@@ -134,37 +134,27 @@ class RecordedConversation(Conversation):
     def _record(self, verdict: Verdict, facts: Facts, *, failed: str = "") -> None:
         try:
             members: dict[str, Any] = {"failed": failed} if failed else {}
-            if self._is_decided(verdict):
-                members["actions"] = list(_actions(verdict))
+            policy = self._policy
+            is_repaired = any(each.action == "repair" for each in verdict.violations)
+            if policy is not None and verdict.violations and (policy.decides or is_repaired):
+                # An action may differ from the default in the table of rules. Places in a batch are relative to their
+                # message.
+                members["actions"] = [
+                    {"rule": each.rule, "at": each.at, "action": each.action}
+                    for part in verdict.parts or (verdict,)
+                    for each in part.violations
+                ]
             self._recording.message(self._number, verdict, {**spelt_facts(facts), **members})
         except Exception as error:
             # After any error the message is still judged and forwarded.
             log_once(error, "a message could not be written to the recording")
 
-    def _is_decided(self, verdict: Verdict) -> bool:
-        """Whether an action differs from the default in the table of rules."""
-        policy = self._policy
-        if policy is None or not verdict.violations:
-            return False
-        return policy.decides or any(each.action == "repair" for each in verdict.violations)
-
-    def _write(self, row: dict[str, Any]) -> None:
+    def _write(self, row: dict[str, Any], **marks: bool) -> None:
+        """Write an event, with the *marks* that are true."""
         try:
-            self._recording.event(self._number, row)
+            self._recording.event(self._number, {**row, **{name: True for name, value in marks.items() if value}})
         except Exception as error:
             log_once(error, "an event could not be written to the recording")
-
-
-def _marks(**marks: bool) -> dict[str, bool]:
-    """Return the members of an event that are true."""
-    return {name: True for name, value in marks.items() if value}
-
-
-def _actions(verdict: Verdict) -> Iterator[dict[str, str]]:
-    """Return the action for each violation; places in a batch are relative to their message."""
-    for part in verdict.parts or (verdict,):
-        for each in part.violations:
-            yield {"rule": each.rule, "at": each.at, "action": each.action}
 
 
 _ENDING: Final = 1024
@@ -188,21 +178,6 @@ class RecordingError(Exception):
 
 class Recording:
     """The recording of one run of a guard, in one file."""
-
-    __slots__ = (
-        "_alone",
-        "_descriptor",
-        "_epoch",
-        "_left_out",
-        "_log",
-        "_most",
-        "_numbers",
-        "_redactor",
-        "_size",
-        "_tools",
-        "messages",
-        "path",
-    )
 
     def __init__(self, path: str, *, most: int, redactor: Redactor | None, log: Log, alone: bool = False) -> None:
         """
@@ -261,7 +236,7 @@ class Recording:
             **self._numbered(number),
             **self._discreet(members),
             "time": self._time(),
-            **self._payload(verdict),
+            **_payload(verdict, self._redactor),
         }
         if "omitted" in row:
             row |= {"kind": verdict.kind, **_ident(verdict)}
@@ -308,24 +283,15 @@ class Recording:
     def _numbered(self, number: int) -> dict[str, int]:
         return {} if self._alone else {"conversation": number}
 
-    def _payload(self, verdict: Verdict) -> dict[str, Any]:
-        if self._redactor is None:
-            return _exact(verdict.frame)
-
-        found = payload(verdict, self._redactor)
-        return {_MEMBERS.get(name, name): value for name, value in found.items()}
-
     def _discreet(self, members: dict[str, Any]) -> dict[str, Any]:
         """Return *members* without secrets in HTTP headers that repeat arguments."""
-        headers = members.get("http", {}).get("headers") if self._redactor is not None else None
+        headers = members.get("http", {}).get("headers")
         if not headers or self._redactor is None:
             return members
         shown = self._redactor.value(headers)
-        return (
-            members
-            if shown is headers
-            else {**members, "http": {**members["http"], "headers": shown}, "redacted": True}
-        )
+        if shown is headers:
+            return members
+        return {**members, "http": {**members["http"], "headers": shown}, "redacted": True}
 
     # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -333,36 +299,27 @@ class Recording:
         """Write *row*; return whether it is in the file."""
         line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
         if self._size + len(line) + _ENDING - reserve > self._most:
-            self._stop_at_limit()
+            self._stop(f"it has reached {self._most:,} bytes", "; guard.record_bytes sets the limit")
             return False
-        return self._write(line)
-
-    def _stop_at_limit(self) -> None:
-        why = f"it has reached {self._most:,} bytes"
-        if self._write(orjson.dumps({"event": "stopped", "why": why}, option=orjson.OPT_APPEND_NEWLINE)):
-            self._log(f"assay: recording stopped: {self.path}: {why}; guard.record_bytes sets the limit")
-            self._let_go()
-
-    def _write(self, line: bytes) -> bool:
         taken = 0
         try:
             while taken < len(line):
                 taken += os.write(self._descriptor, line[taken:])
         except OSError as error:
-            self._stop_for(error.strerror or "it cannot be written")
+            self._stop(error.strerror or "it cannot be written")
             return False
         self._size += taken
         return True
 
-    def _stop_for(self, why: str) -> None:
-        """End the recording after a failed write, with a last row if a partial row can be removed to make room."""
+    def _stop(self, why: str, hint: str = "") -> None:
+        """End the recording, with a last row if there is room for it."""
         line = orjson.dumps({"event": "stopped", "why": why}, option=orjson.OPT_APPEND_NEWLINE)
         with suppress(OSError):
             # A partial row would make the file invalid.
             os.ftruncate(self._descriptor, self._size)
             if os.write(self._descriptor, line) < len(line):
                 os.ftruncate(self._descriptor, self._size)
-        self._log(f"assay: recording stopped: {self.path}: {why}")
+        self._log(f"assay: recording stopped: {self.path}: {why}{hint}")
         self._let_go()
 
     def _let_go(self) -> None:
@@ -371,11 +328,14 @@ class Recording:
             os.close(descriptor)
 
 
-def _exact(frame: bytes) -> dict[str, Any]:
+def _payload(verdict: Verdict, redactor: Redactor | None) -> dict[str, Any]:
+    """Return the members with the frame: to the byte without a *redactor*."""
+    if redactor is not None:
+        return {_MEMBERS.get(name, name): value for name, value in payload(verdict, redactor).items()}
     try:
-        return {"msg": frame.decode()}
+        return {"msg": verdict.frame.decode()}
     except UnicodeDecodeError:
-        return {"base64": b64encode(frame).decode()}
+        return {"base64": b64encode(verdict.frame).decode()}
 
 
 def _ident(verdict: Verdict) -> dict[str, Any]:
@@ -410,17 +370,14 @@ def _opened(path: str) -> int:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags, _PRIVATE)
+        try:
+            _claim(descriptor, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
     except OSError as error:
         why = "is a symbolic link; give the file itself" if error.errno == errno.ELOOP else error.strerror
         raise RecordingError(f"{path}: {why}") from None
-    try:
-        _claim(descriptor, path)
-    except OSError as error:
-        os.close(descriptor)
-        raise RecordingError(f"{path}: {error.strerror}") from None
-    except RecordingError:
-        os.close(descriptor)
-        raise
     return descriptor
 
 
@@ -437,12 +394,8 @@ def _claim(descriptor: int, path: str) -> None:
     except OSError:
         # Some file systems have no locks.
         pass
-    if not _is_recording(os.pread(descriptor, _LOOKED_AT, 0)):
+    start = os.pread(descriptor, _LOOKED_AT, 0)
+    if start and not start.startswith(b'{"event":"recording",'):
         raise RecordingError(f"{path}: exists and is not a recording; remove it, or give another file")
     os.fchmod(descriptor, _PRIVATE)
     os.ftruncate(descriptor, 0)
-
-
-def _is_recording(start: bytes) -> bool:
-    """Whether a file that starts like this is empty, or a recording of `assay guard`."""
-    return not start or start.startswith(b'{"event":"recording",')
