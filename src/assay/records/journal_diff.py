@@ -6,7 +6,7 @@ Lines are compared in order; if one journal has lines that the other lacks, the 
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -107,8 +107,9 @@ def _rest(first: _Line | None, more: Iterator[_Line]) -> list[_Line]:
 
 def _aligned(left: list[_Line], right: list[_Line]) -> Iterator[JournalDifference]:
     """Yield the differences of two lists, of which either may lack lines."""
-    end = _common_end(left, right)
-    left, right = left[: len(left) - end], right[: len(right) - end]
+    while left and right and left[-1].key == right[-1].key:
+        left.pop()
+        right.pop()
     if max(len(left), len(right)) > _MOST_ALIGNED:
         yield from _paired(left, right)
         return
@@ -119,36 +120,22 @@ def _aligned(left: list[_Line], right: list[_Line]) -> Iterator[JournalDifferenc
             yield from _paired(left[begin:stop], right[other_begin:other_stop])
 
 
-def _common_end(left: list[_Line], right: list[_Line]) -> int:
-    pairs = zip(reversed(left), reversed(right), strict=False)
-    return next((count for count, (a, b) in enumerate(pairs) if a.key != b.key), min(len(left), len(right)))
-
-
 def _paired(left: list[_Line], right: list[_Line]) -> Iterator[JournalDifference]:
     for ours, theirs in zip(left, right, strict=False):
-        fields = list(_fields(ours.flat, theirs.flat))
+        both = {name: (ours.flat.get(name, ABSENT), theirs.flat.get(name, ABSENT)) for name in ours.flat | theirs.flat}
+        fields = [Field(name, *values) for name, values in both.items() if values[0] != values[1]]
         if fields:
             yield JournalDifference(ours.entry, theirs.entry, fields)
-    both = min(len(left), len(right))
-    yield from (JournalDifference(each.entry, None) for each in islice(left, both, None))
-    yield from (JournalDifference(None, each.entry) for each in islice(right, both, None))
-
-
-def _fields(one: Flat, other: Flat) -> Iterator[Field]:
-    for name in [*one, *(each for each in other if each not in one)]:
-        ours, theirs = one.get(name, ABSENT), other.get(name, ABSENT)
-        if ours != theirs:
-            yield Field(name, ours, theirs)
+    yield from (JournalDifference(each.entry, None) for each in left[len(right) :])
+    yield from (JournalDifference(None, each.entry) for each in right[len(left) :])
 
 
 def _flatten(name: str, value: Any, found: Flat) -> None:
-    members: Iterable[tuple[Any, Any]] = ()
-    if isinstance(value, dict):
-        members = value.items()
-    elif isinstance(value, list):
-        members = enumerate(value)
-    if not isinstance(value, dict | list) or not value:
+    if not isinstance(value, dict | list):
+        found[name] = value
+    elif not value:
         # An empty object or array is a value, too.
-        found[name] = repr(value) if isinstance(value, dict | list) else value
-    for step, item in members:
-        _flatten(f"{name}.{step}", item, found)
+        found[name] = repr(value)
+    else:
+        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _flatten(f"{name}.{step}", item, found)

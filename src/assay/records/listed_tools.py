@@ -43,10 +43,7 @@ class ListedTools:
 
     def finder(self, server: str) -> Callable[[str], Tool | None]:
         """Return what finds the definition of a tool of *server* by its name; the same object for the same server."""
-        known = self._finders.get(server)
-        if known is None:
-            known = self._finders[server] = partial(self._find, server)
-        return known
+        return self._finders.setdefault(server, partial(self._find, server))
 
     def _find(self, server: str, name: str) -> Tool | None:
         if self._servers is None:
@@ -95,12 +92,11 @@ def _collected(
 def _tools_in(frame: bytes) -> list[Tool]:
     """Return the tools of a list; empty for any other message."""
     value = loosely(frame)
-    messages = value if isinstance(value, list) else [value]
     found: list[Tool] = []
-    for each in messages:
+    for each in value if isinstance(value, list) else [value]:
         result = each.get("result") if isinstance(each, dict) else None
         tools = result.get("tools") if isinstance(result, dict) else None
-        found += [tool for tool in tools if _is_tool(tool)] if isinstance(tools, list) else []
+        found += filter(_is_tool, tools) if isinstance(tools, list) else ()
     return found
 
 

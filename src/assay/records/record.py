@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from shlex import join
 from time import time_ns
@@ -303,11 +304,6 @@ def seconds_of(ts: str, now: float) -> float:
 class RunIdentity:
     """The common parts of all records of a run."""
 
-    __slots__ = (
-        *("_principals", "_redactor", "_sessions", "deterministic", "frame_bytes", "mode", "payloads", "restarts"),
-        *("server", "servers"),
-    )
-
     def __init__(
         self,
         *,
@@ -335,7 +331,9 @@ class RunIdentity:
         # Compiling the patterns takes some milliseconds, and most runs never need them.
         self._redactor = Redactor(patterns) if patterns else None
         self._sessions: dict[str, str] = {}
-        self._principals: dict[str, str] = {}
+        self._shown_principal = lru_cache(_MOST_PRINCIPALS)(
+            lambda each: cut(self.redactor.text(each), PRINCIPAL_LENGTH)
+        )
 
     @property
     def redactor(self) -> Redactor:
@@ -356,14 +354,7 @@ class RunIdentity:
     def principal_name(self, name: str) -> str:
         """Return the principal of a connection without secrets: that of a token may be anything, such as an address."""
         principal = principal_in(name)
-        if not principal:
-            return ""
-        found = self._principals.get(principal)
-        if found is None:
-            if len(self._principals) >= _MOST_PRINCIPALS:
-                self._principals.clear()
-            found = self._principals[principal] = cut(self.redactor.text(principal), PRINCIPAL_LENGTH)
-        return found
+        return self._shown_principal(principal) if principal else ""
 
     def session_name(self, name: str) -> str:
         """
@@ -391,16 +382,13 @@ def status_of(verdict: Verdict, *, failed: bool = False) -> Status:
     """Return the status of a message in one word; *failed* if it is known to report a failure."""
     if not verdict.accepted:
         return "refused"
-    if failed or verdict.kind in {"error", "missing"} or _is_failed_result(verdict):
-        return "failed"
-    return "reported" if verdict.violations else "ok"
-
-
-def _is_failed_result(verdict: Verdict) -> bool:
-    """Whether a message is a tool's result that reports a failure."""
     value = verdict.value
     result = value.get("result") if verdict.kind == "result" and isinstance(value, dict) else None
-    return isinstance(result, dict) and result.get("isError") is True
+    # A tool's result may report a failure, too.
+    is_failed_tool = isinstance(result, dict) and result.get("isError") is True
+    if failed or is_failed_tool or verdict.kind in {"error", "missing"}:
+        return "failed"
+    return "reported" if verdict.violations else "ok"
 
 
 def record_of(
@@ -424,6 +412,8 @@ def record_of(
     has their number in *repeated*, and their bytes in *came*.
     """
     status = status_of(verdict, failed=failed or code is not None)
+    value, exchange = verdict.value, verdict.exchange
+    asked = exchange.id if exchange is not None and verdict.kind in ANSWERS else None
     metadata = Metadata(
         schema_version=SCHEMA_VERSION,
         deterministic=run.deterministic,
@@ -432,7 +422,7 @@ def record_of(
         party=verdict.party,
         kind=verdict.kind,
         server=run.server_of(moment.route),
-        id=_id(verdict),
+        id=short_id(value["id"] if isinstance(value, dict) and "id" in value else asked),
         restarts=run.restarts,
         passed=not verdict.accepted and verdict.onward is verdict.frame,
         repairs=[run.redactor.repair(each) for each in verdict.repairs],
@@ -484,13 +474,6 @@ def short_id(ident: object) -> Ident:
     if type(ident) is str:
         return cut(ident, ID_LENGTH)
     return ident if type(ident) is int or type(ident) is float else None
-
-
-def _id(verdict: Verdict) -> Ident:
-    value, exchange = verdict.value, verdict.exchange
-    if isinstance(value, dict) and "id" in value:
-        return short_id(value["id"])
-    return short_id(exchange.id if exchange is not None and verdict.kind in ANSWERS else None)
 
 
 PAYLOAD_BYTES: Final = 4 << 20
@@ -552,7 +535,9 @@ def violation_of(finding: Finding) -> Violation:
 
 def _error(verdict: Verdict, status: Status, code: str | None, redactor: Redactor) -> RecordError:
     """Return the error. If there are only reports it has no code, because no error is sent."""
-    said = _said(verdict)
+    value = verdict.value if verdict.kind == "error" and verdict.accepted else None
+    said = value.get("error") if isinstance(value, dict) else None
+    said = said if isinstance(said, dict) else {}
     code = code or _code(verdict, status, said)
     row: dict[str, Any] = {} if code is None else {**CanonicalError.to_jsonrpc_error(code)}
     number, message = said.get("code"), said.get("message")
@@ -568,15 +553,6 @@ def _error(verdict: Verdict, status: Status, code: str | None, redactor: Redacto
         more=verdict.more,
         quarantined=[NamedEntry(each.kind, redactor.text(each.name)) for each in verdict.quarantined],
     )
-
-
-def _said(verdict: Verdict) -> dict[str, Any]:
-    """Return the error in an accepted error response."""
-    value = verdict.value
-    if verdict.kind != "error" or not verdict.accepted or not isinstance(value, dict):
-        return {}
-    error = value.get("error")
-    return error if isinstance(error, dict) else {}
 
 
 def _code(verdict: Verdict, status: Status, said: dict[str, Any]) -> str | None:
@@ -622,8 +598,6 @@ def server_line(transport: str, route: str, run: RunIdentity, place: ServerPlace
 
     Every file of a run begins with that of each server, so that a reader of its end knows them.
     """
-    if run.deterministic:
-        return b""
     members = {
         "transport": transport,
         "route": route,

@@ -13,7 +13,7 @@ from assay.base.limits import REQUESTS
 from assay.base.verdict import Party
 from assay.records.judging import MOST_CONVERSATIONS
 from assay.records.lines import numbered_lines
-from assay.records.record import ID_LENGTH, Event, Finding, Record, read_line, seconds_of
+from assay.records.record import ID_LENGTH, Event, Record, read_line, seconds_of
 from assay.records.rows import DIRECTIONS, TranscriptRow
 from assay.rules import RULES
 from assay.spec.revisions import handshake, is_known
@@ -23,7 +23,8 @@ NOT_A_RECORD: Final = "not a journal record"
 _BEGINNING: Final = re.compile(rb'\s*\{\s*"ts":')
 """How every line of a journal begins. Records of other programs may begin with a time, too."""
 
-_NO_TIME: Final = -1.0
+_INDEX: Final = re.compile(r"^/?[^/]*")
+"""The first part of a place."""
 
 _LIST: Final = "tools/list"
 _TOO_EARLY: Final = "protocol/before-initialize"
@@ -48,7 +49,7 @@ def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
         if found is None:
             yield TranscriptRow(number, {"event": "unread", "why": NOT_A_RECORD})
             continue
-        time = seconds_of(found.ts, _NO_TIME)
+        time = seconds_of(found.ts, 0.0)
         for members in rows.add(found):
             yield TranscriptRow(number, members, time=time if time > 0 else None, record=found)
     yield TranscriptRow(0, {"event": "close"})
@@ -103,7 +104,17 @@ class RecordRows:
             one.restarts = metadata.restarts
             yield {"event": "restart", "conversation": one.number}
         if metadata.kind == "missing":
-            yield from _missing(record, one.number)
+            ident, error = metadata.id, record.error
+            if type(ident) is int or (isinstance(ident, str) and len(ident) < ID_LENGTH):
+                code = "TIMEOUT" if error is not None and error.code == "TIMEOUT" else "UPSTREAM_FAILURE"
+                why = record.findings[0].found.partition(": ")[2] if record.findings else ""
+                row = {
+                    "event": "unanswered",
+                    "conversation": one.number,
+                    "dir": DIRECTIONS[metadata.party],
+                    "id": ident,
+                }
+                yield {**row, "code": code, "why": why, **({} if record.findings else {"excused": True})}
         else:
             yield {"dir": DIRECTIONS[metadata.party], "conversation": one.number, **self._message(record, one)}
         if is_stateless(record) and record.is_answer and metadata.party is Party.SERVER:
@@ -112,10 +123,10 @@ class RecordRows:
             yield {"event": "release", "conversation": one.number}
 
     def _opening(self, record: Record, one: _Opened) -> dict[str, Any]:
-        metadata, stateless = record.metadata, is_stateless(record)
+        metadata, stateless, revision = record.metadata, is_stateless(record), record.metadata.revision
         # Without its handshake a conversation does not show its revision. Over STDIO a run has it, if it is whole.
         is_late = record.method != "initialize" and all(each.rule != _TOO_EARLY for each in record.findings)
-        is_late = is_late and is_known(metadata.revision) and not (self._is_whole and record.transport == "stdio")
+        is_late = is_late and is_known(revision) and not (self._is_whole and record.transport == "stdio")
         # Only a guard writes a mode; its server may have any name.
         is_assets = metadata.server == "assets" and not metadata.mode
         row: dict[str, Any] = {
@@ -125,7 +136,7 @@ class RecordRows:
             # Lists of tools are those of the same server: without a name it is known by its route.
             "place": metadata.server or record.route,
             "mode": metadata.mode or "enforce",
-            "revision": metadata.revision if is_late and (stateless or _has_handshake(metadata.revision)) else None,
+            "revision": revision if is_late and revision is not None and (stateless or handshake(revision)) else None,
             "lines": record.transport == "stdio",
         }
         size = metadata.frame_bytes or (REQUESTS.frame_bytes if is_assets else 0)
@@ -149,7 +160,11 @@ class RecordRows:
     def _message(self, record: Record, one: _Opened) -> dict[str, Any]:
         """Return the members of a row that has the message, or says why it has not."""
         metadata, findings = record.metadata, record.findings
-        actions = [_action(each) for each in findings]
+        # What the guard has done is repeated.
+        actions = [
+            {"rule": each.rule, "at": each.at, "expected": each.expected, "found": each.found, "action": each.done}
+            for each in findings
+        ]
         rules = {each.rule for each in findings}
         is_list, owner = metadata.kind == "result" and record.method == _LIST, self._owner(record, one)
         if metadata.frame is None and metadata.frame_base64 is None:
@@ -166,9 +181,11 @@ class RecordRows:
         row = {"base64": metadata.frame_base64} if metadata.frame is None else {"msg": metadata.frame}
         if "guard/failure" in rules:
             return {**row, "failed": next(each.found for each in findings if each.rule == "guard/failure")}
+        # Whether the list of tools by which the guard judged it is left out, or has no payload.
+        is_unlisted = not owner.is_listed and record.method != _LIST and (owner.lacks_list or self._passed_over)
         if metadata.redacted:
             row |= {"redacted": True, "findings": actions}
-        elif self._is_unlisted(record, owner, rules):
+        elif is_unlisted and any(rule.startswith("contract/") for rule in rules):
             row |= {"partial": True, "findings": actions}
         elif any(rule.startswith("lock/") for rule in rules):
             row |= {"locked": True, "findings": actions}
@@ -178,17 +195,11 @@ class RecordRows:
             row["actions"] = actions
         if metadata.kind == "batch" and actions:
             # A policy judges each message of a batch, and places in it do not start with its index.
-            row["actions"] = actions + [{**each, "at": _below(str(each["at"]))} for each in actions]
+            row["actions"] = actions + [{**each, "at": _INDEX.sub("", each["at"])} for each in actions]
         if record.transport == "http":
             row["http"] = {"revision": metadata.revision} if metadata.party is Party.CLIENT else {}
         owner.is_listed = owner.is_listed or is_list
         return row
-
-    def _is_unlisted(self, record: Record, owner: _Opened, rules: set[str]) -> bool:
-        """Whether the guard found a fault by a list of tools that is left out, or that has no payload."""
-        if owner.is_listed or record.method == _LIST or not (owner.lacks_list or self._passed_over):
-            return False
-        return any(rule.startswith("contract/") for rule in rules)
 
 
 def place_key(record: Record) -> Hashable:
@@ -205,35 +216,3 @@ def conversation_key(record: Record) -> tuple[Hashable, str]:
 def is_stateless(record: Record) -> bool:
     """Whether *record* is of a request without a session."""
     return record.transport == "http" and not record.metadata.session
-
-
-def _has_handshake(revision: str | None) -> bool:
-    return revision is not None and handshake(revision)
-
-
-def _missing(record: Record, number: int) -> Iterator[dict[str, Any]]:
-    """Yield that a request was never answered."""
-    metadata, error = record.metadata, record.error
-    ident = metadata.id
-    if type(ident) is int or (isinstance(ident, str) and len(ident) < ID_LENGTH):
-        code = "TIMEOUT" if error is not None and error.code == "TIMEOUT" else "UPSTREAM_FAILURE"
-        why = record.findings[0].found.partition(": ")[2] if record.findings else ""
-        row = {"event": "unanswered", "conversation": number, "dir": DIRECTIONS[metadata.party], "id": ident}
-        yield {**row, "code": code, "why": why, **({} if record.findings else {"excused": True})}
-
-
-def _action(finding: Finding) -> dict[str, Any]:
-    """Return what a row has of a finding: what the guard has done is repeated."""
-    return {
-        "rule": finding.rule,
-        "at": finding.at,
-        "expected": finding.expected,
-        "found": finding.found,
-        "action": finding.done,
-    }
-
-
-def _below(at: str) -> str:
-    """Return the place *at* without its first part."""
-    _, _, rest = at.removeprefix("/").partition("/")
-    return f"/{rest}" if rest else ""
