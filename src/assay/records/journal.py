@@ -203,10 +203,6 @@ NO_TIME: Final = "1970-01-01T00:00:00.000000Z"
 _new_tuple: Final = tuple.__new__
 
 
-def _stands_still() -> float:
-    return 0.0
-
-
 class Journal:
     """
     The record of one run; `open` makes it.
@@ -226,14 +222,14 @@ class Journal:
     """Garbage that is counted before it is written; nearly always empty."""
 
     def __init__(self, output: JournalOutput, run: RunIdentity) -> None:
-        self.clock = _stands_still if run.deterministic else perf_counter
+        self.clock = (lambda: 0.0) if run.deterministic else perf_counter
         self.output = output
         self.write = output.write
         self._run = run
         self._quick = not (run.payloads or run.deterministic)
         self._templates: dict[tuple[str, str], LineTemplates] = {}
         self._heads: dict[str, bytes] = {}
-        self._repeats = Repeats(self._counted, self.clock, verbatim=run.payloads)
+        self._repeats = Repeats(self._record, self.clock, verbatim=run.payloads)
         self.rows = self._repeats.rows
 
     @classmethod
@@ -292,10 +288,6 @@ class Journal:
     def failures(self) -> int:
         """The number of records that could not be written."""
         return self.output.failures
-
-    @failures.setter
-    def failures(self, count: int) -> None:
-        self.output.failures = count
 
     def name_route(self, route: str, server: str) -> None:
         """Give the records of messages at *route* the name *server*, where this journal has several servers."""
@@ -382,13 +374,12 @@ class Journal:
         if self._run.deterministic:
             # Counting depends on the time.
             return False, b""
-        row, ended = self._repeats.heard(verdict, session)
-        if row is None:
-            return False, ended
-        if row.moment is None:
-            row.moment = self.moment(transport, route, None, verdict.frame, None, session, began)
-        row.add(verdict, sent)
-        return True, b""
+        return self._repeats.heard(
+            verdict,
+            session,
+            sent,
+            lambda: self.moment(transport, route, None, verdict.frame, None, session, began),
+        )
 
     @property
     def waiting(self) -> bool:
@@ -430,12 +421,6 @@ class Journal:
         lines = self._repeats.all()
         if lines:
             self.write(lines)
-
-    def _counted(self, row: RepeatRow) -> bytes:
-        """Return the record of counted garbage."""
-        if row.last is None or row.moment is None:
-            return b""
-        return self._record(row.last, row.moment, row.sent, repeated=row.count, came=row.came)
 
     def _record(self, verdict: Verdict, moment: Moment, sent: int, **more: Any) -> bytes:
         """Return the line of a message without a template; *more* is as for `record_of`."""

@@ -38,62 +38,57 @@ class RepeatRow:
         """The number of messages after the first, and the bytes received and sent for them."""
         self.last: Verdict | None = None
         self.moment: Moment | None = None
-
-    def add(self, verdict: Verdict, sent: int) -> None:
-        """Count one more message."""
-        self.count += 1
-        self.came += len(verdict.frame)
-        self.sent += sent
-        self.last = verdict
+        """The moment of the second message."""
 
 
 class Repeats:
     """The counts of all conversations of one run."""
 
-    __slots__ = ("_clock", "_look_at", "_spell", "_verbatim", "rows")
+    __slots__ = ("_clock", "_line", "_verbatim", "rows")
 
-    def __init__(self, spell: Callable[[RepeatRow], bytes], clock: Callable[[], float], *, verbatim: bool) -> None:
-        """*spell* makes the record of a row. With *verbatim* all messages of a row have the same bytes."""
-        self._spell = spell
+    def __init__(self, line: Callable[..., bytes], clock: Callable[[], float], *, verbatim: bool) -> None:
+        """
+        *line* makes the line of a message, of its moment and of the bytes that were sent for it; *repeated* and *came*
+        are those of a row. With *verbatim* all messages of a row have the same bytes.
+        """
+        self._line = line
         self._clock = clock
         self._verbatim = verbatim
-        self._look_at = 0.0
         self.rows: dict[Place, RepeatRow] = {}
         """Rows in progress; empty unless the last message of a conversation was garbage."""
 
-    def heard(self, verdict: Verdict, session: str) -> tuple[RepeatRow | None, bytes]:
-        """Return the row that *verdict* continues, None if it needs its own record; and the lines to write first."""
-        place = session, verdict.party
-        key = self._key(verdict)
+    def heard(self, verdict: Verdict, session: str, sent: int, moment: Callable[[], Moment]) -> tuple[bool, bytes]:
+        """Return whether *verdict* is only counted, and the lines to write first if it is not."""
+        place, key = (session, verdict.party), self._key(verdict)
         row = self.rows.get(place)
         if row is not None and key is not None and row.key == key:
-            return row, b""
+            row.moment = row.moment or moment()
+            row.count += 1
+            row.came += len(verdict.frame)
+            row.sent += sent
+            row.last = verdict
+            return True, b""
         ended = self._end(place) if row is not None else b""
         if key is not None:
             if len(self.rows) >= MOST_ROWS:
                 ended += self.all()
-            now = self._clock()
-            self._look_at = min(self._look_at, now + SECONDS) if self.rows else now + SECONDS
-            self.rows[place] = RepeatRow(key, now)
-        return None, ended
+            self.rows[place] = RepeatRow(key, self._clock())
+        return False, ended
 
     def due(self) -> bytes:
-        """Yield the records of rows that are due."""
-        now = self._clock()
-        if not self.rows or now < self._look_at:
-            return b""
-        old = [place for place, row in self.rows.items() if now - row.began >= SECONDS]
-        lines = b"".join(map(self._end, old))
-        self._look_at = min((row.began for row in self.rows.values()), default=now) + SECONDS
-        return lines
+        """Return the lines of rows that are due, and forget those."""
+        before = self._clock() - SECONDS
+        return b"".join(self._end(place) for place, row in list(self.rows.items()) if row.began <= before)
 
     def all(self) -> bytes:
-        """Yield the records of all rows."""
+        """Return the lines of all rows, and forget them."""
         return b"".join(map(self._end, list(self.rows)))
 
     def _end(self, place: Place) -> bytes:
         row = self.rows.pop(place)
-        return self._spell(row) if row.count else b""
+        if row.last is None or row.moment is None:
+            return b""
+        return self._line(row.last, row.moment, row.sent, repeated=row.count, came=row.came)
 
     def _key(self, verdict: Verdict) -> object:
         """Return the key of a row; None for a message that is not garbage, or may be a response."""

@@ -145,7 +145,7 @@ class JournalSink(Sink):
             try:
                 self._journal.write(line)
             except Exception:
-                self._journal.failures += 1
+                self._journal.output.failures += 1
 
     def due(self) -> float:
         """Return when the held lines must be written: a request may wait for its response, but not for long."""
