@@ -91,20 +91,19 @@ class JournalOutput:
         """
         if self._size + len(lines) > self._most or self.reopening:
             self.turn(len(lines))
-        taken = 0
+        taken, why = 0, "only a part was written"
         try:
             taken = os.write(self._descriptor, lines)
             if taken != len(lines):
                 # Most likely the disk is full, and the second try says so.
                 taken += os.write(self._descriptor, lines[taken:])
         except OSError as error:
-            self._stop(lines, taken, error)
+            why = str(error.strerror)
+        if taken == len(lines):
+            self.written += taken
+            self._size += taken
         else:
-            if taken == len(lines):
-                self.written += taken
-                self._size += taken
-            else:
-                self._stop(lines, taken, None)
+            self._stop(lines, taken, why)
 
     def close(self) -> None:
         """Close the file for good."""
@@ -115,18 +114,17 @@ class JournalOutput:
         """Open the file anew if that was asked for, or a further one if *coming* bytes are too many for this one."""
         if self.reopening:
             self.reopening = False
-            self._begin_anew()
+            if not self._closed:
+                self._begin_anew()
         if self._size > len(self.head) and self._size + coming > self._most and self._descriptor >= 0:
             self._go_on()
 
     def _let_go(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1
+        with suppress(OSError):
+            os.close(descriptor)
 
     def _begin_anew(self) -> None:
-        if self._closed:
-            return
         try:
             descriptor = run_files.reopen(self.path)
         except OSError as error:
@@ -150,8 +148,7 @@ class JournalOutput:
             self._log(f"journal: {error.filename or path}: {error.strerror}")
 
     def _take(self, descriptor: int, path: str, size: int) -> None:
-        with suppress(OSError):
-            self._let_go()
+        self._let_go()
         self._descriptor, self.path, self._size, self._most = descriptor, path, size, self._file_bytes
         if self.head and not size:
             self._begin()
@@ -165,23 +162,19 @@ class JournalOutput:
             else:
                 os.ftruncate(self._descriptor, 0)
 
-    def _stop(self, lines: bytes, taken: int, error: OSError | None) -> None:
+    def _stop(self, lines: bytes, taken: int, why: str) -> None:
         """End the journal with its last whole line."""
         if self._descriptor < 0:
             self.failures += lines.count(b"\n")
             return
         whole = lines.rfind(b"\n", 0, taken) + 1
         if whole < taken:
-            with suppress(OSError):
-                self._remove_half_a_line(taken, whole)
+            self._remove_half_a_line(taken, whole)
         self.written += whole
         self._size += whole
         self.failures += lines.count(b"\n", whole)
-        reason = error.strerror if error is not None else "only a part was written"
-        self._log(f"journal stopped: {self.path}: {reason}")
-        with suppress(OSError):
-            self._let_go()
-        self._descriptor = -1
+        self._log(f"journal stopped: {self.path}: {why}")
+        self._let_go()
 
     def _remove_half_a_line(self, taken: int, whole: int) -> None:
         """
@@ -190,10 +183,11 @@ class JournalOutput:
         Only if the file holds what we have written and nothing else: a process that was forked from this one may have
         gone on, and its lines would be cut. Then the half line stays, and ends with a newline.
         """
-        if os.fstat(self._descriptor).st_size == self._size + taken:
-            os.ftruncate(self._descriptor, self._size + whole)
-        else:
-            os.write(self._descriptor, b"\n")
+        with suppress(OSError):
+            if os.fstat(self._descriptor).st_size == self._size + taken:
+                os.ftruncate(self._descriptor, self._size + whole)
+            else:
+                os.write(self._descriptor, b"\n")
 
 
 NO_TIME: Final = "1970-01-01T00:00:00.000000Z"

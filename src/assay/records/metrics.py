@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from assay import __version__
-from assay.base.verdict import Verdict
+from assay.base.verdict import Kind, Verdict
 from assay.contracts.own_tools import TOOLS
 from assay.records.record import Status, status_of
 from assay.rules import RULES
@@ -37,6 +37,8 @@ methods (specs/001).
 
 BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Seconds. Our own tools fall in the first buckets, guarded servers in the middle, backends at the end."""
+
+_ASKING: Final[frozenset[Kind]] = frozenset({"request", "notification"})
 
 _MESSAGES: Final = "assay_messages_total"
 _VIOLATIONS: Final = "assay_violations_total"
@@ -66,7 +68,13 @@ class Metrics:
 
         The entries of a batch count one by one. A blank line does not count.
         """
-        if verdict.findings is None and not failed and _is_good(verdict):
+        kind, value = verdict.kind, verdict.value
+        if (
+            verdict.findings is None
+            and not failed
+            # Our own results have no value: they are not parsed again.
+            and (kind in _ASKING or (kind == "result" and (value is None or "isError" not in value["result"])))
+        ):
             try:
                 # A combination without a counter yet takes the slow path.
                 self._messages[transport, verdict.party, verdict.method, "ok"] += 1  # type: ignore[index]  # None is no key
@@ -75,7 +83,7 @@ class Metrics:
         elif verdict.parts:
             for part in verdict.parts:
                 self.heard(part, transport, failed=failed)
-        elif verdict.kind != "blank":
+        elif kind != "blank":
             self._count(verdict, transport, status_of(verdict, failed=failed))
 
     def _count(self, verdict: Verdict, transport: str, status: Status) -> None:
@@ -133,7 +141,11 @@ class Metrics:
         yield _sample(_JOURNAL_FAILURES, {}, self._journal_failures)
         for name, (text, value) in sorted(self._gauges.items()):
             yield from _family(name, "gauge", text)
-            yield _sample(name, {}, _present(value))
+            shown = float("nan")
+            # A gauge that fails must not hide the others.
+            with suppress(Exception):
+                shown = value()
+            yield _sample(name, {}, shown)
         yield from _family(_BUILD, "gauge", "The running version; always 1.")
         yield _sample(_BUILD, {"version": __version__}, 1)
 
@@ -167,22 +179,6 @@ class _Durations:
 def method_label(method: str | None) -> str:
     """Return *method* if it is in a table, else `other`."""
     return method if method in METHODS and method is not None else OTHER
-
-
-def _is_good(verdict: Verdict) -> bool:
-    """Whether a message without findings is certainly good. False if that needs a closer check."""
-    kind = verdict.kind
-    if kind == "result":
-        # Our own results have no value: they are not parsed again.
-        return verdict.value is None or "isError" not in verdict.value["result"]
-    return kind in {"request", "notification"}
-
-
-def _present(value: Callable[[], float]) -> float:
-    # A gauge that fails must not hide the others.
-    with suppress(Exception):
-        return value()
-    return float("nan")
 
 
 def _family(name: str, kind: str, text: str) -> Iterable[str]:
