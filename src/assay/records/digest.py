@@ -205,6 +205,9 @@ class FindingGroups:
 # ── counts over time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_MOST_BUCKETS: Final = 48
+
+
 class Trend:
     """
     Counts over time, in a bounded number of buckets whose width is a power of two of a millisecond.
@@ -212,10 +215,9 @@ class Trend:
     The width depends on the first and the last time only: it doubles until both fit. So the order does not matter.
     """
 
-    __slots__ = ("_counts", "_most", "_shift")
+    __slots__ = ("_counts", "_shift")
 
-    def __init__(self, most: int = 48) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._shift = 0
 
@@ -240,9 +242,9 @@ class Trend:
         bucket = int(seconds * 1000) >> self._shift
         is_new = bucket not in self._counts
         self._counts[bucket] = self._counts.get(bucket, 0) + 1
-        while is_new and (span := max(self._counts) - min(self._counts) + 1) > self._most:
+        while is_new and (span := max(self._counts) - min(self._counts) + 1) > _MOST_BUCKETS:
             # The number of bits by which the span is too long, then one more if that was not enough.
-            by = max(1, frexp(span / self._most)[1] - 1)
+            by = max(1, frexp(span / _MOST_BUCKETS)[1] - 1)
             before, self._counts = self._counts, {}
             self._shift += by
             for each, number in before.items():
@@ -251,6 +253,8 @@ class Trend:
 
 MINUTE: Final = 60
 """Seconds of a rate."""
+
+_PARTS: Final = 12
 
 
 class RateWindow:
@@ -262,11 +266,11 @@ class RateWindow:
         self._counts: dict[int, int] = {}
         self._newest = 0
 
-    def add(self, at: float, count: int = 1) -> None:
-        """Count at the time *at*, in seconds."""
+    def add(self, at: float) -> None:
+        """Count one at the time *at*, in seconds."""
         second = int(at)
         if second > self._newest - MINUTE:
-            self._counts[second] = self._counts.get(second, 0) + count
+            self._counts[second] = self._counts.get(second, 0) + 1
             self._newest = max(self._newest, second)
             if len(self._counts) > 2 * MINUTE:
                 self._counts = {each: n for each, n in self._counts.items() if each > self._newest - MINUTE}
@@ -275,13 +279,13 @@ class RateWindow:
         """Return how many there were in the last minute."""
         return sum(count for second, count in self._counts.items() if now - MINUTE < second <= now)
 
-    def series(self, now: float, parts: int = 12) -> list[int]:
-        """Return the counts of the last minute in so many *parts*, oldest first."""
-        made = [0] * parts
+    def series(self, now: float) -> list[int]:
+        """Return the counts of the last minute in twelve parts, oldest first."""
+        made = [0] * _PARTS
         for second, count in self._counts.items():
             age = int(now) - second
             if 0 <= age < MINUTE:
-                made[parts - 1 - age * parts // MINUTE] += count
+                made[_PARTS - 1 - age * _PARTS // MINUTE] += count
         return made
 
 

@@ -59,25 +59,18 @@ class HttpNote:
     def members(self, verdict: Verdict, run: RunIdentity) -> dict[str, Any]:
         """Return what a record has of the exchange: a message of the client the request, an answer the status."""
         if verdict.party is not Party.CLIENT:
-            return self._answered(verdict) if verdict.kind in _ANSWERS else {}
+            status = self.status if verdict.kind in _ANSWERS else None
+            if status is None and self.status_of is not None and verdict.kind in _ANSWERS:
+                status = self.status_of(verdict.onward or verdict.frame)
+            return {} if status is None else {"status": status}
         found: dict[str, Any] = {"method": self._method, "path": cut(run.redactor.text(self._path), _VALUE_LENGTH)}
         if self.status is not None:
             found["status"] = self.status
-        found["headers"] = dict(list(self._shown(run))[:_MOST_HEADERS])
+        # Those that matter to the protocol come first.
+        shown = [(SHOWN[name], _value(name, value, run)) for name, value in self._headers.items() if name in SHOWN]
+        others = [name for name in self._headers if name not in SHOWN][: _MOST_HEADERS - len(shown)]
+        found["headers"] = dict(shown + [(_title(name, run), PRESENT) for name in others])
         return found
-
-    def _answered(self, verdict: Verdict) -> dict[str, Any]:
-        status = self.status
-        if status is None and self.status_of is not None:
-            status = self.status_of(verdict.onward or verdict.frame)
-        return {} if status is None else {"status": status}
-
-    def _shown(self, run: RunIdentity) -> list[tuple[str, str]]:
-        """Return the headers for a record: those that matter to the protocol first."""
-        known = [(name, SHOWN[name], value) for name, value in self._headers.items() if name in SHOWN]
-        shown = [(title, _value(name, value, run)) for name, title, value in known]
-        others = [name for name in self._headers if name not in SHOWN][:_MOST_HEADERS]
-        return shown + [(_title(name, run), PRESENT) for name in others]
 
 
 def _value(name: bytes, value: bytes, run: RunIdentity) -> str:

@@ -55,9 +55,7 @@ class JournalOutput:
     head: bytes
     """Lines that every file begins with."""
 
-    def __init__(
-        self, descriptor: int, path: str, log: Log, file_bytes: int = FILE_BYTES, total_bytes: int = TOTAL_BYTES
-    ) -> None:
+    def __init__(self, descriptor: int, path: str, log: Log, file_bytes: int, total_bytes: int) -> None:
         self.path = path
         self.written = self.failures = self._size = 0
         self._descriptor = descriptor

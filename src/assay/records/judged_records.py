@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Party, Verdict
+from assay.base.verdict import Party
 from assay.core.redaction import Redactor
 from assay.records.moments import FRESH, Moment, shown_time
 from assay.records.record import ANSWERS, Finding, Record, RunIdentity, cut, record_of
@@ -50,15 +50,17 @@ class JudgedRecord(NamedTuple):
 class JudgedRecords:
     """Makes the records of one file: without secrets, with names and texts of limited length."""
 
-    def __init__(self, file: str, patterns: Sequence[str] = (), began: float = 0.0, *, whole: bool = False) -> None:
+    def __init__(self, file: str, patterns: Sequence[str] = (), *, whole: bool = False) -> None:
         """
-        *patterns* are those of more secrets; *began* is the time of messages in a file without times.
+        *patterns* are those of more secrets.
 
         With *whole* every record has its message, otherwise only those whose messages reports show: looking for secrets
         takes most of the time.
         """
-        self._file, self._began, self._whole = file, began, whole
+        self._file, self._whole = file, whole
         self._run = RunIdentity(payloads=True, patterns=patterns)
+        self._began = 0.0
+        """The time of the last message that has one."""
         self._open: dict[tuple[int, Party, Any], tuple[bytes, float | None]] = {}
         """The ids and the time of each open request."""
         # Methods, tools and servers repeat. They are cut before, so the memory is bounded.
@@ -103,20 +105,15 @@ class JudgedRecords:
     def _ids(self, judged: Judged, time: float | None) -> tuple[bytes, float | None]:
         """Return the ids of the record, which a request and its answer share, and the time of the request."""
         found = judged.verdict
+        value, exchange = found.value, found.exchange
         fresh = next(FRESH.left, None) or FRESH.more()
+        ident = exchange.id if exchange is not None else value.get("id") if isinstance(value, dict) else None
+        if not isinstance(ident, str | int):
+            return fresh, None
         if found.kind == "request":
-            key = _key(judged, found.party, found)
-            if key is not None:
-                if len(self._open) >= _MOST_OPEN:
-                    del self._open[next(iter(self._open))]
-                self._open[key] = fresh, time
+            if len(self._open) >= _MOST_OPEN:
+                del self._open[next(iter(self._open))]
+            self._open[judged.conversation, found.party, ident] = fresh, time
         elif found.kind in ANSWERS:
-            key = _key(judged, found.party.other, found)
-            return self._open.pop(key, (fresh, None)) if key is not None else (fresh, None)
+            return self._open.pop((judged.conversation, found.party.other, ident), (fresh, None))
         return fresh, None
-
-
-def _key(judged: Judged, asker: Party, found: Verdict) -> tuple[int, Party, Any] | None:
-    exchange, value = found.exchange, found.value
-    ident = exchange.id if exchange is not None else value.get("id") if isinstance(value, dict) else None
-    return (judged.conversation, asker, ident) if isinstance(ident, str | int) else None
