@@ -114,9 +114,9 @@ def _without_blanks(lines: list[bytes]) -> Iterator[LineBlock]:
     yield block
 
 
-def numbered_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each line that is not blank with its number. An item may be several blank lines."""
-    number = 0
+def numbered_lines(lines: Iterable[bytes], before: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield each line that is not blank with its number, after *before* others. An item may be several blank lines."""
+    number = before
     for line in lines:
         number += line.count(b"\n") or 1
         if line and not line.isspace():

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader
+from itertools import chain
 from time import time_ns
 from typing import Final, NamedTuple, Self
 
@@ -73,8 +74,7 @@ class Pages:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield every line; many consecutive blank ones as one item."""
-        for block in self.blocks():
-            yield from block
+        return chain.from_iterable(self.blocks())
 
     def blocks(self) -> Iterator[LineBlock]:
         """Yield every line in large blocks, which are read ahead."""
@@ -183,21 +183,13 @@ class JournalEntry(NamedTuple):
     """None for a line that is not a record."""
 
 
-def entries(lines: Iterable[bytes]) -> Iterator[JournalEntry]:
-    """Yield every line that is neither blank nor an event."""
-    for number, line in numbered_lines(lines):
-        found = entry_of(number, line)
-        if found is not None:
-            yield found
-
-
-def entry_of(number: int, line: bytes) -> JournalEntry | None:
-    """Parse the line with this *number*; None for a blank one and for an event."""
-    if line.isspace():
-        return None
-    raw = line.rstrip(b"\r\n")
-    found = read_line(raw)
-    return None if isinstance(found, Event) else JournalEntry(number, raw, found)
+def entries(lines: Iterable[bytes], before: int = 0) -> Iterator[JournalEntry]:
+    """Yield every line that is neither blank nor an event; *before* is the number of lines before the first one."""
+    for number, line in numbered_lines(lines, before):
+        raw = line.rstrip(b"\r\n")
+        found = read_line(raw)
+        if not isinstance(found, Event):
+            yield JournalEntry(number, raw, found)
 
 
 _MOST_FOLLOWED: Final = 200
@@ -225,11 +217,12 @@ class Source:
 
     def arrived(self) -> Iterator[JournalEntry]:
         """Yield the lines written since the last call."""
+        return entries(self._counted(), self._number)
+
+    def _counted(self) -> Iterator[bytes]:
         for line in self.pages.arrived():
             self._number += line.count(b"\n") or 1
-            entry = entry_of(self._number, line)
-            if entry is not None:
-                yield entry
+            yield line
 
     @property
     def is_over(self) -> bool:
