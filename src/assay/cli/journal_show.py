@@ -28,7 +28,6 @@ from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import stop_without_reader, write_utf8
 from assay.records.filtering import RecordFilter
 from assay.records.reading import LONGEST_LINE, Following, JournalEntry, Pages, entries
-from assay.records.record import Record
 from assay.records.run_files import JournalRun, by_age, directories_below, files_of, runs_in
 from assay.records.tally import servers_in
 from assay.rules import RULES
@@ -263,10 +262,9 @@ class _ShowReport:
             held, self._held = self._held, []
             for line in held:
                 self.note(line, "red")
-        if record is not None:
-            self._add(record, entry.raw, is_shown=self._filter.wants(record))
-
-    def _add(self, record: Record, raw: bytes, *, is_shown: bool) -> None:
+        if record is None:
+            return
+        is_shown = self._filter.wants(record)
         self._totals.add(record, is_shown=is_shown)
         if not is_shown:
             return
@@ -274,7 +272,7 @@ class _ShowReport:
             self._lacks_payloads = self._lacks_payloads and not record.has_payload
             self._print(*self._table.lines(record))
             return
-        text = raw.decode()
+        text = entry.raw.decode()
         # A program gets the exact bytes; a terminal would act on control characters.
         write_utf8(f"{plain(text) if sys.stdout.isatty() else text}\n")
 
