@@ -83,11 +83,6 @@ class FindingPlace(NamedTuple):
 class FindingGroup:
     """Findings of one file that differ only in lines, ids, indices and values."""
 
-    __slots__ = (
-        *("blocked", "count", "finding", "first", "id", "is_known", "key", "last", "lasts", "level", "message"),
-        *("places", "quarantined", "trend", "would_block", "would_quarantine"),
-    )
-
     def __init__(self, ident: int, key: FindingKey, message: JudgedRecord, finding: Finding, *, is_known: bool) -> None:
         self.id = ident
         """A number of its own among all groups, from 1 on."""
@@ -132,17 +127,14 @@ class FindingGroup:
             self.last = time if self.last is None else max(self.last, time)
         if not self.lasts or self.lasts[-1] != message.line:
             self.lasts.append(message.line)
-            self._count_outcome(message.record, finding)
-
-    def _count_outcome(self, record: Record, finding: Finding) -> None:
-        """Count the message, of which this is the first such finding, by what became of it."""
-        outcome, done = recorded_outcome(record), finding.done
-        if finding.stops and outcome.word == "blocked":
-            self.would_block += outcome.is_forwarded
-            self.blocked += not outcome.is_forwarded
-        elif done == "quarantine":
-            self.would_quarantine += record.is_audited
-            self.quarantined += not record.is_audited
+            # This is the first such finding of the message.
+            outcome = recorded_outcome(message.record)
+            if finding.stops and outcome.word == "blocked":
+                self.would_block += outcome.is_forwarded
+                self.blocked += not outcome.is_forwarded
+            elif finding.done == "quarantine":
+                self.would_quarantine += message.record.is_audited
+                self.quarantined += not message.record.is_audited
 
 
 def _light(message: JudgedRecord) -> JudgedRecord:

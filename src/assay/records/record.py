@@ -8,7 +8,7 @@ messages; a test compares both. No I/O and no clock: the time is a parameter.
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -301,39 +301,28 @@ def seconds_of(ts: str, now: float) -> float:
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(kw_only=True)
 class RunIdentity:
-    """The common parts of all records of a run."""
+    """The common parts of all records of a run. Raises `ValueError` for an invalid pattern of secrets."""
 
-    def __init__(
-        self,
-        *,
-        deterministic: bool = False,
-        payloads: bool = False,
-        server: str = "",
-        patterns: Sequence[str] = (),
-        mode: str = "",
-        frame_bytes: int = 0,
-    ) -> None:
-        """
-        *mode* is that of a guard, "" for a server. *frame_bytes* is the limit for a replay, if not the default.
+    deterministic: bool = False
+    payloads: bool = False
+    server: str = ""
+    patterns: InitVar[Sequence[str]] = ()
+    mode: str = ""
+    """The mode of a guard; "" for a server."""
+    frame_bytes: int = 0
+    """The guard's limit for a message, for a replay; 0 for the default."""
+    servers: dict[str, str] = field(default_factory=dict)
+    """The names of servers by route, if the journal has several."""
+    restarts: int = 0
+    """The number of restarts of the server so far."""
 
-        Raises `ValueError` for an invalid pattern.
-        """
-        self.mode = mode
-        self.frame_bytes = frame_bytes
-        self.deterministic = deterministic
-        self.payloads = payloads
-        self.server = server
-        self.servers: dict[str, str] = {}
-        """The names of servers by route, if the journal has several."""
-        self.restarts = 0
-        """The number of restarts of the server so far."""
+    def __post_init__(self, patterns: Sequence[str]) -> None:
         # Compiling the patterns takes some milliseconds, and most runs never need them.
         self._redactor = Redactor(patterns) if patterns else None
         self._sessions: dict[str, str] = {}
-        self._shown_principal = lru_cache(_MOST_PRINCIPALS)(
-            lambda each: cut(self.redactor.text(each), PRINCIPAL_LENGTH)
-        )
+        self._masked = lru_cache(_MOST_PRINCIPALS)(lambda each: cut(self.redactor.text(each), PRINCIPAL_LENGTH))
 
     @property
     def redactor(self) -> Redactor:
@@ -354,7 +343,7 @@ class RunIdentity:
     def principal_name(self, name: str) -> str:
         """Return the principal of a connection without secrets: that of a token may be anything, such as an address."""
         principal = principal_in(name)
-        return self._shown_principal(principal) if principal else ""
+        return self._masked(principal) if principal else ""
 
     def session_name(self, name: str) -> str:
         """
