@@ -60,26 +60,25 @@ class _Comparable:
         self._sessions: dict[str, int] = {}
 
     def line(self, entry: JournalEntry) -> "_Line":
-        # All members of the line: those of a later version, too.
-        flat = self._flat(orjson.loads(entry.raw)) if entry.record is not None else {"line": entry.raw}
-        return _Line(entry, flat, tuple(flat.items()))
-
-    def _flat(self, record: dict[str, Any]) -> Flat:
         found: Flat = {}
-        for name, value in record.items():
-            if name not in self._ignored:
-                _flatten(name, value, found)
+        if entry.record is None:
+            found["line"] = entry.raw
+        else:
+            # All members of the line: those of a later version, too.
+            for name, value in orjson.loads(entry.raw).items():
+                if name not in self._ignored:
+                    _flatten(name, value, found)
         # Every record repeats the mode of its run. Its effects are in `passed` and the bytes sent.
         found.pop("metadata.mode", None)
         session = found.pop("metadata.session", None)
         # The header has the session once more.
         found.pop("metadata.http.headers.Mcp-Session-Id", None)
         if self._across:
-            return {name: value for name, value in found.items() if not name.startswith(_OF_HTTP)}
-        if session is not None:
+            found = {name: value for name, value in found.items() if not name.startswith(_OF_HTTP)}
+        elif session is not None:
             # Session names are random: they are matched by their order.
             found["metadata.session"] = self._sessions.setdefault(str(session), len(self._sessions) + 1)
-        return found
+        return _Line(entry, found, tuple(found.items()))
 
 
 class _Line(NamedTuple):
