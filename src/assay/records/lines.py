@@ -118,8 +118,12 @@ def numbered_lines(lines: Iterable[bytes], before: int = 0) -> Iterator[tuple[in
     """Yield each line that is not blank with its number, after *before* others. An item may be several blank lines."""
     number = before
     for line in lines:
-        number += line.count(b"\n") or 1
-        if line and not line.isspace():
+        if line.isspace():
+            number += line.count(b"\n") or 1
+            continue
+        # Any other line has one newline at most: counting them takes a tenth of the time of reading a journal.
+        number += 1
+        if line:
             yield number, line
 
 
