@@ -203,38 +203,38 @@ def bound(path: str, room: int, total: int) -> None:
 def is_written(path: str) -> bool:
     """Whether a process has *path* open for writing; False if that is unknown."""
     try:
-        import fcntl  # noqa: PLC0415 - not there on Windows
-
         descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
-    except (ImportError, OSError):
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
     except OSError:
         return False
-    else:
-        return False
+    try:
+        return _is_free(descriptor) is False
     finally:
         os.close(descriptor)
 
 
+def _is_free(descriptor: int) -> bool | None:
+    """Whether no process writes the open file; None if that is unknown."""
+    try:
+        import fcntl  # noqa: PLC0415 - not there on Windows
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return True
+
+
 def _remove(path: str) -> bool:
     """Remove a file that is not being written; return whether it is gone."""
-    import fcntl  # noqa: PLC0415 - not there on Windows
-
     try:
         descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     except FileNotFoundError:
         # Another process has already removed it.
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        # It is being written, or that is unknown.
-        return False
-    else:
+        if not _is_free(descriptor):
+            return False
         with suppress(FileNotFoundError):
             os.unlink(path)
         return True

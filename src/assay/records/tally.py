@@ -8,9 +8,9 @@ A journal has one JSON object on each line, written by us. Quotes within strings
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -50,14 +50,9 @@ class Tally(NamedTuple):
     exact: bool = True
     """False for an estimate."""
 
-    def plus(self, other: "Tally") -> "Tally":
-        """Return the sum of both."""
-        counts = (one + more for one, more in zip(self[:-1], other[:-1], strict=True))
-        return Tally._make((*counts, self.exact and other.exact))
 
-    def scaled(self, factor: float) -> "Tally":
-        """Return an estimate for *factor* times as much."""
-        return Tally._make((*(round(each * factor) for each in self[:-1]), False))
+_Counts = tuple[int, int, int, int]
+"""The counts of some lines, in the same order."""
 
 
 class ReadBudget:
@@ -71,12 +66,7 @@ class ReadBudget:
         if run.size > self.left:
             return _estimated(run)
         self.left -= run.size
-        counted = Tally()
-        for path in run.paths:
-            with open(path, "rb") as file:
-                for lines in _whole_lines(file):
-                    counted = counted.plus(_counted(lines))
-        return counted
+        return Tally(*_sum(_counted(lines) for path in run.paths for lines in _whole_lines(path)))
 
 
 def is_journal(run: JournalRun) -> bool:
@@ -114,40 +104,45 @@ def mode_in(path: str) -> str:
     return "audit" if _PASSED in beginning else ""
 
 
-def _counted(lines: bytes) -> Tally:
+def _sum(counts: Iterable[_Counts]) -> _Counts:
+    messages, findings, blocked, would_block = (sum(each) for each in zip((0, 0, 0, 0), *counts, strict=True))
+    return messages, findings, blocked, would_block
+
+
+def _counted(lines: bytes) -> _Counts:
     """Count complete *lines*."""
     messages = lines.count(b"\n") - lines.count(_EVENT)
     if messages == lines.count(_OK):
-        return Tally(messages)
-    more = sum(int(each) for each in _MORE.findall(lines))
+        return messages, 0, 0, 0
+    more = sum(map(int, _MORE.findall(lines)))
     repeated = sum(int(each) - 1 for each in _REPEATED.findall(lines))
     # Only a message that a rule refuses says whether it was forwarded.
     would_block = lines.count(_PASSED)
-    return Tally(messages + repeated, lines.count(_RULE) + more, lines.count(_REFUSED) - would_block, would_block)
+    return messages + repeated, lines.count(_RULE) + more, lines.count(_REFUSED) - would_block, would_block
 
 
-def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+def _whole_lines(path: str) -> Iterator[bytes]:
     """Yield the content in chunks of complete lines; a partial last line is left out."""
     rest: list[bytes] = []
-    while chunk := file.read(_CHUNK):
-        end = chunk.rfind(b"\n") + 1
-        if end:
-            yield b"".join((*rest, chunk[:end]))
-            rest = []
-        rest.append(chunk[end:])
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                yield b"".join((*rest, chunk[:end]))
+                rest = []
+            rest.append(chunk[end:])
 
 
 def _estimated(run: JournalRun) -> Tally:
     """Estimate a run from its first and last lines."""
-    counted, total = 0, Tally()
+    parts = []
     for path in dict.fromkeys((run.paths[0], run.paths[-1])):
         for number, part in enumerate(_sample(path)):
             # The sample at the end starts within a line.
             begin = part.find(b"\n") + 1 if number else 0
-            lines = part[begin : part.rfind(b"\n") + 1]
-            counted += len(lines)
-            total = total.plus(_counted(lines))
-    return total.scaled(run.size / counted) if counted else Tally(exact=False)
+            parts.append(part[begin : part.rfind(b"\n") + 1])
+    factor = run.size / (sum(map(len, parts)) or 1)
+    return Tally._make((*(round(each * factor) for each in _sum(map(_counted, parts))), False))
 
 
 def _sample(path: str) -> list[bytes]:
