@@ -16,9 +16,9 @@ from typing import Any, Final
 from assay.base.errors import CanonicalError
 from assay.base.limits import Limits
 from assay.cli.main import parser
-from assay.core.policy import fitting
 from assay.engine.fault import SchemaLimits
 from assay.rules import RULES, Rule
+from assay.rules.policy import fitting
 from assay.settings.fields import Key
 from assay.settings.loading import keys
 from assay.spec.methods import methods

@@ -12,7 +12,7 @@ from assay.api.exceptions import ValidationError
 from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from kit.rows import rows
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}'

@@ -18,7 +18,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag, TypeAdapter, networks, types
 from typing_extensions import TypedDict
 
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from kit.rows import rows
 from kit.toolbox import Mode, Sample, found_in
 

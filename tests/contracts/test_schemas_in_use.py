@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from kit.rows import rows
 from kit.toolbox import Mode, Sample, found_in
 

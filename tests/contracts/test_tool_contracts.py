@@ -8,7 +8,7 @@ import pytest
 from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
 from kit.talk import (

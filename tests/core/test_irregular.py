@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from assay.base.limits import Limits
+from assay.base.verdict import Party
 from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.talk import (
@@ -166,7 +167,7 @@ def test_what_is_kept_of_refused_requests_is_bounded() -> None:
     talk = audited(limits=Limits(open_requests=5))
     for ident in range(100):
         asked(talk, {"id": ident, "method": "ping"})
-    waiting = talk.conversation._client.irregular
+    waiting = talk.conversation._sides[Party.CLIENT].irregular
     assert (waiting.count, len(waiting.requests), waiting.unknown) == (5, 5, 95)
 
 

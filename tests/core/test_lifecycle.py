@@ -7,7 +7,7 @@ import orjson
 from assay.base.meta import REVISION_KEY
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from assay.spec.revisions import LATEST
 from kit.rows import rows
 from kit.stateless_talk import asks
@@ -91,7 +91,7 @@ def test_a_handshake_that_failed_needs_another_initialized() -> None:
     good(talk.server(error(1, -32603)))
     opening(talk)
     opened(talk)
-    assert talk.conversation._memory.lifecycle.phase == "negotiated"
+    assert talk.conversation._state.lifecycle.phase == "negotiated"
 
 
 def test_initialized_from_the_server_opens_nothing() -> None:
@@ -99,7 +99,7 @@ def test_initialized_from_the_server_opens_nothing() -> None:
     opening(talk)
     opened(talk)
     assert rules(talk.server(notification("notifications/initialized"))) == ["protocol/direction"]
-    assert talk.conversation._memory.lifecycle.phase == "negotiated"
+    assert talk.conversation._state.lifecycle.phase == "negotiated"
 
 
 def test_a_policy_that_refuses_what_comes_too_early_refuses_it_every_time() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from assay.base.verdict import Party
-from assay.core.history.log_levels import LEVELS
+from assay.core.topics.logs import LEVELS
 from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, LEVEL_KEY, asks, calls

@@ -6,8 +6,8 @@ import pytest
 
 from assay.base.limits import Limits
 from assay.base.verdict import Verdict
-from assay.core.policy import ACTIONS, Excepted, Policy, fitting, meant
 from assay.rules import RULES
+from assay.rules.policy import ACTIONS, Excepted, Policy, fitting, meant
 from kit.rows import rows
 from kit.talk import SEARCH, Talk, answer, call, good, notification, replacement, request, result, rules
 

@@ -10,10 +10,10 @@ from assay.base.verdict import Party
 from assay.cli.checking.evidence import CheckTerms, FileEnd, results_of
 from assay.cli.checking.files import CheckedFile
 from assay.core.conversation import Conversation
-from assay.core.policy import REPAIRABLE, Excepted, Policy
 from assay.engine.drafts import DRAFT_7
 from assay.records.journal import Journal
 from assay.records.reading import entries
+from assay.rules.policy import REPAIRABLE, Excepted, Policy
 from assay.settings import Settings
 from kit.talk import HITS, SEARCH, call, frame_of, notification, request, result
 

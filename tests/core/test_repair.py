@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.base.verdict import Party, Verdict
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from kit.laws import law
 from kit.rows import rows
 from kit.talk import Talk, answer, call, good, request, result, rules

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from assay.base.limits import Limits
 from assay.base.verdict import Verdict
-from assay.core.policy import REPAIRED, REPAIRED_RESULTS, Policy
 from assay.lock.inspection import Inspection
 from assay.lock.locked import Locked
 from assay.records.moments import Moment
 from assay.records.record import RunIdentity, record_of
+from assay.rules.policy import REPAIRED, REPAIRED_RESULTS, Policy
 from assay.spec.revisions import REVISIONS, handshake
 from kit.generated_messages import values
 from kit.laws import law

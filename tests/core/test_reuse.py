@@ -4,7 +4,7 @@ from typing import Any
 
 from assay.base.limits import Limits
 from assay.base.verdict import Party
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from kit.rows import rows
 from kit.stateless_talk import META
 from kit.talk import Talk, client, error, good, notification, played, request, result, rules, server

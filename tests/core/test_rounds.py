@@ -8,7 +8,9 @@ import pytest
 from assay.base.verdict import Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Facts
-from assay.core.policy import Policy
+from assay.core.topics.forms import Forms
+from assay.core.topics.rounds import Rounds, SharedRounds
+from assay.rules.policy import Policy
 from kit.rows import rows
 from kit.stateless_talk import META
 from kit.talk import Talk, found, frame_of, good, notification, request, result, rules
@@ -78,7 +80,7 @@ def test_what_is_remembered_of_forms_is_bounded() -> None:
         good(talk.server(request(number, "elicitation/create", {"message": "?", "requestedSchema": large})))
     assert rules(talk.client(result(0, accepted(age="ten")))) == ["contract/unjudged"]
     assert rules(talk.client(result(49, accepted()))) == ["contract/elicitation"]
-    assert talk.conversation._memory._forms._bytes <= 1 << 20
+    assert talk.conversation._state.own(Forms)._bytes <= 1 << 20
 
 
 @rows(
@@ -431,7 +433,7 @@ def test_over_http_a_state_with_many_different_rounds_is_a_constant() -> None:
     for _ in range(2):
         steps = [sent(1, "prompts/get", requestState=LONG), wants(1, LONG, **{"0": WHERE})]
         played(Talk(revision="2026-07-28", tools=tools), steps, HTTP)
-    assert tools.rounds._bytes == 0
+    assert tools.topics[SharedRounds].bytes == 0
 
 
 def test_what_clients_share_is_bounded_and_outlives_the_server() -> None:
@@ -440,8 +442,8 @@ def test_what_clients_share_is_bounded_and_outlives_the_server() -> None:
     for number in range(1_100):
         inputs = {"form": large if number < 100 else FILL_IN}
         played(Talk(revision="2026-07-28", tools=tools), [sent(1), wants(1, f"{LONG} {number}", **inputs)], HTTP)
-        assert tools.rounds._bytes <= 4 << 20
-    assert len(tools.rounds._by_state) == 1_000
+        assert tools.topics[SharedRounds].bytes <= 4 << 20
+    assert len(tools.topics[SharedRounds].by_state) == 1_000
     after = Talk(revision="2026-07-28", tools=tools.handed_down())
     played(
         after,
@@ -504,10 +506,10 @@ def test_a_task_ends_the_round_before_it() -> None:
     played(talk, [(request(1, "tools/call", {"name": "search", "_meta": meta}), []), wants(1, form=FILL_IN)])
     again = {"name": "search", "_meta": meta, "requestState": "state", **FORM_ANSWER}
     good(talk.client(request(2, "tools/call", again)))
-    assert len(talk.conversation._memory._rounds._rounds) == 1
+    assert len(talk.conversation._state.own(Rounds).rounds) == 1
     task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttlMs": None}
     assert talk.server(result(2, {"resultType": "task", **task})).accepted
-    assert talk.conversation._memory._rounds._rounds == []
+    assert talk.conversation._state.own(Rounds).rounds == []
     played(talk, [sent(3, "prompts/get", requestState="state")])
 
 
@@ -526,8 +528,8 @@ def test_the_state_is_judged_as_long_as_nothing_that_counts_is_forgotten(
         if again:
             played(talk, [sent(second, requestState=first, **FORM_ANSWER), done(second)])
     played(talk, [sent(1), wants(1, form=FILL_IN), sent(2, breaks=breaks, requestState="other", **FORM_ANSWER)])
-    rounds = talk.conversation._memory._rounds
-    assert (len(rounds._rounds), len(rounds._states)) == (64, min(number + 1, 1_000))
+    rounds = talk.conversation._state.own(Rounds)
+    assert (len(rounds.rounds), len(rounds.states)) == (64, min(number + 1, 1_000))
 
 
 def test_members_of_an_unknown_extension_are_its_own() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Facts
-from assay.core.history import subscriptions
+from assay.core.topics import subscriptions
 from kit.rows import rows
 from kit.stateless_talk import asks
 from kit.talk import Talk, client, error, frame_of, good, notification, played, result, rules, server

@@ -10,11 +10,11 @@ import pytest
 from assay.base.verdict import Party, Verdict, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Conversation, Facts
-from assay.core.policy import Policy
 from assay.guard.deliveries import Outcome
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.terms import Mode
 from assay.ladder import framing
+from assay.rules.policy import Policy
 from kit.guarded_session import Guard
 from kit.rows import rows
 from kit.talk import error, frame_of, notification, request, result

@@ -7,9 +7,9 @@ import pytest
 from assay.base.limits import Limits
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools
-from assay.core.policy import Policy
 from assay.guard import session as sessions
 from assay.guard.deliveries import ClientTraits, Outcome
+from assay.rules.policy import Policy
 from kit.guard_process import call, frame_of, notification, request, result
 from kit.guarded_session import LOST, Guard, opened_in, read
 from kit.http_client import meta

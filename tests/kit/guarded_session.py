@@ -7,7 +7,6 @@ from assay.base.limits import Limits
 from assay.base.verdict import Party, Verdict, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
-from assay.core.policy import Policy
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Delivery, Loss, Outcome, ServerTraits
 from assay.guard.factory import SessionFactory
@@ -17,6 +16,7 @@ from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
 from assay.ladder import syntax
 from assay.lock.locked import Locked
+from assay.rules.policy import Policy
 from assay.settings import Settings
 from assay.settings.loading import in_flags, made
 from assay.settings.policy_settings import policy as policy_of

@@ -15,7 +15,6 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from assay.base.limits import DEFAULT
-from assay.core.policy import Policy
 from assay.edges.auth import Gate, Principal
 from assay.edges.auth.api_keys import new_key, written_hash
 from assay.edges.compose import AtUrl, Composition, Kept
@@ -31,6 +30,7 @@ from assay.guard.connection_name import ANONYMOUS
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
 from assay.records.metrics import Metrics
+from assay.rules.policy import Policy
 from assay.settings import Settings
 from assay.settings.auth_section import ApiKey, Auth
 from assay.settings.http_section import Http

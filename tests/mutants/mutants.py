@@ -30,6 +30,7 @@ CACHE: Final = ROOT / ".cache" / "mutants"
 _JUDGE: Final = (("tests/core", "--ignore=tests/core/laws"), ("tests/core/laws",))
 OWN: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "core": _JUDGE,
+    "rules": _JUDGE,
     # What a conversation decides by these three is tested by conversations.
     "ladder": (("tests/ladder", "tests/contracts"), *_JUDGE),
     "contracts": (("tests/contracts", "tests/ladder"), *_JUDGE),

@@ -9,9 +9,9 @@ from assay.base.limits import DEFAULT
 from assay.base.verdict import Party
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation, Facts
-from assay.core.policy import Policy
 from assay.records.journal import Journal
 from assay.records.record import PAYLOAD_BYTES
+from assay.rules.policy import Policy
 from kit.command import assay_text
 from kit.places import GOLDEN
 from kit.records import FINDING, open_journal, write_verdict

@@ -13,12 +13,12 @@ from assay.console.rows import COLUMNS
 from assay.console.servers import ConsoleSource
 from assay.console.state import ConsoleState
 from assay.core.conversation import Conversation
-from assay.core.policy import REPAIRED_RESULTS, Policy
 from assay.records.filtering import RecordFilter
 from assay.records.outcomes import WORDS, outcome_of, recorded_outcome, recorded_title
 from assay.records.outcomes import title as title_of
 from assay.records.record import Record, read_record
 from assay.records.recording import Recording
+from assay.rules.policy import REPAIRED_RESULTS, Policy
 from assay.settings.state_directory import server_folder
 from kit.command import assay_text
 from kit.records import open_journal, record_with, write_verdict

@@ -13,11 +13,11 @@ from assay.base.limits import DEFAULT
 from assay.base.verdict import Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation, Facts
-from assay.core.policy import REPAIRABLE, REPAIRED, Excepted, Policy
 from assay.core.redaction import Redactor
 from assay.records.judging import Judging, RecordingOpening
 from assay.records.recording import Recording
 from assay.records.rows import Judged, read
+from assay.rules.policy import REPAIRABLE, REPAIRED, Excepted, Policy
 from kit.rows import rows
 
 SEED = os.environ.get("ASSAY_SEED", "recording")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.core.policy import REPAIRABLE
+from assay.rules.policy import REPAIRABLE
 from assay.settings import SettingsError, load
 from assay.settings.guard_section import GuardSettings, RuleException
 from assay.settings.policy_settings import policy, warnings

@@ -15,8 +15,8 @@ import pytest
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.core.policy import REPAIRABLE, fitting
 from assay.rules import RULES
+from assay.rules.policy import REPAIRABLE, fitting
 from assay.settings import Settings, SettingsError, load, load_cautiously
 from assay.settings.fields import ANY, EACH, KINDS, Key, changed
 from assay.settings.loading import keys

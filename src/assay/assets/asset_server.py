@@ -28,6 +28,7 @@ from assay.engine.budget import Budget
 from assay.guard.internal_errors import failed
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.partial_frame import outline
+from assay.rules.report import Report
 from assay.spec.methods import revisions_of
 
 WAITING: Final = "populate_backend"
@@ -249,9 +250,10 @@ class AssetServer:
             return AssetTurn(verdict(Party.CLIENT, frame, "notification", value, None, None))
         known, params = _CONTRACTS.get(value["method"]), value.get("params", {})
         if known is not None and (not known.valid_input(params) or known.is_odd(params)):
-            wrong, more = contract.check_bare_input(known, params, Budget(frame, limits.violations))
-            if any(each.stops for each in wrong):
-                return _refused(frame, "request", value, tuple(wrong), more=more)
+            report = Report(None, Budget(frame, limits.violations))
+            contract.check_bare_input(known, params, report)
+            if report.stops:
+                return _refused(frame, "request", value, tuple(report.found), more=report.more)
         heard = verdict(Party.CLIENT, frame, "request", value, None, None)
         return AssetTurn(heard, (), (heard,))
 

@@ -1,4 +1,4 @@
-"""Python values as JSON text, and what JSON cannot write. No I/O."""
+"""JSON values: reading one of any type, Python values as JSON text, and what JSON cannot write. No I/O."""
 
 import json
 from math import isfinite
@@ -11,6 +11,35 @@ DEEPEST: Final = 254
 
 # Types that orjson serializes although they are not JSON values.
 _STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+Id = str | int
+"""An id or a token, as the state of a conversation keeps it."""
+
+_NOTHING: Final[dict[str, Any]] = {}
+_NONE: Final[list[Any]] = []
+
+
+def obj(value: Any) -> dict[str, Any]:
+    """Return *value* if it is an object, otherwise an empty one: its fault is reported elsewhere."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def items(value: Any) -> list[Any]:
+    """Return *value* if it is an array, otherwise an empty one."""
+    return value if isinstance(value, list) else _NONE
+
+
+def text(value: Any) -> str:
+    """Return *value* if it is a string, otherwise an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def ident(value: Any) -> Id | None:
+    """Return an id or a token as the state keeps it: 1.0 is 1, "1" is another."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, str | int) else None
 
 
 def written(name: str, value: Any) -> bytes:

@@ -27,7 +27,7 @@ from assay.cli.reports.result import RunResult, counts_by
 from assay.cli.reports.streams import comparison_problem
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.progress_bar import ProgressBar
-from assay.core.state_rules import NOT_JUDGED
+from assay.core.topics.unjudged import NOT_JUDGED
 from assay.records.importers.importer_table import IMPORTERS
 from assay.records.importers.message_lines import mapping_of
 from assay.records.judged_records import JudgedRecord

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.base.printable import plain
 from assay.base.server_names import name_of_command, name_of_url
-from assay.core.policy import REPAIRED, Policy
 from assay.guard.terms import Terms
+from assay.rules.policy import REPAIRED, Policy
 from assay.settings import Settings, SettingsError, load_cautiously
 from assay.settings.policy_settings import policy, warnings
 from assay.settings.sections import AUTO

@@ -8,8 +8,8 @@ import os
 from assay.base.printable import plain
 from assay.cli.program import speaker
 from assay.cli.ready import agreed, has_terminal
-from assay.core.policy import fitting
 from assay.rules import RULES
+from assay.rules.policy import fitting
 from assay.settings import SettingsError
 from assay.settings.loading import in_file, in_flags, made
 from assay.settings.settings_files import FILE, FoundSettings, accepted, forget, found_file, hash_of, remember

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base.verdict import Violation
 from assay.contracts.look_alikes import Keys
 from assay.engine.pointers import escaped
-from assay.rules import violation
+from assay.rules.report import Report
 
 _OPEN: Final = frozenset(
     {
@@ -65,29 +64,26 @@ class ArgumentNames:
         """Whether *arguments* have something to report."""
         return not self.names.issuperset(arguments) and (self._is_closed or not self._known().is_plain(arguments))
 
-    def check(self, arguments: dict[str, Any], at: str, most: int, revision: str | None) -> list[Violation]:
-        """Return a violation for each look-alike and each unknown argument, at most *most* of each kind."""
+    def check(self, arguments: dict[str, Any], at: str, report: Report) -> None:
+        """Report each look-alike and each unknown argument."""
         if self.names.issuperset(arguments):
-            return []
-        found = self._known().check("contract/look-alike-key", arguments, at, most, revision)
-        if self._is_closed:
-            unknown = [name for name in arguments if name not in self.names]
-            alike = {each for each, _ in self._known().look_alikes(dict.fromkeys(unknown))} if found else set()
-            others = islice((name for name in unknown if name not in alike), most)
-            found += [self._unknown(name, at, revision, number) for number, name in enumerate(others)]
-        return found
-
-    def _unknown(self, name: str, at: str, revision: str | None, number: int) -> Violation:
+            return
+        alike = self._known().check("contract/look-alike-key", arguments, at, report.most, report.revision)
+        report.take(alike)
+        if not self._is_closed:
+            return
+        unknown = [name for name in arguments if name not in self.names]
+        spelt_alike = {each for each, _ in self._known().look_alikes(dict.fromkeys(unknown))} if alike else set()
         some = [each[:_SHOWN] for each in islice(sorted(self.names), _MOST_COMPARED)]
-        near = get_close_matches(name[:_SHOWN], some, n=1) if number < _MOST_MEANT else []
-        return violation(
-            "contract/unknown-argument",
-            f"{at}/{escaped(name[:_SHOWN])}",
-            expected=self._listed(),
-            found=f"the argument {orjson.dumps(name[:_SHOWN]).decode()}",
-            revision=revision,
-            hint=f"Did you mean {near[0]}?" if near else None,
-        )
+        for number, name in enumerate(islice((each for each in unknown if each not in spelt_alike), report.most)):
+            near = get_close_matches(name[:_SHOWN], some, n=1) if number < _MOST_MEANT else []
+            report.add(
+                "contract/unknown-argument",
+                f"{at}/{escaped(name[:_SHOWN])}",
+                expected=self._listed(),
+                found=f"the argument {orjson.dumps(name[:_SHOWN]).decode()}",
+                hint=f"Did you mean {near[0]}?" if near else None,
+            )
 
     def _listed(self) -> str:
         if not self.names:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base.verdict import Violation
 from assay.contracts.argument_names import ArgumentNames
 from assay.contracts.header_arguments import ParamHeaders, param_headers
 from assay.contracts.store import compiled, effort, hold, is_compiled, let_go, of_text
@@ -182,10 +181,6 @@ class Contract:
     def is_odd(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* have a name that is not, or only looks like, one of the input schema."""
         return self.arguments is not None and self.arguments.is_odd(arguments)
-
-    def check_names(self, arguments: dict[str, Any], at: str, most: int, revision: str | None) -> list[Violation]:
-        """Return a violation for each argument whose name is not, or only looks like, one of the input schema."""
-        return [] if self.arguments is None else self.arguments.check(arguments, at, most, revision)
 
 
 _COPIED: Final = tuple(name for name in Contract.__slots__ if name != "__weakref__")

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from assay.base.bounded import Bounded
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
 from assay.contracts.tool_contract import Contract, Unusable
@@ -90,8 +91,8 @@ class Tools:
 
     __slots__ = (
         "__weakref__", "_forgetful", "_limit", "_list", "_listings", "_most_bytes", "_quarantined", "_reported",
-        "_wanted", "_whole", "beyond", "complete", "declared", "elsewhere", "generation", "is_late", "known",
-        "listed_at", "lister", "owner", "rounds", "waiting",
+        "_wanted", "_whole", "complete", "declared", "elsewhere", "generation", "is_late", "known", "listed_at",
+        "lister", "owner", "topics", "waiting",
     )  # fmt: skip
 
     def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes, owner: str = "") -> None:
@@ -123,17 +124,14 @@ class Tools:
         """
         self.elsewhere: Callable[[str], Mapping[str, Any] | None] | None = None
         """Finds the definition of a tool that this server has listed to another client, or later; None without one."""
-        self.beyond: Any = None
-        """What extensions know of the server, such as its tasks; shared for the same reason."""
-        self.rounds: Any = None
-        """The requests for input of all conversations without handshake about the server, kept here for the same
-        reason; None before the first."""
+        self.topics: dict[type, Any] = {}
+        """What topics know of the server, such as its tasks, by the class that keeps it; shared for the same reason."""
         self._limit = limit
         self._most_bytes = most_bytes
         self._list = EMPTY
         self._whole: ToolList | None = None
         """The last list that was received whole; None before, and once it has changed."""
-        self._listings: dict[bytes, ToolChain] = {}
+        self._listings: Bounded[bytes, ToolChain] = Bounded(_MOST_LISTINGS)
         """The listings in progress, by the cursor of the page that they need next."""
         self._quarantined = NO_NAMES
         self._forgetful = False
@@ -187,8 +185,6 @@ class Tools:
         elif before is not None and following is not None:
             self._listings.pop(following, None)
             self._listings[following] = listing
-            if len(self._listings) > _MOST_LISTINGS:
-                del self._listings[next(iter(self._listings))]
 
     def _extended(self, before: ToolChain, page: ToolPage) -> ToolChain:
         """Return the listing with one more page; without any, if it has more than is remembered."""
@@ -367,9 +363,16 @@ class Tools:
         made._take(self._list)
         made._quarantined, made._forgetful = self._quarantined, self._forgetful
         made._wanted, made.elsewhere = self._wanted, self.elsewhere
-        # A server without sessions has what it needs in the state itself, and a new process continues.
-        made.rounds = self.rounds
+        made.topics = self._outliving()
         return made
+
+    def renew(self) -> None:
+        """Forget what topics know of a server that was restarted; what is known of its tools stays."""
+        self.topics = self._outliving()
+        self.changed()
+
+    def _outliving(self) -> dict[type, Any]:
+        return {kind: each for kind, each in self.topics.items() if getattr(kind, "OUTLIVES_SERVER", False)}
 
     def asked_back(self, contract: Contract) -> None:
         """Note that the tool of *contract* asks for input, here and not in other conversations."""

@@ -2,39 +2,86 @@
 The judge: takes the frames of both parties of one conversation, and returns a verdict on each.
 
 No I/O, no clock, no thread. The client, the server, our own tools and a server behind the guard are judged by the same
-code.
+code. Read from top to bottom: a frame becomes a message; a request, a notification or an answer is judged by its
+schema, by the headers, and by the topics, which know the earlier messages; the policy decides what is forwarded.
 """
 
 import gc
-from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from assay.base import no_answer
+from assay.base.json_values import Id
 from assay.base.large_frames import paused
+from assay.base.limits import DEFAULT, Limits
 from assay.base.meta import named_revision
-from assay.base.verdict import Exchange, Findings, Party, Verdict, Violation, verdict
+from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
-from assay.core import render, state_rules
-from assay.core.broken_frames import BrokenFrames
-from assay.core.history import irregular
-from assay.core.judge_base import CLIENT, NO_FACTS, SERVER, Facts
+from assay.core import defaults, exchange_rules, irregular, list_filter, render, repair, result_repair
 from assay.core.judge_failure import Unjudged, loosely_read
-from assay.core.party_state import Id, Side
+from assay.core.party_state import Side
 from assay.core.quick_look import QuickLook
-from assay.core.request_judge import RequestJudge
+from assay.core.state import State
+from assay.core.topics import capabilities, extensions, handshake, rounds
+from assay.core.topics import tools as tools_topic
+from assay.core.topics.table import Note
+from assay.core.topics.tasks import is_task
+from assay.core.topics.unjudged import NOT_JUDGED
 from assay.engine.budget import LARGE, Budget
-from assay.ladder import envelope, framing, syntax
-from assay.spec.revisions import FEATURES, features_of, handshake, is_known
+from assay.ladder import contract, envelope, framing, serving, syntax
+from assay.ladder.headers import Headers, check_headers
+from assay.ladder.protocol import Definition, Entry, Judge
+from assay.rules.policy import REPAIRED_RESULTS, Policy
+from assay.rules.report import Report
+from assay.spec.revisions import FEATURES, features_of, is_known
+from assay.spec.revisions import handshake as has_handshake
 
-__all__ = ["NO_FACTS", "Conversation", "Facts"]
+if TYPE_CHECKING:
+    from assay.lock.inspection import Inspection
+
+_CLIENT: Final = Party.CLIENT
+_SERVER: Final = Party.SERVER
 
 _read: Final = syntax.read
 
 _IDS: Final = (int, str, float)
 """The types that an id may have in a frame that was read."""
 
+_LEGIBLE: Final = frozenset({"envelope/jsonrpc", "envelope/id", "envelope/members"})
+"""Rules that a message may break and still show what it is."""
 
-class Conversation(QuickLook, RequestJudge, BrokenFrames):
+_OUTCOMES: Final = ("result", "error")
+
+
+class Facts(NamedTuple):
+    """What the transport knows of a frame beside its bytes."""
+
+    transport: Literal["stdio", "http"] = "stdio"
+    revision: str | None = None
+    """The revision that a header names, over HTTP."""
+    headers: Headers | None = None
+    """The headers of an HTTP request, by name in lower case."""
+    served: bool = False
+    """Whether the guard itself is the HTTP server of a revision without a handshake: see `serving`."""
+    spoken: Collection[str] | None = None
+    """The revisions that the server behind the guard supports, if it has listed them."""
+
+
+NO_FACTS: Final = Facts()
+
+
+class HeardAnswer(NamedTuple):
+    """An answer as it came, or repaired, and what was found in it."""
+
+    frame: bytes
+    message: dict[str, Any]
+    report: Report
+    """What is wrong; first what was repaired."""
+    repairs: tuple[Repair, ...] = ()
+
+
+class Conversation:
     """
     One conversation between a client and a server.
 
@@ -52,6 +99,54 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
     An unknown *mode*, *profile* or *revision* is a `ValueError`.
     """
 
+    def __init__(
+        self,
+        *,
+        mode: Literal["enforce", "audit"] = "enforce",
+        revision: str | None = None,
+        profile: Literal["mcp", "strict"] = "mcp",
+        limits: Limits = DEFAULT,
+        errata: bool = True,
+        tools: Tools | None = None,
+        lock: "Inspection | None" = None,
+        policy: Policy | None = None,
+        lines: bool = False,
+    ) -> None:
+        if mode not in {"enforce", "audit"}:
+            raise ValueError(f"mode is enforce or audit, not {mode!r}")
+        if profile not in {"mcp", "strict"}:
+            raise ValueError(f"profile is mcp or strict, not {profile!r}")
+        self.mode = mode
+        self.limits = limits
+        self._terms: dict[str, Any] = {
+            "mode": mode, "profile": profile, "limits": limits, "errata": errata, "lock": lock, "policy": policy,
+            "lines": lines,
+        }  # fmt: skip
+        self._lines = lines
+        self._enforcing = mode == "enforce"
+        self._profile = envelope.PROFILES[profile]
+        self._policy = policy
+        self._lock = lock
+        # The quick look supports the common profile only.
+        self._state = State(limits, revision, errata=errata, quick=profile == "mcp", tools=tools, policy=policy)
+        self._sides = self._state.sides
+        self._quick = QuickLook(self._state)
+        self._frame_bytes, self._depth, self._values = limits.frame_bytes, limits.depth, limits.values
+        self._budget = Budget(b"", limits.violations)
+        """The work that the current message may still cost."""
+        self._closing: Exchange | None = None
+        """The request whose answer is being judged and is not delivered yet."""
+
+    @property
+    def revision(self) -> str | None:
+        """The negotiated revision; None before one is known."""
+        return self._state.lifecycle.revision
+
+    @property
+    def tools(self) -> Tools:
+        """The tools that the server has listed."""
+        return self._state.tools
+
     def is_open(self, exchange: Exchange) -> bool:
         """Return whether the sender of a request still waits for the answer."""
         return self._sides[exchange.asker].open.get(exchange.id) is exchange
@@ -64,6 +159,8 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         waiting = sum(len(side.open) for side in self._sides.values())
         asked = f"{waiting} open request{'' if waiting == 1 else 's'}"
         return f"<Conversation: {self.mode}, {self.revision or 'no revision yet'}, {asked}>"
+
+    # ── a frame ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def hear(self, party: Party, frame: framing.Text, facts: Facts = NO_FACTS) -> Verdict:
         """
@@ -83,17 +180,17 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
             if broken is not None:
                 return self._garbled(party, frame, broken)
         value = _read(frame, self._depth, self._values)
-        if type(value) is dict and (facts.headers is None or self._keeps_headers(value, facts.headers)):
+        if type(value) is dict and (facts.headers is None or self._quick.keeps_headers(value, facts.headers)):
             # The cost of a large message is bounded before it is judged.
             if len(frame) <= LARGE:
-                if party is CLIENT:
-                    exchange = self._quick_call(value)
+                if party is _CLIENT:
+                    exchange = self._quick.call(value)
                     if exchange is not None:
-                        return verdict(CLIENT, frame, "request", value, exchange, exchange.entry.revision)
-                elif party is SERVER:
-                    exchange = self._quick_result(value)
+                        return verdict(_CLIENT, frame, "request", value, exchange, exchange.entry.revision)
+                elif party is _SERVER:
+                    exchange = self._quick.result(value)
                     if exchange is not None:
-                        return verdict(SERVER, frame, "result", value, exchange, exchange.entry.revision)
+                        return verdict(_SERVER, frame, "result", value, exchange, exchange.entry.revision)
                 else:
                     # "client" is equal to Party.CLIENT and not the same object; any other text raises ValueError.
                     return self.hear(Party(party), frame, facts)  # type: ignore[unreachable]  # for untyped callers
@@ -106,9 +203,647 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
             return self._batch(party, frame, value, facts)
         return self._message(party, frame, value, facts)
 
+    def vouch(self, exchange: Exchange, frame: bytes) -> Verdict:
+        """
+        Return the verdict on the server's answer to *exchange*, which is known to be valid.
+
+        For our own tools, whose results are checked against their contract before they are written: the frame is not
+        parsed again, and the value of the verdict is None.
+        """
+        self._sides[_CLIENT].close(exchange, "answered")
+        return verdict(_SERVER, frame, "result", None, exchange, exchange.entry.revision)
+
+    def _garbled(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
+        """Return the verdict on a frame that is too long, or is not JSON."""
+        if not self._enforcing and why is not None:
+            irregular.take_unreadable(self._state, party, frame, why.rule)
+        return self._unreadable(party, frame, why)
+
+    def _unreadable(self, party: Party, frame: bytes, why: Violation | None, *, stops: bool | None = None) -> Verdict:
+        """
+        Return the verdict on a frame that cannot be read.
+
+        A client gets an error, up to a limit. A server gets none: a line that it prints by mistake is not a request.
+        """
+        side = self._sides[party]
+        side.garbage += 1
+        report = self._report(self.revision)
+        report.take([why] if why is not None else [])
+        violations = tuple(report.found)
+        back = None
+        answered = party is _CLIENT and not any(each.action == "drop" for each in violations)
+        stops = self._enforcing if stops is None else stops
+        if stops and answered and side.garbage <= self.limits.garbage_answers:
+            back = render.refusal(None, violations, 0, self.revision)
+        findings = Findings(violations, 0, None if stops else frame, back)
+        return verdict(party, frame, "unreadable", None, None, self.revision, findings)
+
+    # ── a batch ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _batch(self, party: Party, frame: bytes, values: list[Any], facts: Facts) -> Verdict:
+        """
+        Return a verdict on the frame, which has a verdict on each entry.
+
+        Entries are messages of their own: under enforcement the valid ones are forwarded, byte for byte, without the
+        others.
+        """
+        allowed = features_of(self.revision).batches and self._profile.batches
+        if (
+            not self._enforcing
+            and not allowed
+            and all(isinstance(each, dict) and "method" not in each for each in values)
+        ):
+            # A party that sent a batch may be answered with a batch.
+            allowed = self._sides[party.other].irregular.answers_batch()
+        if not allowed or not 0 < len(values) <= self.limits.batch_entries:
+            return self._no_batch(party, frame, values, allowed, facts)
+        # The frame is scanned once more for the text of each entry.
+        self._budget.steps //= 2
+        parts = tuple(
+            self._message(party, spelt, value, facts, batched=True)
+            for spelt, value in zip(render.entries(frame), values, strict=True)
+        )
+        return self._of_parts(party, frame, values, parts)
+
+    def _of_parts(self, party: Party, frame: bytes, values: list[Any], parts: tuple[Verdict, ...]) -> Verdict:
+        found = [each.under(f"/{index}") for index, part in enumerate(parts) for each in part.violations]
+        listed, more = self._listed(found, sum(part.more for part in parts))
+        untouched = all(part.onward is part.frame for part in parts)
+        onward = frame if untouched else render.array([part.onward for part in parts])
+        back = render.array([part.back for part in parts])
+        aside = tuple(dict.fromkeys(each for part in parts for each in part.quarantined))
+        repairs = tuple(each.under(f"/{index}") for index, part in enumerate(parts) for each in part.repairs)
+        findings = Findings(listed, more, onward, back, parts, aside, repairs)
+        return verdict(party, frame, "batch", values, None, self.revision, findings)
+
+    def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool, facts: Facts) -> Verdict:
+        wrong = exchange_rules.no_batch(len(values), self.limits, self.revision, allowed=allowed)
+        stops = self._enforcing or facts.served
+        if not stops:
+            irregular.take_batch(self._state, party, render.entries(frame), values, self.limits.batch_entries)
+        refused = self._unreadable(party, frame, wrong, stops=stops)
+        return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
+
+    # ── a message ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _message(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool = False) -> Verdict:
+        kind = envelope.classify(value, self._profile, self.limits.id_bytes)
+        if kind is None:
+            return self._unusual(party, frame, value, facts, batched)
+        if kind == "request":
+            return self._request(party, frame, value, facts, batched, value["id"])
+        if kind == "result":
+            return self._answer(party, frame, value, kind, value["id"])
+        return self._notification(party, frame, value, facts)
+
+    def _unusual(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool) -> Verdict:
+        """Return the verdict on what the quick look did not decide: errors, ids such as 1.0, and invalid messages."""
+        revision = self.revision
+        error_id = revision is not None and not FEATURES[revision].optional_error_id
+        kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
+        ident = value.get("id") if isinstance(value, dict) else None
+        if not faults and isinstance(ident, float):
+            # 1.0 is 1; a number that only rounds to an integer is not an id.
+            ident = render.exact_id(frame)
+            faults = () if ident is not None else (exchange_rules.no_whole_number(self._profile, revision),)
+        if faults and not self._enforcing and kind in _OUTCOMES:
+            ident, faults = self._excused(party, frame, value, ident, faults)
+        if faults and kind == "error" and value.get("id", "") is None:
+            # JSON-RPC 2.0, 5, requires null where the id of the request is unknown: `_unread` reports it.
+            faults = tuple(each for each in faults if each.rule != "envelope/id")
+        if faults:
+            return self._malformed(party, frame, kind, value, faults, facts)
+        if kind == "request":
+            return self._request(party, frame, value, facts, batched, cast("Id", ident))
+        if kind == "notification":
+            return self._notification(party, frame, value, facts)
+        heard = self._answer(party, frame, value, kind, ident)
+        irregular.spell(heard)
+        return heard
+
+    def _malformed(
+        self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation], facts: Facts
+    ) -> Verdict:
+        """Return the verdict on a malformed message: a request is answered, an answer fails the request of its id."""
+        asker = self._sides[party.other]
+        report = self._report(self.revision)
+        report.take(faults)
+        if kind in _OUTCOMES:
+            report.found = exchange_rules.answers_nothing(report.found, value, asker)
+        ident = render.usable_id(frame, value)
+        onward, back = None, None
+        stops = self._enforcing or self._stops(value, report, facts)
+        answers = kind in _OUTCOMES or (party is _SERVER and not _asks(value))
+        exchange = asker.open.get(ident) if answers and ident is not None else None
+        envelope_faults = list(report.found)
+        self._judge_within(party, value, exchange, facts, report)
+        listed, more = self._listed(report.found, report.more)
+        if answers:
+            if exchange is not None:
+                asker.close(exchange, "answered")
+                if self._enforcing:
+                    onward = self._failed(frame, value, exchange, listed, more)
+                else:
+                    irregular.take_answer(self._state, exchange, value)
+        elif not stops:
+            irregular.take_malformed(self._state, party, frame, value, envelope_faults)
+        elif ident is not None:
+            back = render.refusal(render.id_token(frame, value["id"]), listed, more, self.revision)
+        elif kind != "notification":
+            back = self._unreadable(party, frame, listed[0], stops=True).back
+        findings = Findings(listed, more, onward, back) if stops else Findings(listed, more, frame)
+        return verdict(party, frame, kind, value, exchange, self.revision, findings)
+
+    def _judge_within(self, party: Party, value: Any, exchange: Exchange | None, facts: Facts, report: Report) -> None:
+        """
+        Report the violations inside a malformed message, whose own faults *report* has. It changes no state.
+
+        Its author then learns of all mistakes at once. What it is must be clear: only one of method, result and error
+        may have a value.
+        """
+        if not all(each.rule in _LEGIBLE or _is_null_error(each, value) for each in report.found):
+            return
+        read = {name: each for name, each in value.items() if name not in _OUTCOMES or each is not None}
+        read["jsonrpc"] = "2.0"
+        if len(read.keys() & {"method", *_OUTCOMES}) != 1:
+            return
+        if "method" in read:
+            self._judge_call_within(party, read, facts, report)
+        elif exchange is not None and isinstance(read.get("result", {}), dict):
+            inside = self._answer_report(exchange, read)
+            as_task = exchange.as_task
+            self._check_answer(exchange, {**read, "id": exchange.id}, envelope.kind_of(read), inside)
+            exchange.as_task = as_task
+            report.join(inside)
+
+    def _judge_call_within(self, party: Party, message: dict[str, Any], facts: Facts, report: Report) -> None:
+        """Report the same for a request or a notification, by its definition and by the contract of its tool."""
+        method, lifecycle = message["method"], self._state.lifecycle
+        if "id" in message:
+            judge, early = lifecycle.place_request(party, message, facts.revision)
+        else:
+            judge, early = lifecycle.place_notification(party, method)
+        entry = self._entry(judge, party, envelope.kind_of(message), message)
+        if entry is None or any(each.rule == "protocol/unsupported-revision" for each in early):
+            return
+        known = self._state.called(message) if method == "tools/call" else None
+        inside = self._report(judge.revision, None if known is None else known.name)
+        judge.check_params(entry, message, inside)
+        if known is not None and not inside.stops:
+            contract.check_input(known, message["params"], inside)
+        report.join(inside)
+
+    # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _request(
+        self,
+        party: Party,
+        frame: bytes,
+        message: dict[str, Any],
+        facts: Facts,
+        batched: bool,
+        ident: Id,
+        *,
+        repairing: bool = True,
+    ) -> Verdict:
+        state, side, method = self._state, self._sides[party], message["method"]
+        state.catch_up()
+        judge, early = state.lifecycle.place_request(party, message, facts.revision)
+        report = self._report(judge.revision, _tool_named(message))
+        entry = self._entry(judge, party, "request", message)
+        faults = list(early)
+        if entry is None:
+            faults.append(self._no_such_method(judge, party, "request", message))
+            entry = judge.stranger(party, method)
+        if method == "tools/call" and state.tools.elsewhere is not None:
+            state.tools.recall(_tool_named(message), outputs=judge.features.output_schemas)
+        if facts.headers is not None:
+            self._check_headers(entry, message, facts.headers, faults, report)
+        else:
+            report.take(faults)
+        judge.check_params(entry, message, report)
+        self._check_id(side, ident, method, report)
+        if judge is side.judge:
+            capabilities.check_method(self._sides, side, method, report)
+        if batched and method == "initialize":
+            report.add("protocol/batched-initialize", "/method", expected="initialize alone", found="in a batch")
+        exchange = Exchange.of(entry, ident)
+        exchange.alone = facts.transport == "http" and entry.stateless
+        exchange.over_http = facts.transport == "http"
+        if type(ident) is int and (ident is not message["id"] or ident == 0):
+            exchange.spelling = render.id_token(frame, message["id"])
+        if facts.served:
+            # No policy lets it pass.
+            report.found += serving.check_alone(message, report.found, judge.revision)
+        if "params" in message and not report.stops:
+            state.check("request", exchange, message["params"], report)
+            # The arguments of a call that is repaired are compared once they are repaired.
+            if not self._enforcing or not report.stops:
+                rounds.check_retry(state, exchange, message["params"], report)
+        elif not self._enforcing and report.stops:
+            irregular.take_request(state, side, exchange, message, report.found)
+        self._quarantine_called(message, report)
+        side.garbage = 0
+        # Under audit nothing is repaired: the call is forwarded unchanged, and its progress is still tracked.
+        if repairing and self._enforcing and self._policy is not None and method == "tools/call" and report.stops:
+            side.forget_token(exchange)
+
+            def again(spelt: bytes, value: dict[str, Any]) -> Verdict:
+                return self._request(party, spelt, value, facts, batched, ident, repairing=False)
+
+            repaired = self._repaired_call(frame, message, report.found, again)
+            if repaired is not None:
+                return repaired
+        return self._heard_request(side, frame, message, exchange, report, facts)
+
+    def _check_headers(
+        self, entry: Entry, message: dict[str, Any], headers: Headers, faults: list[Violation], report: Report
+    ) -> None:
+        """Report wrong headers before the *faults*: a body that names another revision is refused for that first."""
+        known = self._state.called(message) if message["method"] == "tools/call" else None
+        unusable = report.apart()
+        if known is not None:
+            contract.check_usable(self._state.tools, known, unusable, over_http=True)
+        # An extension that is not judged may name something else, or nothing, in its header.
+        judge: Judge = entry.judge
+        named = entry.params is not None or message["method"] not in judge.extensions.methods(judge.revision)
+        params = () if known is None else known.headers
+        wrong = list(check_headers(message, headers, judge.revision, params, named=named))
+        report.take([*wrong, *(each for each in faults if each not in wrong)])
+        report.join(unusable)
+
+    def _check_id(self, side: Side, ident: Id, method: str, report: Report) -> None:
+        """Report an id that is in use or was used before, or one request too many."""
+        if ident in side.open:
+            found = f"{render.shown_id(ident)}, the id of an open {side.open[ident].method}"
+            report.add("protocol/id-in-use", "/id", expected="an unused id", found=found)
+        elif len(side.open) >= self.limits.open_requests:
+            expected = f"at most {self.limits.open_requests:,} open requests"
+            report.add("protocol/too-many-open", expected=expected, found="one more")
+        elif ident in side.settled and method != "initialize" and has_handshake(str(report.revision)):
+            # 2026-07-28 has no sessions, and forbids only ids that are still open.
+            before = side.settled[ident]
+            if not before.reusable:
+                found = f"{render.shown_id(ident)}, already used for {before.method}"
+                report.add("protocol/id-reused", "/id", expected="a new id", found=found)
+
+    def _quarantine_called(self, message: dict[str, Any], report: Report) -> None:
+        """Quarantine a tool whose schemas were compiled for this call only, and cannot be used."""
+        if not report.found or not any(each.action == "quarantine" for each in report.found):
+            return
+        useless = self._state.called(message)
+        if useless is None:
+            return
+        if self._enforcing:
+            self._state.tools.quarantine(useless.name)
+            tools_topic.report_quarantined(useless.name, report)
+        report.found = list_filter.about(useless.name, report.found)
+
+    def _repaired_call(
+        self, frame: bytes, message: dict[str, Any], found: list[Violation], judge: repair.JudgeCall
+    ) -> Verdict | None:
+        """Return the verdict on a call after repair; None if it is not to be repaired, or is refused all the same."""
+        rules = self._policy.repairs if self._policy is not None else ()
+        if not rules:
+            return None
+        known = self._state.called(message)
+        schema = known.input.schema if known is not None and known.input is not None else None
+        wanted = repair.WantedType(rules, schema, self._depth, self.limits.violations)
+        repaired = repair.repaired(frame, message, found, wanted, judge)
+        if repaired is None:
+            return None
+        again = repaired.verdict
+        listed, more = self._listed([*repaired.done, *again.violations], again.more)
+        findings = Findings(listed, more, again.frame, repairs=repaired.repairs)
+        return verdict(again.party, frame, "request", message, again.exchange, again.revision, findings)
+
+    def _heard_request(
+        self, side: Side, frame: bytes, message: dict[str, Any], exchange: Exchange, report: Report, facts: Facts
+    ) -> Verdict:
+        """Return the verdict on a request: it is forwarded unless it is refused and the mode enforces that."""
+        self._once(report)
+        forwarded = not self._stops(message, report, facts)
+        listed, more = self._listed(report.found, report.more)
+        back = None
+        if forwarded:
+            # Under audit the id may be in use already, or there are more open requests than the limit.
+            has_room = len(side.open) < self.limits.open_requests
+            if has_room and side.open.setdefault(exchange.id, exchange) is exchange:
+                self._state.forwarded(exchange, message)
+            else:
+                side.irregular.add(exchange)
+        else:
+            side.forget_token(exchange)
+            ident = exchange.spelling or render.id_token(frame, message["id"])
+            requested = named_revision(message) or facts.revision
+            back = render.refusal(ident, listed, more, exchange.revision, requested=requested, spoken=facts.spoken)
+        aside = list_filter.quarantined(report.found) if listed else ()
+        findings = Findings(listed, more, frame if forwarded else None, back, (), aside) if listed else None
+        return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
+
+    # ── a notification ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
+        state, side, method = self._state, self._sides[party], message["method"]
+        state.catch_up()
+        judge, early = state.lifecycle.place_notification(party, method)
+        report = self._report(judge.revision)
+        report.take(early)
+        if facts.headers is not None:
+            report.take(check_headers(message, facts.headers, judge.revision))
+        entry = self._entry(judge, party, "notification", message)
+        if entry is None:
+            report.take((self._no_such_method(judge, party, "notification", message),))
+        else:
+            judge.check_params(entry, message, report)
+        if judge is side.judge:
+            capabilities.check_method(self._sides, side, method, report)
+        self._once(report)
+        if facts.served:
+            # No policy lets it pass.
+            report.found += serving.check_alone(message, report.found, judge.revision)
+        note = Note(side, method, message.get("params", {}), judge)
+        if not self._enforcing or not report.stops:
+            state.check_note(note, report)
+        side.garbage = 0
+        forwarded = not self._stops(message, report, facts)
+        exchange = state.noted(note) if forwarded else None
+        listed, more = self._listed(report.found, report.more)
+        findings = Findings(listed, more, frame if forwarded else None) if listed else None
+        return verdict(party, frame, "notification", message, exchange, judge.revision, findings)
+
+    # ── an answer ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
+        self._sides[party].garbage = 0
+        if ident is None:
+            return self._unread(party, frame, message)
+        asker = self._sides[party.other]
+        if ident in asker.irregular.requests:
+            budget = Budget(frame, 1)
+            irregular.promote(self._state, asker, ident, lambda each: self._fits(each, message, kind, budget))
+        exchange = asker.open.get(ident) or asker.settled.get(ident)
+        if exchange is None or exchange.state not in {"open", "cancelled"}:
+            return self._unsolicited(party, frame, message, kind, exchange)
+        heard = HeardAnswer(frame, message, self._judged_answer(exchange, message, kind))
+        further = self._answer_report(exchange, message)
+        if self._lock is not None and kind == "result":
+            # By what the server sent: the lock was made from that, not from a repaired list.
+            further.take(self._lock.check(exchange, message["result"]))
+        sent = heard if further.stops else self._repaired_answer(heard, exchange, kind)
+        self._closing = exchange
+        asker.close(exchange, "answered")
+        if not self._enforcing or not (sent.report.stops or further.stops):
+            self._state.answered(exchange, sent.message, further)
+        if sent.repairs and further.stops:
+            # The list is useless all the same, and none of it is forwarded.
+            sent = heard
+        heard_all = self._conclude(sent, further, exchange, kind)
+        self._closing = None
+        return verdict(party, frame, kind, message, exchange, exchange.revision, heard_all)
+
+    def _conclude(self, sent: HeardAnswer, further: Report, exchange: Exchange, kind: Kind) -> Findings | None:
+        """Return what was found in an answer, and what is forwarded for it; None if there is nothing to say."""
+        found = [*sent.report.found, *further.found]
+        if not found:
+            return None
+        found = list_filter.named(exchange, sent.message, extensions.once(self._state, found))
+        stops = any(each.stops for each in found)
+        listed, more = self._listed(found, sent.report.more + further.more)
+        onward = sent.frame
+        if self._enforcing and kind == "result":
+            onward = self._forwarded_result(sent, exchange, found, listed, more)
+        elif self._enforcing and stops:
+            onward = self._failed(sent.frame, sent.message, exchange, listed, more)
+        aside = () if stops else list_filter.quarantined(found)
+        return Findings(listed, more, onward, quarantined=aside, repairs=sent.repairs) if found else None
+
+    def _judged_answer(self, exchange: Exchange, message: dict[str, Any], kind: Kind) -> Report:
+        """Return what is wrong with an answer, by its request; it changes no state."""
+        report = self._answer_report(exchange, message)
+        self._check_answer(exchange, message, kind, report)
+        if report.found and kind == "result" and exchange.method in list_filter.LISTS:
+            read = defaults.filled(exchange, exchange.entry.result, message["result"])
+            report.found = list_filter.limited(exchange, read, report.found)
+        return report
+
+    def _check_answer(self, exchange: Exchange, message: dict[str, Any], kind: Kind, report: Report) -> None:
+        """Report the violations of an answer by the definitions of its method and by the topics."""
+        judge: Judge = exchange.entry.judge
+        definition: Definition | None = exchange.entry.result
+        if kind == "error":
+            judge.check_error(message, report)
+            self._state.check("error", exchange, message["error"], report)
+            return
+        result = message["result"]
+        if definition is None:
+            return
+        exchange.as_task = exchange.as_task and is_task(exchange, result)
+        if exchange.method == "initialize":
+            judge, early = self._state.lifecycle.place_initialize_result(result)
+            report.revision, definition = judge.revision, judge.definition("InitializeResult")
+            report.take(early)
+        elif exchange.method == handshake.DISCOVER and not handshake.is_discovery(result):
+            definition.check_look_alikes(result, "/result", report)
+            handshake.report_no_discovery(result, report)
+            return
+        elif exchange.as_task or judge.features.result_types:
+            definition = self._result_definition(exchange, result, judge, report)
+            defaults.check(exchange, definition, result, report)
+        if result:
+            definition.check_look_alikes(result, "/result", report)
+        read = defaults.filled(exchange, definition, result)
+        fits = definition.is_valid(read)
+        if not fits:
+            shape = report.apart()
+            definition.check("protocol/result", read, "/result", shape)
+            if read is not result:
+                shape.found = defaults.described(shape.found, result)
+            report.join(shape)
+            fits = not shape.stops
+        if fits:
+            self._state.check("result", exchange, result, report)
+        # A list is forwarded without its invalid entries, so the others are judged all the same.
+        self._state.check("entries", exchange, result, report)
+
+    def _result_definition(
+        self, exchange: Exchange, result: dict[str, Any], judge: Judge, report: Report
+    ) -> Definition:
+        """Return what a result is judged by, according to its type, which may be that of a declared extension."""
+        kind = result.get("resultType")
+        form = judge.result_form(exchange.method, kind) if isinstance(kind, str) and kind != "complete" else None
+        if form is not None and extensions.leaves_out(self._state, form[0]):
+            return judge.definition("Result")
+        if form is not None and form[0].identifier in (exchange.declared or ()):
+            return form[1]
+        wrong = judge.wrong_result_type(exchange.method, result)
+        if wrong is not None and form is not None:
+            hint = f'Send it only to a request that declares "{form[0].identifier}" in its clientCapabilities.'
+            report.take((replace(wrong, hint=hint),))
+        elif wrong is not None and kind != "input_required" and self._state.is_extended(exchange):
+            # It may be that of an extension; asking for input is not: the specification defines it, for three methods.
+            expected = "a result of the specification"
+            report.add("protocol/extension", wrong.at, expected=expected, found=wrong.found)
+        elif wrong is not None:
+            report.take((wrong,))
+        name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
+        definition: Definition = exchange.entry.result
+        return definition if name is None else judge.definition(name)
+
+    def _repaired_answer(self, heard: HeardAnswer, exchange: Exchange, kind: Kind) -> HeardAnswer:
+        """Return an answer after repair; itself if it is not to be repaired, or would be refused all the same."""
+        rules = self._policy.repairs if self._policy is not None and self._enforcing else frozenset()
+        if rules.isdisjoint(REPAIRED_RESULTS):
+            return heard
+        plan = result_repair.planned(exchange, heard.message, heard.report.found, rules)
+        made = result_repair.made(heard.frame, plan.repairs, self.limits) if plan is not None else None
+        if plan is None or made is None:
+            return heard
+        report = self._judged_answer(exchange, made.message, kind)
+        if report.stops:
+            return heard
+        report.found = [*plan.done, *report.found]
+        return HeardAnswer(made.frame, made.message, report, plan.repairs)
+
+    def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind, budget: Budget) -> bool:
+        """Return whether an answer is valid for a request, as far as the state tells; it changes nothing."""
+        report = Report(exchange.revision, budget)
+        as_task = exchange.as_task
+        self._check_answer(exchange, message, kind, report)
+        exchange.as_task = as_task
+        return not report.found and not report.more
+
+    def _forwarded_result(
+        self, sent: HeardAnswer, exchange: Exchange, found: Sequence[Violation], listed: Sequence[Violation], more: int
+    ) -> bytes:
+        """Return what the client gets for a result: the frame itself, a list without invalid entries, or an error."""
+        frame, message = sent.frame, sent.message
+        numbers = list_filter.entries(exchange, found)
+        if numbers and exchange.method == "tools/list":
+            self._state.tools.forget(message["result"]["tools"], numbers)
+        if any(each.stops for each in found):
+            return self._failed(frame, message, exchange, listed, more, result=True)
+        return list_filter.without(frame, message, exchange.method, numbers) if numbers else frame
+
+    def _failed(
+        self,
+        frame: bytes,
+        message: dict[str, Any],
+        exchange: Exchange,
+        listed: Sequence[Violation],
+        more: int,
+        *,
+        result: bool = False,
+    ) -> bytes:
+        """Return the frame that replaces an invalid answer; *result* is true if the answer is a result."""
+        if exchange.method == "initialize":
+            self._state.refuse_handshake()
+        ident = render.id_token(frame, message["id"])
+        if result and exchange.tool is not None and not exchange.as_task:
+            return render.withheld(ident, exchange.tool, listed, more, exchange.revision)
+        return render.failure(ident, "UPSTREAM_INVALID", listed, more, exchange.revision)
+
+    def _excused(
+        self, party: Party, frame: bytes, value: dict[str, Any], ident: Any, faults: tuple[Violation, ...]
+    ) -> tuple[Any, tuple[Violation, ...]]:
+        """Return the id and the faults of an answer, without a wrong id that only repeats that of the request."""
+        forwarded = self._sides[party.other].irregular
+        known = irregular.key(frame, value, self.limits.id_bytes)
+        waiting = len(forwarded.requests.get(known, ())) if "id" in value else 0
+        blank = "error" in value and value.get("id") is None
+        if waiting and not (blank and forwarded.unreadable > waiting):
+            ident = known
+        elif not blank or "id" in value or not forwarded.answers_unreadable():
+            # Null is the id that JSON-RPC has for an answer to an unreadable message: `_unread` looks for one.
+            return ident, faults
+        return ident, tuple(each for each in faults if each.rule != "envelope/id")
+
+    def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+        """Return the verdict on an error without an id, about an unreadable message. It is forwarded."""
+        revision = self.revision
+        # Before a revision is agreed only JSON-RPC applies, which requires null.
+        odd = "id" in message and revision is not None
+        if odd and not self._enforcing:
+            odd = not self._sides[party.other].irregular.answers_unreadable()
+        report = self._report(revision)
+        if odd:
+            # The schema of every revision forbids it.
+            report.add("envelope/null-id", "/id", expected="a string or an integer", found="null")
+            report.found = exchange_rules.answers_nothing(report.found, message, self._sides[party.other])
+        forwarded = not self._enforcing or not report.stops
+        findings = Findings(tuple(report.found), 0, frame if forwarded else None) if report.found else None
+        return verdict(party, frame, "error", message, None, revision, findings)
+
+    def _unsolicited(
+        self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
+    ) -> Verdict:
+        """Return the verdict on an answer without an open request; it is delivered only if it may have one."""
+        asker = self._sides[party.other]
+        if not self._enforcing and asker.irregular.answers_unknown():
+            return verdict(party, frame, kind, message, None, self.revision)
+        report = self._report(self.revision)
+        report.take((exchange_rules.unsolicited(message["id"], exchange, asker, self.revision),))
+        findings = Findings(tuple(report.found), 0, None if self._enforcing else frame)
+        return verdict(party, frame, kind, message, exchange, self.revision, findings)
+
+    # ── what all of them need ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _report(self, revision: str | None, tool: str | None = None) -> Report:
+        return Report(revision, self._budget, self._policy, tool)
+
+    def _answer_report(self, exchange: Exchange, message: dict[str, Any]) -> Report:
+        report = self._report(exchange.revision, exchange.tool)
+        if exchange.method == "tools/list":
+            report.tool_at = lambda each: list_filter.tool_at(each, message.get("result"))
+        return report
+
+    def _once(self, report: Report) -> None:
+        """Leave out reports that were made before in this conversation."""
+        if report.found:
+            report.found = extensions.once(self._state, self._state.lifecycle.once(report.found))
+
+    def _stops(self, message: Any, report: Report, facts: Facts) -> bool:
+        """Return whether a message is stopped: by the mode, or because the guard that serves it has to."""
+        enforced = self._enforcing and report.stops
+        return enforced or (facts.served and serving.must_stop(message, report.found, facts.spoken))
+
+    def _entry(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Entry | None:
+        """Return the entry of the method of *message*; None if *party* may not send it as *kind*."""
+        method = message["method"]
+        known = judge.calls[party, kind].get(method) or judge.extended(party, kind, method)
+        if known is None or known.extension is None:
+            return known
+        left_out = extensions.leaves_out(self._state, known.extension, extensions.declared_by(message))
+        return judge.stranger(party, method) if left_out else known
+
+    def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
+        owner = judge.extensions.owner(message["method"], judge.revision)
+        declared = extensions.declared_by(message)
+        left_out = owner is not None and extensions.leaves_out(self._state, owner, declared)
+        beyond = extensions.rule_beyond(self._state, judge, party, message)
+        return exchange_rules.no_such_method(judge, party, kind, message, beyond, left_out=left_out)
+
+    def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
+        """
+        Return the violations to list, and the number of others.
+
+        The one that stops the message is first, because it is shown as the reason, and the others keep their order: if
+        all that stop came first, they could push out every report.
+        """
+        if not found:
+            return (), more
+        most = self.limits.violations
+        reason = next((number for number, each in enumerate(found) if each.stops), 0)
+        ordered = [found[reason], *found[:reason], *found[reason + 1 :]] if reason else found
+        return tuple(ordered[:most]), more + max(0, len(found) - most)
+
+    # ── what the guard asks beside frames ────────────────────────────────────────────────────────────────────────────
+
     def failure(self, why: str) -> Violation:
         """Return the violation for a message that could not be judged because of an internal error."""
-        return self._decided([state_rules.failure(why, self.revision)])[0]
+        report = self._report(self.revision)
+        report.add("guard/failure", expected="a verdict", found=f"an error in the guard ({why})")
+        return report.found[0]
 
     def unjudged(self, party: Party, frame: bytes, why: str, heard: Verdict | None = None) -> Verdict:
         """
@@ -120,10 +855,11 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         wrong = self.failure(why)
         lost, self._closing = self._closing, None
         closing = [] if lost is None else [lost]
-        if heard is not None:
-            closing += [each for each in map(_answered, heard.parts or (heard,)) if each is not None]
+        parts = () if heard is None else heard.parts or (heard,)
+        answers = (each for each in parts if each.kind in _OUTCOMES and each.onward is not None)
+        closing += [each.exchange for each in answers if each.exchange is not None]
         hear = Unjudged(
-            self._sides, self._most_open, wrong, closing, passes=not self._enforcing or not wrong.stops
+            self._sides, self.limits.open_requests, wrong, closing, passes=not self._enforcing or not wrong.stops
         ).hear
         value = loosely_read(frame)
         if not isinstance(value, list) or not value:
@@ -138,7 +874,7 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         It is *message* itself, or one of its entries if it is a batch: it calls a tool that may exist, and whose
         contract is not known.
         """
-        if self._tools.complete:
+        if self.tools.complete:
             return None
         if type(message) is not list:
             revision = self._unlisted(message)
@@ -154,31 +890,30 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         params = message.get("params")
         name = params.get("name") if type(params) is dict else None
         # A call without a valid id, or of a server without tools, is refused. The id may be spelt as 1.0.
-        if type(name) is not str or type(message.get("id")) not in _IDS or not self._tools.is_missing(name):
+        if type(name) is not str or type(message.get("id")) not in _IDS or not self.tools.is_missing(name):
             return None
         revision = named_revision(message)
-        if revision is None or handshake(revision) or not is_known(revision):
-            revision = self.revision if self._memory.lifecycle.phase == "operating" else None
-        return None if "tools/call" in self._client.undeclared else revision
+        if revision is None or has_handshake(revision) or not is_known(revision):
+            revision = self.revision if self._state.lifecycle.phase == "operating" else None
+        return None if "tools/call" in self._sides[_CLIENT].undeclared else revision
 
     def refuses(self, frame: bytes, revision: str, facts: Facts) -> bool:
         """Return whether a request is refused, whatever tools there are. Nothing is remembered of it."""
         scratch = Conversation(revision=revision, **self._terms)
-        found = scratch.hear(CLIENT, frame, facts).violations
-        return any(each.stops and each.rule != state_rules.NOT_JUDGED for each in found)
+        found = scratch.hear(_CLIENT, frame, facts).violations
+        return any(each.stops and each.rule != NOT_JUDGED for each in found)
 
     def beside(self, revision: str) -> "Conversation":
         """Return a conversation of the guard itself with the same server; what is listed in it is known here, too."""
-        return Conversation(revision=revision, tools=self._tools, **self._terms)
+        return Conversation(revision=revision, tools=self.tools, **self._terms)
 
     def release(self) -> None:
         """Release the tools of a conversation that has ended: their contracts take most of its memory."""
-        self._tools = self._memory.tools = Tools(self.limits.tools, self.limits.contract_bytes)
-        self._memory.extensions.use(self._tools)
+        self._state.tools = Tools(self.limits.tools, self.limits.contract_bytes)
 
     def forget_settled(self) -> None:
         """Forget the settled requests: the next ones come from another client, with ids of its own."""
-        self._memory.forget_settled()
+        self._state.forget_client()
 
     def end(
         self,
@@ -213,7 +948,7 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         The revision and the capabilities stay in force. The requests of the old server are dropped, and its tools are
         known until the new one lists its own.
         """
-        self._memory.renew()
+        self._state.renew()
 
     def give_up(
         self,
@@ -238,41 +973,6 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
             return None
         return self._abandoned(self._sides[asker], exchange, state, code, why, data, unstarted, excused)
 
-    def _message(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool = False) -> Verdict:
-        kind = envelope.classify(value, self._profile, self.limits.id_bytes)
-        if kind is None:
-            return self._unusual(party, frame, value, facts, batched)
-        if kind == "request":
-            return self._request(party, frame, value, facts, batched, value["id"])
-        if kind == "result":
-            return self._answer(party, frame, value, kind, value["id"])
-        return self._notification(party, frame, value, facts)
-
-    def _unusual(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool) -> Verdict:
-        """Return the verdict on what the quick look did not decide: errors, ids such as 1.0, and invalid messages."""
-        revision = self.revision
-        error_id = revision is not None and not FEATURES[revision].optional_error_id
-        kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
-        ident = value.get("id") if isinstance(value, dict) else None
-        if not faults and isinstance(ident, float):
-            # 1.0 is 1; a number that only rounds to an integer is not an id.
-            ident = render.exact_id(frame)
-            faults = () if ident is not None else (state_rules.no_whole_number(self._profile, revision),)
-        if faults and not self._enforcing and kind in {"result", "error"}:
-            ident, faults = self._excused(party, frame, value, ident, faults)
-        if faults and kind == "error" and value.get("id", "") is None:
-            # JSON-RPC 2.0, 5, requires null where the id of the request is unknown: `_unread` reports it.
-            faults = tuple(each for each in faults if each.rule != "envelope/id")
-        if faults:
-            return self._malformed(party, frame, kind, value, faults, facts)
-        if kind == "request":
-            return self._request(party, frame, value, facts, batched, cast("Id", ident))
-        if kind == "notification":
-            return self._notification(party, frame, value, facts)
-        heard = self._answer(party, frame, value, kind, ident)
-        irregular.spell(heard)
-        return heard
-
     def _abandoned(
         self,
         asker: Side,
@@ -289,9 +989,9 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         # After a time-out the server has the request. Otherwise clients may send it again, as after a 401.
         exchange.reusable = state == "answered"
         if exchange.method == "initialize":
-            self._memory.refused()
+            self._state.refuse_handshake()
         late = code == "TIMEOUT"
-        wrong = () if excused else (state_rules.unanswered(exchange, why, late=late, unstarted=unstarted),)
+        wrong = () if excused else (exchange_rules.unanswered(exchange, why, late=late, unstarted=unstarted),)
         if unstarted:
             reason = why.removeprefix("cannot start ")
             data = {"detail": f"the server could not be started: {reason}", **(data or {})}
@@ -303,44 +1003,24 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         findings = Findings(wrong, 0, onward)
         return verdict(asker.party.other, b"", "missing", None, exchange, exchange.revision, findings)
 
-    def _batch(self, party: Party, frame: bytes, values: list[Any], facts: Facts) -> Verdict:
-        """
-        Return a verdict on the frame, which has a verdict on each entry.
 
-        Entries are messages of their own: under enforcement the valid ones are forwarded, byte for byte, without the
-        others.
-        """
-        allowed = features_of(self.revision).batches and self._profile.batches
-        if not self._enforcing and not allowed and _answers(values):
-            # A party that sent a batch may be answered with a batch.
-            allowed = self._sides[party.other].irregular.answers_batch()
-        if not allowed or not 0 < len(values) <= self.limits.batch_entries:
-            return self._no_batch(party, frame, values, allowed, facts)
-        # The frame is scanned once more for the text of each entry.
-        self._budget.steps //= 2
-        parts = tuple(
-            self._message(party, spelt, value, facts, batched=True)
-            for spelt, value in zip(render.entries(frame), values, strict=True)
-        )
-        return self._of_parts(party, frame, values, parts)
-
-    def _of_parts(self, party: Party, frame: bytes, values: list[Any], parts: tuple[Verdict, ...]) -> Verdict:
-        found = [each.under(f"/{index}") for index, part in enumerate(parts) for each in part.violations]
-        listed, more = self._listed(found, sum(part.more for part in parts))
-        untouched = all(part.onward is part.frame for part in parts)
-        onward = frame if untouched else render.array([part.onward for part in parts])
-        back = render.array([part.back for part in parts])
-        aside = tuple(dict.fromkeys(each for part in parts for each in part.quarantined))
-        repairs = tuple(each.under(f"/{index}") for index, part in enumerate(parts) for each in part.repairs)
-        findings = Findings(listed, more, onward, back, parts, aside, repairs)
-        return verdict(party, frame, "batch", values, None, self.revision, findings)
+def _tool_named(message: dict[str, Any]) -> str | None:
+    """Return the tool that a request calls; None for other requests."""
+    params = message.get("params")
+    name = params.get("name") if type(params) is dict and message["method"] == "tools/call" else None
+    return name if type(name) is str else None
 
 
-def _answered(heard: Verdict) -> Exchange | None:
-    """Return the exchange that a forwarded answer closes; None for any other message."""
-    return heard.exchange if heard.kind in {"result", "error"} and heard.onward is not None else None
+def _is_null_error(fault: Violation, value: Any) -> bool:
+    """Return whether *fault* is about an error that is null: some servers send one beside the result."""
+    return fault.rule == "envelope/error" and "result" in value and value.get("error") is None
 
 
-def _answers(values: list[Any]) -> bool:
-    """Return whether a batch consists of answers only."""
-    return all(isinstance(each, dict) and "method" not in each for each in values)
+def _asks(value: Any) -> bool:
+    """Return whether a malformed message of a server is a request, so that the server waits for an answer."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("method"), str)
+        and "result" not in value
+        and "error" not in value
+    )

@@ -9,10 +9,11 @@ from typing import Any
 
 import orjson
 
+from assay.base.json_values import Id
 from assay.base.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 from assay.core import render
-from assay.core.history.log_levels import ANY_LEVEL
-from assay.core.party_state import Id, Side
+from assay.core.party_state import Side
+from assay.core.topics.logs import ANY_LEVEL
 
 
 class Unjudged:

@@ -1,7 +1,9 @@
 """Where a conversation is: the revision in force, and which messages are allowed yet. No I/O, no ids, no tools."""
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+from assay.base.json_values import obj
 from assay.base.meta import REVISION_KEY, named_revision
 from assay.base.verdict import Party, Verdict, Violation
 from assay.ladder.protocol import Judge, judge
@@ -93,10 +95,10 @@ class Lifecycle:
         self._reported_early = self._reported_early or any(each.rule == _EARLY for each in kept)
         return kept
 
-    def initialize(self, message: dict[str, Any]) -> None:
+    def initialize(self, params: Mapping[str, Any]) -> None:
         """Enter the phase after the client's `initialize`."""
         self.phase = "initializing"
-        self._asked_for = _requested(message)
+        self._asked_for = _requested(params)
         self.judge = self._judge_of(self._asked_for)
 
     def place_initialize_result(self, result: dict[str, Any]) -> LifecycleStage:
@@ -167,7 +169,8 @@ class Lifecycle:
     def _place_of_initialize(self, message: dict[str, Any]) -> LifecycleStage:
         if self.phase in {"initializing", "negotiated"}:
             return LifecycleStage(self.judge, (self._again(),))
-        return LifecycleStage(self._judge_of(_requested(message)), (self._fallback(),) if self.modern_only else ())
+        asked = self._judge_of(_requested(obj(message.get("params"))))
+        return LifecycleStage(asked, (self._fallback(),) if self.modern_only else ())
 
     def _place_of_handshake(self, party: Party, method: str, named: str | None = None) -> LifecycleStage:
         """Return the judge of a request before the handshake is complete; *named* is the revision in its `_meta`."""
@@ -216,10 +219,9 @@ def _needs_initialize(revision: str) -> str:
     return f"{revision} needs initialize; name {LATEST} here."
 
 
-def _requested(message: dict[str, Any]) -> str:
+def _requested(params: Mapping[str, Any]) -> str:
     """Return the revision for an `initialize` request: the one it asks for, or the newest with a handshake."""
-    params = message.get("params")
-    asked = params.get("protocolVersion") if params is not None else None
+    asked = params.get("protocolVersion")
     known = is_known(asked) and handshake(asked)
     return str(asked) if known else LATEST_HANDSHAKE
 

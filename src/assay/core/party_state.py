@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, Literal
 
+from assay.base.bounded import Bounded
+from assay.base.json_values import Id
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
 from assay.ladder.protocol import Entry, Judge
 from assay.spec.methods import methods
 from assay.spec.revisions import handshake
 
-Id = str | int
+_MOST_SHARED: Final = 1000
+"""The most shared progress tokens that are remembered per party. Each one is a mistake, so real clients have none."""
 
 _BROKEN_OFF: Final = frozenset({"cancelled", "timed-out"})
 
@@ -102,7 +105,7 @@ class Side:
         """The last requests that were answered, cancelled or given up, oldest first; at most twice the limit."""
         self.tokens: dict[Id, float | None] = {}
         """The progress tokens of its open requests, with the last progress of each."""
-        self.shared: dict[Id, None] = {}
+        self.shared: Bounded[Id, None] = Bounded(_MOST_SHARED)
         """Progress tokens that two open requests had at the same time, oldest first."""
         self.capabilities: Mapping[str, Any] | None = None
         """The capabilities that it declared; None until it does."""

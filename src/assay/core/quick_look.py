@@ -6,33 +6,31 @@ here is accepted there too; tests/core/laws/test_quick_look.py compares the two.
 guard over pipes takes 44 µs of CPU in place of 17.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY
-from assay.base.verdict import Exchange, Verdict, verdict
-from assay.core.history.asking_back import declared_in
-from assay.core.history.log_levels import RANKS
-from assay.core.judge_base import SERVER, JudgeBase, repeated_headers
-from assay.ladder import syntax
+from assay.base.verdict import Exchange, Party
+from assay.core.state import State
+from assay.core.topics.capabilities import declared_in
+from assay.core.topics.extensions import RequestExtensions
+from assay.core.topics.logs import RANKS
 from assay.ladder.headers import Headers, keeps_headers
 
-_read: Final = syntax.read
 
-
-class QuickLook(JudgeBase):
+class QuickLook:
     """Accepts valid calls and results of tools."""
 
-    def vouch(self, exchange: Exchange, frame: bytes) -> Verdict:
-        """
-        Return the verdict on the server's answer to *exchange*, which is known to be valid.
+    __slots__ = ("_client", "_extensions", "_id_bytes", "_most_open", "_server", "_state")
 
-        For our own tools, whose results are checked against their contract before they are written: the frame is not
-        parsed again, and the value of the verdict is None.
-        """
-        self._client.close(exchange, "answered")
-        return verdict(SERVER, frame, "result", None, exchange, exchange.entry.revision)
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._client, self._server = state.sides[Party.CLIENT], state.sides[Party.SERVER]
+        self._extensions = state.own(RequestExtensions)
+        self._id_bytes = state.limits.id_bytes
+        self._most_open = state.limits.open_requests
 
-    def _quick_call(self, message: dict[str, Any]) -> Exchange | None:
+    def call(self, message: dict[str, Any]) -> Exchange | None:
+        """Return the exchange of a call that is certainly valid."""
         try:
             if message["method"] != "tools/call" or message["jsonrpc"] != "2.0" or len(message) != 4:
                 return None
@@ -40,7 +38,7 @@ class QuickLook(JudgeBase):
             params = message["params"]
             # A known name is a string. Of these two members no revision asks more than that the arguments are an
             # object; a test compares this with the schema.
-            known = self._tools.known[params["name"]]
+            known = self._state.tools.known[params["name"]]
             arguments = params["arguments"]
         except (KeyError, TypeError):
             return None
@@ -70,13 +68,14 @@ class QuickLook(JudgeBase):
         exchange.id = ident
         exchange.contract = known
         exchange.as_task = False
-        if stateless and not _quick_meta(exchange, params, self._memory.extensions.plain):
+        if stateless and not _quick_meta(exchange, params, self._extensions.plain):
             return None
         requests[ident] = exchange
         side.garbage = 0
         return exchange
 
-    def _quick_result(self, message: dict[str, Any]) -> Exchange | None:
+    def result(self, message: dict[str, Any]) -> Exchange | None:
+        """Return the exchange of a result that is certainly valid, and close it."""
         client = self._client
         try:
             ident = message["id"]
@@ -108,18 +107,20 @@ class QuickLook(JudgeBase):
             keys = shape.keys
             for key in result:
                 if key not in keys:
-                    if shape.look_alikes(result, "", entry.revision, 1):
+                    if not shape.is_plain(result):
                         return None
                     break
         client.close(exchange, "answered")
         self._server.garbage = 0
         return exchange
 
-    def _keeps_headers(self, message: dict[str, Any], headers: Headers) -> bool:
-        known = self._called(message)
+    def keeps_headers(self, message: dict[str, Any], headers: Headers) -> bool:
+        """Return whether the headers of a message certainly say what its body says."""
+        known = self._state.called(message)
         if known is not None and not known.ready:
             return False
-        return keeps_headers(message, headers, self._memory.lifecycle.judge.revision, repeated_headers(known))
+        params = () if known is None else known.headers
+        return keeps_headers(message, headers, self._state.lifecycle.judge.revision, params)
 
 
 def _is_common(result: Any) -> bool:

@@ -32,6 +32,10 @@ _OF_VALUE: Final = frozenset({"type", "anyOf", "oneOf", "enum", "const"})
 """Keywords that mean a wrong kind of value, not one that is too long or too small."""
 
 
+JudgeCall = Callable[[bytes, dict[str, Any]], Verdict]
+"""Judges a frame and the message in it."""
+
+
 class WantedType(NamedTuple):
     """What may be repaired, and the limits."""
 
@@ -60,7 +64,7 @@ def repaired(
     message: dict[str, Any],
     found: Sequence[Violation],
     wanted: WantedType,
-    judge: Callable[[bytes, dict[str, Any]], Verdict],
+    judge: JudgeCall,
 ) -> Repaired | None:
     """Return the call with everything repaired that was *found* to stop it; None unless *judge* then accepts it."""
     done: list[Violation] = []

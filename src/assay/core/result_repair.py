@@ -17,7 +17,8 @@ from assay.base.large_frames import more_than
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Repair, Violation
 from assay.contracts.store import compiled
-from assay.core.history import absent, answer_rules, reserved_codes
+from assay.core import defaults
+from assay.core.topics import errors
 from assay.engine.compiled import Compiled
 from assay.engine.drafts import draft_meant, draft_named
 from assay.engine.pointers import looked_up, steps
@@ -105,16 +106,16 @@ def _text(repair: Repair) -> str | None:
 def _default(_: Exchange, __: dict[str, Any], wrong: Violation) -> Repair:
     """Return the repair of a member for which a client reads a default."""
     if wrong.at == "/result":
-        return Repair("add", f"/result/{wrong.expected}", absent.DEFAULTS[wrong.expected])
-    return Repair("replace", wrong.at, absent.DEFAULTS[steps(wrong.at)[-1]])
+        return Repair("add", f"/result/{wrong.expected}", defaults.DEFAULTS[wrong.expected])
+    return Repair("replace", wrong.at, defaults.DEFAULTS[steps(wrong.at)[-1]])
 
 
 def _code(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:
     """Return the repair of the old code for a missing resource. For other requests its meaning is not certain."""
     was = looked_up(message, wrong.at)
-    if not exchange.method.startswith("resources/") or was != reserved_codes.NOT_FOUND:
+    if not exchange.method.startswith("resources/") or was != errors.NO_RESOURCE:
         return None
-    return Repair("replace", wrong.at, answer_rules.INVALID_PARAMS, reserved_codes.NOT_FOUND)
+    return Repair("replace", wrong.at, errors.INVALID_PARAMS, errors.NO_RESOURCE)
 
 
 def _content(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:

@@ -9,11 +9,12 @@ from math import inf
 from time import perf_counter
 from typing import Final, NamedTuple
 
+from assay.base.bounded import Bounded
+from assay.base.json_values import Id
 from assay.base.message import versions_of
 from assay.base.verdict import Exchange, Verdict
 from assay.core import render
 from assay.core.conversation import Facts
-from assay.core.party_state import Id
 from assay.edges.http.heads import RequestHead, visible
 from assay.edges.http.replies import error_body, refusal, status_of
 from assay.edges.http.sessions import DROPPED
@@ -96,7 +97,7 @@ class JudgedExchange:
         """The revisions that the server lists, if known."""
         self._beside: bytes | None = None
         """Responses to the entries of a batch that are not forwarded."""
-        self._came: dict[tuple[bytes | None, int], None] = {}
+        self._came: Bounded[tuple[bytes | None, int], None] = Bounded(REMEMBERED)
         """The last events of this stream with an id."""
         self._enforcing = enforcing
         self._last: Verdict | None = None
@@ -289,8 +290,6 @@ class JudgedExchange:
         if not ident or len(ident) > LONGEST_ID or key in self._came:
             return False
         self._came[key] = None
-        if len(self._came) > REMEMBERED:
-            del self._came[next(iter(self._came))]
         return True
 
     def _judged(self, one: Event, data: bytes) -> bytes | None:

@@ -16,11 +16,11 @@ from time import perf_counter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from assay.base.json_values import Id
 from assay.base.limits import DEEPEST
 from assay.base.loopback import leads_here
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core import render
-from assay.core.party_state import Id
 from assay.edges.client_stdio import StdioClient
 from assay.edges.hangup import is_heeded
 from assay.edges.pipes import Outlet

@@ -12,9 +12,9 @@ import aiohttp
 import orjson
 
 from assay.base import no_answer
+from assay.base.json_values import Id
 from assay.base.verdict import Exchange
 from assay.core import render
-from assay.core.party_state import Id
 from assay.ladder import syntax
 
 CONNECT: Final = 10.0

@@ -13,8 +13,8 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
+from assay.base.json_values import Id
 from assay.base.verdict import Exchange, Party
-from assay.core.party_state import Id
 from assay.edges.http.held_bytes import HeldBytes
 from assay.edges.http.quotas import to_end
 from assay.guard.deliveries import ClientTraits, ServerTraits

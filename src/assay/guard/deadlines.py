@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
+from assay.base.json_values import Id
 from assay.base.message import params_of
 from assay.base.verdict import Exchange, Party, Verdict
-from assay.core.party_state import Id
 
 ENDLESS: Final = "subscriptions/listen"
 """The one request without a deadline: its answer comes when the client ends the subscription."""

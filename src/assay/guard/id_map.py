@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
 
+from assay.base.bounded import Bounded
 from assay.base.meta import SUBSCRIPTION_KEY
 from assay.ladder.partial_frame import outline
 from assay.ladder.spots import Edit, Tree, edited, spots
@@ -62,7 +63,7 @@ class IdMap(Generic[Owner]):
     def __init__(self) -> None:
         self._count = 0
         self._open: dict[int, Ticket[Owner]] = {}
-        self._late: dict[int, Ticket[Owner]] = {}
+        self._late: Bounded[int, Ticket[Owner]] = Bounded(_MOST_LATE)
         self._by_key: dict[tuple[Owner, tuple[bool, Any]], int] = {}
 
     def everybody(self) -> list[Owner]:
@@ -113,15 +114,14 @@ class IdMap(Generic[Owner]):
         if self._by_key.get((ticket.owner, ticket.key)) == number:
             del self._by_key[ticket.owner, ticket.key]
         self._late[number] = ticket
-        if len(self._late) > _MOST_LATE:
-            del self._late[next(iter(self._late))]
 
     def leave(self, owner: Owner) -> list[int]:
         """Forget *owner*; return the numbers of its open requests."""
         left = [number for number, each in self._open.items() if each.owner is owner]
         for number in left:
             self.close(number)
-        self._late = {number: each for number, each in self._late.items() if each.owner is not owner}
+        for number in [number for number, each in self._late.items() if each.owner is owner]:
+            del self._late[number]
         return left
 
     # ── from the server ──────────────────────────────────────────────────────────────────────────────────────────────

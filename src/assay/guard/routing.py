@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from assay.base.json_values import Id
 from assay.base.verdict import Party, Verdict
 from assay.core import render
 from assay.core.conversation import Conversation
-from assay.core.party_state import Id
 from assay.guard.deliveries import Failed
 from assay.guard.own_frames import id_bytes
 from assay.ladder.partial_frame import LOOKED_AT, Outline, outline

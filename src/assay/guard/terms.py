@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from assay.base.limits import Limits
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 
 Mode = Literal["audit", "enforce"]
 

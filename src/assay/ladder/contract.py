@@ -6,96 +6,79 @@ from typing import Any
 from assay.base.verdict import Violation
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools, concerns, over_stdio, refused
-from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Fault, Faults
 from assay.engine.pointers import looked_up
 from assay.engine.wording import shown
 from assay.ladder import syntax
-from assay.rules import broken, violation
+from assay.rules import broken
+from assay.rules.report import Report
 
 _NO_ARGUMENTS: dict[str, Any] = {}
 _UNJUDGED = {"cost": "contract/unjudged"}
 _FAILED = "contract/error-structured"
 
 
-def check_usable(tools: Tools, contract: Contract, revision: str, *, over_http: bool) -> list[Violation]:
-    """Compile a contract of *tools*. Return the violations of schemas that cannot be used, once."""
-    found = [
-        refused(refusal, "/params/name", revision, detail=f"{member} of {contract.name}")
-        for member, refusal in tools.unusable(contract)
-        if concerns(refusal, revision)
-    ]
-    return found if over_http else [over_stdio(each) for each in found]
+def check_usable(tools: Tools, contract: Contract, report: Report, *, over_http: bool) -> None:
+    """Compile a contract of *tools*, and report the schemas that cannot be used, once."""
+    revision = str(report.revision)
+    for member, refusal in tools.unusable(contract):
+        if concerns(refusal, revision):
+            found = refused(refusal, "/params/name", revision, detail=f"{member} of {contract.name}")
+            report.take((found if over_http else over_stdio(found),))
 
 
-def check_input(
-    contract: Contract, params: dict[str, Any], revision: str, budget: Budget
-) -> tuple[list[Violation], int]:
-    """Return the violations of the arguments of a call, and at least how many more. Absent ones are an empty object."""
+def check_input(contract: Contract, params: dict[str, Any], report: Report) -> None:
+    """Report the violations of the arguments of a call. Absent ones are an empty object."""
+    _check_arguments(contract, params.get("arguments", _NO_ARGUMENTS), "/params/arguments", report)
+
+
+def check_bare_input(contract: Contract, params: dict[str, Any], report: Report) -> None:
+    """Report the violations of a request whose params are the arguments of a tool (specs/001)."""
+    _check_arguments(contract, params, "/params", report)
+
+
+def _check_arguments(contract: Contract, arguments: Any, at: str, report: Report) -> None:
     contract.prepare()
-    arguments = params.get("arguments", _NO_ARGUMENTS)
-    at = "/params/arguments"
-    found = _names(contract, arguments, at, budget, revision)
-    wrong, more = _checked("contract/input", contract.input, arguments, at, contract.name, revision, budget)
-    return found + wrong, more
+    if contract.arguments is not None and isinstance(arguments, dict):
+        contract.arguments.check(arguments, at, report)
+    _check("contract/input", contract.input, arguments, at, contract.name, report)
 
 
-def check_bare_input(contract: Contract, params: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
-    """Return the same for a request whose params are the arguments of a tool (specs/001)."""
-    contract.prepare()
-    found = _names(contract, params, "/params", budget, None)
-    wrong, more = _checked("contract/input", contract.input, params, "/params", contract.name, None, budget)
-    return found + wrong, more
-
-
-def _names(contract: Contract, arguments: Any, at: str, budget: Budget, revision: str | None) -> list[Violation]:
-    return contract.check_names(arguments, at, budget.violations, revision) if isinstance(arguments, dict) else []
-
-
-def check_output(
-    contract: Contract, result: dict[str, Any], revision: str, budget: Budget
-) -> tuple[list[Violation], int]:
-    """Return the violations of the structured content of a result, and at least how many more."""
+def check_output(contract: Contract, result: dict[str, Any], report: Report) -> None:
+    """Report the violations of the structured content of a result."""
     contract.prepare()
     failed = result.get("isError") is True
     if contract.output is None or (failed and "structuredContent" not in result):
-        return [], 0
+        return
     if "structuredContent" not in result:
-        missing = violation(
+        report.add(
             "contract/output",
             "/result",
             expected="structuredContent, which the outputSchema requires",
             found="nothing",
-            revision=revision,
             detail=f"outputSchema of {contract.name}",
         )
-        return [missing], 0
+        return
+    rule = _FAILED if failed else "contract/output"
     content = result["structuredContent"]
-    at = "/result/structuredContent"
-    if failed:
-        found, more = _checked(_FAILED, contract.output, content, at, contract.name, revision, budget)
-        # A failure promises nothing, so it may stay unjudged.
-        return [each for each in found if each.rule == _FAILED], more
-    return _checked("contract/output", contract.output, content, at, contract.name, revision, budget)
+    _check(rule, contract.output, content, "/result/structuredContent", contract.name, report)
 
 
-def _checked(
-    rule: str, schema: Compiled | None, instance: Any, at: str, tool: str, revision: str | None, budget: Budget
-) -> tuple[list[Violation], int]:
+def _check(rule: str, schema: Compiled | None, instance: Any, at: str, tool: str, report: Report) -> None:
     if schema is None:
-        return [], 0
-    member = "inputSchema" if rule == "contract/input" else "outputSchema"
-    faults, unjudged = _faults(schema, instance, at, budget)
-    listed = [*faults.listed, *unjudged]
-    found = list(
-        _violations(rule, Faults(tuple(listed), faults.more), (instance, at), f"{member} of {tool[:60]}", revision)
-    )
-    return found, faults.more
+        return
+    faults, unjudged = _faults(schema, instance, at, report)
+    listed = Faults((*faults.listed, *unjudged), faults.more)
+    detail = f"{'inputSchema' if rule == 'contract/input' else 'outputSchema'} of {tool[:60]}"
+    found = _violations(rule, listed, (instance, at), detail, report.revision)
+    # A failure promises nothing, so it may stay unjudged.
+    report.take((each for each in found if rule != _FAILED or each.rule == _FAILED), faults.more)
 
 
-def _faults(schema: Compiled, instance: Any, at: str, budget: Budget) -> tuple[Faults, tuple[Fault, ...]]:
-    """Return the violations of *instance*, and reports about parts that were not judged."""
+def _faults(schema: Compiled, instance: Any, at: str, report: Report) -> tuple[Faults, tuple[Fault, ...]]:
+    """Return the faults of *instance*, and those about parts that were not judged."""
+    budget = report.budget
     if not budget.affords(schema, instance):
         return schema.too_dear(at), ()
     judging, pattern = schema.judging(instance, budget)

@@ -15,6 +15,7 @@ from assay.engine.compiled import Compiled
 from assay.engine.drafts import BASE64
 from assay.engine.fault import Faults
 from assay.rules import broken, violation
+from assay.rules.report import Report
 from assay.spec.extensions.official import OFFICIAL, Extension
 from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema
@@ -85,29 +86,37 @@ class Definition:
         """Return whether no member of *meta*, the `_meta` of such an object, resembles a defined one."""
         return self._both()[1].is_plain(meta)
 
-    def look_alikes(self, instance: dict[str, Any], at: str, revision: str, most: int) -> list[Violation]:
-        """Return a violation for each member that resembles a defined one, here or in `_meta`."""
+    def is_plain(self, instance: dict[str, Any]) -> bool:
+        """Whether no member, here or in `_meta`, resembles a defined one."""
         keys, of_meta = self._meta or self._both()
         meta = instance.get("_meta")
-        if keys.is_plain(instance) and (type(meta) is not dict or of_meta.is_plain(meta)):
-            return []
-        found = keys.check("protocol/look-alike-key", instance, at, most, revision)
-        if type(meta) is dict:
-            found += of_meta.check("protocol/look-alike-key", meta, f"{at}/_meta", most, revision)
-        return found
+        return keys.is_plain(instance) and (type(meta) is not dict or of_meta.is_plain(meta))
 
-    def check(self, rule: str, instance: Any, at: str, revision: str, budget: Budget) -> tuple[list[Violation], int]:
-        """Return the violations of *instance*, and at least how many more."""
+    def check_look_alikes(self, instance: dict[str, Any], at: str, report: Report) -> None:
+        """Report each member that resembles a defined one, here or in `_meta`."""
+        if self.is_plain(instance):
+            return
+        keys, of_meta = self._both()
+        report.take(keys.check("protocol/look-alike-key", instance, at, report.most, report.revision))
+        meta = instance.get("_meta")
+        if type(meta) is dict:
+            place = f"{at}/_meta"
+            report.take(of_meta.check("protocol/look-alike-key", meta, place, report.most, report.revision))
+
+    def check(self, rule: str, instance: Any, at: str, report: Report) -> bool:
+        """Report the violations of *instance*; return whether there are none."""
         if self.is_valid(instance) or self._strict is None:
-            return [], 0
+            return True
         if self._loose is None:
             self._loose = self._compile(False)
         if self._loose.is_valid(instance):
-            rule, faults = "protocol/format", self._strict.explained(instance, budget, at=at)
+            rule, faults = "protocol/format", self._strict.explained(instance, report.budget, at=at)
         else:
-            faults = self._loose.explained(instance, budget, at=at)
-        hint = self._newer(instance, revision, budget) if rule != "protocol/format" else None
-        return list(self._violations(rule, faults, revision, hint)), faults.more
+            faults = self._loose.explained(instance, report.budget, at=at)
+        revision = str(report.revision)
+        hint = self._newer(instance, revision, report.budget) if rule != "protocol/format" else None
+        report.take(self._violations(rule, faults, revision, hint), faults.more)
+        return False
 
     def hint(self, instance: Any, revision: str, budget: Budget) -> str:
         """Return where to look the definition up, or that a newer revision allows the value."""
@@ -278,48 +287,39 @@ class Judge:
             return known.result
         return "InputRequiredResult" if kind == "input_required" and method in MAY_ASK_BACK else "Result"
 
-    def check_params(self, entry: Entry, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
-        """Return the violations of the params of a request or notification, and at least how many more."""
+    def check_params(self, entry: Entry, message: dict[str, Any], report: Report) -> None:
+        """Report the violations of the params of a request or notification."""
         if entry.params is None:
-            return [], 0
+            return
         if "params" in message:
             params = message["params"]
-            found, more = entry.params.check("protocol/params", params, "/params", self.revision, budget)
             if type(params) is dict:
-                found = entry.params.look_alikes(params, "/params", self.revision, budget.violations) + found
-            return found, more
-        if not entry.params_required:
-            return [], 0
-        missing = violation(
-            "protocol/params",
-            expected="params",
-            found="nothing",
-            revision=self.revision,
-            detail=entry.params.name,
-            hint=entry.params.hint(None, self.revision, budget),
-        )
-        return [missing], 0
+                entry.params.check_look_alikes(params, "/params", report)
+            entry.params.check("protocol/params", params, "/params", report)
+        elif entry.params_required:
+            hint = entry.params.hint(None, self.revision, report.budget)
+            report.add("protocol/params", expected="params", found="nothing", detail=entry.params.name, hint=hint)
 
-    def check_error(self, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
-        """Return the violations of an error whose code the specification defines, and at least how many more."""
+    def check_error(self, message: dict[str, Any], report: Report) -> None:
+        """Report the violations of an error whose code the specification defines."""
         name = self._defined_errors.get(message["error"]["code"])
-        if name is None:
-            return [], 0
-        return self.definition(name).check("protocol/error", message, "", self.revision, budget)
+        if name is not None:
+            self.definition(name).check("protocol/error", message, "", report)
 
-    def check_result_type(self, method: str, result: dict[str, Any]) -> Iterator[Violation]:
-        """Yield the violation of a result type that the specification does not have, or not for this method."""
+    def wrong_result_type(self, method: str, result: dict[str, Any]) -> Violation | None:
+        """Return the violation of a result type that the specification does not have, or not for this method."""
         kind = result.get("resultType")
         if not self.features.result_types or kind == "complete" or not isinstance(kind, str):
-            return
-        if kind != "input_required" or method not in MAY_ASK_BACK:
-            yield violation(
-                "protocol/result-type",
-                "/result/resultType",
-                expected='"complete" or "input_required"' if method in MAY_ASK_BACK else '"complete"',
-                found=f'"{kind[:40]}"',
-                revision=self.revision,
-            )
+            return None
+        if kind == "input_required" and method in MAY_ASK_BACK:
+            return None
+        return violation(
+            "protocol/result-type",
+            "/result/resultType",
+            expected='"complete" or "input_required"' if method in MAY_ASK_BACK else '"complete"',
+            found=f'"{kind[:40]}"',
+            revision=self.revision,
+        )
 
     def check_method(self, party: Party, kind: str, name: str) -> Violation:
         """Return why *party* may not send *name* as *kind*: unknown, of another revision, or of the other party."""

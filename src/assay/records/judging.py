@@ -16,7 +16,6 @@ from assay.base.verdict import Exchange, Findings, Party, Verdict, Violation, ve
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
 from assay.core.lifecycle import preferred
-from assay.core.policy import Policy
 from assay.ladder import syntax
 from assay.records.listed_tools import ListedTools, ListPlace
 from assay.records.outcomes import outcome_of
@@ -33,6 +32,7 @@ from assay.records.rows import (
     read_facts,
     with_findings,
 )
+from assay.rules.policy import Policy
 from assay.spec.revisions import is_known
 
 Ident = str | int

@@ -21,10 +21,10 @@ from weakref import WeakKeyDictionary, WeakSet
 import orjson
 
 from assay import __version__
+from assay.base.json_values import Id
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Conversation, Facts
-from assay.core.party_state import Id
 from assay.core.redaction import Redactor
 from assay.guard.internal_errors import log_once
 from assay.ladder.framing import Text

@@ -5,8 +5,8 @@ from datetime import date
 from typing import Final
 
 from assay.base.removed import RULES as REMOVED
-from assay.core.policy import ACTIONS, REPAIRABLE, REPAIRED, Excepted, Policy, fitting, meant, precision
 from assay.rules import RULES
+from assay.rules.policy import ACTIONS, REPAIRABLE, REPAIRED, Excepted, Policy, fitting, meant, precision
 from assay.settings.guard_section import GuardSettings, RuleException, Ruling
 from assay.spec.schema import closest
 

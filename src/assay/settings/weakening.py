@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Violation
-from assay.core.policy import Policy
 from assay.rules import RULES
+from assay.rules.policy import Policy
 from assay.settings.fields import Key, Path, by_effect
 from assay.settings.guard_section import GuardSettings, Ruling
 from assay.settings.loading import Given, keys, made

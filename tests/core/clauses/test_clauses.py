@@ -10,8 +10,8 @@ from saying import Row, played
 
 from assay.base.verdict import Verdict
 from assay.core.conversation import Conversation
-from assay.core.policy import Policy
 from assay.rules import RULES
+from assay.rules.policy import Policy
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
 from kit.talk import rules

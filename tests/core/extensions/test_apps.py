@@ -6,8 +6,8 @@ import pytest
 from extended import MODES
 
 from assay.base.verdict import Verdict
-from assay.core.extensions import app_rules
-from assay.core.policy import Policy
+from assay.core.topics import apps
+from assay.rules.policy import Policy
 from kit.rows import rows
 from kit.talk import SEARCH, Talk, call, error, good, notification, request, result, rules
 
@@ -184,12 +184,12 @@ def test_a_page_is_forgotten_with_its_tools() -> None:
 
 
 def test_the_pages_of_later_pages_of_the_list_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_rules, "_MOST", 3)
+    monkeypatch.setattr(apps, "_MOST", 3)
     talk = Talk().opened()
     good(tools(talk, SHOWN, nextCursor="2"))
     others = [{**TOOL, "name": f"t{n}", "_meta": {"ui": {"resourceUri": f"ui://{n}"}}} for n in range(9)]
     good(tools(talk, *others, later=True))
-    known = talk.conversation.tools.beyond.pages._known
+    known = talk.conversation.tools.topics[apps.AppPages].known
     assert PAGE in known
     assert len(known) == 3
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from extended import TASKS, discover, discovered, listed, stateless
 
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from kit.rows import rows
 from kit.talk import HITS, Talk, good, request, rules

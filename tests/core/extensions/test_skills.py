@@ -9,8 +9,8 @@ import pytest
 from extended import MODES, discover, discovered, stateless
 
 from assay.base.verdict import Verdict
-from assay.core.extensions import skill_digests, skill_entries
-from assay.core.policy import Policy
+from assay.core.topics import skills
+from assay.rules.policy import Policy
 from kit.rows import rows
 from kit.talk import ALL_SERVER, Talk, error, good, notification, replacement, request, result, rules
 
@@ -380,7 +380,7 @@ def test_the_code_for_a_missing_resource_is_another_one_for_skills(method: str, 
 
 def test_the_oldest_skills_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded; files that were forgotten are not judged."""
-    monkeypatch.setattr(skill_digests, "_MOST_FILES", 3)
+    monkeypatch.setattr(skills, "_MOST_KNOWN", 3)
     uri = "skill://other/SKILL.md"
     other = {**named("other"), "resources": [file(uri, "x"), file("skill://other/a", "a")]}
     talk = Skilled().listed(SKILL, other)
@@ -389,9 +389,9 @@ def test_the_oldest_skills_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     # A newer entry is counted in place of the older one.
     good(talk.got(other, uri))
     assert rules(talk.read(uri, text("forged", uri))) == ["skills/verification"]
-    assert talk.conversation.tools.beyond.skills._count == 2
+    assert talk.conversation.tools.topics[skills.SkillDigests].count == 2
     # One with too many files is not remembered at all.
-    monkeypatch.setattr(skill_digests, "_MOST_FILES", 1)
+    monkeypatch.setattr(skills, "_MOST_KNOWN", 1)
     good(Skilled().listed().read(URI, text("other")))
 
 
@@ -410,4 +410,3 @@ def test_nothing_of_another_shape_is_a_failure(value: Any) -> None:
         assert "guard/failure" not in rules(talk.answer(**{member: value}))
     for entry in ({**SKILL, "resources": value}, {**SKILL, "frontmatter": value}, {**SKILL, "uri": value}):
         assert "guard/failure" not in rules(talk.page(entry))
-        assert list(skill_entries.check(entry, "", "")) is not None

@@ -6,7 +6,8 @@ from typing import Any
 from extended import ACME, MODES, TASKS, discovered, listed, stateless
 
 from assay.base.verdict import Verdict
-from assay.core.policy import Policy
+from assay.core.topics.server_tasks import ServerTasks
+from assay.rules.policy import Policy
 from assay.spec.revisions import LATEST
 from kit.rows import rows
 from kit.talk import HITS, Talk, error, good, notification, request, result, rules
@@ -441,7 +442,7 @@ def test_a_server_that_starts_many_tasks_is_remembered_up_to_a_limit() -> None:
     talk = Tasked()
     for number in range(1100):
         talk.started(taskId=f"t{number}")
-    known = talk.conversation.tools.beyond.tasks
+    known = talk.conversation.tools.topics[ServerTasks]
     assert len(known._known) == 1000
     assert "t0" not in known._known
 
@@ -457,7 +458,7 @@ def test_a_task_with_a_long_id_is_judged_as_any_other() -> None:
     ):
         good(talk.ask("tasks/get", taskId=long))
         assert rules(talk.answer(value)) == found
-    [key] = talk.conversation.tools.beyond.tasks._known
+    [key] = talk.conversation.tools.topics[ServerTasks]._known
     assert len(key) < 100
 
 
@@ -465,7 +466,7 @@ def test_a_task_that_asks_for_very_much_is_remembered_in_part() -> None:
     talk = Tasked().started()
     requests = {f"key {number}": form("x" * 5000) for number in range(200)}
     good(talk.polled(shown(status="input_required", inputRequests=requests)))
-    known = talk.conversation.tools.beyond.tasks
+    known = talk.conversation.tools.topics[ServerTasks]
     assert known._bytes < 200_000
     assert rules(talk.ask("tasks/update", taskId="t1", inputResponses={"key 199": {"action": "cancel"}})) == UNJUDGED
 
@@ -485,7 +486,7 @@ def test_forms_of_many_tasks_are_bounded() -> None:
     talk = Tasked()
     for number in range(40):
         talk.started(taskId=f"t{number}")
-    known = talk.conversation.tools.beyond.tasks
+    known = talk.conversation.tools.topics[ServerTasks]
     tasks = list(known._known.values())
     for key in range(3):
         for number in range(40):
@@ -505,7 +506,7 @@ def test_keys_without_forms_are_bounded() -> None:
         requests = {f"{key:0>1000}": {"method": "roots/list"} for key in range(64)}
         good(talk.ask("tasks/get", taskId=f"t{number}"))
         good(talk.answer(shown(taskId=f"t{number}", status="input_required", inputRequests=requests)))
-    known = talk.conversation.tools.beyond.tasks
+    known = talk.conversation.tools.topics[ServerTasks]
     keys = sum(len(key) for task in known._known.values() for key in task.digests)
     assert 0 < 4 * keys <= known._bytes <= 1 << 20
 

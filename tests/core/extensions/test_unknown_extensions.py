@@ -6,7 +6,7 @@ from extended import ACME, MODES, TASKS, discovered, listed, stateless
 
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from kit.rows import rows
 from kit.talk import Talk, client, error, frame_of, good, notification, played, request, result, rules, server

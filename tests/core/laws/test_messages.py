@@ -13,7 +13,7 @@ from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
 from assay.base.verdict import Party, Verdict
 from assay.core import list_filter
 from assay.core.conversation import Conversation
-from assay.core.history.subscriptions import ACKNOWLEDGED, JUDGED
+from assay.core.topics.subscriptions import ACKNOWLEDGED, JUDGED
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
 from kit.generated_messages import (

@@ -13,6 +13,7 @@ from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import Conversation
+from assay.core.quick_look import QuickLook
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
 from kit.generated_messages import scalars, texts, values
@@ -23,15 +24,19 @@ from kit.rows import rows
 # ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _nothing(message: dict[str, Any]) -> None:
-    """What the quick way says where it leaves the verdict to the other."""
+class NoQuickLook(QuickLook):
+    """A quick look that leaves every verdict to the thorough way."""
+
+    def call(self, _: dict[str, Any]) -> None:
+        return None
+
+    def result(self, _: dict[str, Any]) -> None:
+        return None
 
 
 def thorough(conversation: Conversation) -> Conversation:
     """*conversation* without its quick way."""
-    for name in ("_quick_call", "_quick_result"):
-        assert hasattr(conversation, name)
-        setattr(conversation, name, _nothing)
+    conversation._quick = NoQuickLook(conversation._state)
     return conversation
 
 

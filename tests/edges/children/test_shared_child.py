@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from assay.core.policy import Policy
 from assay.edges.child_backend import PROBED
 from assay.edges.stateless_requests import NoResponse
 from assay.guard.terms import Mode
+from assay.rules.policy import Policy
 from assay.spec.revisions import LATEST
 from kit.hosted import Hosted, host, hosting
 from kit.http_client import (

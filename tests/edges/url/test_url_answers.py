@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.core.policy import Policy
 from assay.ladder.events import PING, event
+from assay.rules.policy import Policy
 from assay.spec.revisions import LATEST
 from kit.http_client import BOTH, call, frame_of, initialize, modern, notification, request
 from kit.memory_http import settled

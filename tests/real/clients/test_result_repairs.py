@@ -17,7 +17,7 @@ import pytest
 from replay_server import ADDED, Recorded
 from test_official_clients import HERE
 
-from assay.core.policy import REPAIRED_RESULTS
+from assay.rules.policy import REPAIRED_RESULTS
 from assay.spec.revisions import REVISIONS, handshake
 from kit.official_clients import SECONDS
 from kit.places import ROOT

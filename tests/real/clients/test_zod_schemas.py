@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.core.policy import Policy
+from assay.rules.policy import Policy
 from kit.rows import rows
 from kit.toolbox import Sample, found_in
 

@@ -12,7 +12,6 @@ from assay.base.removed import is_removed_rule
 from assay.base.verdict import Party, Verdict
 from assay.cli.checking.files import CheckedFile, is_read_once
 from assay.core.conversation import Conversation
-from assay.core.policy import Policy
 from assay.records.importers.importer import ONE_SIDED, Importer, ImportOptions
 from assay.records.importers.importer_table import BY_NAME, MAPPED, NATIVE, looked_at, recognised, unknown
 from assay.records.importers.journal import is_journal
@@ -24,6 +23,7 @@ from assay.records.outcomes import recorded_outcome
 from assay.records.reading import LONGEST_LINE, Pages
 from assay.records.record import Record, status_of
 from assay.records.rows import Judged, Meeting, TranscriptError, TranscriptRow, conversation_of, frame_of
+from assay.rules.policy import Policy
 from assay.settings import Settings
 
 Tick = Callable[[int], None]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from assay.base.verdict import Exchange, Violation
 from assay.engine.wording import found as found_words
 from assay.ladder.protocol import Definition
-from assay.rules import violation
+from assay.rules.report import Report
 from assay.spec.revisions import handshake
 
 DEFAULTS: Final[Mapping[str, str | int]] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -36,11 +36,16 @@ def described(faults: Iterable[Violation], result: dict[str, Any]) -> list[Viola
     return [replace(each, found=found_words(result)) if each.at == "/result" else each for each in faults]
 
 
-def check(exchange: Exchange, definition: Definition, result: dict[str, Any]) -> list[Violation]:
-    """Return a violation for each member of *result* that a client reads a default for."""
-    if handshake(exchange.revision):
-        return []
-    return [_violation(name, result, exchange.revision) for name in _wrong(definition, result)]
+def check(exchange: Exchange, definition: Definition, result: dict[str, Any], report: Report) -> None:
+    """Report each member of *result* that a client reads a default for."""
+    for name in () if handshake(exchange.revision) else _wrong(definition, result):
+        if name == _RESULT_TYPE:
+            report.add("protocol/result-type-missing", "/result", expected=name, found="nothing")
+        elif name in result:
+            expected, found = "an integer of at least 0", f"{result[name]:.0f}"
+            report.add("protocol/cache-hints", f"/result/{name}", expected=expected, found=found)
+        else:
+            report.add("protocol/cache-hints", "/result", expected=name, found="nothing")
 
 
 def _wrong(definition: Definition, result: dict[str, Any]) -> list[str]:
@@ -54,13 +59,3 @@ def _wrong(definition: Definition, result: dict[str, Any]) -> list[str]:
 def _is_negative(ttl: Any) -> bool:
     """Return whether *ttl* is a negative integer, also as -1.0. Other invalid values have no default."""
     return type(ttl) in (int, float) and ttl < 0 and ttl == int(ttl)
-
-
-def _violation(name: str, result: dict[str, Any], revision: str) -> Violation:
-    if name == _RESULT_TYPE:
-        return violation("protocol/result-type-missing", "/result", expected=name, found="nothing", revision=revision)
-    if name in result:
-        at, expected, found = f"/result/{name}", "an integer of at least 0", f"{result[name]:.0f}"
-    else:
-        at, expected, found = "/result", name, "nothing"
-    return violation("protocol/cache-hints", at, expected=expected, found=found, revision=revision)

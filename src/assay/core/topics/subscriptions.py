@@ -1,19 +1,23 @@
 """
-Subscriptions of 2026-07-28: the notifications that each one asked for, and those that a server sends. No I/O, no clock.
+Subscriptions of 2026-07-28: the notifications that each one asked for, and those that a server sends.
 
 A subscription that was forgotten, or opened in an unknown part of the conversation, is not judged.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from assay.base.json_values import Id, ident, items, obj
 from assay.base.meta import SUBSCRIPTION_KEY
-from assay.base.verdict import Exchange, Violation
-from assay.core.history.reuse import ident_of
-from assay.core.party_state import Side
+from assay.base.verdict import Exchange, Party
 from assay.core.render import shown_id
-from assay.rules import violation
+from assay.core.topics.table import Note, on
+from assay.engine.pointers import escaped
+from assay.rules.report import Report
+
+if TYPE_CHECKING:
+    from assay.core.state import State
 
 LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -40,7 +44,7 @@ JUDGED: Final = frozenset({*_KINDS, ACKNOWLEDGED})
 _UNKNOWN: Final = {**dict.fromkeys(_KINDS.values(), True), **dict.fromkeys(_LISTED)}
 """The filter of an invalid request that is forwarded: a server may read it as anything."""
 
-_AT: Final = f"/params/_meta/{SUBSCRIPTION_KEY.replace('/', '~1')}"
+_AT: Final = f"/params/_meta/{escaped(SUBSCRIPTION_KEY)}"
 
 _ENDED: Final = "Repeat the id of the subscriptions/listen request that the answer ends."
 
@@ -111,17 +115,15 @@ class Subscriptions:
 
     __slots__ = ("_characters", "_complete", "_known")
 
-    def __init__(self, *, whole: bool) -> None:
-        """*whole* means that the conversation is known from its beginning."""
-        self._known: dict[str | int, _Subscription] = {}
+    def __init__(self, state: "State") -> None:
+        self._known: dict[Id, _Subscription] = {}
         self._characters = 0
-        self._complete = whole
+        self._complete = state.whole
         """Whether every subscription is known."""
 
-    def opened(self, exchange: Exchange, params: Mapping[str, Any]) -> None:
+    def add(self, exchange: Exchange, wanted: Any) -> None:
         """Remember the filter of a request to listen."""
         self._forget(exchange.id)
-        wanted = params.get("notifications")
         made = _Subscription(exchange, wanted if isinstance(wanted, dict) else _UNKNOWN)
         if self._characters + made.characters > _MOST_CHARACTERS:
             made.uris = made.tasks = None
@@ -139,100 +141,117 @@ class Subscriptions:
             self._complete = False
         self._forget(oldest)
 
-    def _forget(self, ident: str | int) -> None:
-        gone = self._known.pop(ident, None)
+    def _forget(self, number: Id) -> None:
+        gone = self._known.pop(number, None)
         self._characters -= gone.characters if gone is not None else 0
 
-    def check(self, client: Side, method: str, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
-        """Yield the violations of a notification of the kinds in `JUDGED`, which is sent to *client*."""
-        ident = _ident(params)
-        if ident is None:
-            yield _wrong(_AT, "the id of the subscription", "nothing", revision)
-            return
-        known = self._known.get(ident)
-        if known is None:
-            complete = self._complete or any(each.exchange.alone for each in self._open())
-            if complete and not client.irregular.may_have(ident):
-                yield _wrong(_AT, "the id of a subscription", "an unknown id", revision)
-        elif known.exchange.state == "answered":
-            yield _wrong(_AT, "the id of an open subscription", "that of an ended one", revision)
-        elif known.exchange.state == "open":
-            # Notifications may cross with the cancellation of their subscription.
-            yield from _check_open(known, method, params, revision)
+    def of(self, message: Mapping[str, Any]) -> _Subscription | None:
+        """Return the subscription that a notification names; None if it is not known."""
+        number = _subscription_id(message)
+        return self._known.get(number) if number is not None else None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a subscription that is not known was never opened."""
+        return self._complete or any(each.exchange.alone for each in self._open())
 
     def _open(self) -> Iterator[_Subscription]:
         return (each for each in self._known.values() if each.exchange.state == "open")
 
-    def declared_by(self, params: Mapping[str, Any]) -> frozenset[str] | None:
-        """Return the capabilities of the request to listen that a notification belongs to; None if it is not known."""
-        ident = _ident(params)
-        known = self._known.get(ident) if ident is not None else None
-        return known.exchange.declared if known is not None else None
-
-    def noted(self, method: str, params: Mapping[str, Any]) -> None:
-        """Note that a notification was forwarded."""
-        ident = _ident(params) if method == ACKNOWLEDGED else None
-        known = self._known.get(ident) if ident is not None else None
-        if known is None:
-            return
-        known.acknowledged = True
-        given = params.get("notifications")
-        agreed = given.get(_TASK_IDS, []) if isinstance(given, dict) else None
-        if known.tasks is not None and isinstance(agreed, list):
+    def agreed(self, known: _Subscription, tasks: list[Any]) -> None:
+        """Note to which tasks of a subscription the server agreed."""
+        if known.tasks is not None:
             self._characters -= known.characters
-            known.tasks = known.tasks.intersection(each for each in agreed if isinstance(each, str))
+            known.tasks = known.tasks.intersection(each for each in tasks if isinstance(each, str))
             self._characters += known.characters
 
 
-def check_end(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
-    """Return the violation of the answer that ends a subscription: it has the id of the request twice."""
-    ident = _ident(result)
-    if ident is None or ident == exchange.id:
-        return []
-    at = f"/result/_meta/{SUBSCRIPTION_KEY.replace('/', '~1')}"
-    wrong = _wrong(at, f"{shown_id(exchange.id)}, the id of the request", shown_id(ident), exchange.revision, _ENDED)
-    return [wrong]
+@on("forwarded", LISTEN)
+def open_subscription(state: "State", exchange: Exchange, params: dict[str, Any]) -> None:
+    """Remember a subscription."""
+    if not exchange.features.handshake and exchange.asker is Party.CLIENT:
+        state.own(Subscriptions).add(exchange, params.get("notifications"))
 
 
-def _check_open(known: _Subscription, method: str, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
-    if method == ACKNOWLEDGED:
-        yield from _check_acknowledged(known, params, revision)
+@on("note", *_KINDS, ACKNOWLEDGED)
+def check_notification(state: "State", note: Note, report: Report) -> None:
+    """Report a notification that no open subscription asked for."""
+    if note.side.party is Party.CLIENT or note.judge.features.handshake:
+        return
+    subscriptions = state.own(Subscriptions)
+    number, known = _subscription_id(note.params), subscriptions.of(note.params)
+    if number is None:
+        _wrong(report, _AT, "the id of the subscription", "nothing")
+    elif known is None:
+        if subscriptions.is_complete and not state.sides[Party.CLIENT].irregular.may_have(number):
+            _wrong(report, _AT, "the id of a subscription", "an unknown id")
+    elif known.exchange.state == "answered":
+        _wrong(report, _AT, "the id of an open subscription", "that of an ended one")
+    elif known.exchange.state == "open":
+        # Notifications may cross with the cancellation of their subscription.
+        _check_wanted(known, note, report)
+
+
+def _check_wanted(known: _Subscription, note: Note, report: Report) -> None:
+    if note.method == ACKNOWLEDGED:
+        agreed = obj(note.params.get("notifications"))
+        # Kinds of extensions are not judged.
+        for kind in _KINDS.values():
+            value = agreed.get(kind)
+            if not known.wants_all(kind, items(value)) or (value is True and not known.wants(kind)):
+                at = f"/params/notifications/{kind}"
+                _wrong(report, at, "nothing beyond the subscription's request", kind)
         return
     if not known.acknowledged:
-        yield _wrong("/method", f"{ACKNOWLEDGED} first", method, revision)
-    kind = _KINDS[method]
+        _wrong(report, "/method", f"{ACKNOWLEDGED} first", note.method)
+    kind = _KINDS[note.method]
     at, expected = _LISTED.get(kind, ("/method", "a change that the subscription asked for"))
-    about = params.get(at.rpartition("/")[2])
+    about = note.params.get(at.rpartition("/")[2])
     if not known.wants(kind, about):
-        yield _wrong(at, expected, f'"{str(about)[:100]}"' if kind in _LISTED else method, revision)
+        _wrong(report, at, expected, f'"{str(about)[:100]}"' if kind in _LISTED else note.method)
 
 
-def _check_acknowledged(known: _Subscription, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
-    """Yield the violations of an acknowledgement beyond the filter. Kinds of extensions are not judged."""
-    given = params.get("notifications")
-    agreed: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    for kind in _KINDS.values():
-        value = agreed.get(kind)
-        more = isinstance(value, list) and not known.wants_all(kind, value)
-        if more or (value is True and not known.wants(kind)):
-            at = f"/params/notifications/{kind}"
-            yield _wrong(at, "nothing beyond the subscription's request", kind, revision)
+@on("noted", ACKNOWLEDGED)
+def note_acknowledgement(state: "State", note: Note) -> None:
+    """Keep what the server agreed to."""
+    subscriptions = state.own(Subscriptions)
+    known = subscriptions.of(note.params)
+    if known is None:
+        return
+    known.acknowledged = True
+    given = note.params.get("notifications")
+    tasks = given.get(_TASK_IDS, []) if isinstance(given, dict) else None
+    if isinstance(tasks, list):
+        subscriptions.agreed(known, tasks)
 
 
-def _wrong(at: str, expected: str, found: str, revision: str, hint: str | None = None) -> Violation:
-    return violation("protocol/subscription", at, expected=expected, found=found, revision=revision, hint=hint)
+@on("result", LISTEN)
+def check_end(_: "State", exchange: Exchange, result: dict[str, Any], report: Report) -> None:
+    """Report the answer that ends a subscription if it has another id than the request in its `_meta`."""
+    number = _subscription_id(result)
+    if number is not None and number != exchange.id and not exchange.features.handshake:
+        at = f"/result/_meta/{escaped(SUBSCRIPTION_KEY)}"
+        _wrong(report, at, f"{shown_id(exchange.id)}, the id of the request", shown_id(number), _ENDED)
+
+
+def declared_by_listener(state: "State", note: Note) -> frozenset[str] | None:
+    """Return the capabilities of the request to listen that a notification belongs to; None if it is not known."""
+    known = state.own(Subscriptions).of(note.params)
+    return known.exchange.declared if known is not None else None
+
+
+def _wrong(report: Report, at: str, expected: str, found: str, hint: str | None = None) -> None:
+    report.add("protocol/subscription", at, expected=expected, found=found, hint=hint)
 
 
 def is_on_subscription(params: Mapping[str, Any]) -> bool:
     """Return whether a notification has the id of a subscription."""
-    meta = params.get("_meta")
-    return isinstance(meta, dict) and SUBSCRIPTION_KEY in meta
+    return SUBSCRIPTION_KEY in obj(params.get("_meta"))
 
 
-def _ident(params: Mapping[str, Any]) -> str | int | None:
+def _subscription_id(message: Mapping[str, Any]) -> Id | None:
     """Return the id of the subscription of a notification: 1.0 is 1, "1" is another."""
-    meta = params.get("_meta")
-    return ident_of(meta.get(SUBSCRIPTION_KEY)) if isinstance(meta, dict) else None
+    return ident(obj(message.get("_meta")).get(SUBSCRIPTION_KEY))
 
 
 def _is_plain(uri: str) -> bool:

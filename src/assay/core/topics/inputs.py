@@ -1,5 +1,5 @@
 """
-Input that a server asks a client for inside a result, and whether the answers fit (2026-07-28). No I/O, no clock.
+Input that a server asks a client for inside a result, and whether the answers fit (2026-07-28).
 
 Of each request only its method and its form are kept. Which request an answer belongs to, and whether answers are
 missing, depends on where they are sent: the caller decides that.
@@ -8,15 +8,14 @@ missing, depends on where they are sent: the caller decides that.
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Violation
-from assay.core import state_rules
-from assay.core.history.answer_rules import check_roots
-from assay.core.history.forms import LARGEST, check_content, form_of, has_content, has_form
-from assay.engine.budget import Budget
+from assay.base.json_values import obj
+from assay.core.topics.forms import LARGEST, check_content, form_of, has_content, has_form
+from assay.core.topics.results import report_roots
+from assay.core.topics.unjudged import forgotten
 from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.ladder.protocol import Judge
-from assay.rules import violation
+from assay.rules.report import Report
 
 _ANSWERS: Final = {
     "elicitation/create": "ElicitResult",
@@ -50,8 +49,8 @@ def kept(requests: Any) -> Mapping[str, AskedInput]:
     """
     found: dict[str, AskedInput] = {}
     left = _MOST_BYTES
-    for key, request in requests.items() if isinstance(requests, dict) else ():
-        method = request.get("method") if isinstance(request, dict) else None
+    for key, request in obj(requests).items():
+        method = obj(request).get("method")
         # A character of a key takes up to four bytes.
         left -= 4 * len(key)
         if len(found) >= _MOST or left < 0:
@@ -68,61 +67,49 @@ def kept(requests: Any) -> Mapping[str, AskedInput]:
 
 
 def check_responses(
-    asked: Mapping[str, AskedInput],
-    responses: Any,
-    at: str,
-    revision: str,
-    judge: Judge,
-    found: list[Violation],
-    budget: Budget,
-    *,
-    whole: bool = True,
-) -> int:
+    asked: Mapping[str, AskedInput], responses: Any, at: str, judge: Judge, report: Report, *, whole: bool = True
+) -> None:
     """
-    Judge the *responses* at the place *at* whose keys are in *asked*: their kind, their form and their roots.
+    Report the *responses* at the place *at* whose keys are in *asked* and that do not fit in kind, form or roots.
 
     Without *whole*, requests for input are missing in *asked*, and it is reported that a response is not judged.
-
-    Return at least how many violations there are beyond those in *found*.
     """
-    more = 0
-    for key, response in responses.items() if isinstance(responses, dict) else ():
+    for key, response in obj(responses).items():
         request, place = asked.get(key), f"{at}/{escaped(key)}"
         if request is None:
             if not whole:
-                found.append(state_rules.forgotten("a request for input", place, revision))
-                return more
-            continue
-        if not _is_answer(request.method, response, judge, budget):
-            found.append(_other_kind(request.method, response, place, judge, budget))
+                forgotten("a request for input", place, report)
+                return
+        elif not _is_answer(request.method, response, judge, report):
+            _report_other_kind(request.method, response, place, judge, report)
         elif request.method == "roots/list":
-            found += check_roots(response, place, revision, budget.violations)
+            report_roots(response, place, report)
         elif request.form:
-            more += check_content(request.form, response, place, revision, found, budget)
+            check_content(request.form, response, place, report)
         elif request.form is not None and has_content(response):
-            found.append(state_rules.forgotten("a form", f"{place}/content", revision))
-    return more
+            forgotten("a form", f"{place}/content", report)
 
 
-def _is_answer(method: str, response: Any, judge: Judge, budget: Budget) -> bool:
+def _is_answer(method: str, response: Any, judge: Judge, report: Report) -> bool:
     definition = judge.definition(_ANSWERS[method])
     if definition.is_valid(response):
         return True
     # A wrong format, such as that of a URI, has a rule of its own, and is reported with the params.
-    faults, _ = definition.check("protocol/input-kind", response, "", judge.revision, budget)
-    return all(each.rule != "protocol/input-kind" for each in faults)
+    faults = report.apart()
+    definition.check("protocol/input-kind", response, "", faults)
+    return all(each.rule != "protocol/input-kind" for each in faults.found)
 
 
-def _other_kind(method: str, response: Any, at: str, judge: Judge, budget: Budget) -> Violation:
-    fitting = [
-        name for other, name in _ANSWERS.items() if other != method and _is_answer(other, response, judge, budget)
-    ]
-    return violation(
+def _report_other_kind(method: str, response: Any, at: str, judge: Judge, report: Report) -> None:
+    others = (
+        name for other, name in _ANSWERS.items() if other != method and _is_answer(other, response, judge, report)
+    )
+    fitting = next(others, None)
+    report.add(
         "protocol/input-kind",
         at,
         expected=f"the {_ANSWERS[method]} that {method} asks for",
-        found=_with_article(fitting[0]) if fitting else found_words(response),
-        revision=judge.revision,
+        found=_with_article(fitting) if fitting is not None else found_words(response),
         detail=_ANSWERS[method],
     )
 

@@ -7,17 +7,18 @@ the answer.
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
+from assay.base.json_values import Id, obj
 from assay.base.verdict import UNNAMED, Exchange, Party, Verdict, Violation
 from assay.core.judge_failure import loosely_read
-from assay.core.party_state import Id, Side
+from assay.core.party_state import Side
 from assay.core.render import shown_id, usable_id
+from assay.core.state import State
+from assay.core.topics.table import Note
 from assay.engine.budget import Budget
 from assay.ladder.partial_frame import outline
-
-if TYPE_CHECKING:
-    from assay.core.state import Memory
+from assay.rules.report import Report
 
 _OPENING_BYTES: Final = 64 << 10
 """The most bytes of a malformed `initialize` that is kept until its answer. The largest one recorded has 1 KB."""
@@ -45,14 +46,12 @@ class IrregularOpening:
 # ── what is forwarded ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def take_request(
-    memory: "Memory", side: Side, exchange: Exchange, message: dict[str, Any], found: list[Violation]
-) -> None:
+def take_request(state: State, side: Side, exchange: Exchange, message: dict[str, Any], found: list[Violation]) -> None:
     """Keep what the answer to a refused request will need of it; the envelope of *message* is valid."""
     rules = {each.rule for each in found}
     entry = exchange.entry
     if "params" in message:
-        memory.take_params(side, exchange, message["params"], [], Budget(b"", 1))
+        state.check("request", exchange, message["params"], _unread(exchange))
     if "protocol/look-alike-key" in rules:
         # The other party may have read another name.
         exchange.contract = None
@@ -60,61 +59,66 @@ def take_request(
         # The revision of the answer, if one comes, is unknown.
         exchange.entry = entry.judge.stranger(side.party, entry.name)
     if entry.params is None:
-        _note(memory, side, message)
+        _note(state, side, message)
 
 
-def take_malformed(memory: "Memory", party: Party, frame: bytes, value: Any, faults: Sequence[Violation] = ()) -> None:
+def take_malformed(state: State, party: Party, frame: bytes, value: Any, faults: Sequence[Violation] = ()) -> None:
     """Keep what the answer to a malformed message, or to one of a refused batch, will need of it."""
-    side = memory.sides[party]
+    side = state.sides[party]
     side.irregular.unreadable += 1
     if not isinstance(value, dict) or ("method" not in value and ("result" in value or "error" in value)):
         return
     if "id" in value:
         ambiguous = any(each.rule in _AMBIGUOUS for each in faults)
-        _ask(memory, side, frame, value, ambiguous=ambiguous)
-    _note(memory, side, value)
+        _ask(state, side, frame, value, ambiguous=ambiguous)
+    _note(state, side, value)
 
 
-def take_unreadable(memory: "Memory", party: Party, frame: bytes, rule: str) -> None:
+def take_unreadable(state: State, party: Party, frame: bytes, rule: str) -> None:
     """Keep what the ends of an unreadable frame show: if it is a request, it may be answered."""
-    side = memory.sides[party]
+    side = state.sides[party]
     side.irregular.unreadable += 1
     shown = outline(frame, frame)
     # The other party may read either of two ids.
     sure = rule not in _AMBIGUOUS or frame.count(b'"id"') == 1
     message: Any = {"method": shown.method, "id": shown.id} if shown.asks and shown.id is not None else None
-    if message is None and len(frame) <= memory.limits.frame_bytes:
+    if message is None and len(frame) <= state.limits.frame_bytes:
         value = loosely_read(frame)
         message = value if isinstance(value, dict) and "method" in value and "id" in value else None
     if message is not None and sure:
         asked = {name: message[name] for name in ("method", "id")}
-        _ask(memory, side, frame, asked, ambiguous=rule in _AMBIGUOUS and frame.count(b'"method"') != 1)
+        _ask(state, side, frame, asked, ambiguous=rule in _AMBIGUOUS and frame.count(b'"method"') != 1)
     elif not shown.answers and frame.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         side.irregular.unknown += 1
 
 
-def take_batch(memory: "Memory", party: Party, frames: Sequence[bytes], values: Sequence[Any], most: int) -> None:
+def take_batch(state: State, party: Party, frames: Sequence[bytes], values: Sequence[Any], most: int) -> None:
     """Keep what the answers to a refused batch will need: its entries may be answered alone or together."""
-    side = memory.sides[party]
+    side = state.sides[party]
     side.irregular.batches += 1
     side.irregular.unreadable += 1
     for frame, value in zip(frames[:most], values[:most], strict=True):
-        take_malformed(memory, party, frame, value)
+        take_malformed(state, party, frame, value)
     side.irregular.unknown += max(0, len(values) - most)
 
 
-def _ask(memory: "Memory", side: Side, frame: bytes, value: dict[str, Any], *, ambiguous: bool) -> None:
+def _unread(exchange: Exchange) -> Report:
+    """Return a report that no one reads: what is wrong with the message was found before."""
+    return Report(exchange.revision, Budget(b"", 1))
+
+
+def _ask(state: State, side: Side, frame: bytes, value: dict[str, Any], *, ambiguous: bool) -> None:
     method = value.get("method")
     name = method if isinstance(method, str) else UNNAMED
     params = value.get("params")
     message: dict[str, Any] = {"method": name, **({"params": params} if isinstance(params, dict) else {})}
-    judge, early = memory.lifecycle.place_request(side.party, message, None)
+    judge, early = state.lifecycle.place_request(side.party, message, None)
     unknown = ambiguous or any(each.rule == "protocol/unsupported-revision" for each in early)
     entry = None if unknown else judge.calls[side.party, "request"].get(name)
-    ident = key(frame, value, memory.limits.id_bytes)
+    ident = key(frame, value, state.limits.id_bytes)
     exchange = Exchange.of(entry or judge.stranger(side.party, name), ident)
     if "params" in message and not ambiguous:
-        memory.take_params(side, exchange, message["params"], [], Budget(b"", 1))
+        state.check("request", exchange, message["params"], _unread(exchange))
     if not side.irregular.add(exchange):
         # It is only counted, and its token would never be forgotten.
         side.forget_token(exchange)
@@ -122,11 +126,11 @@ def _ask(memory: "Memory", side: Side, frame: bytes, value: dict[str, Any], *, a
         side.irregular.opening = IrregularOpening(exchange, message)
 
 
-def _note(memory: "Memory", side: Side, value: dict[str, Any]) -> None:
+def _note(state: State, side: Side, value: dict[str, Any]) -> None:
     """Apply a notification that is malformed, or has an id: under audit it was forwarded."""
     method, params = value.get("method"), value.get("params")
     if isinstance(method, str) and method.startswith("notifications/"):
-        memory.noted(side, method, params if isinstance(params, dict) else {}, side.judge)
+        state.noted(Note(side, method, obj(params), side.judge))
 
 
 # ── what answers it ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +146,7 @@ def key(frame: bytes, value: dict[str, Any], most: int) -> Id:
     return cast("Id", blake2b(repr(value.get("id")).encode(errors="replace"), digest_size=16).digest())
 
 
-def promote(memory: "Memory", asker: Side, ident: Id, fits: Fits) -> None:
+def promote(state: State, asker: Side, ident: Id, fits: Fits) -> None:
     """
     Make the irregular request that an answer with *ident* belongs to the open one of that id.
 
@@ -169,7 +173,7 @@ def promote(memory: "Memory", asker: Side, ident: Id, fits: Fits) -> None:
     opening = asker.irregular.opening
     if opening is not None and opening.exchange is chosen:
         asker.irregular.opening = None
-        memory.asked(chosen, opening.message)
+        state.forwarded(chosen, opening.message)
 
 
 def spell(answer: Verdict) -> None:
@@ -181,10 +185,10 @@ def spell(answer: Verdict) -> None:
         exchange.id = cast("Id", ident) if isinstance(ident, str | int | float | None) else shown_id(ident)
 
 
-def take_answer(memory: "Memory", exchange: Exchange, value: dict[str, Any]) -> None:
+def take_answer(state: State, exchange: Exchange, value: dict[str, Any]) -> None:
     """Apply a malformed answer as far as the requester can read it: under audit it was forwarded."""
     result = value.get("result")
     if isinstance(result, dict) and "error" not in value:
-        memory.answered(exchange, {"result": result}, [])
+        state.answered(exchange, {"result": result}, _unread(exchange))
     elif exchange.method == "initialize":
-        memory.refused()
+        state.refuse_handshake()

@@ -1,0 +1,261 @@
+"""
+The extensions that a party declares: their identifiers and settings, and what they allow.
+
+An unknown extension may do anything: its methods and results are forwarded, and only reported. A known one does not
+open the door to methods that it does not have, unless it is declared in a revision that is unknown here.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from assay.base.json_values import obj
+from assay.base.limits import Limits
+from assay.base.meta import CAPABILITIES_KEY
+from assay.base.verdict import Exchange, Party, Violation
+from assay.core.topics.capabilities import declared_in, report_lack
+from assay.core.topics.table import on
+from assay.engine.pointers import escaped
+from assay.engine.wording import found as found_words
+from assay.ladder.protocol import Judge
+from assay.rules.report import Report
+from assay.spec.extensions.official import LONGEST, SKILLS, TASKS, Extension, ExtensionSet, is_identifier
+from assay.spec.revisions import position
+
+if TYPE_CHECKING:
+    from assay.core.state import State
+
+EXTENSIONS: Final = "extensions"
+EXPERIMENTAL: Final = "experimental"
+
+_RESERVED: Final = frozenset({"modelcontextprotocol", "mcp"})
+"""The second labels of prefixes that belong to the protocol: ``io.modelcontextprotocol/``, ``dev.mcp/``."""
+
+_REVISION: Final = "revision"
+
+_CAPABILITIES_AT: Final = f"/params/_meta/{escaped(CAPABILITIES_KEY)}"
+
+_MOST: Final = 64
+"""Extensions of one declaration that are judged. Real clients declare fewer than ten."""
+
+_ONCE: Final = frozenset(
+    {
+        "protocol/extension", "protocol/unheard-extension", "extension/identifier", "extension/reserved",
+        "extension/settings", "extension/revision",
+    }
+)  # fmt: skip
+"""Rules that are reported once: a party that uses an extension does so with every message."""
+
+_MOST_REPORTED: Final = 1000
+"""Reports that are remembered. A peer that makes up more names than that gets a report for each of them."""
+
+
+class RequestExtensions:
+    """The extensions that requests without a handshake declared in one conversation."""
+
+    __slots__ = ("goes_beyond", "left_out", "plain")
+
+    def __init__(self, _: "State") -> None:
+        self.plain: Any = None
+        """The last extensions that a request declared and that have no violation: the quick look compares them."""
+        self.forget_client()
+
+    def forget_client(self) -> None:
+        """Forget what the requests of a client declared: the next ones come from another."""
+        self.goes_beyond = False
+        """Whether a request declared something unknown, which the server may then use."""
+        self.left_out: frozenset[str] = frozenset()
+        """The known extensions that a request declared in an unknown revision."""
+
+
+class ServerExtensions:
+    """What one server declared to any client, and what was reported of it."""
+
+    __slots__ = ("goes_beyond", "left_out", "reported")
+
+    def __init__(self, _: Limits) -> None:
+        self.reported: set[tuple[str, str, str]] = set()
+        """The reports that are not repeated: rule, place, and what was found."""
+        self.goes_beyond = False
+        """Whether the server declared something unknown to any client: it may declare less to another."""
+        self.left_out: frozenset[str] = frozenset()
+        """The known extensions that the server declared in an unknown revision."""
+
+
+# ── what was declared ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_beyond(capabilities: Mapping[str, Any] | None, known: ExtensionSet) -> bool:
+    """Return whether a party declares an unknown extension or an experimental capability, which may do anything."""
+    if not capabilities:
+        return False
+    declared = capabilities.get(EXTENSIONS)
+    unknown = isinstance(declared, dict) and (
+        not known.identifiers.keys() >= declared.keys()
+        or any(has_revision(capabilities, known.identifiers[each]) for each in declared)
+    )
+    return unknown or bool(capabilities.get(EXPERIMENTAL))
+
+
+def has_revision(capabilities: Mapping[str, Any] | None, extension: Extension) -> bool:
+    """
+    Return whether a party declares *extension* in a revision that is unknown here.
+
+    SEP-3392: an extension that makes a breaking change adds a `revision` to its settings, and without one it is the
+    first revision. That is the one which our definitions have.
+    """
+    return _REVISION in settings_of(capabilities, extension.identifier)
+
+
+def declares(capabilities: Mapping[str, Any] | None, identifier: str) -> bool | None:
+    """Return whether a party declares the extension *identifier*; None while its capabilities are unknown."""
+    return None if capabilities is None else identifier in obj(capabilities.get(EXTENSIONS))
+
+
+def settings_of(capabilities: Mapping[str, Any] | None, identifier: str) -> Mapping[str, Any]:
+    """Return the settings that a party declares the extension *identifier* with; empty without any."""
+    return obj(obj((capabilities or {}).get(EXTENSIONS)).get(identifier))
+
+
+def declared_by(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the capabilities that a request declares in its `_meta`; empty without any."""
+    return obj(obj(obj(message.get("params")).get("_meta")).get(CAPABILITIES_KEY))
+
+
+def goes_beyond(state: "State", judge: Judge, capabilities: Mapping[str, Any] | None = None) -> bool:
+    """Return whether either party, or the *capabilities* of a request, declared something unknown."""
+    server = state.known(ServerExtensions)
+    if state.own(RequestExtensions).goes_beyond or (server is not None and server.goes_beyond):
+        return True
+    declared = (side.capabilities for side in state.sides.values())
+    return any(is_beyond(each, judge.extensions) for each in (*declared, capabilities))
+
+
+def leaves_out(state: "State", extension: Extension, capabilities: Mapping[str, Any] | None = None) -> bool:
+    """
+    Return whether *extension* is not judged, because its revision is unknown.
+
+    Either party may have declared that, or the *capabilities* of a request.
+    """
+    server = state.known(ServerExtensions)
+    if extension.identifier in state.own(RequestExtensions).left_out:
+        return True
+    if server is not None and extension.identifier in server.left_out:
+        return True
+    declared = (side.capabilities for side in state.sides.values())
+    return any(has_revision(each, extension) for each in (*declared, capabilities))
+
+
+def rule_beyond(state: "State", judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
+    """
+    Return the rule for a method that may belong to an extension; None if it cannot.
+
+    It may if an unknown extension was declared, or if the declarations are unknown: over HTTP the handshake may have
+    been elsewhere, and `server/discover` is optional.
+    """
+    if goes_beyond(state, judge, declared_by(message)):
+        return "protocol/extension"
+    heard = state.sides[Party.SERVER].capabilities is not None or state.tools.declared is not None
+    if judge.features.handshake:
+        return None if heard or state.lifecycle.phase != "operating" else "protocol/unheard-extension"
+    # A server without a handshake sends no requests, with or without extensions.
+    return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
+
+
+def once(state: "State", found: list[Violation]) -> list[Violation]:
+    """Return *found* without reports that were made before. A violation that stops its message is always kept."""
+    if not any(each.rule in _ONCE for each in found):
+        return found
+    reported = state.shared(ServerExtensions).reported
+    kept = []
+    for each in found:
+        key = (each.rule, each.at, each.found)
+        if each.rule not in _ONCE or each.stops or key not in reported:
+            kept.append(each)
+        if each.rule in _ONCE and len(reported) < _MOST_REPORTED:
+            reported.add(key)
+    return kept
+
+
+# ── declarations ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@on("request")
+def take_declared(state: "State", exchange: Exchange, params: dict[str, Any], report: Report) -> None:
+    """Keep the capabilities that a request without a handshake declares."""
+    declared = obj(params.get("_meta")).get(CAPABILITIES_KEY)
+    if isinstance(declared, dict) and not exchange.features.handshake:
+        exchange.declared = declared_in(declared)
+        if EXTENSIONS in declared or EXPERIMENTAL in declared:
+            take(state, exchange.asker, declared, _CAPABILITIES_AT, exchange.entry.judge, report)
+
+
+@on("request")
+def check_server(state: "State", exchange: Exchange, _: dict[str, Any], report: Report) -> None:
+    """Report a request of an extension that the server certainly does not have."""
+    extension: Extension | None = exchange.entry.extension
+    if extension is None or not extension.identifier:
+        return
+    if declares(state.sides[Party.SERVER].capabilities, extension.identifier) is False:
+        report_lack("/method", Party.SERVER, f"extensions.{extension.identifier}", report)
+
+
+def take(state: "State", party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, report: Report) -> None:
+    """Keep what *party* declares, and report what is wrong with it; *at* is the pointer to its *capabilities*."""
+    found = report.apart()
+    _check(party, capabilities, at, judge, found)
+    report.join(found)
+    beyond = is_beyond(capabilities, judge.extensions)
+    known = judge.extensions.identifiers
+    left_out = {name for name in known if has_revision(capabilities, known[name])} if beyond else ()
+    if party is Party.SERVER and beyond:
+        server = state.shared(ServerExtensions)
+        server.goes_beyond = True
+        server.left_out = server.left_out.union(left_out)
+    if not judge.features.handshake and party is Party.CLIENT:
+        requests = state.own(RequestExtensions)
+        requests.goes_beyond = requests.goes_beyond or beyond
+        requests.left_out = requests.left_out.union(left_out)
+        if not found.found:
+            requests.plain = capabilities.get(EXTENSIONS)
+
+
+def _check(party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, report: Report) -> None:
+    for identifier, settings in islice(obj(capabilities.get(EXTENSIONS)).items(), _MOST):
+        _check_one(party, identifier, settings, f"{at}/{EXTENSIONS}/{escaped(identifier[:LONGEST])}", judge, report)
+    if party is not Party.SERVER:
+        return
+    if not judge.features.handshake and TASKS.name in capabilities:
+        # A server that declares tasks as the revision before had them.
+        expected = f'"{TASKS.identifier}" in {EXTENSIONS}'
+        report.add("tasks/legacy", f"{at}/{TASKS.name}", expected=expected, found="the capability tasks")
+    judged = declares(capabilities, SKILLS.identifier) and not has_revision(capabilities, SKILLS)
+    if judged and "resources" not in capabilities:
+        # The files of skills are resources.
+        report.add("skills/resources", at, expected="the capability resources", found="skills alone")
+
+
+def _check_one(party: Party, identifier: str, settings: Any, at: str, judge: Judge, report: Report) -> None:
+    if not is_identifier(identifier):
+        expected = "a dotted prefix, a slash and a name"
+        report.add("extension/identifier", at, expected=expected, found=f'"{identifier[:60]}"')
+        return
+    extension = judge.extensions.identifiers.get(identifier)
+    labels = identifier.partition("/")[0].split(".")
+    if extension is None and len(labels) > 1 and labels[1].lower() in _RESERVED:
+        # An identifier that only the protocol may use: it may be newer than Assay.
+        known = ", ".join(sorted(judge.extensions.identifiers))
+        report.add("extension/reserved", at, expected=f"one of {known}", found=f'"{identifier[:60]}"')
+    if not isinstance(settings, dict):
+        expected = "an object ({} for no settings)"
+        report.add("extension/settings", at, expected=expected, found=found_words(settings))
+        return
+    if extension is not None and _REVISION in settings:
+        expected, found = "no revision, which means the first one", found_words(settings[_REVISION])
+        report.add("extension/revision", f"{at}/{_REVISION}", expected=expected, found=found)
+        return
+    # Before its first revision an extension means nothing, and may be declared in any way.
+    defined = extension is not None and position(judge.revision) >= extension.first
+    definition = dict(extension.settings).get(party.value) if extension is not None and defined else None
+    if extension is not None and definition is not None:
+        judge.extension_definition(extension, definition).check("extension/settings", settings, at, report)

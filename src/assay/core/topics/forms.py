@@ -1,0 +1,147 @@
+"""
+Forms that a server asks the user to fill in, and whether the content fits them.
+
+A form is kept as text until it is answered, up to a limit. Content is not judged if its form was forgotten or cannot be
+compiled: the server has to check it in any case.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from assay.base.json_values import obj
+from assay.base.verdict import Exchange
+from assay.contracts.store import patterns
+from assay.core.topics.table import on
+from assay.core.topics.unjudged import forgotten
+from assay.engine.admission import SchemaRefusal, compile_untrusted
+from assay.rules import broken
+from assay.rules.report import Report
+
+if TYPE_CHECKING:
+    from assay.core.state import State
+
+LARGEST: Final = 64 << 10
+"""The most bytes of one form that is kept. A form is flat, and a person fills it in: real ones have under 4 KB."""
+
+_PATTERN: Final = 350_000
+"""The steps that compiling a pattern of a form counts for: up to 4 ms. No form of the schema has patterns."""
+
+_MOST_BYTES: Final = 1 << 20
+_MOST: Final = 1000
+"""The most bytes, and the most forms, that wait for an answer in one conversation."""
+
+
+class Forms:
+    """The forms of one conversation whose answer is awaited, oldest first."""
+
+    __slots__ = ("_bytes", "_open", "is_cut")
+
+    def __init__(self, _: "State") -> None:
+        self._open: dict[Exchange, bytes] = {}
+        """The text of each form; empty for one that is too large to keep."""
+        self._bytes = 0
+        self.is_cut = False
+        """Whether a form was forgotten before its answer came."""
+
+    def add(self, exchange: Exchange, text: bytes) -> None:
+        """Keep the form of a request."""
+        self._open[exchange] = text
+        self._bytes += len(text)
+        while self._bytes > _MOST_BYTES or len(self._open) > _MOST:
+            self.is_cut = True
+            self.pop(next(iter(self._open)))
+
+    def pop(self, exchange: Exchange) -> bytes | None:
+        """Forget and return the form of a request; None if it is not known."""
+        text = self._open.pop(exchange, None)
+        self._bytes -= len(text or b"")
+        return text
+
+
+@on("request", "elicitation/create")
+def take_form(state: "State", exchange: Exchange, params: dict[str, Any], _: Report) -> None:
+    """Keep the form that a request asks the user to fill in."""
+    if has_form(params):
+        state.own(Forms).add(exchange, form_of(params) or b"")
+
+
+@on("result", "elicitation/create")
+def check_filled(state: "State", exchange: Exchange, result: dict[str, Any], report: Report) -> None:
+    """Report content that does not fit its form."""
+    if not exchange.as_task:
+        check_answer(state, exchange, result, report)
+
+
+def check_answer(state: "State", exchange: Exchange | None, result: dict[str, Any], report: Report) -> None:
+    """Report the violations of a *result* by the form of the request that it answers, if that is known."""
+    if exchange is None:
+        return
+    forms = state.own(Forms)
+    text = forms.pop(exchange)
+    if not text and (text is not None or forms.is_cut) and has_content(result):
+        forgotten("a form", "/result/content", report)
+    if text:
+        check_content(text, result, "/result", report)
+
+
+def form_of(params: Any) -> bytes | None:
+    """Return the text of the form in the params of an `elicitation/create`; None if it is not kept."""
+    schema = obj(params).get("requestedSchema")
+    if not isinstance(schema, dict):
+        return None
+    try:
+        text = orjson.dumps(schema)
+    except orjson.JSONEncodeError:
+        # An integer beyond 64 bits.
+        return None
+    return text if len(text) <= LARGEST else None
+
+
+def check_content(form: bytes, result: Any, at: str, report: Report) -> None:
+    """Report content that the user accepted and that breaks the *form*; that of another action is not judged."""
+    content = result.get("content", {}) if isinstance(result, dict) and result.get("action") == "accept" else None
+    if not isinstance(content, dict):
+        return
+    budget = report.budget
+    budget.steps -= _PATTERN * patterns(form)
+    # Formats are not asserted, as with the schemas of tools: the official servers accept an email without an @.
+    compiled = compile_untrusted(orjson.loads(form)) if budget.steps >= 0 else None
+    if compiled is None or isinstance(compiled, SchemaRefusal) or not budget.affords(compiled, content):
+        _unjudged(f"{at}/content", compiled, report)
+        return
+    # Without the patterns that would take too long for this text.
+    judging, pattern = compiled.judging(content, budget)
+    if pattern is not None:
+        _unjudged(f"{at}/content", None, report)
+    if judging is None or judging.fits(content):
+        return
+    if "content" not in result:
+        expected = "content, which the form requires"
+        report.add("contract/elicitation", at, expected=expected, found="nothing", detail="requestedSchema")
+        return
+    faults = judging.explained(content, budget, at=f"{at}/content")
+    revision, detail = report.revision, "requestedSchema"
+    wrong = (broken("contract/elicitation", each, revision=revision, detail=detail) for each in faults.distinct())
+    report.take(wrong, faults.more)
+
+
+def has_form(params: Any) -> bool:
+    """Whether the params of an elicitation have a form to fill in."""
+    return isinstance(obj(params).get("requestedSchema"), dict)
+
+
+def has_content(result: Any) -> bool:
+    """Whether a user has filled in a form."""
+    return obj(result).get("action") == "accept" and bool(obj(result).get("content"))
+
+
+def _unjudged(at: str, refused: object, report: Report) -> None:
+    """Report content that cannot be judged by its form."""
+    report.add(
+        "contract/unjudged",
+        at,
+        expected="a form that can be checked in bounded time",
+        found=refused.found if isinstance(refused, SchemaRefusal) else "one that takes too long",
+        detail="requestedSchema",
+    )
