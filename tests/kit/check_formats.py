@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
-from assay.cli.reports.options import FORMATS
+from assay.cli.reports.formats import FORMATS
 from kit import talk
 from kit.talk import notification, request, result
 

@@ -1,42 +1,40 @@
-"""``assay check``: judge recorded conversations."""
+"""``assay check``, ``report`` and ``replay``: judge recorded conversations."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
-import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
 from functools import partial
 from threading import current_thread, main_thread
-from typing import Final
+from typing import Any, Final
 
+from assay.base.errors import UsageError
 from assay.base.held_signals import signals_held
-from assay.cli.checking.evidence import ChangedVerdict, CheckTerms, FileEnd, StreamItem, results_of
-from assay.cli.checking.files import CheckedFile, ClusterError, Piece, checked_files, found
+from assay.cli.checking.evidence import CheckTerms, StreamItem, results_of
+from assay.cli.checking.files import CheckedFile, FoundFiles, checked_file
 from assay.cli.guard_plan import LEVELS, policy_of, signed
-from assay.cli.journal_choice import Directories, chosen
+from assay.cli.journal_choice import Directories, chosen, why_not
 from assay.cli.options import add_settings
-from assay.cli.program import say
-from assay.cli.reports.options import add_reports
-from assay.cli.reports.outputs import ReportFileError
-from assay.cli.reports.reporting import Reporting, ReportUsageError
-from assay.cli.reports.result import RunResult, counts_by
-from assay.cli.reports.streams import comparison_problem
+from assay.cli.program import say, speaker
+from assay.cli.reports.formats import FORMATS
+from assay.cli.reports.json_schema import SCHEMA
+from assay.cli.reports.reporting import Reporting
+from assay.cli.reports.result import RunResult
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.progress_bar import ProgressBar
-from assay.core.topics.unjudged import NOT_JUDGED
+from assay.edges.standard_streams import write_utf8
 from assay.records.importers.importer_table import IMPORTERS
 from assay.records.importers.message_lines import mapping_of
-from assay.records.judged_records import JudgedRecord
-from assay.records.lines import is_url
 from assay.settings import Settings, load
-from assay.spec.revisions import named, position
+from assay.spec.revisions import LATEST, named, position
+from assay.spec.schema import suggestion
 
-_EPILOG = """\
-A recording has one JSON object per line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
+_CHECK = """\
+A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
 `assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true. Logs and exports of
 other programs are recognized, even if compressed with gzip or zstd.
 
@@ -45,15 +43,58 @@ there are no findings but some messages were not judged or are missing at the en
 the same, 1 a verdict differs, 2 a file could not be read or has nothing to compare.
 """
 
+_REPORT = """\
+The page has everything in it: it loads nothing, and opens without a server. Secrets are masked.
+
+Exit status: 0 the page was written; 1 a finding counts by --fail-on; 2 a file could not be read, or the page could not
+be written.
+"""
+
+_REPLAY = """\
+The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
+but their verdicts are not compared. assay check --compare does the same for any number of files.
+
+Exit status: 0 all verdicts are the same, 1 a verdict differs, 2 the file could not be read or has nothing to replay.
+"""
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register ``check``."""
-    parser = subparsers.add_parser(
+    """Register ``check``, ``report`` and ``replay``."""
+    check = subparsers.add_parser(
         "check",
-        description="Judge every message of recorded conversations; report faults with their place and rule.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Judge every message of recorded conversations, and show what is wrong, where and by which rule.",
+        epilog=_CHECK,
     )
+    _add_check(check)
+    report = subparsers.add_parser(
+        "report",
+        description=(
+            "Judge recorded conversations, and write one HTML page: findings with their messages, timelines, "
+            "response times, sizes and tools."
+        ),
+        epilog=_REPORT,
+    )
+    # What this command has no options for is as check has it by default.
+    report.set_defaults(**vars(check.parse_args(["-"])))
+    _add_report(report)
+    replay = subparsers.add_parser(
+        "replay",
+        description="Judge the messages of a journal again, in order, and compare the verdicts.",
+        epilog=_REPLAY,
+    )
+    replay.set_defaults(**vars(check.parse_args(["--compare", "-"])))
+    replay.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
+        " default: as for assay journal show",
+    )
+    add_settings(replay)
+    replay.set_defaults(run=run_replay)
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         metavar="FILE",
@@ -61,9 +102,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="recording, journal, log of another program, directory or URL; - for stdin",
     )
     add_source(parser)
-    parser.add_argument("--all", action="store_true", help="show every finding, even if it repeats")
-    parser.add_argument("--messages", action="store_true", help="show all messages, not only those with findings")
-    add_reports(parser)
+    parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
+    parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
+    _add_formats(parser)
     parser.add_argument(
         "--fail-on",
         choices=LEVELS,
@@ -76,13 +117,84 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="compare verdicts with those in a journal; exit with 1 if one differs",
     )
     add_max_ms(parser)
-    add_scale(parser)
-    add_judging(parser)
+    _add_judging(parser)
     parser.set_defaults(run=run)
 
 
-def add_scale(parser: argparse.ArgumentParser) -> None:
-    """Add the options for large inputs."""
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="as for assay check; - for standard input")
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="page",
+        metavar="FILE",
+        default="assay-report.html",
+        help="the page to write; - for standard output (default: %(default)s)",
+    )
+    add_source(parser)
+    parser.add_argument(
+        "--fail-on",
+        choices=LEVELS,
+        default="never",
+        help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
+    )
+    parser.add_argument("--baseline", metavar="FILE", help="findings in FILE are known, and do not count by --fail-on")
+    parser.add_argument("--docs-url", metavar="URL", help="the address of Assay's docs directory, for links to rules")
+    _add_judging(parser)
+    parser.set_defaults(run=run_report)
+
+
+def _add_formats(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        metavar="FORMAT",
+        choices=FORMATS,
+        default="text",
+        help=f"the format on standard output: {', '.join(FORMATS)}",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FORMAT=FILE",
+        action="append",
+        type=_output,
+        default=[],
+        help="also write a report to FILE; can be repeated",
+    )
+    parser.add_argument("--baseline", metavar="FILE", help="findings in FILE are known, and do not count by --fail-on")
+    parser.add_argument("--write-baseline", metavar="FILE", help="write all findings to FILE, as known ones")
+    parser.add_argument(
+        "--fail-on-stale", action="store_true", help="exit with 1 if an entry of the baseline is no longer found"
+    )
+    parser.add_argument("--docs-url", metavar="URL", help="the address of Assay's docs directory, for links to rules")
+    parser.add_argument(
+        "--schema", action=_PrintSchema, nargs=0, help="print the JSON Schema of --format json, and exit"
+    )
+
+
+class _PrintSchema(argparse.Action):
+    """Prints the schema and exits, as `--help` does: no FILE is needed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print the schema."""
+        write_utf8(json.dumps(SCHEMA, indent=2) + "\n")
+        parser.exit()
+
+
+def _output(given: str) -> tuple[str, str]:
+    """Return the format and the path of FORMAT=FILE."""
+    name, _, path = given.partition("=")
+    if not path:
+        raise argparse.ArgumentTypeError("expected FORMAT=FILE, such as sarif=assay.sarif")
+    if name not in FORMATS:
+        remedy = suggestion(name, FORMATS) or f"; there are {', '.join(FORMATS)}"
+        raise argparse.ArgumentTypeError(f"unknown format {name!r}{remedy}")
+    if path == "-":
+        raise argparse.ArgumentTypeError(f"give a file; --format {name} writes to standard output")
+    return name, path
+
+
+def _add_judging(parser: argparse.ArgumentParser) -> None:
+    """Add the options for large inputs, and those that change how messages are judged."""
     parser.add_argument(
         "--jobs",
         metavar="N",
@@ -94,15 +206,11 @@ def add_scale(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="judge on the Dask cluster with this scheduler, such as tcp://host:8786",
     )
-
-
-def add_judging(parser: argparse.ArgumentParser) -> None:
-    """Add the options that change how messages are judged."""
     parser.add_argument(
         "--revision",
         metavar="REVISION",
-        type=_revision,
-        help="revision of a recording without its handshake, such as 2025-11-25, or latest",
+        type=named,
+        help="for a recording that begins after the handshake: its revision, such as 2025-11-25, or latest",
     )
     parser.add_argument(
         "--literal", action="store_true", help="judge by the official schema without correcting its known errors"
@@ -150,38 +258,95 @@ def _jobs(text: str) -> int:
     return number
 
 
-def _revision(name: str) -> str:
-    return named(name)
-
-
 def run(args: argparse.Namespace) -> int:
     """Judge the files; return the exit status."""
-    return judged(args).status
+    return _judged(args, _found(args.files), _settings(args)).status
 
 
-def judged(args: argparse.Namespace, settings: Settings | None = None, pieces: list[Piece] | None = None) -> RunResult:
-    """
-    Judge the files of the command line, or *pieces*, and write all reports.
+def run_report(args: argparse.Namespace) -> int:
+    """Write the page; return the exit status."""
+    is_printed = args.page == "-"
+    args.format = "html" if is_printed else None
+    args.output = [] if is_printed else [("html", args.page)]
+    found = _found(args.files)
+    if not is_printed and os.path.isfile(args.page):
+        page = os.path.realpath(args.page)
+        if any(os.path.realpath(each.name) == page for each in found.chosen):
+            raise UsageError(f"{args.page}: the page would replace a recording")
+    result = _judged(args, found, _settings(args))
+    if not is_printed and not os.path.isfile(args.page):
+        # The reason is printed already.
+        return result.status
+    # 30 ms of modules, which a run that cannot begin does without.
+    from assay.cli.reports.page import verdict  # noqa: PLC0415
 
-    Of a run that could not begin, the result has only the exit status.
-    """
-    if settings is None:
-        settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say))
-    pieces, passed_over = _pieces(args.files) if pieces is None else (pieces, [])
+    size = "" if is_printed else f" ({_size(os.stat(args.page).st_size)})"
+    say(f"{'standard output' if is_printed else args.page}{size}: {verdict(result)['sentence']}", "report")
+    return result.status
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"
+
+
+def run_replay(args: argparse.Namespace) -> int:
+    """Judge one journal again; return the exit status."""
+    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=speaker("replay"))
     try:
-        wrong = None if args.revision is None else _no_revision(args.revision)
-        if wrong is not None:
-            raise ReportUsageError(wrong)
-        with _ended_by_signals(), ExitStack() as stack:
-            # A signal would leave a file behind that is just created.
-            with signals_held("SIGINT", "SIGTERM", "SIGHUP"):
-                reporting = stack.enter_context(Reporting(args, has_several=len(pieces) + len(passed_over) > 1))
-            files = checked_files(pieces, _resolver(args), is_absolute=bool(args.cluster))
-            terms = _terms(args, settings, reporting, files)
-            status = _judged(args, reporting, terms, files, passed_over)
-            return replace(reporting.result, status=status)
-    except (ReportUsageError, ReportFileError, ClusterError) as error:
-        return RunResult(status=_refuse(args, "", str(error)))
+        journal = chosen(args.file, Directories(settings.journal))
+    except OSError as error:
+        raise UsageError(why_not(error)) from None
+    if args.file is None:
+        say(f"replaying {journal.name}", "replay")
+    args.files = [journal.name]
+    found = FoundFiles()
+    found.chosen.append(journal)
+    return _judged(args, found, settings).status
+
+
+def _found(names: list[str]) -> FoundFiles:
+    found = FoundFiles()
+    for name in names:
+        found.add(name, f"no recordings (*.jsonl) in {name}")
+    return found
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say))
+
+
+def _judged(args: argparse.Namespace, found: FoundFiles, settings: Settings) -> RunResult:
+    """Judge files, and write all reports. Raises `UsageError`, also if a report cannot be written."""
+    try:
+        position(args.revision or LATEST)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    with _ended_by_signals(), ExitStack() as stack:
+        # A signal would leave a file behind that is just created.
+        with signals_held("SIGINT", "SIGTERM", "SIGHUP"):
+            reporting = stack.enter_context(Reporting(args, has_several=len(found) > 1))
+        directories = Directories(settings.journal)
+        files = [checked_file(each, directories, is_absolute=bool(args.cluster)) for each in found.chosen]
+        slow = () if args.max_ms is None else (partial(SlowAnswers, args.max_ms),)
+        terms = CheckTerms(
+            settings,
+            policy=policy_of(settings, say) if args.policy else None,
+            revision=args.revision,
+            is_literal=args.literal,
+            source=args.source,
+            fields=args.fields,
+            party=args.party,
+            is_compared=args.compare,
+            with_messages=args.messages,
+            digests=(*reporting.digests, *slow),
+            evidence=tuple((each.path, each.is_run) for each in files if each.error is None),
+        )
+        for line in found.passed_over:
+            reporting.pass_over(line)
+        with closing(_results(args, terms, files)) as results:
+            for file, items in results:
+                reporting.take(file, items)
+        return reporting.finish()
 
 
 @contextmanager
@@ -207,50 +372,6 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
 
 
-def _terms(args: argparse.Namespace, settings: Settings, reporting: Reporting, files: list[CheckedFile]) -> CheckTerms:
-    # `assay report` judges as this command does, and has no --max-ms: its page has all times.
-    max_ms: int | None = getattr(args, "max_ms", None)
-    slow = () if max_ms is None else (partial(SlowAnswers, max_ms),)
-    return CheckTerms(
-        settings,
-        policy_of(settings, say) if args.policy else None,
-        args.revision,
-        args.literal,
-        args.source,
-        args.fields,
-        args.party,
-        args.compare,
-        args.messages,
-        (*reporting.digests, *slow),
-        tuple((each.path, each.is_run) for each in files if each.error is None),
-    )
-
-
-def _judged(
-    args: argparse.Namespace,
-    reporting: Reporting,
-    terms: CheckTerms,
-    files: list[CheckedFile],
-    passed_over: Sequence[str],
-) -> int:
-    """Judge all files and complete the reports; return the exit status."""
-    worst = 2 if passed_over else 0
-    for line in passed_over:
-        reporting.pass_over(line)
-        _refuse(args, "", line)
-    with closing(_results(args, terms, files)) as results:
-        for file, items in results:
-            worst = max(worst, _check(args, file, items, reporting))
-    stale = reporting.stale()
-    for entry in stale:
-        say(f"{args.baseline}: no longer found: {entry.key}", args.chosen)
-    worst = max(worst, 1 if stale and args.fail_on_stale else 0)
-    wrong = reporting.write_known()
-    for line in [*([wrong] if wrong else []), *reporting.close(2 if wrong else worst)]:
-        worst = _refuse(args, "", line)
-    return worst
-
-
 SMALL_INPUT: Final = 32 << 20
 """Bytes of all files up to which one process judges them: it takes less than a second."""
 
@@ -273,90 +394,3 @@ def _results(
             results = (results_of(terms, each, bar.tick) for each in files)
         with closing(results):
             yield from zip(files, results, strict=True)
-
-
-def _pieces(names: list[str]) -> tuple[list[Piece], list[str]]:
-    """Return everything to judge, and why other names have nothing to judge."""
-    pieces, passed_over = [], []
-    for name in names:
-        each = found(name)
-        pieces += each.pieces
-        passed_over += each.passed_over
-        if not each.pieces and not each.passed_over:
-            passed_over.append(f"no recordings (*.jsonl) in {name}")
-    return pieces, passed_over
-
-
-def _resolver(args: argparse.Namespace) -> Callable[[str], tuple[str, bool]]:
-    """Return what finds the file of a name, or the run with this id. It raises `OSError`."""
-
-    def resolve(name: str) -> tuple[str, bool]:
-        if name == "-" or os.path.isfile(name) or is_url(name):
-            return name, False
-
-        # The settings are already loaded and their warnings printed.
-        return chosen(name, Directories(args, lambda _: None))
-
-    return resolve
-
-
-def _no_revision(name: str) -> str | None:
-    """Return an error if *name* is not a revision; None if it is one."""
-    try:
-        position(name)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _check(args: argparse.Namespace, file: CheckedFile, items: Iterator[StreamItem], reporting: Reporting) -> int:
-    """Report the findings of one file as they come, so that memory stays bounded; return the exit status."""
-    end, failed, unjudged = FileEnd(), False, 0
-    reporting.begin(file.name)
-    for item in items:
-        if isinstance(item, JudgedRecord):
-            message = reporting.add(item)
-            for number, each in enumerate(message.findings):
-                is_known = number in message.known
-                failed = failed or counts_by(args.fail_on, each, is_known=is_known)
-                unjudged += each.rule == NOT_JUDGED and not is_known
-        elif isinstance(item, FileEnd):
-            end = item
-        elif isinstance(item, ChangedVerdict):
-            reporting.differ(item)
-        else:
-            reporting.meet(item)
-    if unjudged:
-        calls = "1 call" if unjudged == 1 else f"{unjudged:,} calls"
-        end.remarks.append(f"{calls} not judged by a contract: no list of tools has the tool")
-    if end.error is not None:
-        end.remarks = []
-    slow = end.digests[-1] if end.digests else None
-    lines = [*(() if args.compare else end.remarks), *(slow.lines() if isinstance(slow, SlowAnswers) else ())]
-    for line in lines:
-        say(f"{file.name}: {line}", args.chosen)
-    if end.error is None:
-        end.error = _lack(args, end)
-    reporting.end(end)
-    if end.error is not None:
-        return _refuse(args, file.name, end.error)
-    if args.compare:
-        return 1 if end.compared["different"] else 0
-    # A missing or unjudged message could have failed the build.
-    is_partial = end.is_partial or bool(unjudged)
-    return 1 if failed else 2 if is_partial and args.fail_on != "never" else 0
-
-
-def _lack(args: argparse.Namespace, end: FileEnd) -> str | None:
-    """Return why a file that was read to its end has nothing to judge or to compare; None if it has."""
-    if args.compare:
-        return comparison_problem(end.compared)
-    # A build whose recorder failed must not pass.
-    return None if end.is_judged else f"nothing to judge{end.remedy}"
-
-
-def _refuse(args: argparse.Namespace, name: str, reason: str | None) -> int:
-    """Print why a file cannot be judged, after its *name* if there is one; return the exit status."""
-    sys.stdout.flush()
-    say(f"{name and f'{name}: '}{reason}", args.chosen)
-    return 2

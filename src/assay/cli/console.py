@@ -7,29 +7,38 @@ import os
 import secrets
 import sys
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from shlex import split
 from typing import TYPE_CHECKING, Final
 
 from assay.base.extras import missing
 from assay.cli.check import add_source
+from assay.cli.checking.evidence import FileEnd
 from assay.cli.console_evidence import NothingToShowError, file_pump
-from assay.cli.console_reports import report_exporters
 from assay.cli.guard_plan import signed
 from assay.cli.journal_choice import Directories
 from assay.cli.options import add_settings
 from assay.cli.program import open_standard_streams, say
+from assay.cli.reports.formats import FORMATS, digests_of, document_of, stream_of
+from assay.cli.reports.result import ReportOptions, RunResult
+from assay.cli.terminal.style import Style
 from assay.console.access import ConsoleAccess
 from assay.console.app import ConsoleApp, ConsoleService, Pump
 from assay.console.contracts import LockOf
+from assay.console.exports import Exporter, ExportFile, Numbered
 from assay.console.sources import JournalPump
 from assay.console.state import ConsoleState
 from assay.edges.hangup import end_with_terminal
 from assay.lock.lock_file import FILE, LockError, read
 from assay.lock.locked import Locked
 from assay.lock.matching import entry_for
+from assay.records.judged_records import JudgedRecord
+from assay.records.record import seconds_of
+from assay.rules import RULES
 from assay.settings import Settings, load
 from assay.settings.state_directory import make_folder, state_directory
 
@@ -64,7 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--lock", metavar="FILE", default="auto", help="lock to compare servers with, or off")
     add_source(parser)
     add_settings(parser)
-    parser.set_defaults(run=run, revision=None, literal=False)
+    parser.set_defaults(run=run)
 
 
 def _port(text: str) -> int:
@@ -123,7 +132,7 @@ def _pump(args: argparse.Namespace, settings: Settings, state: ConsoleState, cha
     if args.files:
         return file_pump(args, settings, state, changed).run
 
-    return JournalPump(state, changed, Directories(args, lambda _: None).usual).run
+    return JournalPump(state, changed, Directories(settings.journal).usual).run
 
 
 def locks(wish: str) -> LockOf:
@@ -162,3 +171,58 @@ def _open_browser(address: str, stack: ExitStack) -> None:
             file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">\n')
         stack.callback(lambda: path.unlink(missing_ok=True))
         webbrowser.open(Path(path).as_uri())
+
+
+# ── exports ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_KINDS: Final = {
+    "json": ("application/json", "report.json"),
+    "ndjson": ("application/x-ndjson", "findings.ndjson"),
+    "sarif": ("application/sarif+json", "findings.sarif"),
+    "junit": ("application/xml", "junit.xml"),
+    "gitlab": ("application/json", "gitlab.json"),
+    "markdown": ("text/markdown; charset=utf-8", "findings.md"),
+    "html": ("text/html; charset=utf-8", "report.html"),
+}
+"""The media type and the name of each format. Others are for terminals and logs."""
+
+_FILE: Final = "assay-journal.jsonl"
+"""The file that findings refer to: the export of the same rows as a journal."""
+
+_LACKS: Final = "the verdict of the guard"
+
+
+def report_exporters() -> Mapping[str, Exporter]:
+    """Return the exports in the formats of `assay check` for programs and pages."""
+    return {name: partial(_report, name) for name in FORMATS if name in _KINDS}
+
+
+def _report(name: str, rows: Sequence[Numbered]) -> ExportFile:
+    text, options, end = StringIO(), ReportOptions(), FileEnd(_FILE)
+    result = RunResult(options, digests=[make() for make in digests_of(name)])
+    stream = stream_of(name, options, text.write, Style(text, {}))
+    left_out = 0
+    for line, (_, record) in enumerate(rows, 1):
+        metadata = record.metadata
+        if not all(each.rule in RULES for each in record.findings):
+            # A later version has written it.
+            left_out += 1
+            continue
+        end.revision = metadata.revision or end.revision
+        metadata.lacks = metadata.lacks or _LACKS
+        time = seconds_of(record.ts, -1.0)
+        latency = record.duration_ms if record.is_answer else None
+        message = JudgedRecord(_FILE, line, record, time=time if time >= 0 else None, latency=latency)
+        end.count(record)
+        result.meet(metadata.server)
+        for digest in result.digests:
+            digest.add(message)
+        if message.findings:
+            result.add(message)
+            if stream is not None:
+                stream.add(message)
+    end.is_partial = left_out > 0
+    result.end(end)
+    content = text.getvalue() if stream is not None else document_of(name)(result)
+    kind, ending = _KINDS[name]
+    return ExportFile(content.encode(errors="replace"), kind, ending, left_out)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
+from assay.base.printable import counted
 from assay.cli.checking.evidence import CheckTerms, FileEnd, opened
-from assay.cli.checking.files import Piece, found
-from assay.cli.journal_choice import Directories, chosen
+from assay.cli.checking.files import FoundFiles, resolved
+from assay.cli.journal_choice import Chosen, Directories
 from assay.console.sources import EvidenceError, FilePump
 from assay.console.state import ConsoleState
-from assay.records.importers.journal import is_journal
 from assay.records.judged_records import JudgedRecords
 from assay.records.reading import Pages, entries
 from assay.records.record import Record
@@ -22,52 +21,30 @@ from assay.settings import Settings
 class ConsoleEvidence:
     """One file."""
 
-    def __init__(self, args: argparse.Namespace, settings: Settings, piece: Piece) -> None:
-        self._args, self._settings, self._piece = args, settings, piece
-        self._terms = CheckTerms(
-            settings,
-            revision=args.revision,
-            is_literal=args.literal,
-            source=args.source,
-            fields=args.fields,
-            party=args.party,
-            with_messages=True,
-        )
+    def __init__(self, terms: CheckTerms, given: Chosen) -> None:
+        self._terms, self._given = terms, given
         self._notes: list[str] = []
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether it is standard input, which can be read only once."""
-        return self._piece.name == "-"
 
     def records(self) -> Generator[Record, None, None]:
         """Yield its records. Raises `EvidenceError`."""
         try:
-            yield from self._records()
+            name, is_run = resolved(self._given, Directories(self._terms.settings.journal))
+            # Standard input can be read only once, and a journal on it is judged.
+            is_judged = name == "-"
+            if not is_judged:
+                with Pages(name, whole=is_run) as pages:
+                    is_judged = not self._terms.is_journal(pages.peek())
+                    yield from () if is_judged else self._written(pages)
+            if is_judged:
+                yield from self._judged(name, is_run=is_run)
         except OSError as error:
             raise EvidenceError(error.strerror or "cannot be read") from None
         except TranscriptError as error:
             raise EvidenceError(str(error.args[0])) from None
 
-    def notes(self) -> Iterable[str]:
+    def notes(self) -> list[str]:
         """Return remarks about it, after its last record."""
         return self._notes
-
-    def _records(self) -> Iterator[Record]:
-        path, is_run = self._piece.name, self._piece.is_run
-        if not is_run and path != "-" and not os.path.isfile(path):
-            path, is_run = chosen(path, Directories(self._args, lambda _: None))
-        if path == "-":
-            # Standard input can be read only once, and a journal on it is judged.
-            yield from self._judged(Piece(path))
-            return
-        with Pages(path, whole=is_run) as pages:
-            terms = self._terms
-            journal = is_journal(pages.peek()) and not terms.fields and terms.source in {None, "assay"}
-            if journal:
-                yield from self._written(pages)
-        if not journal:
-            yield from self._judged(Piece(path, is_run))
 
     def _written(self, pages: Pages) -> Iterator[Record]:
         broken = 0
@@ -77,16 +54,15 @@ class ConsoleEvidence:
             else:
                 yield entry.record
         if broken:
-            self._notes.append(f"{broken:,} line{'' if broken == 1 else 's'} of the journal: not a record")
+            self._notes.append(f"{counted(broken, 'line')} of the journal: not a record")
 
-    def _judged(self, piece: Piece) -> Iterator[Record]:
-        made = JudgedRecords(piece.name, self._settings.journal.redact, whole=True)
+    def _judged(self, name: str, *, is_run: bool) -> Iterator[Record]:
+        made = JudgedRecords(name, self._terms.settings.journal.redact, whole=True)
         end = FileEnd()
-        with opened(self._terms, piece.name, is_run=piece.is_run) as evidence:
-            for each in evidence.follow():
+        with opened(self._terms, name, is_run=is_run) as evidence:
+            for each in evidence.follow(end):
                 if isinstance(each, Judged):
                     yield made.make(each).record
-            evidence.finish(end)
         self._notes += map(made.redactor.text, end.remarks)
 
 
@@ -102,24 +78,23 @@ def file_pump(
 
     Raises `NothingToShowError`.
     """
-    pieces: dict[str, Piece] = {}
+    terms = CheckTerms(settings, source=args.source, fields=args.fields, party=args.party, with_messages=True)
+    files: dict[str, Chosen] = {}
     wrong: list[str] = []
     for name in args.files:
-        each = found(name)
-        pieces |= {piece.name: piece for piece in each.pieces}
-        lacks = each.passed_over or ([] if each.pieces else ["no recordings in it"])
-        state.failed += [{"file": name, "why": why} for why in lacks]
-        wrong += [f"{name}: {why}" for why in lacks]
-    trouble = {name: _trouble(ConsoleEvidence(args, settings, piece)) for name, piece in pieces.items()}
-    if all(trouble.values()):
+        found = FoundFiles()
+        found.add(name, "no recordings in it")
+        files |= {each.name: each for each in found.chosen}
+        state.failed += [{"file": name, "why": why} for why in found.passed_over]
+        wrong += [f"{name}: {why}" for why in found.passed_over]
+    trouble = {name: _trouble(ConsoleEvidence(terms, each)) for name, each in files.items() if name != "-"}
+    if all(trouble.values()) and "-" not in files:
         raise NothingToShowError("\n".join([*wrong, *(f"{name}: {why}" for name, why in trouble.items())]))
-    return FilePump(state, changed, list(pieces), lambda name: ConsoleEvidence(args, settings, pieces[name]))
+    return FilePump(state, changed, list(files), lambda name: ConsoleEvidence(terms, files[name]))
 
 
 def _trouble(evidence: ConsoleEvidence) -> str:
-    """Return why a file cannot be shown; "" if its first record can be read. Standard input is not touched."""
-    if evidence.is_stream:
-        return ""
+    """Return why a file cannot be shown; "" if its first record can be read."""
     records = evidence.records()
     try:
         next(records, None)

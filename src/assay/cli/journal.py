@@ -11,7 +11,7 @@ import orjson
 
 from assay.base.printable import counted, plain
 from assay.cli import journal_list, journal_show
-from assay.cli.journal_choice import Directories, cannot_read, chosen, say
+from assay.cli.journal_choice import cannot_read, chosen, directories_of
 from assay.cli.options import add_settings
 from assay.cli.program import speaker
 from assay.records.journal_diff import Absent, JournalDifference, differences
@@ -163,7 +163,7 @@ def run_diff(args: argparse.Namespace) -> int:
     count = 0
     with ExitStack() as stack:
         try:
-            directories = Directories(args, say)
+            directories = directories_of(args)
             pair = [chosen(name, directories) for name in (args.one, args.other)]
             one, other = (stack.enter_context(Pages(each.name, whole=each.is_run)) for each in pair)
         except OSError as error:

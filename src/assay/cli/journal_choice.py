@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from assay.base.printable import plain
@@ -23,10 +23,10 @@ say = speaker("journal")
 
 
 class Chosen(NamedTuple):
-    """A journal to read."""
+    """A journal to read, or another file to judge."""
 
     name: str
-    """The name that `Pages` opens."""
+    """The name that `Pages` opens, or the id of a run."""
     is_run: bool = False
     """Whether it is the first file of a run, which stands for all files of the run."""
 
@@ -34,11 +34,10 @@ class Chosen(NamedTuple):
 class Directories:
     """The directories to search for journals."""
 
-    def __init__(self, args: argparse.Namespace, log: Callable[[str], None]) -> None:
-        """*args* may have options for settings, which can name a directory. Raises `SettingsError`."""
-        file, flags = getattr(args, "config", None), getattr(args, "set", [])
-        self.settings = load(os.environ, os.curdir, file=file, flags=flags, log=log)
-        self.named = _named(self.settings.journal)
+    def __init__(self, settings: JournalSettings) -> None:
+        named = os.environ.get("ASSAY_JOURNAL") or settings.directory
+        # A journal that is off now may have been written before, in the usual place.
+        self.named = None if named.lower() in (OFF, AUTO) else named
         """The directory that ASSAY_JOURNAL or ``journal.directory`` names; None if neither names one."""
         self._only: list[str] | None = None
         self.servers = servers_directory(os.environ)
@@ -71,18 +70,18 @@ class Directories:
         return " and ".join(each for each in (self.servers, assets) if each)
 
 
-def _named(settings: JournalSettings) -> str | None:
-    named = os.environ.get("ASSAY_JOURNAL") or settings.directory
-    # A journal that is off now may have been written before, in the usual place.
-    return None if named.lower() in (OFF, AUTO) else named
-
-
 def _folders(servers: str) -> list[str]:
     try:
         with os.scandir(servers) as found:
             return sorted(each.path for each in found if each.is_dir(follow_symlinks=False))
     except OSError:
         return []
+
+
+def directories_of(args: argparse.Namespace) -> Directories:
+    """Return the directories for ``assay journal``, whose options may set one. Raises `SettingsError`."""
+    file, flags = getattr(args, "config", None), getattr(args, "set", [])
+    return Directories(load(os.environ, os.curdir, file=file, flags=flags, log=say).journal)
 
 
 def chosen(name: str | None, directories: Directories) -> Chosen:

@@ -12,7 +12,16 @@ from typing import Any, Final, NamedTuple
 
 from assay.base.printable import counted, plain
 from assay.base.printable_json import dumped
-from assay.cli.journal_choice import Directories, Named, UnknownServerError, cannot_read, named_runs, runs_of, say
+from assay.cli.journal_choice import (
+    Directories,
+    Named,
+    UnknownServerError,
+    cannot_read,
+    directories_of,
+    named_runs,
+    runs_of,
+    say,
+)
 from assay.cli.terminal.journal_table import zone
 from assay.cli.terminal.style import Style, columns
 from assay.cli.terminal.table import Column, Row, Table
@@ -63,7 +72,7 @@ class FlightRow(NamedTuple):
 
 def run(args: argparse.Namespace) -> int:
     """Print the runs; return the exit status."""
-    directories = Directories(args, say)
+    directories = directories_of(args)
     try:
         found, where = _found(args, directories)
     except UnknownServerError as error:

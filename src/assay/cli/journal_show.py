@@ -19,6 +19,7 @@ from assay.cli.journal_choice import (
     UnknownServerError,
     cannot_read,
     chosen,
+    directories_of,
     names_of,
     runs_of,
     say,
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         _doubt(rule)
     since = int(time())
     try:
-        directories = Directories(args, say)
+        directories = directories_of(args)
         shown = _shown(args, directories)._replace(since=since)
     except UnknownServerError as error:
         say(str(error))

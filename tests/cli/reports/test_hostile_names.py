@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.cli.main import main
-from assay.cli.reports.options import FORMATS
+from assay.cli.reports.formats import FORMATS
 from kit.check_formats import answer, call, outputs, parsed, recording, written
 from kit.places import TESTS
 from kit.rows import rows

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, tee
 from typing import Any, Final, NamedTuple, Protocol
 
+from assay.base.printable import counted
 from assay.base.removed import is_removed_rule
 from assay.base.verdict import Party, Verdict
 from assay.cli.checking.files import CheckedFile, is_read_once
@@ -28,9 +29,6 @@ from assay.settings import Settings
 
 Tick = Callable[[int], None]
 """Gets the bytes that were read since the last time."""
-
-_OPENS: Final = b'"event"'
-"""A member of each row that names the server of a conversation."""
 
 _NOT_COMPARED: Final = "a recording, not a journal: it has no verdicts to compare; assay check judges it"
 _NO_PAYLOADS: Final = (
@@ -82,6 +80,10 @@ class CheckTerms:
     def every(self) -> bool:
         """Whether messages without findings are needed one by one."""
         return self.with_messages or self.is_compared or bool(self.digests)
+
+    def is_journal(self, head: bytes) -> bool:
+        """Whether a file that begins with *head* is read as a journal, which has the verdicts of a guard."""
+        return is_journal(head) and not self.fields and self.source in {None, "assay"}
 
     @property
     def longest_line(self) -> int:
@@ -137,49 +139,41 @@ StreamItem = JudgedRecord | Meeting | ChangedVerdict | FileEnd
 def results_of(terms: CheckTerms, file: CheckedFile, tick: Tick) -> Iterator[StreamItem]:
     """Judge a file; yield the messages with findings as they come, feed the digests, and yield the end."""
     records = JudgedRecords(file.shown, terms.settings.journal.redact)
-    digests = [make() for make in terms.digests]
-    end = FileEnd(file.shown, error=file.error, digests=digests)
-    evidence = None
-    try:
-        if file.error is None:
+    end = FileEnd(file.shown, error=file.error, digests=[make() for make in terms.digests])
+    if file.error is None:
+        try:
             with opened(terms, file.path, is_run=file.is_run, tick=tick) as evidence:
-                yield from _followed(terms, evidence, records, end)
-    except (OSError, TranscriptError) as error:
-        # What was judged before the error counts; remarks would be about a file that was read to its end.
-        end.error = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error.args[0])
-    if evidence is not None:
-        evidence.finish(end)
+                for judged in evidence.follow(end):
+                    if isinstance(judged, Meeting):
+                        end.is_judged = True
+                        yield judged._replace(server=records.server(judged.server))
+                    else:
+                        yield from _items(terms, judged, records.make(judged), end)
+        except (OSError, TranscriptError) as error:
+            # What was judged before the error counts; remarks would be about a file that was read to its end.
+            end.error = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error.args[0])
     # The error and the remarks may quote the file.
     end.error = None if end.error is None else records.redactor.text(end.error)
     end.remarks = [records.redactor.text(each) for each in end.remarks]
     yield end
 
 
-def _followed(terms: CheckTerms, evidence: "Evidence", records: JudgedRecords, end: FileEnd) -> Iterator[StreamItem]:
-    for judged in evidence.follow():
-        if isinstance(judged, Meeting):
-            end.is_judged = True
-            yield judged._replace(server=records.server(judged.server))
-            continue
-        found = judged.verdict
-        message = records.make(judged)
-        for digest in end.digests:
-            digest.add(message)
-        end.count(message.record)
-        if terms.is_compared and judged.record is not None and not judged.lacks:
-            is_same = _is_same(judged, found)
-            end.compared["same" if is_same else "different"] += 1
-            if not is_same:
-                yield ChangedVerdict(message, judged.record)
-        if terms.with_messages or found.findings is not None:
-            yield message
+def _items(terms: CheckTerms, judged: Judged, message: JudgedRecord, end: FileEnd) -> Iterator[StreamItem]:
+    """Count a message, and yield it, and its difference from a journal, as far as reports need them."""
+    for digest in end.digests:
+        digest.add(message)
+    end.count(message.record)
+    if terms.is_compared and judged.record is not None and not judged.lacks:
+        is_same = _is_same(judged.record, judged.verdict)
+        end.compared["same" if is_same else "different"] += 1
+        if not is_same:
+            yield ChangedVerdict(message, judged.record)
+    if terms.with_messages or judged.verdict.findings is not None:
+        yield message
 
 
-def _is_same(judged: Judged, found: Verdict) -> bool:
+def _is_same(record: Record, found: Verdict) -> bool:
     """Whether a verdict is that of the journal. Rules that are gone do not count."""
-    record = judged.record
-    if record is None:
-        return False
     recorded = [(each.rule, each.at) for each in record.findings]
     known = [each for each in recorded if not is_removed_rule(each[0])]
     was = "ok" if record.status == "reported" and recorded and not known else record.status
@@ -204,85 +198,64 @@ class Evidence:
 
     def __init__(self, terms: CheckTerms, path: str, pages: Pages) -> None:
         self._terms, self._path, self._pages = terms, path, pages
-        self._blocks = pages.blocks()
-        self._held: list[LineBlock] = []
-        self._judging: Judging | None = None
-        self._importer: Importer | None = None
         self._remarks: list[str] = []
-        head = pages.peek()
-        self._is_empty = not head.strip()
-        self._is_journal = is_journal(head) and not terms.fields and terms.source in {None, "assay"}
 
-    @property
-    def is_journal(self) -> bool:
-        """Whether the file is a journal, which has the verdicts of a guard."""
-        return self._is_journal
-
-    def follow(self) -> Iterator[Judged | Meeting]:
-        """Yield the verdicts in order. Raises `OSError` and `TranscriptError`."""
-        terms = self._terms
-        self._importer = self._chosen()
-        if terms.is_compared and not (self._is_journal or self._is_empty):
+    def follow(self, end: FileEnd) -> Iterator[Judged | Meeting]:
+        """Yield the verdicts in order, then complete *end*. Raises `OSError` and `TranscriptError`."""
+        terms, head = self._terms, self._pages.peek()
+        is_journal = terms.is_journal(head)
+        importer, rows = self._read()
+        if terms.is_compared and not is_journal and head.strip():
             raise TranscriptError(_NOT_COMPARED)
         listed = None if terms.is_compared else ListedTools(self._path, partial(_all_lists, terms, self._path))
         begin = partial(_conversation, terms, listed)
-        self._judging = Judging(begin, terms.policy, self._importer.blind, every=terms.every, listed=listed)
-        return self._judging.follow(self.rows())
-
-    def rows(self) -> Iterator[TranscriptRow]:
-        """Yield the rows of the file. Raises `OSError` and `TranscriptError`."""
-        importer = self._importer = self._importer or self._chosen()
-        text = self._pieces() if importer.is_document else self._lines(is_strict=importer is NATIVE)
-        party = Party(self._terms.party) if self._terms.party is not None else None
-        return importer.read(text, ImportOptions(party, self._terms.fields or {}, self._remarks.append))
-
-    def finish(self, end: FileEnd) -> None:
-        """Add what is known after the last verdict to *end*."""
-        judging = self._judging
-        if judging is None:
-            return
-        end.counts["ok"] += judging.good - judging.failed
-        end.counts["failed"] += judging.failed
-        if end.error is not None:
-            return
+        judging = Judging(begin, terms.policy, importer.blind, every=terms.every, listed=listed)
+        try:
+            yield from judging.follow(rows)
+        finally:
+            end.counts["ok"] += judging.good - judging.failed
+            end.counts["failed"] += judging.failed
         end.counts["unjudged"] += judging.unjudged.total()
         end.compared.update(judging.unjudged)
         end.compared.update(judging.recorded)
         end.revision = judging.revision
-        cannot = self._importer.cannot if self._importer is not None else ()
-        if cannot and self._importer is not None:
-            cannot = (*cannot, ONE_SIDED) if self._terms.party is not None else cannot
-            end.remarks.append(f"read as {self._importer.title}; not observed: {'; '.join(cannot)}")
+        if importer.cannot:
+            cannot = (*importer.cannot, ONE_SIDED) if terms.party is not None else importer.cannot
+            end.remarks.append(f"read as {importer.title}; not observed: {'; '.join(cannot)}")
         too_long = self._too_long()
         end.remarks += [*self._remarks, *([too_long] if too_long else []), *judging.notes]
-        for counted, what in ((judging.unjudged, "not judged"), (judging.recorded, "with the guard's own verdict")):
-            for why, count in counted.items():
-                end.remarks.append(f"{count:,} message{'' if count == 1 else 's'} {what}: {why}")
+        for counts, what in ((judging.unjudged, "not judged"), (judging.recorded, "with the guard's own verdict")):
+            end.remarks += [f"{counted(count, 'message')} {what}: {why}" for why, count in counts.items()]
         end.is_partial = bool(too_long) or judging.is_incomplete or bool(judging.unjudged)
         end.remedy = "; assay guard --record FILE writes a recording"
-        if self._is_journal:
+        if is_journal:
             end.remedy = _NO_PAYLOADS if judging.unjudged["no payload in the journal"] else ""
 
-    def _too_long(self) -> str:
-        """Return a note about lines that are too long; "" without such lines."""
-        count = self._pages.too_long
-        lines = "1 line is" if count == 1 else f"{count:,} lines are"
-        return f"{lines} longer than {self._terms.longest_line:,} bytes, and not read" if count else ""
+    def rows(self) -> Iterator[TranscriptRow]:
+        """Yield the rows of the file. Raises `OSError` and `TranscriptError`."""
+        return self._read()[1]
 
-    # ── the format ───────────────────────────────────────────────────────────────────────────────────────────────────
+    def _read(self) -> tuple[Importer, Iterator[TranscriptRow]]:
+        """Return the format that the options name, or that the file has, and the rows. Raises `TranscriptError`."""
+        terms, pages = self._terms, self._pages
+        importer, blocks = BY_NAME[terms.source] if terms.source is not None else None, pages.blocks()
+        if importer is None:
+            # A document may be one line of any length, so it must be found before a line is read.
+            document = None if terms.fields else recognised(pages.peek(), self._path)
+            importer = MAPPED if terms.fields else document if document and document.is_document else None
+        text = pages.pieces()
+        if importer is None:
+            looked, blocks = tee(blocks)
+            importer = self._recognised(chain.from_iterable(looked))
+            text = map(b"".join, blocks)
+        if not importer.is_document:
+            text = self._lines(blocks, is_strict=importer is NATIVE)
+        party = Party(terms.party) if terms.party is not None else None
+        return importer, importer.read(text, ImportOptions(party, terms.fields or {}, self._remarks.append))
 
-    def _chosen(self) -> Importer:
-        """Return the format that the options name, or that the file has. Raises `TranscriptError`."""
-        if self._terms.source is not None:
-            return BY_NAME[self._terms.source]
-        if self._terms.fields:
-            return MAPPED
-        # A document may be one line of any length, so it must be found before a line is read.
-        document = recognised(self._pages.peek(), self._path)
-        if document is not None and document.is_document:
-            return document
+    def _recognised(self, lines: Iterator[bytes]) -> Importer:
         head = b""
-        for head in looked_at(self._hold()):
+        for head in looked_at(lines):
             found = recognised(head, self._path)
             if found is not None:
                 return found
@@ -290,25 +263,17 @@ class Evidence:
             return NATIVE
         raise TranscriptError(self._too_long()) if self._too_long() else unknown(head, self._path)
 
-    def _hold(self) -> Iterator[bytes]:
-        for block in self._blocks:
-            self._held.append(block)
-            yield from block
-
-    def _pieces(self) -> Iterator[bytes]:
-        """Yield everything, in pieces of any size."""
-        # A document whose first bytes show what it is has a line of any length.
-        return map(b"".join, self._all_blocks()) if self._held else self._pages.pieces()
-
-    def _lines(self, *, is_strict: bool) -> Iterator[bytes]:
+    def _lines(self, blocks: Iterator[LineBlock], *, is_strict: bool) -> Iterator[bytes]:
         """Yield every line; unless *is_strict*, a blank one in place of one that is too long."""
-        for line in chain.from_iterable(self._all_blocks()):
+        for line in chain.from_iterable(blocks):
             is_note = not is_strict and self._pages.too_long and line.startswith(b"(a line of ")
             yield b"\n" if is_note else line
 
-    def _all_blocks(self) -> Iterator[LineBlock]:
-        held, self._held = self._held, []
-        return chain(held, self._blocks)
+    def _too_long(self) -> str:
+        """Return a note about lines that are too long; "" without such lines."""
+        count = self._pages.too_long
+        lines = "1 line is" if count == 1 else f"{count:,} lines are"
+        return f"{lines} longer than {self._terms.longest_line:,} bytes, and not read" if count else ""
 
 
 def _conversation(terms: CheckTerms, listed: ListedTools | None, opening: RecordingOpening) -> Conversation:

@@ -21,10 +21,11 @@ from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, Final
 
+from assay.base.errors import UsageError
 from assay.base.extras import NAME, missing
 from assay.base.held_signals import signals_held
 from assay.cli.checking.evidence import CheckTerms, StreamItem, Tick, results_of
-from assay.cli.checking.files import CheckedFile, ClusterError, is_read_once
+from assay.cli.checking.files import CheckedFile, is_read_once
 from assay.records.judged_records import JudgedRecord
 from assay.records.lines import is_url
 
@@ -63,7 +64,7 @@ def results_elsewhere(
     terms: CheckTerms, units: Sequence[CheckedFile], tick: Tick, jobs: int, address: str | None
 ) -> Generator[Iterator[StreamItem]]:
     """
-    Yield the results of each unit, in order, while others do the next ones. Raises `ClusterError`.
+    Yield the results of each unit, in order, while others do the next ones. Raises `UsageError`.
 
     The others are *jobs* processes, or the Dask cluster at *address*, if there is one.
     """
@@ -170,18 +171,18 @@ def _begin_process() -> None:
 
 @contextmanager
 def _cluster(address: str, units: Sequence[CheckedFile]) -> Iterator[_Others]:
-    """Connect to the scheduler at *address*, and leave the cluster to others at the end. Raises `ClusterError`."""
+    """Connect to the scheduler at *address*, and leave the cluster to others at the end. Raises `UsageError`."""
     try:
         import distributed  # noqa: PLC0415 - an extra
         from distributed.scheduler import KilledWorker  # noqa: PLC0415
     except ImportError as error:
-        raise ClusterError(f"--cluster needs {missing(error, 'cluster')}") from None
+        raise UsageError(f"--cluster needs {missing(error, 'cluster')}") from None
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        raise ClusterError(f"cannot connect to the scheduler at {address}: {reason}") from None
+        raise UsageError(f"cannot connect to the scheduler at {address}: {reason}") from None
 
     def result(future: Any) -> Any:
         try:
@@ -190,13 +191,13 @@ def _cluster(address: str, units: Sequence[CheckedFile]) -> Iterator[_Others]:
             # The scheduler has tried several workers, and none survived.
             return None
         except (CancelledError, OSError) as error:
-            raise ClusterError(f"the connection to {address} was lost: {error}") from None
+            raise UsageError(f"the connection to {address} was lost: {error}") from None
 
     with closing(client):
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:
-            raise ClusterError(f"the cluster at {address} has no workers") from None
+            raise UsageError(f"the cluster at {address} has no workers") from None
         _check_versions(client)
         _check_files(client, [each.path for each in units if not _is_only_here(each) and not is_url(each.path)])
         yield partial(client.submit, pure=False), result, int(sum(client.nthreads().values()))
@@ -207,9 +208,9 @@ def _check_versions(client: Any) -> None:
     # A function of the standard library: ours would need the same version there.
     for worker, theirs in client.run(version, NAME, on_error="return").items():
         if isinstance(theirs, PackageNotFoundError):
-            raise ClusterError(f"the worker {worker} does not have Assay; install {NAME} {ours} there")
+            raise UsageError(f"the worker {worker} does not have Assay; install {NAME} {ours} there")
         if theirs != ours:
-            raise ClusterError(f"the worker {worker} has Assay {theirs}, and this is {ours}; install the same one")
+            raise UsageError(f"the worker {worker} has Assay {theirs}, and this is {ours}; install the same one")
 
 
 def _check_files(client: Any, paths: Sequence[str]) -> None:
@@ -218,9 +219,7 @@ def _check_files(client: Any, paths: Sequence[str]) -> None:
         for path, size, seen in zip(paths, ours, theirs, strict=True):
             if seen != size:
                 other = "does not see it" if seen < 0 else "sees another file"
-                raise ClusterError(
-                    f"{path}: the worker {worker} {other}; give a path or a URL that all workers can read"
-                )
+                raise UsageError(f"{path}: the worker {worker} {other}; give a path or a URL that all workers can read")
 
 
 def sizes_of(paths: Sequence[str]) -> list[int]:

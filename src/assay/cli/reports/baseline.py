@@ -40,69 +40,40 @@ class BaselineEntry:
     """Why it is accepted, in the words of a reviewer."""
 
 
-class KnownFindings:
-    """Says which findings are known, one by one in the order of the files. Without a baseline none is."""
+class Baseline:
+    """Known findings, one by one in the order of the files, and how many of them were found."""
 
-    def __call__(self, key: FindingKey) -> bool:
-        """Count one finding, and return whether it is known."""
-        del key
-        return False
+    def __init__(self, entries: tuple[BaselineEntry, ...] = (), *, is_new: bool = False) -> None:
+        """A new baseline takes every finding, with the reasons that the *entries* of an earlier one have."""
+        self._entries, self._is_new = entries, is_new
+        self._allowed = {each.key: each.count for each in entries}
+        self._found: Counter[FindingKey] = Counter()
 
     def marked(self, message: JudgedRecord) -> JudgedRecord:
         """Count the findings of *message*, and return it with those marked that are known."""
-        known = {number for number, each in enumerate(message.findings) if self(key_of(message.record, each))}
+        known = {number for number, each in enumerate(message.findings) if self._has(key_of(message.record, each))}
         return message._replace(known=frozenset(known)) if known else message
 
-
-class Baseline(KnownFindings):
-    """The known findings of a file, and how many of them were found."""
-
-    def __init__(self, entries: tuple[BaselineEntry, ...]) -> None:
-        self.entries = entries
-        self._left = Counter({each.key: each.count for each in entries})
-        self._found: set[FindingKey] = set()
-
-    def __call__(self, key: FindingKey) -> bool:
+    def _has(self, key: FindingKey) -> bool:
         """Count one finding, and return whether it is known."""
-        if key not in self._left:
-            return False
-        self._found.add(key)
-        self._left[key] -= 1
-        return self._left[key] >= 0
+        if key in self._found or (len(self._found) <= MOST_ENTRIES if self._is_new else key in self._allowed):
+            self._found[key] += 1
+        return self._is_new or 0 < self._found[key] <= self._allowed.get(key, 0)
 
     def stale(self) -> list[BaselineEntry]:
-        """Return the entries that were not found."""
-        return [each for each in self.entries if each.key not in self._found]
+        """Return the entries that were not found; none of a new baseline."""
+        return [] if self._is_new else [each for each in self._entries if each.key not in self._found]
 
-
-class NewBaseline(KnownFindings):
-    """Accepts every finding, for a new baseline."""
-
-    def __init__(self, reasons: tuple[BaselineEntry, ...] = ()) -> None:
-        """Take the reasons for findings from the entries *reasons* of an earlier baseline."""
-        self._reasons = {each.key: each.why for each in reasons}
-        self._found: Counter[FindingKey] = Counter()
-
-    def __call__(self, key: FindingKey) -> bool:
-        """Count one finding, which is known from now on."""
-        if key in self._found or len(self._found) <= MOST_ENTRIES:
-            self._found[key] += 1
-        return True
-
-    def entries(self) -> list[BaselineEntry]:
-        """Return everything that was found, sorted. Raises `BaselineError` if it is too much."""
+    def text(self) -> str:
+        """Return the file with everything that was found, sorted, without empty members. Raises `BaselineError`."""
         if len(self._found) > MOST_ENTRIES:
             raise BaselineError(f"more than {MOST_ENTRIES:,} different findings: fix the most frequent ones first")
-        return [BaselineEntry(key, count, self._reasons.get(key, "")) for key, count in sorted(self._found.items())]
-
-
-def write_baseline(entries: list[BaselineEntry]) -> str:
-    """Return the text of a baseline; empty members are left out."""
-    listed = [
-        {name: each for name, each in {**entry.key._asdict(), "count": entry.count, "why": entry.why}.items() if each}
-        for entry in entries
-    ]
-    return json.dumps({"assayBaseline": VERSION, "findings": listed}, indent=2, ensure_ascii=False) + "\n"
+        reasons = {each.key: each.why for each in self._entries}
+        listed = [
+            {name: each for name, each in {**key._asdict(), "count": count, "why": reasons.get(key)}.items() if each}
+            for key, count in sorted(self._found.items())
+        ]
+        return json.dumps({"assayBaseline": VERSION, "findings": listed}, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_baseline(text: bytes) -> tuple[BaselineEntry, ...]:

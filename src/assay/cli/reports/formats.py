@@ -9,28 +9,22 @@ from assay.cli.reports.result import ReportOptions, RunResult
 from assay.cli.reports.streams import ComparisonReport, NdjsonReport, StreamReport, TextReport, Write
 from assay.cli.terminal.style import Style
 
-_STREAMS: Final[dict[str, Callable[[ReportOptions, Write, Style], StreamReport]]] = {
-    "text": TextReport,
-    "ndjson": NdjsonReport,
-    "comparison": ComparisonReport,
-}
+_STREAMS: Final = {"text": TextReport, "ndjson": NdjsonReport, "comparison": ComparisonReport}
 
 _DOCUMENTS: Final = {
-    "json": "documents",
-    "sarif": "documents",
-    "junit": "documents",
-    "gitlab": "documents",
-    "github": "markdown",
-    "markdown": "markdown",
+    **dict.fromkeys(("json", "sarif", "junit", "gitlab"), "documents"),
+    **dict.fromkeys(("github", "markdown"), "markdown"),
     "html": "page",
 }
 """The module of each format with a function of the finished run. They are imported where they are asked for."""
 
+FORMATS: Final = ("text", "json", "ndjson", "sarif", "junit", "github", "gitlab", "markdown", "html")
+"""The names of all formats that can be asked for."""
+
 
 def stream_of(name: str, options: ReportOptions, write: Write, style: Style) -> StreamReport | None:
     """Return the report that is written message by message in the format *name*; None for another format."""
-    kind = _STREAMS.get(name)
-    return None if kind is None else kind(options, write, style)
+    return _STREAMS[name](options, write, style) if name in _STREAMS else None
 
 
 def document_of(name: str) -> Callable[[RunResult], str]:

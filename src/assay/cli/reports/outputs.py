@@ -3,13 +3,13 @@
 import os
 import stat
 import sys
-from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, ExitStack, suppress
 from errno import EISDIR
 from io import TextIOWrapper
 from typing import BinaryIO, Final
 
 from assay.base.atomic_file import replacing
+from assay.base.errors import UsageError
 from assay.cli.terminal.progress_bar import printing
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import write_utf8
@@ -18,56 +18,33 @@ _DEVICES: Final = ("/dev/", "/proc/")
 """Directories whose entries are never replaced, such as /dev/stdout."""
 
 
-class ReportFileError(Exception):
-    """A report cannot be written. Not an `OSError`, which the caller reports as an error of the recording."""
+class ReportFileError(UsageError):
+    """A report cannot be written. Not an `OSError`, which would be reported as an error of the recording."""
 
     def __init__(self, path: str, error: OSError) -> None:
         super().__init__(f"cannot write {path}: {error.strerror or 'the write failed'}")
 
 
-class ReportOutput(ABC):
-    """The destination of one report."""
+class ReportOutput:
+    """Standard output: in its own encoding for people, in UTF-8 for programs."""
 
-    style: Style
+    def __init__(self, *, for_people: bool) -> None:
+        self.style = Style(sys.stdout)
+        self._for_people = for_people
 
-    @abstractmethod
     def write(self, text: str) -> None:
         """Write *text*."""
+        with printing(sys.stdout):
+            if self._for_people:
+                sys.stdout.write(text)
+            else:
+                write_utf8(text)
 
-    @abstractmethod
     def finish(self) -> None:
         """Complete the output. Raises `ReportFileError`."""
 
-    @abstractmethod
     def abandon(self) -> None:
         """Leave no incomplete file behind."""
-
-
-class StandardOutput(ReportOutput):
-    """Standard output in UTF-8, for programs."""
-
-    def __init__(self) -> None:
-        self.style = Style(sys.stdout)
-
-    def write(self, text: str) -> None:
-        """Write *text*."""
-        with printing(sys.stdout):
-            write_utf8(text)
-
-    def finish(self) -> None:
-        """Do nothing: the process closes the stream."""
-
-    def abandon(self) -> None:
-        """Do nothing: what is printed stays."""
-
-
-class TerminalOutput(StandardOutput):
-    """Standard output in the encoding of the terminal, for people."""
-
-    def write(self, text: str) -> None:
-        """Write *text*."""
-        with printing(sys.stdout):
-            sys.stdout.write(text)
 
 
 class OutputFile(ReportOutput):

@@ -4,157 +4,161 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from assay.cli.checking.files import shown_path
-from assay.cli.reports.baseline import (
-    LARGEST,
-    Baseline,
-    BaselineEntry,
-    BaselineError,
-    KnownFindings,
-    NewBaseline,
-    read_baseline,
-    write_baseline,
-)
+from assay.base.errors import UsageError
+from assay.base.printable import counted
+from assay.cli.checking.evidence import ChangedVerdict, FileEnd, StreamItem
+from assay.cli.checking.files import CheckedFile
+from assay.cli.program import speaker
+from assay.cli.reports.baseline import LARGEST, Baseline, BaselineEntry, BaselineError, read_baseline
 from assay.cli.reports.formats import digests_of, document_of, stream_of
-from assay.cli.reports.outputs import OutputFile, ReportFileError, ReportOutput, StandardOutput, TerminalOutput
-from assay.cli.reports.result import ReportOptions, RunResult
-from assay.records.rows import Meeting
-
-if TYPE_CHECKING:
-    from assay.cli.checking.evidence import ChangedVerdict, DigestFactory, FileEnd
-    from assay.cli.reports.streams import StreamReport
-    from assay.records.judged_records import JudgedRecord
-
-
-class ReportUsageError(Exception):
-    """The options for reports contradict each other, or a file of theirs cannot be used."""
+from assay.cli.reports.outputs import OutputFile, ReportFileError, ReportOutput
+from assay.cli.reports.result import ReportOptions, RunResult, counts_by
+from assay.cli.reports.streams import StreamReport, comparison_problem
+from assay.cli.slow_answers import SlowAnswers
+from assay.core.state_rules import NOT_JUDGED
+from assay.records.judged_records import JudgedRecord
 
 
 class Reporting:
-    """The reports, and the baseline."""
+    """The reports, the baseline and the exit status."""
 
-    def __init__(self, args: argparse.Namespace, *, has_several: bool = False) -> None:
-        """Open all outputs; *has_several* if there are several files. Raises `ReportUsageError`."""
-        self._write_to: str | None = args.write_baseline
+    def __init__(self, args: argparse.Namespace, *, has_several: bool) -> None:
+        """Open all outputs; *has_several* if there are several files. Raises `UsageError`."""
+        self._args = args
+        self._say = speaker(args.chosen)
         _no_conflicts(args)
-        self._known = _known(args)
-        options = ReportOptions(
-            args.fail_on,
-            is_all=args.all,
-            with_messages=args.messages,
-            has_several=has_several,
-            docs_url=args.docs_url or _documentation(args),
-        )
-        self.result = RunResult(options)
-        self._outputs: list[ReportOutput] = []
+        self._baseline = _baseline(args)
+        docs_url = args.docs_url or _documentation(args)
+        self._options = ReportOptions(args.fail_on, args.all, args.messages, has_several, docs_url)
+        self._result = RunResult(self._options)
         self._streams: list[StreamReport] = []
-        self._documents: list[tuple[str, ReportOutput]] = []
-        self._has_errors = False
+        self._outputs: list[tuple[ReportOutput, str | None]] = []
+        """Each output, with the format of the document that is written to it in the end."""
         try:
-            self._open(args, options)
-        except ReportFileError as error:
+            if args.format is not None:
+                name = "comparison" if args.compare else args.format
+                self._open(name, ReportOutput(for_people=args.format == "text"))
+            for name, path in args.output:
+                self._open(name, OutputFile(path))
+        except ReportFileError:
             self._abandon()
-            raise ReportUsageError(str(error)) from None
-        self.digests: tuple[DigestFactory, ...] = tuple(
-            each for name, _ in self._documents for each in digests_of(name)
-        )
+            raise
+        self.digests = tuple(each for _, name in self._outputs if name is not None for each in digests_of(name))
         """What makes the digests that reports ask for."""
-        self.result.digests = [make() for make in self.digests]
+        self._result.digests = [make() for make in self.digests]
 
-    def _open(self, args: argparse.Namespace, options: ReportOptions) -> None:
-        if args.format is not None:
-            shown = TerminalOutput() if args.format == "text" else StandardOutput()
-            self._add("comparison" if args.compare else args.format, options, shown)
-        for name, path in args.output:
-            self._add(name, options, OutputFile(path))
+    def _open(self, name: str, output: ReportOutput) -> None:
+        stream = stream_of(name, self._options, output.write, output.style)
+        self._outputs.append((output, name if stream is None else None))
+        self._streams += [] if stream is None else [stream]
 
-    def _add(self, name: str, options: ReportOptions, output: ReportOutput) -> None:
-        self._outputs.append(output)
-        stream = stream_of(name, options, output.write, output.style)
-        if stream is not None:
-            self._streams.append(stream)
-        else:
-            self._documents.append((name, output))
-
-    # ── one file after the other ─────────────────────────────────────────────────────────────────────────────────────
-
-    def begin(self, name: str) -> None:
-        """Start the file *name*."""
-        for each in self._streams:
-            each.begin(shown_path(name))
-
-    def meet(self, meeting: Meeting) -> None:
-        """Note that the next message is the first one of its conversation."""
-        self.result.meet(meeting.server)
-        for each in self._streams:
-            each.meet(meeting)
-
-    def add(self, message: JudgedRecord) -> JudgedRecord:
-        """Add one message to every report, and return it with those findings marked that the baseline has."""
-        message = self._known.marked(message)
-        self.result.add(message)
-        for each in self._streams:
-            each.add(message)
-        return message
-
-    def differ(self, changed: ChangedVerdict) -> None:
-        """Add a verdict of a journal that is another one today."""
-        for each in self._streams:
-            each.differ(changed)
-
-    def end(self, file: FileEnd) -> None:
-        """End the file."""
-        self._has_errors = self._has_errors or file.error is not None
-        self.result.end(file)
-        for each in self._streams:
-            each.end(file)
+    def _refuse(self, reason: str) -> None:
+        """Print why something cannot be judged or written."""
+        self._result.status = 2
+        self._say(reason)
 
     def pass_over(self, problem: str) -> None:
         """Note that a name on the command line has nothing to judge."""
-        self._has_errors = True
-        self.result.remarks.append(problem)
+        self._result.remarks.append(problem)
+        self._refuse(problem)
 
-    def stale(self) -> list[BaselineEntry]:
-        """Return the entries of the baseline that were not found."""
-        return self._known.stale() if isinstance(self._known, Baseline) else []
+    def take(self, file: CheckedFile, items: Iterator[StreamItem]) -> None:
+        """Report the findings of one file as they come, so that memory stays bounded."""
+        end, failed, unjudged = FileEnd(), False, 0
+        for stream in self._streams:
+            stream.begin(file.shown)
+        for item in items:
+            if isinstance(item, JudgedRecord):
+                message = self._baseline.marked(item)
+                self._result.add(message)
+                for stream in self._streams:
+                    stream.add(message)
+                for number, each in enumerate(message.findings):
+                    is_known = number in message.known
+                    failed = failed or counts_by(self._options.fail_on, each, is_known=is_known)
+                    unjudged += each.rule == NOT_JUDGED and not is_known
+            elif isinstance(item, FileEnd):
+                end = item
+            elif isinstance(item, ChangedVerdict):
+                for stream in self._streams:
+                    stream.differ(item)
+            else:
+                self._result.meet(item.server)
+                for stream in self._streams:
+                    stream.meet()
+        if unjudged:
+            end.remarks.append(f"{counted(unjudged, 'call')} not judged by a contract: no list of tools has the tool")
+        self._end(file.name, end)
+        if end.error is not None:
+            self._refuse(f"{file.name}: {end.error}")
+        elif self._args.compare:
+            self._worsen(1 if end.compared["different"] else 0)
+        else:
+            # A missing or unjudged message could have failed the build.
+            is_partial = (end.is_partial or bool(unjudged)) and self._options.fail_on != "never"
+            self._worsen(1 if failed else 2 if is_partial else 0)
+
+    def _end(self, name: str, end: FileEnd) -> None:
+        if end.error is not None:
+            end.remarks = []
+        lines = [] if self._args.compare else [*end.remarks]
+        if end.digests and isinstance(end.digests[-1], SlowAnswers):
+            lines += end.digests[-1].lines()
+        for line in lines:
+            self._say(f"{name}: {line}")
+        if end.error is None and self._args.compare:
+            end.error = comparison_problem(end.compared)
+        elif end.error is None and not end.is_judged:
+            # A build whose recorder failed must not pass.
+            end.error = f"nothing to judge{end.remedy}"
+        self._result.end(end)
+        for stream in self._streams:
+            stream.end(end)
+
+    def _worsen(self, status: int) -> None:
+        self._result.status = max(self._result.status, status)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def close(self, status: int) -> Iterable[str]:
-        """Complete all reports. Yield the problems."""
-        self.result.status = status
-        self.result.stale = [(each.key, each.count) for each in self.stale()]
-        made = {id(output): name for name, output in self._documents}
-        for output in self._outputs:
+    def finish(self) -> RunResult:
+        """Complete all reports and the new baseline; return what the run has found."""
+        result, args = self._result, self._args
+        stale = self._baseline.stale()
+        for entry in stale:
+            self._say(f"{args.baseline}: no longer found: {entry.key}")
+        if stale and args.fail_on_stale:
+            self._worsen(1)
+        result.stale = [(each.key, each.count) for each in stale]
+        if args.write_baseline is not None:
+            self._write_baseline(args.write_baseline)
+        for output, document in self._outputs:
             try:
-                if id(output) in made:
-                    output.write(document_of(made[id(output)])(self.result))
+                if document is not None:
+                    output.write(document_of(document)(result))
                 output.finish()
             except ReportFileError as error:
                 output.abandon()
-                yield str(error)
+                self._refuse(str(error))
+        return result
 
-    def write_known(self) -> str | None:
-        """Write the new baseline, if one is asked for. Return why it cannot be written; None if it was."""
-        if self._write_to is None or not isinstance(self._known, NewBaseline):
-            return None
-        if self._has_errors:
-            return f"{self._write_to} is not written: not all files could be read"
+    def _write_baseline(self, path: str) -> None:
+        if self._result.remarks or any(each.error is not None for each in self._result.files):
+            self._refuse(f"{path} is not written: not all files could be read")
+            return
         try:
-            text = write_baseline(self._known.entries())
-            file = OutputFile(self._write_to)
+            text = self._baseline.text()
+            file = OutputFile(path)
             file.write(text)
             file.finish()
         except ReportFileError as error:
-            return str(error)
+            self._refuse(str(error))
         except BaselineError as error:
-            return f"{self._write_to} is not written: {error}"
-        return None
+            self._refuse(f"{path} is not written: {error}")
 
     def __enter__(self) -> Reporting:
         return self
@@ -165,33 +169,33 @@ class Reporting:
             self._abandon()
 
     def _abandon(self) -> None:
-        for each in self._outputs:
-            each.abandon()
+        for output, _ in self._outputs:
+            output.abandon()
 
 
 def _no_conflicts(args: argparse.Namespace) -> None:
     """Refuse files that would replace each other, a recording or the baseline, and an option without its baseline."""
     if args.compare and args.format != "text":
-        raise ReportUsageError(f"--compare prints text; --output {args.format}=FILE writes the findings")
+        raise UsageError(f"--compare prints text; --output {args.format}=FILE writes the findings")
     if args.fail_on_stale and not args.baseline:
-        raise ReportUsageError("--fail-on-stale needs --baseline FILE")
+        raise UsageError("--fail-on-stale needs --baseline FILE")
     written = [path for _, path in args.output] + ([args.write_baseline] if args.write_baseline else [])
     real = [os.path.realpath(path) for path in written]
     read = {os.path.realpath(each) for each in args.files if each != "-"}
     for path, each in zip(written, real, strict=True):
         if each in read:
-            raise ReportUsageError(f"{path}: a report would replace the recording")
+            raise UsageError(f"{path}: a report would replace the recording")
         if args.baseline and path != args.write_baseline and each == os.path.realpath(args.baseline):
-            raise ReportUsageError(f"{path}: a report would replace the baseline")
+            raise UsageError(f"{path}: a report would replace the baseline")
         if real.count(each) > 1:
-            raise ReportUsageError(f"{path}: two outputs have the same file")
+            raise UsageError(f"{path}: two outputs have the same file")
 
 
-def _known(args: argparse.Namespace) -> KnownFindings:
+def _baseline(args: argparse.Namespace) -> Baseline:
     if args.write_baseline:
         earlier = args.baseline or (args.write_baseline if os.path.isfile(args.write_baseline) else None)
-        return NewBaseline(_read(earlier) if earlier else ())
-    return Baseline(_read(args.baseline)) if args.baseline else KnownFindings()
+        return Baseline(_read(earlier) if earlier else (), is_new=True)
+    return Baseline(_read(args.baseline) if args.baseline else ())
 
 
 def _read(path: str) -> tuple[BaselineEntry, ...]:
@@ -202,9 +206,9 @@ def _read(path: str) -> tuple[BaselineEntry, ...]:
             raise BaselineError(f"more than {LARGEST >> 20} MiB")
         return read_baseline(text)
     except OSError as error:
-        raise ReportUsageError(f"{path}: {error.strerror}") from None
+        raise UsageError(f"{path}: {error.strerror}") from None
     except BaselineError as error:
-        raise ReportUsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path}: {error}") from None
 
 
 _LINKED: Final = frozenset({"json", "sarif", "github", "markdown", "html"})

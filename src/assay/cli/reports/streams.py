@@ -5,7 +5,7 @@ wrong. For scripts: one JSON object for each message.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -22,7 +22,6 @@ from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
 from assay.records.outcomes import WORDS, recorded_outcome, recorded_title
 from assay.records.record import Finding, Record
-from assay.records.rows import Meeting
 
 Write = Callable[[str], object]
 
@@ -33,13 +32,16 @@ _MOST_LINES: Final = 5
 """Maximal line numbers to list with a finding."""
 
 
-class StreamReport(Protocol):
+class StreamReport:
     """A report that is written while files are judged. For each file `begin`, then its items, then `end`."""
+
+    def __init__(self, options: ReportOptions, write: Write, style: Style) -> None:
+        self._options, self._write, self._style = options, write, style
 
     def begin(self, name: str) -> None:
         """Start the file *name*."""
 
-    def meet(self, meeting: Meeting) -> None:
+    def meet(self) -> None:
         """Note that the next message is the first one of a conversation. It is not added, if it has no findings."""
 
     def add(self, message: JudgedRecord) -> None:
@@ -52,11 +54,11 @@ class StreamReport(Protocol):
         """End the file."""
 
 
-class TextReport:
+class TextReport(StreamReport):
     """Findings of each file, and counts below them."""
 
     def __init__(self, options: ReportOptions, write: Write, style: Style) -> None:
-        self._options, self._write, self._style = options, write, style
+        super().__init__(options, write, style)
         self._each = options.is_all or options.with_messages
         self._is_first = True
         self.begin("")
@@ -69,9 +71,8 @@ class TextReport:
         self._groups = FindingGroups(by_text=True)
         self._blocks: list[tuple[JudgedRecord, list[tuple[FindingGroup, list[str]]]]] = []
 
-    def meet(self, meeting: Meeting) -> None:
+    def meet(self) -> None:
         """Print the name of the file before its first message."""
-        del meeting
         if not self._is_named:
             self._print(("" if self._is_first else "\n") + self._style.paint(plain(self._name), "bold"))
             self._is_first, self._is_named = False, True
@@ -95,9 +96,6 @@ class TextReport:
                 # The message itself is not kept: it may be long.
                 places = [self._places(record, each.finding) for each in new]
                 self._blocks.append((new[0].message, list(zip(new, places, strict=True))))
-
-    def differ(self, changed: ChangedVerdict) -> None:
-        """Do nothing: `ComparisonReport` shows it."""
 
     def end(self, file: FileEnd) -> None:
         """Print the findings, and the counts if the file was judged to its end."""
@@ -172,29 +170,13 @@ class TextReport:
         self._write(f"{text}\n")
 
 
-class NdjsonReport:
-    """One line a message. Nothing is kept in memory, so nothing is left out."""
-
-    def __init__(self, options: ReportOptions, write: Write, style: Style) -> None:
-        del style
-        self._options, self._write = options, write
-
-    def begin(self, name: str) -> None:
-        """Do nothing: each line names its file."""
-
-    def meet(self, meeting: Meeting) -> None:
-        """Do nothing: lines name their conversation."""
+class NdjsonReport(StreamReport):
+    """One line a message. Nothing is kept in memory, so nothing is left out. Problems go to standard error."""
 
     def add(self, message: JudgedRecord) -> None:
         """Write the message, if it has findings or all messages are asked for."""
         if message.findings or self._options.with_messages:
             self._write(dumped(_members(message)) + "\n")
-
-    def differ(self, changed: ChangedVerdict) -> None:
-        """Do nothing: `ComparisonReport` shows it."""
-
-    def end(self, file: FileEnd) -> None:
-        """Do nothing: problems with files go to standard error."""
 
 
 def _members(message: JudgedRecord) -> dict[str, Any]:
@@ -226,22 +208,13 @@ def _members(message: JudgedRecord) -> dict[str, Any]:
     return members
 
 
-class ComparisonReport:
+class ComparisonReport(StreamReport):
     """The verdicts of a journal that are other ones today, as they are found, and counts below them."""
-
-    def __init__(self, options: ReportOptions, write: Write, style: Style) -> None:
-        self._options, self._write, self._style = options, write, style
 
     def begin(self, name: str) -> None:
         """Print the name of the file, if there are several."""
         if self._options.has_several:
             self._write(f"{self._style.paint(plain(name), 'bold')}\n")
-
-    def meet(self, meeting: Meeting) -> None:
-        """Do nothing: conversations are not differences."""
-
-    def add(self, message: JudgedRecord) -> None:
-        """Do nothing: findings are not differences."""
 
     def differ(self, changed: ChangedVerdict) -> None:
         """Print a difference: the message, the recorded verdict, and that of today."""
