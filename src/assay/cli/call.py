@@ -81,7 +81,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         usage="assay call [options] URL [TOOL] [ARGUMENTS]\n       assay call [options] [TOOL] [ARGUMENTS] -- COMMAND",
         description="A small MCP client: lists the tools of a server, calls one, and judges every message.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_headers(parser)
     add_time_limit(parser, "the whole conversation")

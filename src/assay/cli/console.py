@@ -63,7 +63,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "console",
         description="Watch all guards on this machine, live, in a browser.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "files", metavar="FILE", nargs="*", help="journal, recording or other file that assay check reads"

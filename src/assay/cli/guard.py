@@ -10,7 +10,7 @@ from assay.base.errors import UsageError
 from assay.base.extras import missing
 from assay.base.printable import plain
 from assay.base.server_names import cut_name
-from assay.cli.guard_plan import LEVELS, is_client_file, loaded_settings, named_servers, plan_of
+from assay.cli.guard_plan import LEVELS, client_files, loaded_settings, named_servers, plan_of, recording_of
 from assay.cli.options import add_headers, add_settings
 from assay.cli.program import open_standard_streams, say
 from assay.edges.child import Child, StartError
@@ -48,7 +48,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "guard",
         description="Judge every message between an MCP server and its clients, in both directions.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--mode",
@@ -140,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raise `UsageError` unless the command line names one server, or one client's file, and how to serve it."""
-    clients = [name for name in args.config if is_client_file(name)]
+    clients = client_files(args)
     given = named_servers(args)
     if not given:
         raise UsageError("give a COMMAND, --target URL or --config FILE.json")
@@ -169,13 +168,13 @@ def _run(args: argparse.Namespace) -> int:
     try:
         plan = plan_of(args, settings, tell)
         # Over standard streams there is one client, and one conversation.
-        with plan.recording(alone=True) as recording:
-            if plan.url:
+        with recording_of(args.record, settings, tell, alone=True, is_quiet=args.quiet) as recording:
+            if args.target:
                 from assay.cli.guard_stdio import guard_url  # noqa: PLC0415 - as below
 
-                return guard_url(plan, args.header, errors, recording)
-            locked = plan.locked(plan.command)
-            with Signals() as signals, Child(plan.command) as child:
+                return guard_url(plan, errors, recording)
+            locked = plan.locked(args.command)
+            with Signals() as signals, Child(args.command) as child:
                 # The server starts while the modules that judge it are imported: it answers 50 ms earlier.
                 from assay.cli.guard_stdio import guard_child  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -35,33 +35,31 @@ FOUND: Final = 4
 
 
 class GuardPlan(NamedTuple):
-    """One guard. The options of the command line have replaced the settings that they are about."""
+    """One guard."""
 
+    args: argparse.Namespace
+    """The options of the command line."""
     settings: Settings
+    """The settings; options have replaced those that they are about."""
     terms: Terms
     say: Say
     """Gets lines for people."""
-    command: Sequence[str]
-    url: str
-    clients: Sequence[str]
-    """The configurations of clients, whose servers are all guarded; at most one."""
-    given_name: str | None
-    """The name of --name."""
-    is_quiet: bool
-    fail_on: str
-    record: str | None
-    """The file or directory for a recording."""
+
+    @property
+    def clients(self) -> list[str]:
+        """The configurations of clients, whose servers are all guarded; at most one."""
+        return client_files(self.args)
 
     @property
     def name(self) -> str:
         """The name of the guarded server: --name, else a name derived from its command or URL."""
-        if self.given_name is not None:
-            return self.given_name
-        return name_of_command(self.command) if self.command else name_of_url(self.url)
+        if self.args.name is not None:
+            return str(self.args.name)
+        return name_of_command(self.args.command) if self.args.command else name_of_url(self.args.target or "")
 
     def log(self, line: str) -> None:
         """Print *line*, unless --quiet leaves it out."""
-        if not self.is_quiet:
+        if not self.args.quiet:
             self.say(line)
 
     def locked(self, command: Sequence[str] = (), url: str = "", name: str | None = None) -> Locked | None:
@@ -78,7 +76,7 @@ class GuardPlan(NamedTuple):
         from assay.lock.lock_file import LockError  # noqa: PLC0415
         from assay.lock.matching import chosen, notices  # noqa: PLC0415
 
-        name = self.given_name if self.given_name is not None else name
+        name = self.args.name if self.args.name is not None else name
         enforcing = self.terms.enforcing
         try:
             found = chosen(wish, name=name, command=tuple(command), url=url, enforcing=enforcing)
@@ -89,14 +87,6 @@ class GuardPlan(NamedTuple):
         for line in notices(found, name=name, command=command, url=url):
             say(plain(f"assay: {line}"))
         return None if found is None else found.locked
-
-    def recording(self, *, alone: bool) -> AbstractContextManager[Recording | None]:
-        """Open the recording of --record. *alone* is as for `Recording`."""
-        return recording_of(self.record, self.settings, self.say, alone=alone, is_quiet=self.is_quiet)
-
-    def exit_status(self, watch: GuardSummary, status: int) -> int:
-        """Return *status*, or the exit status of --fail-on."""
-        return exit_status(self.fail_on, watch, status, self.say)
 
 
 def plan_of(args: argparse.Namespace, settings: Settings, say: Say) -> GuardPlan:
@@ -119,9 +109,7 @@ def plan_of(args: argparse.Namespace, settings: Settings, say: Say) -> GuardPlan
         timeout=settings.guard.timeout,
         policy=policy_of(settings, say),
     )
-    clients = [name for name in args.config if is_client_file(name)]
-    place = (args.command, args.target or "", clients, args.name)
-    return GuardPlan(settings, terms, say, *place, args.quiet, args.fail_on, args.record)
+    return GuardPlan(args, settings, terms, say)
 
 
 # ── options ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,11 +129,16 @@ def is_client_file(name: str) -> bool:
     return name.replace("\\", "/").lower().endswith((".json", ".jsonc", ".codex/config.toml"))
 
 
+def client_files(args: argparse.Namespace) -> list[str]:
+    """Return the configurations of clients among the --config options."""
+    return [name for name in args.config if is_client_file(name)]
+
+
 def named_servers(args: argparse.Namespace) -> list[str]:
     """Return each argument that names a server, for the error about more than one."""
     command = ["a COMMAND"] if args.command else []
     target = ["--target URL"] if args.target is not None else []
-    return [*command, *target, *(f"--config {name}" for name in args.config if is_client_file(name))]
+    return [*command, *target, *(f"--config {name}" for name in client_files(args))]
 
 
 def loaded_settings(args: argparse.Namespace, log: Say) -> Settings:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from assay.base.extras import missing
-from assay.cli.guard_plan import GuardPlan
+from assay.cli.guard_plan import GuardPlan, exit_status, signed
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import leave_what_lasts
-from assay.cli.records import placed, records_of
+from assay.cli.records import judged_by, opened, placed
 from assay.edges.child import Child
 from assay.edges.child_supervisor import RestartPolicy
 from assay.edges.pipes import Outlet, Signals
@@ -27,20 +27,13 @@ from assay.lock.locked import Locked
 from assay.records.record import ServerPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from assay.records.recording import Recording
 
 
-class StdioGuard(NamedTuple):
-    """A guard whose records are open."""
-
-    watch: GuardSummary
-    factory: SessionFactory
-
-
 @contextmanager
-def _opened(plan: GuardPlan, locked: Locked | None, recording: Recording | None) -> Iterator[StdioGuard]:
+def _opened(
+    plan: GuardPlan, locked: Locked | None, recording: Recording | None
+) -> Iterator[tuple[GuardSummary, SessionFactory]]:
     """Open the records of a guard, and introduce it. There is one client, and one conversation."""
     settings = plan.settings
     watch = GuardSummary(
@@ -52,16 +45,16 @@ def _opened(plan: GuardPlan, locked: Locked | None, recording: Recording | None)
         name=plan.name,
         introducing=True,
     )
-    with records_of(plan) as records:
+    with opened(settings, signed(plan.say), **judged_by(plan, plan.name)) as records:
         plan.log(hello(plan.name, plan.terms.mode, records.journal.path if records.journal is not None else None))
         if os.isatty(0):
             plan.log(WAITING)
         sinks = Sinks(Recorder("stdio", "stdio", records, holding=True).sinks)
         if records.journal is not None:
-            place = ServerPlace(plan.command, plan.url, locked=locked is not None)
+            place = ServerPlace(plan.args.command, plan.args.target or "", locked=locked is not None)
             records.journal.introduce("stdio", "stdio", place)
         factory = SessionFactory(plan.terms, sinks, watch, locked, recording=recording, server=plan.name)
-        yield StdioGuard(watch, factory)
+        yield watch, factory
 
 
 def _keep_flight(plan: GuardPlan, watch: GuardSummary, end: End | None = None) -> None:
@@ -74,7 +67,7 @@ def _keep_flight(plan: GuardPlan, watch: GuardSummary, end: End | None = None) -
 # ── a server at a URL ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def guard_url(plan: GuardPlan, header: Sequence[str], errors: Outlet, recording: Recording | None) -> int:
+def guard_url(plan: GuardPlan, errors: Outlet, recording: Recording | None) -> int:
     """Guard until the client disconnects, a signal comes or the server is lost; return the exit status."""
     try:
         # A server at a URL needs an extra, and an event loop.
@@ -83,19 +76,19 @@ def guard_url(plan: GuardPlan, header: Sequence[str], errors: Outlet, recording:
         plan.say(f"assay: --target needs {missing(error, 'http')}")
         return 2
     try:
-        headers = given_headers(list(header), os.environ)
-        stdio_url.check_target(plan.url, headers)
+        headers = given_headers(plan.args.header, os.environ)
+        stdio_url.check_target(plan.args.target, headers)
     except (HeaderError, stdio_url.TargetError) as error:
         plan.say(f"assay: {error}")
         return 2
     plan = placed(plan)
     timeout = plan.terms.timeout
-    with _opened(plan, plan.locked(url=plan.url), recording) as (watch, factory):
+    with _opened(plan, plan.locked(url=plan.args.target), recording) as (watch, factory):
         traits = ClientTraits("stdio"), ServerTraits("url", restorable=True)
         session = factory.open(*traits, watch=watch, drain=timeout)
         leave_what_lasts()
         status = stdio_url.run(
-            plan.url,
+            plan.args.target,
             headers,
             session,
             patience=timeout,
@@ -107,7 +100,7 @@ def guard_url(plan: GuardPlan, header: Sequence[str], errors: Outlet, recording:
         plan.log(line)
     if status == stdio_url.SERVER_LOST:
         _keep_flight(plan, watch)
-    return plan.exit_status(watch, status)
+    return exit_status(plan.args.fail_on, watch, status, plan.say)
 
 
 # ── a child process ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +144,7 @@ def guard_child(
     elif again:
         who = "the guard was stopped; the server" if signals.stopping else "the client left; the server"
         plan.say(f"assay: {who} {again}")
-    return plan.exit_status(watch, status)
+    return exit_status(plan.args.fail_on, watch, status, plan.say)
 
 
 def _backoff(plan: GuardPlan) -> Backoff | None:
@@ -172,4 +165,4 @@ def _restart_policy(plan: GuardPlan, watch: GuardSummary) -> RestartPolicy:
         plan.say(f"assay: the server ended: {end.why}; restarting in {wait:g} s")
         _keep_flight(plan, watch, end)
 
-    return RestartPolicy(lambda: Child(plan.command), report)
+    return RestartPolicy(lambda: Child(plan.args.command), report)

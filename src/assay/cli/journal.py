@@ -70,7 +70,6 @@ def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="list the runs, newest first",
         description="List runs, newest first, with their server, mode and counts of messages and findings.",
         epilog=_LIST,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("directory", metavar="DIR", nargs="?", help="directory with journals, or with folders of them")
     parser.add_argument("--server", metavar="NAME", help="only runs of this server")
@@ -90,7 +89,6 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="print the records of a run",
         description="Print the records of a run: time, sender, message, verdict, duration and findings.",
         epilog=_SHOW,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     show.add_argument(
         "file",
@@ -146,7 +144,6 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="show where two runs differ",
         description="Show the line, the field and both values of each difference between two runs.",
         epilog=_DIFF,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     diff.add_argument("one", metavar="A", help="a journal, the id of a run, or a directory")
     diff.add_argument("other", metavar="B", help="the journal, run or directory to compare it with")

@@ -35,7 +35,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="make a key",
         description="Make a key; print it to stdout, and its table for assay.toml to stderr.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     new.add_argument("name", metavar="NAME", type=_name, help="name of the client in logs and in the journal")
     new.add_argument("--tier", choices=TIERS, help="tier of this client (default: the server's)")

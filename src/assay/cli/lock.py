@@ -71,7 +71,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "lock",
         description="Lock the tools, resource templates and prompts of a server, or report what has changed.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doing = parser.add_mutually_exclusive_group()
     doing.add_argument("--check", action="store_true", help="report differences without writing")

@@ -18,9 +18,9 @@ from assay.cli.clients.config_files import find
 from assay.cli.clients.dialect import dialect_of
 from assay.cli.clients.hosting import DISABLED, entries
 from assay.cli.clients.parsing import ConfigError
-from assay.cli.guard_plan import is_client_file, named_servers
+from assay.cli.guard_plan import client_files, named_servers
 from assay.cli.options import HeaderError, given_headers
-from assay.cli.ready import agreed, has_terminal
+from assay.cli.program import agreed, has_terminal
 from assay.core.masking import is_masked, masked_url
 from assay.edges.pipes import Signals
 from assay.edges.probe.server_probe import CLIENT, InquiryError, Log
@@ -59,7 +59,7 @@ class WantedServer(NamedTuple):
 
 def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> list[WantedServer]:
     """Return the servers that the command line selects. Raises `LockError`."""
-    files = [name for name in args.config if is_client_file(name)]
+    files = client_files(args)
     given = named_servers(args)
     if len(given) > 1:
         raise LockError(f"give only one of {' and '.join(given)}")

@@ -76,9 +76,8 @@ _OPTIONS: Final = ("--help", "--version")
 class _Parser(argparse.ArgumentParser):
     """Parser of one command. Errors print a short usage and a suggestion for a mistyped option, choice or command."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        # Our formatter for every command: commands that pass another one only want their line breaks, which ours keeps.
-        super().__init__(*args, **{**options, "formatter_class": HelpFormatter})
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": HelpFormatter, **options})
 
     def parse_known_args(  # type: ignore[override]  # its overloads in one
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -143,12 +142,7 @@ def parser(command: str = "", *, in_short: bool = False) -> argparse.ArgumentPar
 
     *in_short* leaves out the options of commands, so that no command is imported.
     """
-    top = _Parser(
-        prog="assay",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    top = _Parser(prog="assay", description=_DESCRIPTION, epilog=_EPILOG)
     top.add_argument("--version", action="version", version=f"assay {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="chosen", required=True)
     if in_short:

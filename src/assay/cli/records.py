@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
@@ -50,35 +50,30 @@ def opened(settings: Settings, log: Say, **recorded: Unpack[Recorded]) -> Iterat
 @contextmanager
 def opened_journal(settings: Settings, log: Say, **recorded: Unpack[Recorded]) -> Iterator[Journal | None]:
     """Open only the journal, as `opened` does; None if it is off or cannot be opened."""
-    directory = ASSETS_JOURNAL if settings.journal.directory == AUTO else settings.journal.directory
-    if directory.lower() == OFF:
-        yield None
-        return
-
+    given = settings.journal
+    directory = ASSETS_JOURNAL if given.directory == AUTO else given.directory
     if os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"):
         recorded["deterministic"] = True
-    journal = Journal.open(
-        directory,
-        payloads=settings.journal.payloads,
-        keep=settings.journal.keep,
-        file_bytes=settings.journal.bytes,
-        total_bytes=settings.journal.total_bytes,
-        redact=settings.journal.redact,
-        log=log,
-        **recorded,
-    )
+    journal = None
+    if directory.lower() != OFF:
+        journal = Journal.open(
+            directory,
+            payloads=given.payloads,
+            keep=given.keep,
+            file_bytes=given.bytes,
+            total_bytes=given.total_bytes,
+            redact=given.redact,
+            log=log,
+            **recorded,
+        )
+    if journal is None:
+        yield None
+        return
     try:
-        with telling(journal.reopen) if journal is not None else nullcontext():
+        with telling(journal.reopen):
             yield journal
     finally:
-        if journal is not None:
-            journal.close()
-
-
-def with_journal(settings: Settings, option: str | None) -> Settings:
-    """Return *settings* with the journal directory of the option, else of ASSAY_JOURNAL, if one of them names one."""
-    directory = option or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
-    return replace(settings, journal=replace(settings.journal, directory=directory))
+        journal.close()
 
 
 # ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,34 +99,33 @@ def placed(plan: GuardPlan, server: str | None = None) -> GuardPlan:
     return plan._replace(settings=settings)
 
 
-def judged_by(plan: GuardPlan, server: str = "") -> Recorded:
+def judged_by(plan: GuardPlan, server: str) -> Recorded:
     """Return what the journal keeps of *plan* for a replay."""
     return {"server": server, "mode": plan.terms.mode, "frame_bytes": plan.terms.limits.frame_bytes}
 
 
-@contextmanager
-def records_of(plan: GuardPlan) -> Iterator[Records]:
-    """Open the journal and the telemetry for the guard of one server."""
-    with opened(plan.settings, signed(plan.say), **judged_by(plan, plan.name)) as records:
-        yield records
+class ServedRecords:
+    """
+    The records of the servers behind one address.
 
-
-class HostedRecords:
-    """Opens the journal of a server when the server is first used, and closes all journals at the end."""
+    One server has its records opened at the start, as have several that share a journal. Otherwise the journal of a
+    server is opened when the server is first used. All are closed at the end.
+    """
 
     def __init__(self, plan: GuardPlan) -> None:
         self._plan = plan
         self._stack = ExitStack()
         self._kept: dict[str, Kept] = {}
-        # Unless the operator names a directory for all of them, or none is to be written.
-        self._is_shared = plan.settings.journal.directory != AUTO
+        # Several servers share a journal if the operator names a directory for all of them, or none is to be written.
+        self._is_shared = not plan.clients or plan.settings.journal.directory != AUTO
 
     def __enter__(self) -> Self:
         # All servers share the telemetry. A journal is opened here only if they share it, too.
-        settings = self._plan.settings
+        plan, settings = self._plan, self._plan.settings
         if not self._is_shared:
             settings = replace(settings, journal=replace(settings.journal, directory=OFF))
-        self._shared = self._stack.enter_context(opened(settings, signed(self._plan.say), **judged_by(self._plan)))
+        server = "" if plan.clients else plan.name
+        self._shared = self._stack.enter_context(opened(settings, signed(plan.say), **judged_by(plan, server)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -154,12 +148,14 @@ class HostedRecords:
     def _opened(self, server: str, route: str) -> Kept:
         from assay.edges.compose import Kept  # noqa: PLC0415 - it needs an extra, which only a guard over HTTP has
 
-        plan, records = placed(self._plan, server), self._shared
-        if not self._is_shared:
-            journal = opened_journal(plan.settings, signed(plan.say), **judged_by(plan, server))
-            records = records._replace(journal=self._stack.enter_context(journal))
-        elif records.journal is not None:
-            records.journal.name_route(route, server)
+        plan, records = self._plan, self._shared
+        if plan.clients:
+            plan = placed(plan, server)
+            if not self._is_shared:
+                journal = opened_journal(plan.settings, signed(plan.say), **judged_by(plan, server))
+                records = records._replace(journal=self._stack.enter_context(journal))
+            elif records.journal is not None:
+                records.journal.name_route(route, server)
         return Kept(records, plan.settings.guard.flights)
 
 

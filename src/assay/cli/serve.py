@@ -5,21 +5,24 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
+from typing import Final
 
 from assay.assets.asset_server import AssetServer
 from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import Methods
 from assay.assets.response_envelope import Tiers
+from assay.base.atomic_file import replace_file
 from assay.base.extras import missing
 from assay.base.limits import REQUESTS
-from assay.cli import ready
 from assay.cli.options import add_settings, directory
 from assay.cli.program import leave_what_lasts, open_standard_streams, say
-from assay.cli.records import opened, with_journal
+from assay.cli.records import opened
 from assay.edges.hangup import heed
 from assay.edges.recorder import Recorder, Records
 from assay.edges.stdio_lines import StandardStreams
@@ -42,7 +45,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "serve",
         description="Run the bundled asset server over STDIO or HTTP: bare JSON-RPC methods, and an MCP server.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--http",
@@ -73,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
     longest = settings.limits.frame_bytes
     journaled = 0 if longest == REQUESTS.frame_bytes else longest
     catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=say)
-    settings = with_journal(settings, args.journal)
+    directory = args.journal or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
+    settings = replace(settings, journal=replace(settings.journal, directory=directory))
     with opened(settings, say, deterministic=args.deterministic, server="assets", frame_bytes=journaled) as records:
         clock = records.journal.clock if records.journal is not None else perf_counter
         tiers = Tiers(settings.tiers.features)
@@ -132,11 +135,51 @@ def _ready_file() -> Iterator[None]:
     path = os.environ.get("MCP_READY_FILE") or "/tmp/mcp.ready"  # noqa: S108 - specs/001 names it
     text = f"{os.getpid()} {datetime.now(UTC).isoformat()}\n".encode()
     try:
-        ready.write(path, text)
+        _write(path, text)
     except OSError as error:
         say(f"cannot write the ready file {path}: {error.strerror}")
     try:
         yield
     finally:
         with suppress(OSError):
-            ready.remove(path, text)
+            _remove(path, text)
+
+
+# Some flags do not exist on every platform. With O_NONBLOCK a pipe without a reader is an error, not a wait.
+_AS_IT_IS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def _write(path: str, content: bytes) -> None:
+    """
+    Write *content* to a new file and rename it to *path*. Raises `OSError`.
+
+    A link of that name is replaced, never followed. A device such as `/dev/null`, or a pipe, is written to.
+    """
+    if _is_file(path):
+        replace_file(path, content, lasting=False)
+        return
+    descriptor = os.open(path, os.O_WRONLY | _AS_IT_IS)
+    try:
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)
+
+
+def _is_file(path: str) -> bool:
+    """Whether *path* is a file, a link, or does not exist."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+
+def _remove(path: str, content: bytes) -> None:
+    """Remove the file at *path* if it still has *content*: another server may have replaced it. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
+    try:
+        ours = stat.S_ISREG(os.fstat(descriptor).st_mode) and os.read(descriptor, len(content) + 1) == content
+    finally:
+        os.close(descriptor)
+    if ours:
+        os.unlink(path)

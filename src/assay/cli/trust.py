@@ -6,8 +6,8 @@ import argparse
 import os
 
 from assay.base.printable import plain
-from assay.cli.program import speaker
-from assay.cli.ready import agreed, has_terminal
+from assay.cli.program import agreed, has_terminal, speaker
+from assay.core.policy import fitting
 from assay.rules import RULES
 from assay.rules.policy import fitting
 from assay.settings import SettingsError
@@ -31,7 +31,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "trust",
         description="Show the settings in an assay.toml that can weaken the guard, and ask whether to trust the file.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doing = parser.add_mutually_exclusive_group(required=True)
     doing.add_argument("file", metavar="FILE", nargs="?", help="the assay.toml to trust")

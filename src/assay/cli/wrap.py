@@ -33,8 +33,7 @@ from assay.cli.clients.masks import difference
 from assay.cli.clients.parsing import ConfigError
 from assay.cli.clients.plan import Plan, Wish, guard_names, likely, unwrap, wrap
 from assay.cli.clients.wrapping import PAYLOADS, is_program
-from assay.cli.program import refusal
-from assay.cli.ready import agreed, has_terminal
+from assay.cli.program import agreed, has_terminal, refusal
 from assay.cli.terminal.style import Style
 from assay.settings.state_directory import servers_directory
 
@@ -68,7 +67,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "wrap",
         description="Change the configuration of an MCP client so that its servers run behind the guard.",
         epilog=_WRAP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_common(wrap)
     wrap.add_argument("--mode", choices=("audit", "enforce"), help="mode of the guard (default: unchanged)")
@@ -91,7 +89,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "unwrap",
         description="Undo assay wrap: restore the configuration of an MCP client, byte for byte.",
         epilog=_UNWRAP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_common(unwrap)
     unwrap.add_argument("--yes", action="store_true", help="accepted for scripts; this command never asks")
