@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from json import dumps
 from shlex import join
@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from assay import __version__
+from assay.base.errors import UsageError
 from assay.base.extras import missing
 from assay.base.printable import counted, plain
 from assay.base.server_names import name_of_command
@@ -126,10 +127,6 @@ class _Wanted(NamedTuple):
         return f"{program()} call {join((*words, '--', *masked_command(self.command)))}"
 
 
-class CallUsageError(Exception):
-    """The words of the command line cannot be used; the message is one line."""
-
-
 def run(args: argparse.Namespace) -> int:
     """List the tools or call one; return the exit status."""
     found = None
@@ -139,8 +136,6 @@ def run(args: argparse.Namespace) -> int:
         return _converse(args, wanted, found)
     except InterruptedInquiryError:
         return 130
-    except CallUsageError as error:
-        _say(str(error))
     except InquiryError as error:
         _say(f"{wanted.server}: {error}{late(error, args.timeout)}{remedy(str(error))}")
         for line in error.last_words if isinstance(error, LineError) else ():
@@ -162,38 +157,34 @@ def remedy(reason: str) -> str:
 
 
 def _wanted(args: argparse.Namespace) -> _Wanted:
-    """Parse the words before ``--`` and the command after it. Raises `CallUsageError`."""
+    """Parse the words before ``--`` and the command after it. Raises `UsageError`."""
     words, command = list(args.words), list(args.command)
     url = ""
     if not command:
         if not words:
-            raise CallUsageError("name a server: assay call URL, or assay call -- COMMAND")
+            raise UsageError("name a server: assay call URL, or assay call -- COMMAND")
         url = words.pop(0)
         if "://" not in url:
-            raise CallUsageError(f"{url}: expected a URL, or a command after --: assay call -- {url} …")
-    elif not words and len(command) > 2 and _is_object(command[-1]):
+            raise UsageError(f"{url}: expected a URL, or a command after --: assay call -- {url} …")
+    elif not words and len(command) > 2 and isinstance(syntax.read(os.fsencode(command[-1])), dict):
         command, words = command[:-2], command[-2:]
     if len(words) > 2:
-        raise CallUsageError(f"expected TOOL and ARGUMENTS, found {len(words)} words: {' '.join(words)}")
+        raise UsageError(f"expected TOOL and ARGUMENTS, found {len(words)} words: {' '.join(words)}")
     if url and words and "://" in words[0]:
-        raise CallUsageError("expected one URL")
+        raise UsageError("expected one URL")
     tool = words[0] if words else None
     arguments = _arguments(words[1]) if len(words) > 1 else {}
     if command and args.header:
-        raise CallUsageError("--header is for a server at a URL")
+        raise UsageError("--header is for a server at a URL")
     try:
         headers = given_headers(args.header, os.environ)
     except HeaderError as error:
-        raise CallUsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     return _Wanted(url, tuple(command), headers, tool, arguments)
 
 
-def _is_object(text: str) -> bool:
-    return text.lstrip().startswith("{") and isinstance(syntax.read(os.fsencode(text)), dict)
-
-
 def _arguments(text: str) -> dict[str, Any]:
-    """Return the object in *text*, in the file that @ names, or on standard input. Raises `CallUsageError`."""
+    """Return the object in *text*, in the file that @ names, or on standard input. Raises `UsageError`."""
     source = "ARGUMENTS"
     frame = os.fsencode(text)
     try:
@@ -204,13 +195,13 @@ def _arguments(text: str) -> dict[str, Any]:
             with open(source, "rb") as file:
                 frame = file.read()
     except OSError as error:
-        raise CallUsageError(f"{source}: {error.strerror}") from None
+        raise UsageError(f"{source}: {error.strerror}") from None
     value = syntax.read(frame.strip())
     if isinstance(value, dict):
         return value
 
     why = value.found if isinstance(value, Violation) else found(value)
-    raise CallUsageError(f"{source}: expected a JSON object such as '{{\"x\": 1}}', found {why}")
+    raise UsageError(f"{source}: expected a JSON object such as '{{\"x\": 1}}', found {why}")
 
 
 # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -218,13 +209,19 @@ def _arguments(text: str) -> dict[str, Any]:
 
 def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> int:
     settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=say).settings
-    limits = settings.guard_limits
     client = {"name": "assay-call", "version": __version__}
-    with Signals() as signals, _judging(args, wanted, settings) as judge:
-        opened = opening_of(wanted.command, wanted.url, settings, client, signals=signals, headers=wanted.headers)
+    # A server that ends after server/discover is started again: a second conversation in the recording.
+    recorded = recording_of(args.record, settings, say, alone=False, is_quiet=args.quiet)
+    with Signals() as signals, recorded as recording:
         # Log lines are ignored: everything worth printing arrives as a verdict.
         conversation = conversing(
-            opened, lambda _: None, limits, args.timeout, client=client, heard=found.add, judge=judge
+            opening_of(wanted.command, wanted.url, settings, client, signals=signals, headers=wanted.headers),
+            lambda _: None,
+            settings.guard_limits,
+            args.timeout,
+            client=client,
+            heard=found.add,
+            judge=Conversation if recording is None else recording.judge(wanted.server),
         )
         try:
             with conversation as (asking, opening):
@@ -238,14 +235,6 @@ def _converse(args: argparse.Namespace, wanted: _Wanted, found: _Findings) -> in
         finally:
             found.show()
     return 0 if args.fail_on == "never" else int(failed or found.counts(args.fail_on))
-
-
-@contextmanager
-def _judging(args: argparse.Namespace, wanted: _Wanted, settings: Settings) -> Iterator[Callable[..., Conversation]]:
-    """Return what makes the conversation: with --record, it is written to a file."""
-    # A server that ends after server/discover is started again: a second conversation.
-    with recording_of(args.record, settings, say, alone=False, is_quiet=args.quiet) as recording:
-        yield Conversation if recording is None else recording.judge(wanted.server)
 
 
 def opening_of(
@@ -292,21 +281,18 @@ class _Findings:
         if verdict.kind == "missing":
             return
         self.heard += verdict.party is Party.SERVER
-        if verdict.method == "notifications/progress":
-            self._show_progress(verdict.value)
+        if verdict.method == "notifications/progress" and isinstance(verdict.value, dict):
+            params = verdict.value.get("params")
+            if isinstance(params, dict):
+                total = f"/{params['total']}" if "total" in params else ""
+                message = f"  {params['message']}" if isinstance(params.get("message"), str) else ""
+                self.replace_progress(plain(f"{params.get('progress')}{total}{message}")[:78])
         if self.slow is not None:
             self.slow.note(verdict, monotonic())
         if not verdict.violations:
             return
         self.verdicts.append(verdict)
         self.others += len(verdict.violations) if self._is_about_others(verdict) else 0
-
-    def _show_progress(self, notification: Any) -> None:
-        params = notification.get("params") if isinstance(notification, dict) else None
-        if isinstance(params, dict):
-            total = f"/{params['total']}" if "total" in params else ""
-            message = f"  {params['message']}" if isinstance(params.get("message"), str) else ""
-            self.replace_progress(plain(f"{params.get('progress')}{total}{message}")[:78])
 
     def replace_progress(self, line: str = "") -> None:
         """Replace the line with the progress; an empty *line* removes it."""
@@ -378,11 +364,8 @@ class _CallReport:
     def tools(self) -> bool:
         """Print the tools; return whether they could not be listed."""
         self._asked = {"tools": self._tools}
-        if not self._json:
-            self._show_tools()
-        return bool(self._failed)
-
-    def _show_tools(self) -> None:
+        if self._json:
+            return bool(self._failed)
         style = Style(sys.stdout)
         server = server_of(self._opening)
         named = " ".join(filter(None, (server.get("name"), server.get("version")))) or self._wanted.server
@@ -399,6 +382,7 @@ class _CallReport:
             _say(f"clients may reject {listed(self._quarantined)}; enforce mode would hide {them}")
         if self._failed:
             _say(f"tools/list failed: {self._failed}")
+        return bool(self._failed)
 
     # ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -444,18 +428,23 @@ class _CallReport:
         write_utf8(dumps({**head, **self._asked, "findings": findings}, indent=2, ensure_ascii=False) + "\n")
 
 
+def _error_of(value: Any) -> dict[str, Any] | None:
+    """Return the error of a response; None without one."""
+    error = value.get("error") if isinstance(value, dict) else None
+    return error if isinstance(error, dict) else None
+
+
 def _error_text(value: Any) -> str:
     """Return the error of a response as one line: its code and its message."""
-    error = value.get("error") if isinstance(value, dict) else None
-    if not isinstance(error, dict):
-        return "the server sent no usable response"
-    return f"error {error.get('code')}: {error_text(error)}"
+    error = _error_of(value)
+    return (
+        f"error {error.get('code')}: {error_text(error)}" if error is not None else "the server sent no usable response"
+    )
 
 
 def _reasons(value: Any) -> Iterator[str]:
     """Yield the violations that a guard lists in an error, one line each."""
-    error = value.get("error") if isinstance(value, dict) else None
-    data = error.get("data") if isinstance(error, dict) else None
+    data = (_error_of(value) or {}).get("data")
     listed = data.get("violations") if isinstance(data, dict) else None
     for each in listed[:_MOST_REASONS] if isinstance(listed, list) else ():
         if isinstance(each, dict):

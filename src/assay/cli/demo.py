@@ -7,19 +7,19 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, Final, NamedTuple, Self
 
+from assay.base.errors import UsageError
 from assay.base.extras import missing
 from assay.base.limits import DEFAULT
 from assay.base.printable import plain
 from assay.base.verdict import Party, Verdict
 from assay.cli.guard import add_parser as add_guard
-from assay.cli.program import open_standard_streams, program, say
+from assay.cli.program import open_standard_streams, program
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.table import Column, Row, Table
 from assay.edges.hangup import end_with_reader, end_with_terminal
@@ -28,7 +28,7 @@ from assay.edges.probe.child_line import ChildLine
 from assay.edges.probe.server_probe import Inquiry, InquiryError, InterruptedInquiryError, LineError
 from assay.edges.standard_streams import stop_without_reader
 from assay.records.reading import Pages, entries
-from assay.records.record import Finding, Record
+from assay.records.record import Finding
 from assay.rules.sentences import located
 from assay.settings import SettingsError
 
@@ -93,38 +93,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Show the comparison, then serve; return the exit status."""
     open_standard_streams()
-    with _ending_cleanly():
-        return _run(args)
-
-
-@contextmanager
-def _ending_cleanly() -> Iterator[None]:
-    """
-    Within this context, remove the temporary files when a signal ends the process.
-
-    The comparison and the server have their own signal handlers; this covers the time between them.
-    """
+    # The comparison and the server have their own handlers; between them a signal has to remove temporary files, too.
     before = [(each, signal.getsignal(each)) for each in (signal.SIGTERM, signal.SIGHUP)]
     end_with_terminal()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        yield
-    finally:
-        for each, handler in before:
-            signal.signal(each, handler)
-
-
-def _run(args: argparse.Namespace) -> int:
-    if not args.once:
-        _check(args.address)
-    try:
+        if not args.once:
+            _check(args.address)
         _compare()
+        return 0 if args.once else _serve(args.address)
     except InterruptedInquiryError:
         return 130
     except InquiryError as error:
-        say(str(error), "demo")
-        return 2
-    return 0 if args.once else _serve(args.address)
+        raise UsageError(str(error)) from None
+    finally:
+        for each, handler in before:
+            signal.signal(each, handler)
 
 
 def _check(address: str) -> None:
@@ -147,6 +131,7 @@ def _check(address: str) -> None:
 
 
 def _compare() -> None:
+    """Send each request to the server directly and through the guard, and print what a client gets."""
     style = Style(sys.stdout)
     print(style.paint("One server, three tools, three faults, one strict client:", "bold"))
     print(_FAULTS)
@@ -155,29 +140,72 @@ def _compare() -> None:
     columns = [Column("", _LABEL, hanging=0), Column(without, cell, hanging=2), Column(guarded, cell, hanging=2)]
     table = Table(style, columns)
     print(table.head("bold"))
-    with Comparison() as comparison:
+    # Signals first, so that none leaves the directory behind.
+    with Signals() as signals, TemporaryDirectory(prefix="assay-demo-") as journal:
         details: tuple[str, ...] = ()
-        for row in comparison.rows():
-            cells: Row = {"": row.request, without: _shown(row.without), guarded: _shown(row.guarded)}
+        for request, one, other in _rows(signals, journal):
+            cells: Row = {"": request, without: one.shown, guarded: other.shown}
             print("\n".join(table.lines(cells)), flush=True)
             stop_without_reader()
-            details = row.guarded.details or details
+            details = other.details or details
         print()
         print(style.paint("What the guard found:", "bold"))
-        for each in comparison.findings():
-            print("\n".join(["", *_finding_lines(each, details if each.tool == "report" else (), style)]))
+        for tool, done, finding in _findings(journal):
+            print("\n".join(["", *_finding_lines(tool, done, finding, details if tool == "report" else (), style)]))
+    if signals.stopping:
+        # The signal came after the last response.
+        raise InterruptedInquiryError("interrupted")
     sys.stdout.flush()
     stop_without_reader()
 
 
-def _shown(outcome: DemoOutcome) -> tuple[str, str]:
-    return (f"✓ {outcome.text}", "green") if outcome.good else (f"✗ {outcome.text}", "red")
+def _rows(signals: Signals, journal: str) -> Iterator[tuple[str, DemoOutcome, DemoOutcome]]:
+    """Yield each request, and its outcome without and with the guard, as soon as both are known."""
+    with (
+        _StrictClient(_guarded(journal), signals) as guarded,
+        _StrictClient(_SERVER, signals) as first,
+        # The first connection does not survive the call of weather.
+        _StrictClient(_SERVER, signals) as second,
+    ):
+        yield "list the tools", first.list_tools(), guarded.list_tools()
+        yield "call weather", first.call("weather", _CITY), guarded.call("weather", _CITY)
+        yield "call report", second.call("report", {}), guarded.call("report", {})
+        yield "weather again", second.call("weather", _CITY), guarded.call("weather", _CITY)
 
 
-def _finding_lines(found: DemoFinding, details: Sequence[str], style: Style) -> Iterator[str]:
+def _guarded(journal: str) -> list[str]:
+    """Return the command of the guard. Settings and locks of the working directory are ignored."""
+    options = ["--mode", "enforce", "--restart", "on-failure", "--name", "demo"]
+    # An empty settings file replaces an assay.toml of the working directory.
+    settings = os.path.join(journal, "assay.toml")
+    Path(settings).touch()
+    places = ["--journal", journal, "--lock", "off", "--config", settings, "--set", "guard.flights=off"]
+    # -P: a module in the working directory must not run in place of one of ours.
+    return [sys.executable, "-P", "-m", "assay", "guard", *options, *places, "--quiet", "--", *_SERVER]
+
+
+def _findings(journal: str) -> list[tuple[str, str, Finding]]:
+    """Return the first finding about each tool in the guard's journal, with the tool and what the guard did."""
+    found: dict[str, tuple[str, str, Finding]] = {}
+    with Pages(journal) as pages:
+        for entry in entries(pages):
+            if entry.record is None or not entry.record.findings:
+                continue
+            first = entry.record.findings[0]
+            if first.rule.startswith("syntax/"):
+                tool, done = "weather", "the stray line went to stderr, and the result to the client"
+            elif first.entry is not None:
+                tool, done = first.entry.name, "quarantined, so that the client can use the rest of the list"
+            else:
+                tool = entry.record.metadata.tool or ""
+                done = "the client got an answer, and the server was restarted"
+            found.setdefault(tool, (tool, done, first))
+    return list(found.values())
+
+
+def _finding_lines(tool: str, done: str, finding: Finding, details: Sequence[str], style: Style) -> Iterator[str]:
     """Return the lines for one finding: the fault, the rule, and the fix."""
-    finding = found.finding
-    yield f"  {style.paint(plain(found.tool), 'bold')}: {found.done}"
+    yield f"  {style.paint(plain(tool), 'bold')}: {done}"
     yield from style.wrapped(plain(located(finding)), 4)
     explain = style.wrapped(f"{finding.rule}; {program()} explain {finding.rule}", 4)
     yield from (style.paint(line, "dim") for line in explain)
@@ -240,7 +268,7 @@ def _invite(url: str) -> None:
     print("\nCtrl-C ends it.", flush=True)
 
 
-# ── the requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the client ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class DemoOutcome(NamedTuple):
@@ -251,86 +279,10 @@ class DemoOutcome(NamedTuple):
     details: tuple[str, ...] = ()
     """The last lines of the server's stderr, if the response has them."""
 
-
-class DemoRow(NamedTuple):
-    """One request, and its outcome for a client without and with the guard."""
-
-    request: str
-    without: DemoOutcome
-    guarded: DemoOutcome
-
-
-class DemoFinding(NamedTuple):
-    """What the guard recorded about one fault of the server."""
-
-    tool: str
-    done: str
-    finding: Finding
-
-
-class Comparison:
-    """A strict client that talks to the server, directly and through `assay guard`. `with` ends all processes."""
-
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self._stack.__enter__()
-        # First, so that a signal does not leave the directory behind.
-        self._signals = self._stack.enter_context(Signals())
-        self._journal = self._stack.enter_context(TemporaryDirectory(prefix="assay-demo-"))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Raise `InterruptedInquiryError` for a signal that came after the last response."""
-        self._stack.close()
-        if kind is None and self._signals.stopping:
-            raise InterruptedInquiryError("interrupted")
-
-    def rows(self) -> Iterator[DemoRow]:
-        """Send each request both ways; yield each row as soon as it is complete. Raises `InquiryError`."""
-        with (
-            _StrictClient(self._guarded(), self._signals) as guarded,
-            _StrictClient(_SERVER, self._signals) as first,
-            # The first connection does not survive the call of weather.
-            _StrictClient(_SERVER, self._signals) as second,
-        ):
-            yield DemoRow("list the tools", first.list_tools(), guarded.list_tools())
-            yield DemoRow("call weather", first.call("weather", _CITY), guarded.call("weather", _CITY))
-            yield DemoRow("call report", second.call("report", {}), guarded.call("report", {}))
-            yield DemoRow("weather again", second.call("weather", _CITY), guarded.call("weather", _CITY))
-
-    def findings(self) -> list[DemoFinding]:
-        """Return the findings in the guard's journal about the three faults, in order."""
-        found: dict[str, DemoFinding] = {}
-        with Pages(self._journal) as pages:
-            for entry in entries(pages):
-                if entry.record is not None and entry.record.findings:
-                    one = _finding(entry.record, entry.record.findings[0])
-                    found.setdefault(one.tool, one)
-        return list(found.values())
-
-    def _guarded(self) -> list[str]:
-        """Return the command of the guard. Settings and locks of the working directory are ignored."""
-        options = ["--mode", "enforce", "--restart", "on-failure", "--name", "demo"]
-        # An empty settings file replaces an assay.toml of the working directory.
-        settings = os.path.join(self._journal, "assay.toml")
-        Path(settings).touch()
-        places = ["--journal", self._journal, "--lock", "off", "--config", settings, "--set", "guard.flights=off"]
-        # -P: a module in the working directory must not run in place of one of ours.
-        return [sys.executable, "-P", "-m", "assay", "guard", *options, *places, "--quiet", "--", *_SERVER]
-
-
-def _finding(record: Record, first: Finding) -> DemoFinding:
-    if first.rule.startswith("syntax/"):
-        return DemoFinding("weather", "the stray line went to stderr, and the result to the client", first)
-    if first.entry is not None:
-        return DemoFinding(first.entry.name, "quarantined, so that the client can use the rest of the list", first)
-    tool = record.metadata.tool or ""
-    return DemoFinding(tool, "the client got an answer, and the server was restarted", first)
-
-
-# ── the client ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The cell of a table, with its colour."""
+        return (f"✓ {self.text}", "green") if self.good else (f"✗ {self.text}", "red")
 
 
 class _HangUpError(Exception):
@@ -364,17 +316,32 @@ class _StrictClient:
 
     def list_tools(self) -> DemoOutcome:
         """Return the names of the tools, or an error."""
-        return self._asked("tools/list", {}, _read_list)
+        verdict = self._asked("tools/list", {})
+        if isinstance(verdict, DemoOutcome):
+            return verdict
+        if not verdict.accepted or verdict.quarantined:
+            return DemoOutcome(False, "no tools: the client rejects the whole list")
+        return DemoOutcome(True, ", ".join(tool["name"] for tool in verdict.value["result"]["tools"]))
 
     def call(self, tool: str, arguments: dict[str, Any]) -> DemoOutcome:
         """Return the text of a result, or the error that the client gets."""
-        return self._asked("tools/call", {"name": tool, "arguments": arguments}, _read_result)
+        verdict = self._asked("tools/call", {"name": tool, "arguments": arguments})
+        if isinstance(verdict, DemoOutcome):
+            return verdict
+        error = verdict.value.get("error")
+        if error is not None:
+            data = error.get("data")
+            details = data.get("stderr", ()) if isinstance(data, dict) else ()
+            return DemoOutcome(False, str(error["message"]), tuple(details))
+        texts = [block["text"] for block in verdict.value["result"]["content"]]
+        return DemoOutcome(verdict.value["result"].get("isError") is not True, " ".join(texts))
 
-    def _asked(self, method: str, params: dict[str, Any], read: Callable[[Verdict], DemoOutcome]) -> DemoOutcome:
+    def _asked(self, method: str, params: dict[str, Any]) -> Verdict | DemoOutcome:
+        """Return the verdict on the response, or the outcome without one."""
         if not self._open:
             return DemoOutcome(False, "connection closed")
         try:
-            return read(self._inquiry.ask(method, params))
+            return self._inquiry.ask(method, params)
         except (_HangUpError, LineError) as error:
             self._open = False
             return DemoOutcome(False, f"connection closed{f': {error}' if isinstance(error, _HangUpError) else ''}")
@@ -382,19 +349,3 @@ class _StrictClient:
     def _judge(self, verdict: Verdict) -> None:
         if verdict.party is Party.SERVER and verdict.kind == "unreadable":
             raise _HangUpError("a line is not JSON")
-
-
-def _read_list(verdict: Verdict) -> DemoOutcome:
-    if not verdict.accepted or verdict.quarantined:
-        return DemoOutcome(False, "no tools: the client rejects the whole list")
-    return DemoOutcome(True, ", ".join(tool["name"] for tool in verdict.value["result"]["tools"]))
-
-
-def _read_result(verdict: Verdict) -> DemoOutcome:
-    error = verdict.value.get("error")
-    if error is not None:
-        data = error.get("data")
-        details = data.get("stderr", ()) if isinstance(data, dict) else ()
-        return DemoOutcome(False, str(error["message"]), tuple(details))
-    texts = [block["text"] for block in verdict.value["result"]["content"]]
-    return DemoOutcome(verdict.value["result"].get("isError") is not True, " ".join(texts))

@@ -115,10 +115,16 @@ def _client(text: str) -> dict[str, str]:
 def run(args: argparse.Namespace) -> int:
     """Lock, check, update or remove; return the exit status."""
     try:
-        if args.remove and (_names_server(args) or args.name is not None or args.config):
+        if args.remove and (named_servers(args) or args.name is not None or args.config):
             raise LockError("--remove NAME can be combined only with --lock FILE")
         lock = _read(args)
-        return _removed(args, lock) if args.remove else _asked(args, lock)
+        if not args.remove:
+            return _asked(args, lock)
+        check_names(args.lock, lock, args.remove)
+        write(args.lock, {name: locked for name, locked in lock.items() if name not in args.remove})
+        for name in args.remove:
+            print(plain(f"{args.lock}: removed {name}"))
+        return 0
     except LockError as error:
         _say(str(error))
         return 2
@@ -129,23 +135,9 @@ def _read(args: argparse.Namespace) -> Lock:
     try:
         return read(args.lock)
     except FileNotFoundError as error:
-        if args.check or args.remove or (args.update and not _names_server(args)):
+        if args.check or args.remove or (args.update and not named_servers(args)):
             raise LockError(f"{args.lock}: {error.strerror}; assay lock -- COMMAND writes a lock") from None
         return {}
-
-
-def _names_server(args: argparse.Namespace) -> bool:
-    """Whether the command line names servers; if not, those in the lock are used."""
-    return bool(named_servers(args))
-
-
-def _removed(args: argparse.Namespace, lock: Lock) -> int:
-    """Remove entries from the lock. Raises `LockError`."""
-    check_names(args.lock, lock, args.remove)
-    write(args.lock, {name: locked for name, locked in lock.items() if name not in args.remove})
-    for name in args.remove:
-        print(plain(f"{args.lock}: removed {name}"))
-    return 0
 
 
 def _asked(args: argparse.Namespace, lock: Lock) -> int:
@@ -153,7 +145,7 @@ def _asked(args: argparse.Namespace, lock: Lock) -> int:
     file = settings_file(args.config)
     settings = load_cautiously(os.environ, os.curdir, file=file, flags=args.set, log=_say).settings
     wanted = wanted_servers(args, lock, settings)
-    if not _names_server(args):
+    if not named_servers(args):
         confirm(args, wanted, say)
     outcome = _Outcome(args, lock)
     for each in wanted:
@@ -208,8 +200,14 @@ class _Outcome:
         """Compare what a server offers now with the lock, or write it."""
         name = wanted.name or _name(self._lock, found)
         known = self._lock.get(name)
+        if known is None and self._args.check:
+            there = f"; it has {', '.join(sorted(self._lock))}" if self._lock else ""
+            reason = f"{self._args.lock}: no entry is named {name}{there}"
+            _say(reason)
+            self.fail(wanted, reason)
+            return
         if known is None:
-            self._unknown(wanted, name, found)
+            self._write(name, found)
             return
         differing = differences(known, found, named=wanted.named)
         counts = any(each.counts for each in differing)
@@ -228,15 +226,6 @@ class _Outcome:
         else:
             self._write(name, found)
 
-    def _unknown(self, wanted: WantedServer, name: str, found: Locked) -> None:
-        if not self._args.check:
-            self._write(name, found)
-            return
-        there = f"; it has {', '.join(sorted(self._lock))}" if self._lock else ""
-        reason = f"{self._args.lock}: no entry is named {name}{there}"
-        _say(reason)
-        self.fail(wanted, reason)
-
     def _write(self, name: str, found: Locked) -> None:
         self._lock[name] = found
         write(self._args.lock, self._lock)
@@ -246,28 +235,26 @@ class _Outcome:
 
     def finish(self) -> None:
         """Print the differences that --check found, and the command that accepts them."""
+        path = self._args.lock
         if not self._args.check:
             return
         if self._args.format == "json":
-            self._print_json()
+            servers = [
+                {"name": name, "differences": [_difference(each) for each in differing]}
+                for name, differing in self._checked
+            ]
+            failed = [{"name": name, "reason": reason} for name, reason in self._failed]
+            report = {"lock": path, "clean": self.status == 0, "servers": servers, "failed": failed}
+            print(dumps(report, indent=2))
             return
         every = [each for _, differing in self._checked for each in differing]
         for name, differing in self._checked:
             _show(name, differing, print)
         if self._checked:
-            print(plain(_summary(every, self._args.lock)))
+            print(plain(_summary(every, path)))
         if any(each.counts for each in every):
-            other = "" if self._args.lock == "assay.lock" else f" {join(['--lock', self._args.lock])}"
+            other = "" if path == "assay.lock" else f" {join(['--lock', path])}"
             print(f"Review them; assay lock --update{other} accepts them.")
-
-    def _print_json(self) -> None:
-        servers = [
-            {"name": name, "differences": [_difference(each) for each in differing]}
-            for name, differing in self._checked
-        ]
-        failed = [{"name": name, "reason": reason} for name, reason in self._failed]
-        report = {"lock": self._args.lock, "clean": self.status == 0, "servers": servers, "failed": failed}
-        print(dumps(report, indent=2))
 
 
 def _name(lock: Lock, found: Locked) -> str:

@@ -25,7 +25,7 @@ from assay.core.masking import is_masked, masked_url
 from assay.edges.pipes import Signals
 from assay.edges.probe.server_probe import CLIENT, InquiryError, Log
 from assay.edges.probe.two_clients import inquire_as_both
-from assay.guard.hosted_server import HostedEntry, environment
+from assay.guard.hosted_server import environment
 from assay.lock.change import visible
 from assay.lock.lock_file import Lock, LockError
 from assay.lock.locked import Locked
@@ -68,29 +68,21 @@ def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> 
     if files:
         return _of_client(files[0], args, settings)
     if given:
-        headers = tuple(_headers(args))
+        try:
+            headers = tuple(given_headers(args.header, os.environ))
+        except HeaderError as error:
+            raise LockError(str(error)) from None
         return [WantedServer(args.name, tuple(args.command), args.target or "", headers, named=args.name is not None)]
-    return _of_lock(args, lock)
-
-
-def _headers(args: argparse.Namespace) -> list[tuple[str, str]]:
-    try:
-        return given_headers(args.header, os.environ)
-    except HeaderError as error:
-        raise LockError(str(error)) from None
-
-
-def _of_lock(args: argparse.Namespace, lock: Lock) -> list[WantedServer]:
     if not (args.check or args.update):
         raise LockError("give a COMMAND, --target URL or --config FILE.json")
     if not lock:
         raise LockError(f"{args.lock}: it has no entries; assay lock -- COMMAND adds one")
     names = [args.name] if args.name is not None else sorted(lock)
     check_names(args.lock, lock, names)
-    return [_from_entry(name, lock[name]) for name in names]
+    return [_of_entry(name, lock[name]) for name in names]
 
 
-def _from_entry(name: str, locked: Locked) -> WantedServer:
+def _of_entry(name: str, locked: Locked) -> WantedServer:
     trouble = ""
     if is_masked((*locked.command, locked.url)):
         how = "--target URL" if locked.url else "-- COMMAND, or --config FILE.json"
@@ -125,18 +117,15 @@ def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[
     if not pairs:
         raise LockError(f"--config {file}: no servers in it")
 
-    def environ(entry: HostedEntry) -> dict[str, str]:
-        return environment(os.environ, settings.guard.environment, entry.env)
-
-    return [_from_client(entry, shown, environ(entry)) for entry, shown in pairs if args.name in {None, entry.name}]
-
-
-def _from_client(entry: HostedEntry, shown: HostedEntry, env: dict[str, str]) -> WantedServer:
-    # A variable may hold a secret that does not look like one, so values of variables are not written into the lock.
-    kept = Locked(command=shown.command, url=shown.url)
-    return WantedServer(
-        entry.name, entry.command, entry.url, entry.headers, env, entry.cwd, kept, entry.trouble, named=True
-    )
+    wanted = []
+    for entry, shown in pairs:
+        if args.name in {None, entry.name}:
+            env = environment(os.environ, settings.guard.environment, entry.env)
+            # A variable may hold a secret that does not look like one, so its value is not written into the lock.
+            kept = Locked(command=shown.command, url=shown.url)
+            place = (entry.command, entry.url, entry.headers, env, entry.cwd)
+            wanted.append(WantedServer(entry.name, *place, kept, entry.trouble, named=True))
+    return wanted
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,33 +143,24 @@ def confirm(args: argparse.Namespace, wanted: list[WantedServer], say: Callable[
         say(f"    {visible(str(each), 100)}: {visible(shown, len(shown))}")
     if not has_terminal():
         raise LockError("nothing was started: there is no terminal to ask on; use --yes if the commands are fine")
-    if not agreed(_question(asked)):
-        raise LockError("nothing was started")
-
-
-def _question(asked: list[WantedServer]) -> str:
     commands = sum(bool(each.command) for each in asked)
     addresses = len(asked) - commands
     parts = [f"start {'this command' if commands == 1 else 'these commands'}"] if commands else []
     parts += [f"connect to {'this address' if addresses == 1 else 'these addresses'}"] if addresses else []
-    return " and ".join(parts).capitalize() + "?"
+    if not agreed(" and ".join(parts).capitalize() + "?"):
+        raise LockError("nothing was started")
 
 
 def offered_by(wanted: WantedServer, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
     """Return what a server offers, with the command or URL to write into the lock. Raises `InquiryError`."""
     if wanted.trouble:
         raise InquiryError(wanted.trouble)
-    found = _offered(wanted, args, settings, log)
-    kept = wanted.kept
-    return found if kept is None else replace(found, command=kept.command, url=kept.url)
-
-
-def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
     limits, client = settings.guard_limits, args.client or CLIENT
-    with Signals() if wanted.command else nullcontext() as signals:
+    command, url = wanted.command, "" if wanted.command else wanted.url
+    with Signals() if command else nullcontext() as signals:
         opened = opening_of(
-            wanted.command,
-            wanted.url,
+            command,
+            url,
             settings,
             client,
             signals=signals,
@@ -188,5 +168,5 @@ def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings,
             env=wanted.env,
             cwd=wanted.cwd,
         )
-        command, url = (wanted.command, "") if wanted.command else ((), wanted.url)
-        return inquire_as_both(opened, log, limits, args.timeout, client=client, command=command, url=url)
+        found = inquire_as_both(opened, log, limits, args.timeout, client=client, command=command, url=url)
+    return found if wanted.kept is None else replace(found, command=wanted.kept.command, url=wanted.kept.url)

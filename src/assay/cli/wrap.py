@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from shlex import quote
 from shutil import which
-from typing import Final, NamedTuple
+from typing import Final
 
-from assay.base.printable import escaped
+from assay.base.printable import counted, escaped
 from assay.cli.clients.config_files import (
     CLIENTS,
     FoundConfig,
@@ -83,8 +83,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_program,
         help="assay program for the client to start (default: full path of this one)",
     )
-    wrap.add_argument("--yes", action="store_true", help="do not ask; required without a terminal")
-    wrap.set_defaults(run=run_wrap)
+    wrap.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
+    wrap.set_defaults(run=run)
     unwrap = subparsers.add_parser(
         "unwrap",
         description="Undo assay wrap: restore the configuration of an MCP client, byte for byte.",
@@ -92,7 +92,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     _add_common(unwrap)
     unwrap.add_argument("--yes", action="store_true", help="accepted for scripts; this command never asks")
-    unwrap.set_defaults(run=run_unwrap)
+    unwrap.set_defaults(run=run)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -110,17 +110,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the changes without making them")
 
 
-def run_wrap(args: argparse.Namespace) -> int:
-    """Put servers behind the guard; return the exit status."""
-    reason = refusal("guard")
+def run(args: argparse.Namespace) -> int:
+    """Put servers behind the guard, or take them out again; return the exit status."""
+    reason = refusal("guard") if args.chosen == "wrap" else None
     if reason is not None and args.program is None:
         print(f"assay wrap: {reason}: servers behind it do not start on this machine", file=sys.stderr)
-    return _Run(args, "wrap").run()
-
-
-def run_unwrap(args: argparse.Namespace) -> int:
-    """Take servers out again; return the exit status."""
-    return _Run(args, "unwrap").run()
+    return _Run(args).run()
 
 
 # ── options ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -208,25 +203,19 @@ def _is_ours(command: str, env: Mapping[str, object]) -> bool:
 # ── the files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class WrapOutcome(NamedTuple):
-    """The result for one file."""
-
-    name: str
-    plan: Plan
-    written: bool
-    """Whether nothing is left to write: False if the answer was no, or with ``--dry-run``."""
-
-
 class _Run:
     """One call of either command: find the files, show the changes of each, and write them after a yes."""
 
-    def __init__(self, args: argparse.Namespace, command: str) -> None:
+    def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.is_wrap = command == "wrap"
-        self.report = _Report(command, several=args.all)
+        self.is_wrap = args.chosen == "wrap"
+        self.report = _Report(args.chosen, several=args.all)
         self.names: list[str] = []
         """Names of the servers in all files."""
-        self.outcomes: list[WrapOutcome] = []
+        self.outcomes: list[tuple[str, Plan, bool]] = []
+        """
+        Each file, its plan, and whether nothing is left to write: False if the answer was no, or with ``--dry-run``.
+        """
         self.failed = 0
         """Number of files that could not be read or written."""
 
@@ -306,7 +295,7 @@ class _Run:
         if not plan.changes:
             self._report_unchanged(plan, found)
         elif self.args.dry_run:
-            self.report.file(f"{_counted(len(plan.changes))} would change")
+            self.report.file(f"{counted(len(plan.changes), 'server')} would change")
             status = 1
         elif self._may_write(name):
             exchange(found, plan.after, backup=bare.after if self.is_wrap else None)
@@ -314,7 +303,7 @@ class _Run:
         else:
             self.report.file("nothing was written")
             status = 1
-        self.outcomes.append(WrapOutcome(name, plan, written=status == 0))
+        self.outcomes.append((name, plan, status == 0))
         return status
 
     def _show(self, name: str, plan: Plan) -> None:
@@ -351,7 +340,7 @@ class _Run:
         rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
         for label in rebuilt:
             self.report.note(f"{label}: rebuilt from its args, because the backup has no entry that matches; check it")
-        changed, place = _counted(len(plan.changes)), short(found.backup)
+        changed, place = counted(len(plan.changes), "server"), short(found.backup)
         self.report.file(f"{changed} changed; restart {client_of(name) or 'the client'} to use it")
         if self.is_wrap:
             if not self.args.all:
@@ -372,7 +361,7 @@ class _Run:
         if self.is_wrap and left and not already:
             self.report.file("nothing was wrapped")
         elif self.args.all and already:
-            self.report.file(f"nothing to do: {_counted(already)} already behind the guard")
+            self.report.file(f"nothing to do: {counted(already, 'server')} already behind the guard")
         else:
             self.report.file("nothing to do")
         if not self.is_wrap and found.backup.exists() and not self.args.server:
@@ -383,8 +372,8 @@ class _Run:
 
     def _say_what_is_next(self) -> None:
         """Print what to do after `assay wrap`: once, for all files."""
-        changed = [each for each in self.outcomes if each.plan.changes]
-        written = any(each.written for each in changed)
+        changed = [is_written for _, plan, is_written in self.outcomes if plan.changes]
+        written = any(changed)
         journal = self.wish.options.get("--journal", "")
         shared = self._shared_names()
         if shared and journal != "off" and (written or (changed and self.args.dry_run)):
@@ -416,8 +405,8 @@ class _Run:
     def _shared_names(self) -> list[str]:
         """Return the names that several guards share, with their clients: the journal mixes their runs."""
         clients: dict[str, Counter[str]] = {}
-        for name, plan, written in self.outcomes:
-            text = plan.after if written or self.args.dry_run else plan.before
+        for name, plan, is_written in self.outcomes:
+            text = plan.after if is_written or self.args.dry_run else plan.before
             for guard in filter(None, guard_names(text, plan.dialect)):
                 clients.setdefault(guard, Counter())[client_of(name) or short(name)] += 1
         shared = []
@@ -428,32 +417,27 @@ class _Run:
 
     def _total(self) -> str:
         """Return the last line of a command with ``--all``."""
-        plans = [each.plan for each in self.outcomes]
-        changes = sum(len(plan.changes) for plan in plans)
-        unwritten = sum(len(each.plan.changes) for each in self.outcomes if not each.written)
+        plans = [plan for _, plan, _ in self.outcomes]
+        undone = [plan for _, plan, is_written in self.outcomes if not is_written]
+        changes, unwritten = (sum(len(plan.changes) for plan in each) for each in (plans, undone))
         already, rebuilt = (sum(plan.count(outcome) for plan in plans) for outcome in ("already", "rebuilt"))
         left = _some(sum(plan.count("unchecked", "refused") for plan in plans), "left alone")
         last = ""
         if self.args.dry_run:
             fine = _some(already, "already behind the guard")
-            parts, last = [f"{_counted(unwritten)} would change", fine, left], ". Nothing was written."
+            parts, last = [f"{counted(unwritten, 'server')} would change", fine, left], ". Nothing was written."
         elif self.is_wrap:
             # A server that should only get another option stays behind the guard even if the answer was no.
-            updated = sum(each.plan.count("updated") for each in self.outcomes if not each.written)
+            updated = sum(plan.count("updated") for plan in undone)
             behind = already + changes - unwritten + updated
-            parts = [f"{_counted(behind)} behind the guard", left, _some(unwritten, "not changed")]
+            parts = [f"{counted(behind, 'server')} behind the guard", left, _some(unwritten, "not changed")]
             if behind:
                 last = f". Undo: assay unwrap --all{''.join(f' --server {quote(each)}' for each in self.args.server)}"
         else:
-            done = f"{_counted(changes - rebuilt)} restored" if changes else "no server behind the guard"
+            done = f"{counted(changes - rebuilt, 'server')} restored" if changes else "no server behind the guard"
             parts = [done, _some(rebuilt, "rebuilt"), left]
-        failures = f"{_counted(self.failed, 'file')} failed" if self.failed else ""
-        return ", ".join(filter(None, [_counted(len(plans), "file"), *parts, failures])) + last
-
-
-def _counted(number: int, noun: str = "server") -> str:
-    """Return *number* with *noun* in the singular or the plural."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        failures = f"{counted(self.failed, 'file')} failed" if self.failed else ""
+        return ", ".join(filter(None, [counted(len(plans), "file"), *parts, failures])) + last
 
 
 def _some(number: int, what: str) -> str:
