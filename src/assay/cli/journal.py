@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import orjson
@@ -13,7 +13,7 @@ from assay.base.printable import counted, plain
 from assay.cli import journal_list, journal_show
 from assay.cli.journal_choice import cannot_read, chosen, directories_of
 from assay.cli.options import add_settings
-from assay.cli.program import speaker
+from assay.cli.program import say
 from assay.records.journal_diff import Absent, JournalDifference, differences
 from assay.records.outcomes import recorded_title
 from assay.records.reading import JournalEntry, Pages, entries
@@ -115,27 +115,23 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_filters(show: argparse.ArgumentParser) -> None:
-    show.add_argument(
-        "--verdict",
-        choices=("ok", "reported", "repaired", "blocked", "failed"),
-        action="append",
-        default=[],
-        help="only messages with this verdict; repeatable",
-    )
-    show.add_argument(
-        "--method", metavar="METHOD", action="append", default=[], help="only messages of this method; repeatable"
-    )
-    show.add_argument(
-        "--tool", metavar="TOOL", action="append", default=[], help="only messages of this tool; repeatable"
-    )
-    show.add_argument(
-        "--rule",
-        metavar="RULE",
-        action="append",
-        default=[],
-        help="only messages that break this rule, or a rule of this group, such as contract; repeatable",
-    )
-    show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries")
+    words = ("ok", "reported", "repaired", "blocked", "failed")
+    for option, choices, wanted in (
+        ("--verdict", words, "with this verdict"),
+        ("--method", None, "of this method"),
+        ("--tool", None, "of this tool"),
+        ("--rule", None, "that break this rule, or a rule of this rung, such as contract"),
+    ):
+        name = None if choices else option[2:].upper()
+        show.add_argument(
+            option,
+            metavar=name,
+            choices=choices,
+            action="append",
+            default=[],
+            help=f"only records {wanted}; can be repeated",
+        )
+    show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries, such as tools")
 
 
 def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -157,7 +153,15 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run_diff(args: argparse.Namespace) -> int:
     """Print where two journals differ; return the exit status."""
-    count = 0
+    counts, found = [0, 0], 0
+
+    def lines_of(number: int, name: str, pages: Pages) -> Iterator[JournalEntry]:
+        for entry in entries(pages):
+            if not counts[number] and entry.record is None:
+                raise _NoJournalError(name)
+            counts[number] += 1
+            yield entry
+
     with ExitStack() as stack:
         try:
             directories = directories_of(args)
@@ -165,37 +169,21 @@ def run_diff(args: argparse.Namespace) -> int:
             one, other = (stack.enter_context(Pages(each.name, whole=each.is_run)) for each in pair)
         except OSError as error:
             return cannot_read("diff", error)
-        ours, theirs = _Counted(args.one, entries(one)), _Counted(args.other, entries(other))
+        ours, theirs = lines_of(0, args.one, one), lines_of(1, args.other, other)
         try:
             for difference in differences(ours, theirs, across_transports=args.across_transports):
-                count += 1
+                found += 1
                 print("\n".join(_difference_lines(difference)))
-        except NoJournalError as error:
-            speaker("journal diff")(f"{_readable(str(error))}: not a journal")
+        except _NoJournalError as error:
+            say(f"{_readable(str(error))}: not a journal", "journal diff")
             return 2
-    sizes = f"{ours.count:,}" if ours.count == theirs.count else f"{ours.count:,} and {theirs.count:,}"
-    print(f"{counted(count, 'difference') if count else 'no differences'} in {sizes} records")
-    return 1 if count else 0
+    sizes = " and ".join(f"{each:,}" for each in dict.fromkeys(counts))
+    print(f"{counted(found, 'difference') if found else 'no differences'} in {sizes} records")
+    return 1 if found else 0
 
 
-class NoJournalError(ValueError):
+class _NoJournalError(ValueError):
     """The file of this name does not begin like a journal."""
-
-
-class _Counted:
-    """The lines of a journal, counted."""
-
-    def __init__(self, name: str, lines: Iterable[JournalEntry]) -> None:
-        self.count = 0
-        self._name = name
-        self._lines = lines
-
-    def __iter__(self) -> Iterator[JournalEntry]:
-        for entry in self._lines:
-            if not self.count and entry.record is None:
-                raise NoJournalError(self._name)
-            self.count += 1
-            yield entry
 
 
 def _difference_lines(difference: JournalDifference) -> Iterator[str]:
@@ -203,33 +191,26 @@ def _difference_lines(difference: JournalDifference) -> Iterator[str]:
     entry = one or other
     if entry is None:
         return
+    title = "not a record"
+    if entry.record is not None:
+        title = f"{entry.record.metadata.party} {recorded_title(entry.record)}"
     if one is None or other is None:
-        yield f"line {entry.number}: only in {'A' if other is None else 'B'}: {_title(entry)}"
+        yield f"line {entry.number}: only in {'A' if other is None else 'B'}: {title}"
         return
     place = f"line {one.number}" if one.number == other.number else f"line {one.number} of A, {other.number} of B"
-    yield f"{place}: {_title(one)}"
+    yield f"{place}: {title}"
     for field in fields:
         yield f"    {_readable(field.name)}: {' → '.join(_values(field.one, field.other))}"
 
 
-def _title(entry: JournalEntry) -> str:
-    if entry.record is None:
-        return "not a record"
-    return f"{entry.record.metadata.party} {recorded_title(entry.record)}"
-
-
 def _values(one: object, other: object) -> Iterator[str]:
     """Return two values as JSON; of long ones, the part around the first difference."""
-    texts = [_json(one), _json(other)]
+    texts = [repr(each) if isinstance(each, bytes | Absent) else orjson.dumps(each).decode() for each in (one, other)]
     same = next((at for at, pair in enumerate(zip(*texts, strict=False)) if pair[0] != pair[1]), 0)
     begin = max(0, same - _CONTEXT) if max(map(len, texts)) > _LONGEST else 0
     for text in texts:
         end = begin + _LONGEST
         yield _readable(f"{'…' if begin else ''}{text[begin:end]}{'…' if len(text) > end else ''}")
-
-
-def _json(value: object) -> str:
-    return repr(value) if isinstance(value, bytes | Absent) else orjson.dumps(value).decode()
 
 
 def _readable(text: str) -> str:

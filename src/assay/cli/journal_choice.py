@@ -6,11 +6,12 @@ import argparse
 import errno
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from assay.base.printable import plain
 from assay.base.server_names import folder_of
-from assay.cli.program import speaker
+from assay.cli import program
 from assay.records import run_files
 from assay.records.run_files import JournalRun
 from assay.records.tally import servers_in
@@ -19,7 +20,7 @@ from assay.settings.sections import ASSETS_JOURNAL, AUTO, OFF
 from assay.settings.state_directory import servers_directory
 from assay.spec.schema import suggestion
 
-say = speaker("journal")
+say = program.speaker("journal")
 
 
 class Chosen(NamedTuple):
@@ -55,7 +56,10 @@ class Directories:
         return [*named, *(each for each in self._unnamed() if each not in named)]
 
     def _unnamed(self) -> list[str]:
-        folders = _folders(self.servers) if self.servers is not None else []
+        folders: list[str] = []
+        if self.servers is not None:
+            with suppress(OSError), os.scandir(self.servers) as found:
+                folders = sorted(each.path for each in found if each.is_dir(follow_symlinks=False))
         return [*folders, *([ASSETS_JOURNAL] if os.path.isdir(ASSETS_JOURNAL) else [])]
 
     def only(self, directories: list[str]) -> None:
@@ -68,14 +72,6 @@ class Directories:
             return self.named
         assets = ASSETS_JOURNAL if os.path.isdir(ASSETS_JOURNAL) or self.servers is None else None
         return " and ".join(each for each in (self.servers, assets) if each)
-
-
-def _folders(servers: str) -> list[str]:
-    try:
-        with os.scandir(servers) as found:
-            return sorted(each.path for each in found if each.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
 
 
 def directories_of(args: argparse.Namespace) -> Directories:
@@ -122,7 +118,7 @@ def why_not(error: OSError) -> str:
 
 def cannot_read(command: str, error: OSError) -> int:
     """Print why a journal cannot be read by ``assay journal`` *command*; return the exit status."""
-    speaker(f"journal {command}")(why_not(error))
+    program.say(why_not(error), f"journal {command}")
     return 2
 
 

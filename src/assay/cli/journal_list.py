@@ -61,15 +61,6 @@ class RunRow(NamedTuple):
     """The mode of the guard; "" for a server, or if it is unknown."""
 
 
-class FlightRow(NamedTuple):
-    """A flight in the list."""
-
-    path: str
-    servers: tuple[str, ...]
-    began: float
-    """The time of writing, in seconds since 1970."""
-
-
 def run(args: argparse.Namespace) -> int:
     """Print the runs; return the exit status."""
     directories = directories_of(args)
@@ -82,14 +73,18 @@ def run(args: argparse.Namespace) -> int:
         return cannot_read("list", error)
     rows, flights = _rows(found), _flights(found, where)
     if args.format == "json":
-        write_utf8(f"{_as_json(rows, flights)}\n")
+        ended = [
+            {"servers": list(servers), "start": _instant(began), "file": _path(path)}
+            for began, path, servers in flights
+        ]
+        write_utf8(dumped({"runs": list(map(_as_json, rows)), "flights": ended}, indent=True) + "\n")
         return 0
     if not rows and not flights:
         say(f"{args.directory or directories.where()}: no journals yet; assay guard -- COMMAND writes one")
         return 0
     style = Style(sys.stdout)
     blocks = [_run_lines(args, rows, style)] if rows else []
-    blocks += [_flight_lines(args, flights, style)] if flights else []
+    blocks += [_flight_lines([path for _, path, _ in flights], style, wide=args.wide)] if flights else []
     print("\n\n".join("\n".join(lines) for lines in blocks))
     return 0
 
@@ -123,17 +118,14 @@ def _rows(found: list[Named]) -> list[RunRow]:
     return rows
 
 
-def _flights(found: list[Named], where: list[str]) -> list[FlightRow]:
-    """The flights beside the runs, newest first."""
+def _flights(found: list[Named], where: list[str]) -> list[tuple[float, str, tuple[str, ...]]]:
+    """Return the flights beside the runs, newest first: the time of writing, the path, and the servers."""
     names = {os.path.dirname(each.run.path): each.servers for each in found}
     rows = []
     for directory in where:
         servers = names.get(directory, (os.path.basename(directory),))
-        rows += [FlightRow(path, servers, began) for path, began in flights_in(os.path.join(directory, FLIGHTS))]
-    return sorted(rows, key=lambda row: row.began, reverse=True)
-
-
-# ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
+        rows += [(began, path, servers) for path, began in flights_in(os.path.join(directory, FLIGHTS))]
+    return sorted(rows, key=lambda row: row[0], reverse=True)
 
 
 def _run_lines(args: argparse.Namespace, rows: Sequence[RunRow], style: Style) -> Iterator[str]:
@@ -183,41 +175,31 @@ def _moment(seconds: float, *, utc: bool) -> datetime:
     return datetime.fromtimestamp(seconds, UTC).astimezone(UTC if utc else None)
 
 
-def _flight_lines(args: argparse.Namespace, flights: Sequence[FlightRow], style: Style) -> Iterator[str]:
+def _flight_lines(paths: list[str], style: Style, *, wide: bool) -> Iterator[str]:
     """Yield the paths of the flights, which contain the server and the time. They are never cut, to be copied."""
     yield style.paint("flights: the last messages of broken sessions, for assay check FILE", "dim")
-    shown = flights if args.wide or style.limit is None else flights[:_FLIGHTS_SHOWN]
+    shown = paths if wide or style.limit is None else paths[:_FLIGHTS_SHOWN]
     # On macOS the path contains a space.
-    yield from (quote(plain(row.path)) for row in shown)
-    if len(shown) < len(flights):
-        yield f"and {len(flights) - len(shown):,} more; --wide shows them"
+    yield from (quote(plain(path)) for path in shown)
+    if len(shown) < len(paths):
+        yield f"and {len(paths) - len(shown):,} more; --wide shows them"
 
 
-# ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _as_json(rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> str:
-    runs = [
-        {
-            "run": row.run.id,
-            "servers": list(row.servers),
-            "start": _instant(row.run.began),
-            "mode": row.mode or None,
-            "messages": row.tally.messages,
-            "findings": row.tally.findings,
-            "blocked": row.tally.blocked,
-            "wouldBlock": row.tally.would_block,
-            "exact": row.tally.exact,
-            "writing": row.is_written,
-            "bytes": row.run.size,
-            "files": [_path(each) for each in row.run.paths],
-        }
-        for row in rows
-    ]
-    ended: list[dict[str, Any]] = [
-        {"servers": list(row.servers), "start": _instant(row.began), "file": _path(row.path)} for row in flights
-    ]
-    return dumped({"runs": runs, "flights": ended}, indent=True)
+def _as_json(row: RunRow) -> dict[str, Any]:
+    return {
+        "run": row.run.id,
+        "servers": list(row.servers),
+        "start": _instant(row.run.began),
+        "mode": row.mode or None,
+        "messages": row.tally.messages,
+        "findings": row.tally.findings,
+        "blocked": row.tally.blocked,
+        "wouldBlock": row.tally.would_block,
+        "exact": row.tally.exact,
+        "writing": row.is_written,
+        "bytes": row.run.size,
+        "files": [_path(each) for each in row.run.paths],
+    }
 
 
 def _path(path: str) -> str:

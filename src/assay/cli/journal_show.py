@@ -49,8 +49,11 @@ _MOST_BROKEN: Final = 1000
 
 def run(args: argparse.Namespace) -> int:
     """Print the records; return the exit status."""
+    rungs = {each.rung for each in RULES.values()}
     for rule in args.rule:
-        _doubt(rule)
+        # It is searched for anyway: a journal of another version may have it.
+        if rule not in RULES and rule not in rungs:
+            say(f"--rule {rule}: no such rule{suggestion(rule, [*RULES, *rungs])}")
     since = int(time())
     try:
         directories = directories_of(args)
@@ -66,15 +69,6 @@ def run(args: argparse.Namespace) -> int:
         if error.filename is None:
             raise
         return cannot_read("show", error)
-
-
-def _doubt(rule: str) -> None:
-    """Warn about an unknown *rule*. It is searched for anyway: a journal of another version may have it."""
-    rungs = {each.rung for each in RULES.values()}
-    if rule in RULES or rule in rungs:
-        return
-
-    say(f"--rule {rule}: no such rule{suggestion(rule, [*RULES, *rungs])}")
 
 
 # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,7 +98,11 @@ def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
         return _Shown([one], _servers(one, directories), only)
     below = directories.usual if args.file is None else partial(directories_below, args.file)
     if args.all:
-        every = [Chosen(each.path, is_run=True) for each in _every(below())]
+        runs: list[JournalRun] = []
+        for directory in below():
+            with suppress(OSError):
+                runs += (each for each in runs_in(directory) if each.size)
+        every = [Chosen(each.path, is_run=True) for each in sorted(runs, key=by_age)]
         return _Shown(every, [name for each in every for name in _servers(each, directories)], only, below)
     try:
         one = chosen(args.file, directories)
@@ -117,14 +115,6 @@ def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
     name = f", of {' and '.join(servers)}" if servers else ""
     say(f"showing {one.name}{name}")
     return _Shown([one], servers, only, below)
-
-
-def _every(below: Iterable[str]) -> list[JournalRun]:
-    found: list[JournalRun] = []
-    for directory in below:
-        with suppress(OSError):
-            found += (each for each in runs_in(directory) if each.size)
-    return sorted(found, key=by_age)
 
 
 def _of_server(args: argparse.Namespace, directories: Directories) -> _Shown:
@@ -267,15 +257,13 @@ class _ShowReport:
             return
         is_shown = self._filter.wants(record)
         self._totals.add(record, is_shown=is_shown)
-        if not is_shown:
-            return
-        if self._table is not None:
+        if is_shown and self._table is not None:
             self._lacks_payloads = self._lacks_payloads and not record.has_payload
             self._print(*self._table.lines(record))
-            return
-        text = entry.raw.decode()
-        # A program gets the exact bytes; a terminal would act on control characters.
-        write_utf8(f"{plain(text) if sys.stdout.isatty() else text}\n")
+        elif is_shown:
+            text = entry.raw.decode()
+            # A program gets the exact bytes; a terminal would act on control characters.
+            write_utf8(f"{plain(text) if sys.stdout.isatty() else text}\n")
 
     def note(self, line: str, colour: str) -> None:
         """Print a line between records; on stderr if standard output is for a program."""
