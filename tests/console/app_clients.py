@@ -8,8 +8,7 @@ from typing import Any
 import httpx
 
 from assay.base.verdict import Party
-from assay.cli.console import locks, report_exporters
-from assay.cli.console_evidence import file_pump
+from assay.cli.console import file_pump, locks, report_exporters
 from assay.cli.main import parser
 from assay.console.access import ConsoleAccess
 from assay.console.app import ConsoleApp

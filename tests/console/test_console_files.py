@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from app_clients import PROGRESS, TOOLS, ServedConsole, call, console_of, journal
 
-from assay.cli.console_evidence import NothingToShowError
+from assay.cli.console import NothingToShowError
 from assay.console.rows import HOW_TO_RECORD
 from assay.lock.lock_file import FILE, write
 from assay.lock.locked import Locked

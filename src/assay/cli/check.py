@@ -21,7 +21,6 @@ from assay.cli.journal_choice import Directories, chosen, why_not
 from assay.cli.options import add_settings
 from assay.cli.program import say, speaker
 from assay.cli.reports.formats import FORMATS
-from assay.cli.reports.json_schema import SCHEMA
 from assay.cli.reports.reporting import Reporting
 from assay.cli.reports.result import RunResult
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
@@ -176,6 +175,8 @@ class _PrintSchema(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print the schema."""
+        from assay.cli.reports.documents import SCHEMA  # noqa: PLC0415 - as other documents, where it is asked for
+
         write_utf8(json.dumps(SCHEMA, indent=2) + "\n")
         parser.exit()
 

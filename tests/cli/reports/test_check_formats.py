@@ -9,8 +9,8 @@ import jsonschema_rs
 import pytest
 
 from assay.cli.main import main
+from assay.cli.reports.documents import SCHEMA
 from assay.cli.reports.formats import FORMATS
-from assay.cli.reports.json_schema import SCHEMA
 from assay.records.digest import MOST_GROUPS
 from assay.rules import RULES
 from kit.check_formats import READERS, Read, answer, call, outputs, parsed, recording, written
