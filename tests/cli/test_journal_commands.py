@@ -13,7 +13,7 @@ import pytest
 
 from assay.base.verdict import Party
 from assay.cli.main import main
-from assay.cli.terminal.journal_table import JournalTable, View
+from assay.cli.terminal.journal_table import JournalTable
 from assay.cli.terminal.style import Style
 from assay.core.conversation import Conversation
 from assay.records.journal import Journal
@@ -78,10 +78,10 @@ def records() -> list[Record]:
 
 
 @rows("columns", ["20", "40", "56", "72", "80", "96", "120", "200"])
-@rows("view", [View(utc=True), View(utc=True, servers=True, payloads=True)], ids=["few", "all"])
-def test_the_table_fits_the_terminal(columns: str, view: View) -> None:
+@rows("view", [{"utc": True}, {"utc": True, "servers": True, "payloads": True}], ids=["few", "all"])
+def test_the_table_fits_the_terminal(columns: str, view: dict[str, bool]) -> None:
     style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})
-    table = JournalTable(style, view)
+    table = JournalTable(style, **view)
     lines = [table.head(), *(line for record in records() for line in table.lines(record))]
     assert max(map(len, lines)) <= max(40, int(columns))
     assert lines.count("1970-01-01 (UTC)") == 1
@@ -94,11 +94,11 @@ def test_where_nothing_is_cut_a_line_has_all_of_it() -> None:
     long.method = "x" * 300
     assert long.error is not None
     long.error.violations *= 3
-    for table in (JournalTable(Style(io.StringIO(), {}), View()), JournalTable(Style(Terminal(), {}), View(wide=True))):
+    for table in (JournalTable(Style(io.StringIO(), {})), JournalTable(Style(Terminal(), {}), wide=True)):
         lines = list(table.lines(long))
         assert "x" * 300 in lines[0]
         assert [line for line in lines if "contract/input:" in line] == 3 * lines[1:2]
-    short = list(JournalTable(Style(Terminal(), {"COLUMNS": "80", "NO_COLOR": "1"}), View()).lines(long))
+    short = list(JournalTable(Style(Terminal(), {"COLUMNS": "80", "NO_COLOR": "1"})).lines(long))
     assert " (and 2 more)" in " ".join(short)
 
 

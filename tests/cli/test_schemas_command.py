@@ -1,13 +1,12 @@
 """`assay schemas`: what it prints, where, and how it exits."""
 
-import argparse
 import json
 import shlex
 from pathlib import Path
 
 import pytest
 
-from assay.cli.schemas import add_parser
+from assay.cli.main import main
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
 from kit.places import ROOT
@@ -18,12 +17,7 @@ DOCS = ROOT / "docs"
 
 def run(line: str) -> int:
     """What `assay LINE` exits with."""
-    parser = argparse.ArgumentParser(prog="assay")
-    add_parser(parser.add_subparsers())
-    args = parser.parse_args(shlex.split(line))
-    code = args.run(args)
-    assert isinstance(code, int)
-    return code
+    return main(shlex.split(line))
 
 
 def samples() -> list[tuple[str, str]]:

@@ -19,8 +19,16 @@ from assay.base.extras import missing
 from assay.base.printable import counted, plain
 from assay.base.server_names import name_of_command
 from assay.base.verdict import Party, Verdict, Violation
-from assay.cli.guard_plan import FOUND, LEVELS, recording_of
-from assay.cli.options import HeaderError, add_headers, add_settings, add_time_limit, given_headers
+from assay.cli.guard_plan import FOUND, recording_of
+from assay.cli.options import (
+    HeaderError,
+    add_fail_on,
+    add_headers,
+    add_record,
+    add_settings,
+    add_time_limit,
+    given_headers,
+)
 from assay.cli.program import program, say, speaker
 from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.results import example, result_lines, tool_lines
@@ -86,17 +94,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_headers(parser)
     add_time_limit(parser, "the whole conversation")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument(
-        "--fail-on",
-        choices=LEVELS,
-        default="refuse",
-        help="exit with 1 after any finding, or only if a guard would stop a message or a tool (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--record",
-        metavar="FILE",
-        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
-    )
+    add_fail_on(parser, "refuse", "1 after any finding, or only if a guard would stop a message or a tool")
+    add_record(parser)
     add_max_ms(parser)
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
     add_settings(parser, shared=False)

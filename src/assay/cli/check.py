@@ -16,9 +16,9 @@ from assay.base.errors import UsageError
 from assay.base.held_signals import signals_held
 from assay.cli.checking.evidence import CheckTerms, StreamItem, results_of
 from assay.cli.checking.files import CheckedFile, FoundFiles, checked_file
-from assay.cli.guard_plan import LEVELS, policy_of, signed
+from assay.cli.guard_plan import policy_of, signed
 from assay.cli.journal_choice import Directories, chosen, why_not
-from assay.cli.options import add_settings
+from assay.cli.options import add_fail_on, add_settings
 from assay.cli.program import say, speaker
 from assay.cli.reports.formats import FORMATS
 from assay.cli.reports.reporting import Reporting
@@ -104,12 +104,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     _add_formats(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=LEVELS,
-        default="report",
-        help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
-    )
+    add_fail_on(parser, "report", "1 after any finding, or only if a message is refused")
     parser.add_argument(
         "--compare",
         action="store_true",
@@ -131,12 +126,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         help="the page to write; - for standard output (default: %(default)s)",
     )
     add_source(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=LEVELS,
-        default="never",
-        help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
-    )
+    add_fail_on(parser, "never", "1 after any finding, or only if a message is refused")
     parser.add_argument("--baseline", metavar="FILE", help="findings in FILE are known, and do not count by --fail-on")
     parser.add_argument("--docs-url", metavar="URL", help="the address of Assay's docs directory, for links to rules")
     _add_judging(parser)

@@ -10,8 +10,8 @@ from assay.base.errors import UsageError
 from assay.base.extras import missing
 from assay.base.printable import plain
 from assay.base.server_names import cut_name
-from assay.cli.guard_plan import LEVELS, client_files, loaded_settings, named_servers, plan_of, recording_of
-from assay.cli.options import add_headers, add_settings
+from assay.cli.guard_plan import client_files, loaded_settings, named_servers, plan_of, recording_of
+from assay.cli.options import add_fail_on, add_headers, add_record, add_settings
 from assay.cli.program import open_standard_streams, say
 from assay.edges.child import Child, StartError
 from assay.edges.hangup import heed
@@ -77,25 +77,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_name,
         help="server name in logs, journal and lock (default: derived from its command or URL)",
     )
-    parser.add_argument("--quiet", action="store_true", help="do not print findings and the summary to stderr")
-    parser.add_argument(
-        "--record",
-        metavar="FILE",
-        help="record every message for assay check; a directory gets a new file for each run",
-    )
-    parser.add_argument(
-        "--fail-on",
-        choices=LEVELS,
-        default="never",
-        help="exit with 4 after any finding, or only if a message was or would be refused (default: %(default)s)",
-    )
-    add_reach(parser)
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
-    parser.set_defaults(run=run)
-
-
-def add_reach(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the guarded server and its clients to *parser*."""
+    parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
+    add_record(parser)
+    add_fail_on(parser, "never", "4 after any finding, or only if a message was or would be refused")
     parser.add_argument("--target", metavar="URL", help="guard the server at URL")
     parser.add_argument(
         "--listen",
@@ -103,7 +87,9 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         help="serve HTTP clients at ADDRESS, such as 127.0.0.1:8765; port 0 picks a free port",
     )
     add_headers(parser)
-    add_settings(parser, "; a .json or .jsonc file is a client's configuration, and all of its servers are guarded")
+    add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
+    parser.set_defaults(run=run)
 
 
 def _name(text: str) -> str:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 """Gets a line."""
 
-LEVELS: Final = ("report", "refuse", "never")
-"""What --fail-on counts."""
-
 NOTHING_JUDGED: Final = 2
 FOUND: Final = 4
 """Exit statuses of a guard with --fail-on."""

@@ -24,7 +24,7 @@ from assay.cli.journal_choice import (
     runs_of,
     say,
 )
-from assay.cli.terminal.journal_table import JournalTable, Totals, View
+from assay.cli.terminal.journal_table import JournalTable, Totals
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import stop_without_reader, write_utf8
 from assay.records.filtering import RecordFilter
@@ -227,9 +227,17 @@ class _ShowReport:
         # Which servers will write to a followed journal is not known yet.
         several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
         is_filtered = bool(args.verdict or args.method or args.tool or args.rule or args.quarantined)
-        view = View(several, args.payloads, args.wide, args.utc, _UNFOLDED if is_filtered else 0)
         self._style = Style(sys.stdout)
-        self._table = None if args.format == "json" else JournalTable(self._style, view)
+        self._table = None
+        if args.format == "table":
+            self._table = JournalTable(
+                self._style,
+                servers=several,
+                payloads=args.payloads,
+                wide=args.wide,
+                utc=args.utc,
+                unfolded=_UNFOLDED if is_filtered else 0,
+            )
         self._totals = Totals()
         self._lacks_payloads = args.payloads
         self._begun = False

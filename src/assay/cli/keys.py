@@ -68,22 +68,18 @@ def run_new(args: argparse.Namespace) -> int:
 
 
 def run_hash(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command takes them
-    """Print the hash of a key."""
-    key = _given()
+    """Read a key, without echo on a terminal, and print its hash."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        key = getpass("key: ").strip().encode()
+    else:
+        with open(0, "rb", closefd=False) as file:
+            key = file.read(_MOST).strip()
     wrong = objection(key)
     if wrong is not None:
         say(f"{wrong}; `assay keys new` makes a valid one", "keys hash")
         return 2
     print(written_hash(key))
     return 0
-
-
-def _given() -> bytes:
-    """Return the key from standard input. On a terminal, prompt for it without echo."""
-    if sys.stdin is not None and sys.stdin.isatty():
-        return getpass("key: ").strip().encode()
-    with open(0, "rb", closefd=False) as file:
-        return file.read(_MOST).strip()
 
 
 def _name(text: str) -> str:

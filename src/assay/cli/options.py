@@ -64,6 +64,24 @@ def _given(option: str, environ: Mapping[str, str]) -> tuple[str, str]:
     return name, value
 
 
+LEVELS: Final = ("report", "refuse", "never")
+"""What --fail-on counts."""
+
+
+def add_fail_on(parser: argparse.ArgumentParser, default: str, fails: str) -> None:
+    """Add `--fail-on`; *fails* says in its help what each level does."""
+    parser.add_argument("--fail-on", choices=LEVELS, default=default, help=f"exit with {fails} (default: %(default)s)")
+
+
+def add_record(parser: argparse.ArgumentParser) -> None:
+    """Add `--record`."""
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
+    )
+
+
 def add_time_limit(parser: argparse.ArgumentParser, limited: str) -> None:
     """Add `--timeout`; *limited* says in its help what the time is for."""
     parser.add_argument(

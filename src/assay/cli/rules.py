@@ -89,17 +89,13 @@ def run_explain(args: argparse.Namespace) -> int:
         return 0
     rule = RULES.get(args.rule)
     if rule is None:
-        say(f"unknown rule {args.rule!r}{_near(args.rule)}", "explain")
+        same = [known for known in RULES if known.partition("/")[2] == args.rule]
+        near = f"; did you mean {' or '.join(same)}?" if same else suggestion(args.rule, (*RULES, *_RUNGS))
+        say(f"unknown rule {args.rule!r}{near}", "explain")
         say("assay rules lists them all")
         return 2
     print("\n".join(_explanation(rule)))
     return 0
-
-
-def _near(name: str) -> str:
-    """Return a suggestion for *name*, which is not a rule."""
-    same = [known for known in RULES if known.partition("/")[2] == name]
-    return f"; did you mean {' or '.join(same)}?" if same else suggestion(name, (*RULES, *_RUNGS))
 
 
 def _explanation(rule: Rule) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from json import dumps
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from assay.base.atomic_file import replace_file
+from assay.base.errors import UsageError
 from assay.cli.program import say
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.table import Column, Table
@@ -21,14 +21,12 @@ from assay.spec.revision_diff import RevisionChange, changes_between, section
 from assay.spec.revisions import LATEST, REVISIONS, named
 from assay.spec.schema import ProtocolSchema, extension_schema, protocol_schema, suggestion
 
-Subparsers = argparse._SubParsersAction  # argparse has no public name for it
-
 _LITERAL = "the official schema.json to the letter, without corrections of its known errors"
 
 _REVISION = "a revision such as 2025-11-25, latest, or an extension such as tasks"
 
 
-def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register ``schemas`` and its sub-commands; each sets ``run``."""
     parser = subparsers.add_parser(
         "schemas",
@@ -36,88 +34,60 @@ def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "extensions, as Assay judges by it.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_list(commands)
-    _add_show(commands)
-    _add_export(commands)
-    _add_diff(commands)
-
-
-def _add_list(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
+    lists = commands.add_parser(
         "list",
         help="list the revisions and extensions, or the definitions of one",
         description="List the revisions and extensions that Assay knows; with one, its definitions, one a line.",
     )
-    parser.add_argument("revision", metavar="REVISION", nargs="?", type=named, help=_REVISION)
-    parser.set_defaults(run=run_list)
-
-
-def _add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
+    lists.add_argument("revision", metavar="REVISION", nargs="?", type=named, help=_REVISION)
+    lists.set_defaults(run=run_list)
+    show = commands.add_parser(
         "show",
         help="print one definition",
         description="Print one definition as JSON Schema 2020-12.",
     )
-    parser.add_argument("revision", metavar="REVISION", type=named, help=_REVISION)
-    parser.add_argument("definition", metavar="DEFINITION", help="a definition such as CallToolResult")
-    parser.add_argument("--closure", action="store_true", help="with every definition it refers to, as one document")
-    parser.add_argument("--literal", action="store_true", help=_LITERAL)
-    parser.set_defaults(run=run_show)
-
-
-def _add_export(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
+    show.add_argument("revision", metavar="REVISION", type=named, help=_REVISION)
+    show.add_argument("definition", metavar="DEFINITION", help="a definition such as CallToolResult")
+    show.add_argument("--closure", action="store_true", help="with every definition it refers to, as one document")
+    show.add_argument("--literal", action="store_true", help=_LITERAL)
+    show.set_defaults(run=run_show)
+    export = commands.add_parser(
         "export",
         help="write the schemas of all revisions and extensions to files",
         description="Write DIR/<revision>.json for every released revision, and DIR/<extension>.json for every "
         "official extension. The same bytes on every run.",
     )
-    parser.add_argument("directory", metavar="DIR", help="the directory to write to; created if it does not exist")
-    parser.add_argument("--literal", action="store_true", help=_LITERAL)
-    parser.set_defaults(run=run_export)
-
-
-def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
+    export.add_argument("directory", metavar="DIR", help="the directory to write to; created if it does not exist")
+    export.add_argument("--literal", action="store_true", help=_LITERAL)
+    export.set_defaults(run=run_export)
+    diff = commands.add_parser(
         "diff",
         help="show what changed between two revisions",
         description="Show what changed from one revision to another, definition by definition and field by field.",
         epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
     )
-    parser.add_argument("old", metavar="OLD", type=named, help="the revision to start from")
-    parser.add_argument("new", metavar="NEW", type=named, help="the revision to compare with, or latest")
-    parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
-    parser.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
-    parser.set_defaults(run=run_diff)
-
-
-def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
-    """Print the result of *answer*; an unknown name is reported in one line."""
-    try:
-        text = answer()
-    except (KeyError, ValueError) as error:
-        say(str(error.args[0]), "schemas")
-        return 2
-    if json:
-        write_utf8(text)
-    else:
-        sys.stdout.write(text)
-    return 0
+    diff.add_argument("old", metavar="OLD", type=named, help="the revision to start from")
+    diff.add_argument("new", metavar="NEW", type=named, help="the revision to compare with, or latest")
+    diff.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
+    diff.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
+    diff.set_defaults(run=run_diff)
 
 
 def run_list(args: argparse.Namespace) -> int:
     """Print the revisions with their number of definitions, or the definitions of one revision."""
-    return _answered(lambda: _definitions(args.revision) if args.revision else _revisions())
+    print("\n".join(_schema(args.revision).own if args.revision else _revisions()))
+    return 0
 
 
 def run_show(args: argparse.Namespace) -> int:
     """Print one definition, alone or with the definitions it refers to."""
-
-    def schema() -> str:
-        protocol = _schema(args.revision, errata=not args.literal)
-        return _json(protocol.closure(args.definition) if args.closure else protocol.definition(args.definition))
-
-    return _answered(schema, json=True)
+    protocol = _schema(args.revision, errata=not args.literal)
+    try:
+        shown = protocol.closure(args.definition) if args.closure else protocol.definition(args.definition)
+    except KeyError as error:
+        raise UsageError(str(error.args[0])) from None
+    write_utf8(_json(shown))
+    return 0
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -126,30 +96,43 @@ def run_export(args: argparse.Namespace) -> int:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name in (*REVISIONS, *EXTENSIONS):
-            protocol = _schema(name, errata=not args.literal)
             path = directory / f"{name}.json"
-            document = protocol.document()
+            document = _schema(name, errata=not args.literal).document()
             replace_file(path, _json(document).encode())
             say(f"wrote {path}: {len(document['$defs'])} definitions")
     except OSError as error:
-        say(f"cannot write {error.filename or directory}: {error.strerror}", "schemas")
-        return 2
+        raise UsageError(f"cannot write {error.filename or directory}: {error.strerror}") from None
     return 0
 
 
 def run_diff(args: argparse.Namespace) -> int:
     """Print what changed between two revisions. The status is 0 even if something changed: that is not an error."""
-    return _answered(
-        lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)),
-        json=args.format == "json",
-    )
+    old, new = args.old, args.new
+    found = _changes(old, new, args.definition)
+    if args.format == "json":
+        changes = [
+            {
+                "definition": change.definition,
+                "field": change.field,
+                "change": change.kind,
+                "words": change.words,
+                "breaking": change.breaking,
+            }
+            for change in found
+        ]
+        write_utf8(_json({"old": old, "new": new, "changes": changes}))
+    elif args.format == "markdown":
+        sys.stdout.write(f"## {old} → {new}\n\n{section(found)}")
+    else:
+        print("\n".join(_lines(old, new, found)))
+    return 0
 
 
 _COLUMNS = (Column("definitions", 11, is_number=True), Column("methods", 7, is_number=True))
 
 
-def _revisions() -> str:
-    """Return two tables, whose columns are below each other."""
+def _revisions() -> list[str]:
+    """Return the lines of two tables, whose columns are below each other."""
     style = Style(sys.stdout)
     table = Table(style, [Column("revision", 11), *_COLUMNS], wide=True)
     lines = [table.head()]
@@ -161,20 +144,16 @@ def _revisions() -> str:
     for name, extension in EXTENSIONS.items():
         counts = {"definitions": f"{len(_schema(name).own)}", "methods": f"{len(extension.methods)}"}
         lines += table.lines({"extension": name, **counts, "standing": extension.standing})
-    return "\n".join(lines) + "\n"
-
-
-def _definitions(revision: str) -> str:
-    return "".join(f"{name}\n" for name in _schema(revision).own)
+    return lines
 
 
 def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
-    """Return the schema of a revision, or of an extension on top of the latest one."""
+    """Return the schema of a revision, or of an extension on top of the latest one. Raises `UsageError`."""
     extension = EXTENSIONS.get(name) or OFFICIAL.identifiers.get(name)
     if extension is not None:
         return extension_schema(extension, LATEST, errata=errata)
     if name not in REVISIONS:
-        raise ValueError(f"there is no revision {name!r}; there are {', '.join((*REVISIONS, *EXTENSIONS))}")
+        raise UsageError(f"there is no revision {name!r}; there are {', '.join((*REVISIONS, *EXTENSIONS))}")
     return protocol_schema(name, errata=errata)
 
 
@@ -185,11 +164,11 @@ def _changes(old: str, new: str, definition: str | None) -> list[RevisionChange]
         return found
     known = sorted({*before.own, *after.own})
     if definition not in known:
-        raise KeyError(f"neither revision has a definition {definition!r}{suggestion(definition, known)}")
+        raise UsageError(f"neither revision has a definition {definition!r}{suggestion(definition, known)}")
     return [change for change in found if change.definition == definition]
 
 
-def _text(old: str, new: str, found: list[RevisionChange]) -> str:
+def _lines(old: str, new: str, found: list[RevisionChange]) -> list[str]:
     lines, style = [], Style(sys.stdout)
     width = min(max((len(change.field) for change in found), default=0), 40)
     shown = ""
@@ -200,41 +179,17 @@ def _text(old: str, new: str, found: list[RevisionChange]) -> str:
         mark = {"added": "+", "removed": "-", "changed": "~"}[change.kind]
         breaking = "  (breaking)" if change.breaking else ""
         place = f"{change.field:<{width}}  " if change.field else ""
-        lines += _folded(f"  {mark} {place}{change.words}{breaking}", 4 + len(place), style)
+        line = f"  {mark} {place}{change.words}{breaking}"
+        if style.limit is None or len(line) <= style.limit:
+            lines.append(line)
+        else:
+            # Wrapped so that the columns stay readable.
+            indent = " " * min(4 + len(place), style.limit // 2)
+            lines += wrap(line, style.limit, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     breaking_ones = sum(change.breaking is True for change in found)
     lines.append(f"{len(found)} changes from {old} to {new}, {breaking_ones} of them breaking")
-    return "\n".join(lines) + "\n"
-
-
-def _folded(line: str, margin: int, style: Style) -> list[str]:
-    """Return the line, wrapped on a narrow terminal so that the columns stay readable."""
-    if style.limit is None or len(line) <= style.limit:
-        return [line]
-
-    indent = " " * min(margin, style.limit // 2)
-    return wrap(line, style.limit, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def _records(old: str, new: str, found: list[RevisionChange]) -> str:
-    records = [
-        {
-            "definition": change.definition,
-            "field": change.field,
-            "change": change.kind,
-            "words": change.words,
-            "breaking": change.breaking,
-        }
-        for change in found
-    ]
-    return _json({"old": old, "new": new, "changes": records})
-
-
-def _markdown(old: str, new: str, found: list[RevisionChange]) -> str:
-    return f"## {old} → {new}\n\n{section(found)}"
+    return lines
 
 
 def _json(value: Any) -> str:
     return dumps(value, indent=2, ensure_ascii=False) + "\n"
-
-
-_FORMATS = {"text": _text, "json": _records, "markdown": _markdown}

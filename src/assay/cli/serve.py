@@ -74,7 +74,10 @@ def run(args: argparse.Namespace) -> int:
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=say, limits=REQUESTS)
     longest = settings.limits.frame_bytes
     journaled = 0 if longest == REQUESTS.frame_bytes else longest
-    catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=say)
+    # The environment variables of specs/001 that the options replace.
+    sources = {"SYN_SCHEMAS_DIR": args.schemas, "SYN_EXAMPLES_DIR": args.examples}
+    given = {name: value for name, value in sources.items() if value is not None}
+    catalogue = Catalogue.read({**os.environ, **given}, os.curdir, log=say)
     directory = args.journal or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
     settings = replace(settings, journal=replace(settings.journal, directory=directory))
     with opened(settings, say, deterministic=args.deterministic, server="assets", frame_bytes=journaled) as records:
@@ -123,12 +126,6 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
     )
 
 
-def _sources(args: argparse.Namespace) -> dict[str, str]:
-    """Return the environment variables of specs/001 that the options replace."""
-    given = {"SYN_SCHEMAS_DIR": args.schemas, "SYN_EXAMPLES_DIR": args.examples}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 @contextmanager
 def _ready_file() -> Iterator[None]:
     """Keep a file with process id and time while the server is ready. If it cannot be written, serve without it."""
@@ -155,7 +152,11 @@ def _write(path: str, content: bytes) -> None:
 
     A link of that name is replaced, never followed. A device such as `/dev/null`, or a pipe, is written to.
     """
-    if _is_file(path):
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
         replace_file(path, content, lasting=False)
         return
     descriptor = os.open(path, os.O_WRONLY | _AS_IT_IS)
@@ -163,15 +164,6 @@ def _write(path: str, content: bytes) -> None:
         os.write(descriptor, content)
     finally:
         os.close(descriptor)
-
-
-def _is_file(path: str) -> bool:
-    """Whether *path* is a file, a link, or does not exist."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return True
-    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 def _remove(path: str, content: bytes) -> None:

@@ -43,16 +43,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Accept a file, list the trusted files, or remove one; return the exit status."""
     if args.list:
-        return _list()
+        for path, hashed in sorted(accepted(os.environ).items()):
+            print(plain(f"{path}{_since(path, hashed)}"))
+        return 0
     if args.remove is not None:
-        return _remove(args.remove)
+        there = forget(os.environ, args.remove)
+        _say(f"{args.remove}: {'no longer trusted' if there else 'was not trusted'}")
+        return 0
     return _trust(args.file, unasked=args.yes)
-
-
-def _list() -> int:
-    for path, hashed in sorted(accepted(os.environ).items()):
-        print(plain(f"{path}{_since(path, hashed)}"))
-    return 0
 
 
 def _since(path: str, hashed: str) -> str:
@@ -64,23 +62,19 @@ def _since(path: str, hashed: str) -> str:
         return f"  ({error.strerror})"
 
 
-def _remove(path: str) -> int:
-    there = forget(os.environ, path)
-    _say(f"{path}: {'no longer trusted' if there else 'was not trusted'}")
-    return 0
-
-
 def _trust(path: str, *, unasked: bool) -> int:
     found = _read(path)
     weak = _weakenings(found)
     if not weak:
         _say(f"{path}: cannot weaken the guard; all its settings already count")
         return 0
-    _show(path, weak)
+    print(plain(f"{path} can make the guard weaker:"))
+    for each in weak:
+        print(plain(f"  {each}  (without it: {each.without})"))
     if not unasked and not has_terminal():
         _say("nothing was trusted: there is no terminal to ask on; use --yes")
         return 2
-    if not unasked and not agreed(f"Trust {_shown(path)} as it is now?"):
+    if not unasked and not agreed(f"Trust {plain(path)} as it is now?"):
         _say(f"{path}: not trusted")
         return 1
     remember(os.environ, found.path, found.content)
@@ -113,13 +107,3 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     for each in weakenings(file, refused, made([*file, *refused]), ""):
         weak.setdefault(each.path, each)
     return list(weak.values())
-
-
-def _show(path: str, weak: list[Weakening]) -> None:
-    print(f"{_shown(path)} can make the guard weaker:")
-    for each in weak:
-        print(_shown(f"  {each}  (without it: {each.without})"))
-
-
-def _shown(text: str) -> str:
-    return plain(text)

@@ -71,7 +71,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Validate the files; return the worst exit status."""
     limits = load(os.environ, os.getcwd(), file=args.config, flags=args.set, log=_say, limits=REQUESTS).limits
-    catalogue = _catalogue(args.schemas)
+    # The schemas that `assay serve` would load, without the examples.
+    place = args.schemas or os.environ.get("SYN_SCHEMAS_DIR") or f"{SUBMODULE}/jsonschema"
+    library = Library([schema_file(file) for file in read_directory(place, os.getcwd(), _say)])
+    if not library.files:
+        _say("no schemas found; give their directory with --schemas or SYN_SCHEMAS_DIR")
+    catalogue = Catalogue(library)
     alone = len(args.paths) == 1 and not _is_directory(args.paths[0])
     worst = 0
     for name, failure in _files(args.paths):
@@ -82,15 +87,6 @@ def run(args: argparse.Namespace) -> int:
         # Flush each line, so that messages on stderr about a file appear next to it.
         sys.stdout.buffer.flush()
     return worst
-
-
-def _catalogue(given: str | None) -> Catalogue:
-    """Return the schemas that `assay serve` would load, without the examples."""
-    place = given or os.environ.get("SYN_SCHEMAS_DIR") or f"{SUBMODULE}/jsonschema"
-    library = Library(read_directory(place, os.getcwd(), _say))
-    if not library.files:
-        _say("no schemas found; give their directory with --schemas or SYN_SCHEMAS_DIR")
-    return Catalogue(library)
 
 
 def _files(paths: list[str]) -> Iterator[tuple[str, Result | None]]:
@@ -127,23 +123,15 @@ def _validated(catalogue: Catalogue, name: str, schema: str | None, limits: Limi
     except OSError as error:
         return _failed("io_error", name, error)
     if len(content) > limits.frame_bytes:
-        return _too_large(name, limits)
+        # It is never parsed (specs/001 §6).
+        _say(f"{name}: longer than {limits.frame_bytes:,} bytes")
+        return dict(TOO_LARGE)
     asset = syntax.read(content, limits.depth)
     if isinstance(asset, Violation):
-        return _unreadable(name, content, asset)
+        place = _place(content) if asset.rule in _PLACED else ""
+        return _failed("parse_error", name, f"expected {asset.expected}, found {asset.found}{place}", asset.at)
     base = "" if name == "-" else os.path.basename(name)
     return validate_asset(catalogue, asset, schema or catalogue.schema_of(asset, base))
-
-
-def _too_large(name: str, limits: Limits) -> Result:
-    """Return the failure for a file that is too large; it is never parsed (specs/001 §6)."""
-    _say(f"{name}: longer than {limits.frame_bytes:,} bytes")
-    return dict(TOO_LARGE)
-
-
-def _unreadable(name: str, content: bytes, why: Violation) -> Result:
-    place = _place(content) if why.rule in _PLACED else ""
-    return _failed("parse_error", name, f"expected {why.expected}, found {why.found}{place}", why.at)
 
 
 def _place(content: bytes) -> str:

@@ -123,6 +123,11 @@ class FileEnd:
     """The records of a journal by the result of the comparison: ``same``, ``different``, or why they were not."""
     digests: list[MessageDigest] = field(default_factory=list)
 
+    @property
+    def problems(self) -> list[str]:
+        """The remarks, and the error if there is one."""
+        return [*self.remarks, *([] if self.error is None else [self.error])]
+
     def count(self, record: Record) -> None:
         """Count a message by its outcome."""
         if record.metadata.kind != "missing":

@@ -14,14 +14,16 @@ from assay.base.printable_json import dumped
 from assay.cli.reports.result import (
     RunResult,
     counts_by,
-    file_counts,
+    further_places,
     is_inside,
     members_of,
+    messages_of,
     others_of,
     sentence_of,
     title_of,
 )
 from assay.records.digest import FindingGroup, FindingPlace, Level
+from assay.records.outcomes import WORDS
 from assay.rules import RULES, Rule
 
 # ── JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,7 +132,10 @@ def json_text(result: RunResult) -> str:
         {
             "file": each.name,
             "revision": each.revision,
-            **file_counts(each),
+            "messages": messages_of(each),
+            **{word: each.counts[word] for word in WORDS},
+            "unanswered": each.counts["missing"],
+            "notJudged": each.counts["unjudged"],
             "complete": each.error is None and not each.is_partial,
             "remarks": each.remarks,
             **({} if each.error is None else {"error": each.error}),
@@ -370,11 +375,18 @@ def junit_text(result: RunResult) -> str:
     """
     suites: dict[str, _Cases] = {name or _NAMELESS: defaultdict(list) for name in result.servers}
     for group in result.groups:
-        cases = suites.setdefault(group.key.server or _NAMELESS, defaultdict(list))
-        cases[group.key.rule, group.subject].append(group)
+        suite = suites.setdefault(group.key.server or _NAMELESS, defaultdict(list))
+        suite[group.key.rule, group.subject].append(group)
     parts = [_suite_about_files(result)]
-    for server, cases in suites.items():
-        parts.append(_suite(server, list(_junit_cases(server, cases, result.options.fail_on)), errors=0))
+    for server, groups in suites.items():
+        cases: list[str] = []
+        for rule in RULES.values():
+            found = {subject: each for (broken, subject), each in groups.items() if broken == rule.id}
+            for subject, each in found.items():
+                cases.append(_case(f"{server}.{subject}", rule.id, _outcome(each, result.options.fail_on)))
+            if not found and rule.rung not in _NOT_JUDGED:
+                cases.append(_case(server, rule.id, ""))
+        parts.append(_suite(server, cases, errors=0))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="assay check">\n{"".join(parts)}</testsuites>\n'
 
 
@@ -382,8 +394,7 @@ def _suite_about_files(result: RunResult) -> str:
     """Return the problems of the files and of the command line, as a test case of their own."""
     problems, is_wrong = [*result.remarks], bool(result.remarks)
     for file in result.files:
-        found = [*file.remarks, *([] if file.error is None else [file.error])]
-        problems += [f"{plain(file.name)}: {each}" for each in found]
+        problems += [f"{plain(file.name)}: {each}" for each in file.problems]
         is_wrong |= file.error is not None or (file.is_partial and result.options.fail_on != "never")
     problems += [f"no longer found: {key}" for key, _ in result.stale]
     problems += [result.groups.rest] if result.groups.left_out else []
@@ -392,16 +403,6 @@ def _suite_about_files(result: RunResult) -> str:
         text = "\n".join(problems)
         inside = _failure("error", text) if is_wrong else f"<system-out>{_text(text)}</system-out>"
     return _suite(_RECORDINGS, [_case(_RECORDINGS, "judged", inside)], errors=int(is_wrong))
-
-
-def _junit_cases(server: str, cases: _Cases, fail_on: str) -> Iterator[str]:
-    """Yield a test case for every rule, in the order of the rules."""
-    for rule in RULES.values():
-        found = {subject: groups for (broken, subject), groups in cases.items() if broken == rule.id}
-        for subject, groups in found.items():
-            yield _case(f"{server}.{subject}", rule.id, _outcome(groups, fail_on))
-        if not found and rule.rung not in _NOT_JUDGED:
-            yield _case(server, rule.id, "")
 
 
 def _outcome(groups: list[FindingGroup], fail_on: str) -> str:
@@ -417,7 +418,7 @@ def _lines(group: FindingGroup) -> Iterator[str]:
     """Yield the first finding of a group, then the places of others."""
     line, file = group.message.line, plain(group.file)
     yield f"{sentence_of(group)} ({file}, {f'line {line}' if line else 'the end'})"
-    yield from (f"line {each.line}: {plain(each.at) or 'the message'}" for each in group.places[1:])
+    yield from further_places(group)
     if group.count > len(group.places):
         yield f"and {group.count - len(group.places):,} more"
 

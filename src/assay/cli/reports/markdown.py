@@ -8,7 +8,7 @@ from typing import Final
 from assay.base.printable import counted, plain, plain_lines
 from assay.cli.checking.evidence import FileEnd
 from assay.cli.reports.outputs import ReportFileError
-from assay.cli.reports.result import RunResult, is_inside, messages_of, others_of, sentence_of, title_of
+from assay.cli.reports.result import RunResult, further_places, is_inside, messages_of, others_of, sentence_of, title_of
 from assay.records.digest import FindingGroup, Level
 from assay.records.outcomes import WORDS
 from assay.rules.sentences import sentence
@@ -45,7 +45,7 @@ def _markdown_lines(result: RunResult, most: int | None) -> Iterator[str]:
     yield "# assay check"
     yield ""
     yield from _table(result.files)
-    problems = [f"{file.name}: {line}" for file in result.files[:_MOST_FILES] for line in _problems(file)]
+    problems = [f"{file.name}: {line}" for file in result.files[:_MOST_FILES] for line in file.problems]
     problems += result.remarks
     yield from [*(f"- {code(each)}" for each in problems), *([""] if problems else [])]
     yield from _findings(result, most)
@@ -107,10 +107,6 @@ def _group(result: RunResult, group: FindingGroup) -> Iterator[str]:
     yield ""
 
 
-def _problems(file: FileEnd) -> list[str]:
-    return [*file.remarks, *([] if file.error is None else [file.error])]
-
-
 def _rest(number: int) -> Iterator[str]:
     if number > 0:
         yield f"and {counted(number, 'other kind')} of findings"
@@ -134,7 +130,11 @@ def github_text(result: RunResult) -> str:
     GitHub shows ten errors, ten warnings and ten notices of a step, so the worst come first.
     """
     lines = [
-        *(_file_problem(each) for each in result.files if each.error is not None),
+        *(
+            _command("error", _located(each.name, each.error), **_place(each.name))
+            for each in result.files
+            if each.error is not None
+        ),
         *(_command("error", each) for each in result.remarks),
         *map(_annotation, result.groups.new()),
         *(_command("notice", f"no longer found, remove it from the baseline: {key}") for key, _ in result.stale),
@@ -142,17 +142,16 @@ def github_text(result: RunResult) -> str:
     ]
     path = os.environ.get(SUMMARY)
     if path:
-        _append(path, markdown_text(result, _MOST_IN_SUMMARY))
+        try:
+            with open(path, "a", encoding="utf-8", errors="replace") as file:
+                file.write(markdown_text(result, _MOST_IN_SUMMARY))
+        except OSError as error:
+            raise ReportFileError(path, error) from None
     return "".join(f"{line}\n" for line in lines)
 
 
-def _file_problem(file: FileEnd) -> str:
-    return _command("error", _located(file.name, file.error or ""), **_place(file.name))
-
-
 def _annotation(group: FindingGroup) -> str:
-    lines = [sentence_of(group), plain(group.finding.hint)]
-    lines += [f"line {each.line}: {plain(each.at) or 'the message'}" for each in group.places[1:]]
+    lines = [sentence_of(group), plain(group.finding.hint), *further_places(group)]
     if others := others_of(group):
         lines.append(others)
     text = _located(group.file, "\n".join(lines))
@@ -171,22 +170,12 @@ def _located(file: str, text: str) -> str:
 
 def _command(name: str, text: str, **properties: str) -> str:
     """Return a workflow command on one line. The runner decodes the escapes."""
-    listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    return f"::{name}{f' {listed}' if listed else ''}::{_data(text)}"
+    listed = ",".join(
+        f"{key}={_escaped(plain(value)).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
+    )
+    return f"::{name}{f' {listed}' if listed else ''}::{_escaped(text)}"
 
 
-def _data(text: str) -> str:
+def _escaped(text: str) -> str:
     # The runner decodes the escapes and prints the text, so that a log would act on control characters.
     return plain_lines(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(plain(text)).replace(":", "%3A").replace(",", "%2C")
-
-
-def _append(path: str, text: str) -> None:
-    try:
-        with open(path, "a", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except OSError as error:
-        raise ReportFileError(path, error) from None

@@ -68,7 +68,13 @@ def verdict(result: RunResult) -> dict[str, Any]:
     """Return the verdict on a run: a tone for its colour, and one sentence."""
     counts = sum((each.counts for each in result.files), Counter[str]())
     messages = sum(map(messages_of, result.files))
-    blocked, quarantined = counts["blocked"], _quarantined(result)
+    blocked, kinds = counts["blocked"], dict[str, set[tuple[str, str]]]()
+    for each in result.groups:
+        entry = each.finding.entry
+        if entry is not None and each.finding.done == "quarantine":
+            kinds.setdefault(entry.kind, set()).add((each.key.server, entry.name))
+    quarantined = " and ".join(counted(len(names), kind) for kind, names in sorted(kinds.items()))
+    all_valid = "The message is valid" if messages == 1 else f"All {messages:,} messages are valid"
     if not messages and not counts["missing"]:
         return {"tone": "warning", "sentence": "No message could be judged."}
     if blocked or quarantined:
@@ -80,22 +86,8 @@ def verdict(result: RunResult) -> dict[str, Any]:
         some = f"{counts['reported']:,} of {counted(messages, 'message')} {have} findings"
         return {"tone": "warning", "sentence": f"Enforce mode would block no message. {some}."}
     if counts["missing"]:
-        return {"tone": "warning", "sentence": f"{_valid(messages)}, but some requests were never answered."}
-    return {"tone": "ok", "sentence": f"{_valid(messages)}."}
-
-
-def _valid(messages: int) -> str:
-    return "The message is valid" if messages == 1 else f"All {messages:,} messages are valid"
-
-
-def _quarantined(result: RunResult) -> str:
-    """Return what was quarantined, or would be: ``2 tools and 1 prompt``."""
-    kinds: dict[str, set[tuple[str, str]]] = {}
-    for each in result.groups:
-        entry = each.finding.entry
-        if entry is not None and each.finding.done == "quarantine":
-            kinds.setdefault(entry.kind, set()).add((each.key.server, entry.name))
-    return " and ".join(counted(len(names), kind) for kind, names in sorted(kinds.items()))
+        return {"tone": "warning", "sentence": f"{all_valid}, but some requests were never answered."}
+    return {"tone": "ok", "sentence": f"{all_valid}."}
 
 
 def _notes(result: RunResult) -> Iterator[str]:

@@ -37,6 +37,11 @@ def others_of(group: FindingGroup) -> str:
     return f"{group.count:,} times: {', '.join(listed)}{f' and {rest:,} more' if rest > 0 else ''}"
 
 
+def further_places(group: FindingGroup) -> list[str]:
+    """Return the listed places of a group after the first, for people."""
+    return [f"line {each.line}: {plain(each.at) or 'the message'}" for each in group.places[1:]]
+
+
 def counts_by(fail_on: str, finding: Finding, *, is_known: bool) -> bool:
     """Whether *finding* makes the check fail with this `--fail-on`."""
     if is_known or fail_on == "never":
@@ -116,16 +121,6 @@ class RunResult:
             mine.merge(theirs)
         file.digests = []
         self.files.append(file)
-
-
-def file_counts(file: FileEnd) -> dict[str, int]:
-    """Return the numbers of a file by the names that documents have for them."""
-    return {
-        "messages": messages_of(file),
-        **{word: file.counts[word] for word in WORDS},
-        "unanswered": file.counts["missing"],
-        "notJudged": file.counts["unjudged"],
-    }
 
 
 def messages_of(file: FileEnd) -> int:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from textwrap import wrap
-from typing import Final, NamedTuple
+from typing import Final
 
 from assay.base.printable import counted, plain
 from assay.cli.terminal.style import Style
@@ -41,39 +41,38 @@ _MOST_LINES: Final = 30
 _INDENT: Final = "    "
 
 
-class View(NamedTuple):
-    """Options of the table."""
-
-    servers: bool = False
-    """Whether there is a column for the server."""
-    payloads: bool = False
-    """Whether the frame is shown below its record."""
-    wide: bool = False
-    """Whether nothing is cut or wrapped."""
-    utc: bool = False
-    """Whether times are in UTC instead of the local time zone."""
-    unfolded: int = 0
-    """With at most this many records, a terminal shows all of their findings; with more, only the first of each."""
-
-
 class JournalTable:
     """A table that fits the terminal; without a terminal, or with --wide, nothing is cut."""
 
-    def __init__(self, style: Style, view: View = View()) -> None:  # noqa: B008 - it never changes
+    def __init__(
+        self,
+        style: Style,
+        *,
+        servers: bool = False,
+        payloads: bool = False,
+        wide: bool = False,
+        utc: bool = False,
+        unfolded: int = 0,
+    ) -> None:
+        """
+        *servers* is for a column with the server, *payloads* for frames below records, *wide* for no limit of lines.
+
+        With at most *unfolded* records a terminal shows all of their findings; with more, only the first of each.
+        """
         self._style = style
-        self._view = view
-        self._limit = limit = None if view.wide else style.limit
-        self._zone = UTC if view.utc else None
+        self._payloads, self._wide, self._unfolded = payloads, wide, unfolded
+        self._limit = limit = None if wide else style.limit
+        self._zone = UTC if utc else None
         self._day = ""
         self._shown = 0
         server = 16 if limit is None or limit >= _ROOM_FOR_SERVER else 12
-        clock = 8 if limit is None or limit - view.servers * (server + 2) < _ROOM_FOR_FRACTIONS else 12
-        self._clock = (24 if view.utc else 29) if limit is None else clock
+        clock = 8 if limit is None or limit - servers * (server + 2) < _ROOM_FOR_FRACTIONS else 12
+        self._clock = (24 if utc else 29) if limit is None else clock
         self._table = Table(
             style,
             [
                 Column("time", self._clock),
-                *([Column("server", server)] if view.servers else []),
+                *([Column("server", server)] if servers else []),
                 Column("who", 6),
                 Column("message", _MESSAGE if limit is None else limit),
                 Column("verdict", max(map(len, SHOWN))),
@@ -81,7 +80,7 @@ class JournalTable:
                 Column("in", 7, is_number=True),
                 Column("out", 7, is_number=True),
             ],
-            wide=view.wide,
+            wide=wide,
         )
         self._table.fit("message", _EXPENDABLE)
 
@@ -110,7 +109,7 @@ class JournalTable:
         )
         self._shown += 1
         yield from (self._style.paint(line, "dim") for line in self._wrong(record))
-        for line in self._payload(record.metadata) if self._view.payloads else ():
+        for line in self._payload(record.metadata) if self._payloads else ():
             text = f"{_INDENT}  {line}"
             yield (text if self._limit is None else self._style.cut(text, self._limit)).rstrip()
 
@@ -138,7 +137,7 @@ class JournalTable:
         if names:
             word = "would be quarantined" if record.is_audited else "quarantined"
             yield from self._indented(f"{word}: {', '.join(names) if self._limit is None else listed(names)}")
-        is_whole = self._limit is None or self._shown <= self._view.unfolded
+        is_whole = self._limit is None or self._shown <= self._unfolded
         for each in every_wrong(record) if is_whole else filter(None, [first_wrong(record)]):
             yield from self._indented(each)
         repairs = record.metadata.repairs
@@ -163,7 +162,7 @@ class JournalTable:
         if metadata.redacted:
             yield "(secrets are hidden)"
         lines = _frame_lines(metadata)
-        shown = lines if self._view.wide else lines[:_MOST_LINES]
+        shown = lines if self._wide else lines[:_MOST_LINES]
         yield from map(plain, shown)
         if len(shown) < len(lines):
             yield f"({len(lines) - len(shown):,} more lines; --wide shows them)"
