@@ -315,7 +315,7 @@ def _judged(args: argparse.Namespace, found: FoundFiles, settings: Settings) -> 
     with _ended_by_signals(), ExitStack() as stack:
         # A signal would leave a file behind that is just created.
         with signals_held("SIGINT", "SIGTERM", "SIGHUP"):
-            reporting = stack.enter_context(Reporting(args, has_several=len(found) > 1))
+            reporting = Reporting(args, stack, has_several=len(found) > 1)
         directories = Directories(settings.journal)
         files = [checked_file(each, directories, is_absolute=bool(args.cluster)) for each in found.chosen]
         slow = () if args.max_ms is None else (partial(SlowAnswers, args.max_ms),)

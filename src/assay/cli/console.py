@@ -15,6 +15,7 @@ from pathlib import Path
 from shlex import split
 from typing import TYPE_CHECKING, Final
 
+from assay.base.errors import UsageError
 from assay.base.extras import missing
 from assay.base.printable import counted
 from assay.cli.check import add_source
@@ -97,8 +98,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"assay console needs {missing(error, 'http')}")
         return 2
     except OSError as error:
-        say(f"assay console: --port {args.port}: {error.strerror}")
-        return 2
+        raise UsageError(f"--port {args.port}: {error.strerror}") from None
     with sock, ExitStack() as stack:
         return _serve(args, settings, sock, stack)
 
@@ -117,7 +117,7 @@ def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, st
             pump = file_pump(args, settings, state, app.signal.changed).run
     except NothingToShowError as error:
         for line in str(error).splitlines():
-            say(f"assay console: {line}")
+            say(line, "console")
         return 2
     service = ConsoleService(app, pump)
     address = f"http://{_HOST}:{port}/?token={access.token}"

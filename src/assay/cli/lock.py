@@ -11,6 +11,7 @@ from json import dumps
 from shlex import join
 from typing import Any, Final
 
+from assay.base.errors import UsageError
 from assay.base.printable import counted, plain
 from assay.cli.call import late, remedy
 from assay.cli.guard_plan import named_servers, settings_file
@@ -126,8 +127,7 @@ def run(args: argparse.Namespace) -> int:
             print(plain(f"{args.lock}: removed {name}"))
         return 0
     except LockError as error:
-        _say(str(error))
-        return 2
+        raise UsageError(str(error)) from None
 
 
 def _read(args: argparse.Namespace) -> Lock:

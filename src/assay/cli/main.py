@@ -11,7 +11,7 @@ from assay import __version__
 from assay.base.errors import SettingsError, UsageError
 from assay.base.printable import plain
 from assay.base.removed import COMMANDS, FORMATS, OPTIONS, removed
-from assay.cli.program import HelpFormatter, refusal
+from assay.cli.program import HelpFormatter, refusal, say
 from assay.edges.standard_streams import OutputError, prepare
 from assay.spec.schema import suggestion
 
@@ -182,7 +182,7 @@ def _run(given: list[str]) -> int:
     # Before its module is imported, which uses what this system may lack.
     reason = refusal(given[0])
     if reason is not None:
-        print(reason, file=sys.stderr)
+        say(reason)
         return 2
     # Nothing is garbage while modules are imported, and looking for it takes a tenth of the time.
     gc.disable()
@@ -193,8 +193,10 @@ def _run(given: list[str]) -> int:
         status: int = args.run(args)
     except SettingsError as error:
         # An operator's mistake; any other error is a bug of ours.
-        speaker = f"assay {args.chosen}" if isinstance(error, UsageError) else "assay"
-        print(plain(f"{speaker}: {error}"), file=sys.stderr)
+        if isinstance(error, UsageError):
+            say(str(error), args.chosen)
+        else:
+            say(f"assay: {error}")
         return 2
     return status
 
@@ -205,7 +207,7 @@ def _is_unknown(given: Sequence[str]) -> bool:
     if given and (given[0] in known or _is_option(given[0])):
         return False
     if given and (gone := removed(given[0], COMMANDS)):
-        print(plain(f"assay {given[0]}: {gone}"), file=sys.stderr)
+        say(gone, given[0])
         return True
     if not given:
         parser(in_short=True).print_help(sys.stderr)
@@ -215,10 +217,10 @@ def _is_unknown(given: Sequence[str]) -> bool:
         name = given[0].partition("=")[0]
         remedy = suggestion({"-v": "--version", "-V": "--version"}.get(name, name), _OPTIONS)
         remedy = remedy or f"; an option of a command goes after it: assay COMMAND {name}"
-        print(plain(f"assay: unknown option {name}{remedy}"), file=sys.stderr)
+        say(f"assay: unknown option {name}{remedy}")
         return True
-    print(f"assay: unknown command {given[0]!r}{suggestion(given[0], known)}", file=sys.stderr)
-    print("assay --help lists them all", file=sys.stderr)
+    say(f"assay: unknown command {given[0]!r}{suggestion(given[0], known)}")
+    say("assay --help lists them all")
     return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from assay.base.errors import UsageError
 from assay.base.printable import plain
 from assay.cli.program import agreed, has_terminal, speaker
 from assay.core.policy import fitting
@@ -72,8 +73,7 @@ def _trust(path: str, *, unasked: bool) -> int:
     for each in weak:
         print(plain(f"  {each}  (without it: {each.without})"))
     if not unasked and not has_terminal():
-        _say("nothing was trusted: there is no terminal to ask on; use --yes")
-        return 2
+        raise UsageError("nothing was trusted: there is no terminal to ask on; use --yes")
     if not unasked and not agreed(f"Trust {plain(path)} as it is now?"):
         _say(f"{path}: not trusted")
         return 1

@@ -212,7 +212,7 @@ class Evidence:
         importer, rows = self._read()
         if terms.is_compared and not is_journal and head.strip():
             raise TranscriptError(_NOT_COMPARED)
-        listed = None if terms.is_compared else ListedTools(self._path, partial(_all_lists, terms, self._path))
+        listed = None if terms.is_compared else ListedTools(self._path, partial(_lists, terms, self._path))
         begin = partial(_conversation, terms, listed)
         judging = Judging(begin, terms.policy, importer.blind, every=terms.every, listed=listed)
         try:
@@ -306,23 +306,19 @@ def _conversation(terms: CheckTerms, listed: ListedTools | None, opening: Record
 # ── lists of tools ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _all_lists(terms: CheckTerms, path: str) -> Iterator[tuple[str, ListPlace, bytes]]:
+def _lists(terms: CheckTerms, path: str) -> Iterator[tuple[str, ListPlace, bytes]]:
     """Yield the lists of all files: those of the file *path* first, which need not be one of the command line."""
     for each, is_run in {path: False, **dict(terms.evidence)}.items():
         # What can be read only once is read where it is judged. A file that cannot be read is reported there, too.
-        if not is_read_once(each):
-            with suppress(OSError, TranscriptError), opened(terms, each, is_run=is_run) as evidence:
-                yield from _lists(each, evidence.rows())
-
-
-def _lists(path: str, rows: Iterator[TranscriptRow]) -> Iterator[tuple[str, ListPlace, bytes]]:
-    servers: dict[int, str] = {}
-    for row in rows:
-        members = row.members
-        if members.get("event") == "open":
-            servers[conversation_of(members)] = str(members.get("place") or members.get("server") or "")
-        elif "event" not in members and not row.lacks and ("msg" in members or "base64" in members):
-            frame = frame_of(row)
-            if MARK in frame:
-                number = conversation_of(members)
-                yield servers.get(number, ""), ListPlace(path, number, row.line), frame
+        if is_read_once(each):
+            continue
+        servers: dict[int, str] = {}
+        with suppress(OSError, TranscriptError), opened(terms, each, is_run=is_run) as evidence:
+            for row in evidence.rows():
+                members, number = row.members, conversation_of(row.members)
+                if members.get("event") == "open":
+                    servers[number] = str(members.get("place") or members.get("server") or "")
+                elif "event" not in members and not row.lacks and ("msg" in members or "base64" in members):
+                    frame = frame_of(row)
+                    if MARK in frame:
+                        yield servers.get(number, ""), ListPlace(each, number, row.line), frame

@@ -68,20 +68,19 @@ def _entry(server: ServerEntry, environ: Mapping[str, str], folder: str) -> Host
 
 def _filled(value: Any, known: Mapping[str, str]) -> Any:
     """Return *value* with every reference in its strings replaced. Raises `_TroubleError`."""
+
+    def named(found: re.Match[str]) -> str:
+        if found[1].startswith(_INPUT):
+            raise _TroubleError("it needs an input that only its client can ask for")
+        name, default, otherwise = found[1].removeprefix("env:").partition(":-")
+        if name not in known and not default:
+            raise _TroubleError(f"the variable {name[:100]} is not set")
+        return known.get(name, otherwise)
+
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: _named(found[1], known), value)
+        return _REFERENCE.sub(named, value)
     if isinstance(value, list):
         return [_filled(each, known) for each in value]
     if isinstance(value, dict):
         return {name: _filled(each, known) for name, each in value.items()}
     return value
-
-
-def _named(reference: str, known: Mapping[str, str]) -> str:
-    if reference.startswith(_INPUT):
-        raise _TroubleError("it needs an input that only its client can ask for")
-    name, default, otherwise = reference.removeprefix("env:").partition(":-")
-    found = known.get(name)
-    if found is None and not default:
-        raise _TroubleError(f"the variable {name[:100]} is not set")
-    return found if found is not None else otherwise

@@ -7,7 +7,6 @@ Only for display. The result is still JSON with the same lines, but hidden value
 import re
 from collections.abc import Callable, Iterator
 from difflib import unified_diff
-from functools import partial
 from typing import Final
 
 from assay.base.printable import MASK, escaped
@@ -24,7 +23,7 @@ _VARIABLES: Final = frozenset({"bearer_token_env_var", "env_http_headers"})
 """Members of a Codex entry whose values are names of variables that hold the secrets."""
 
 _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
-"""A usual name of a variable. A token that was put there by mistake has other characters."""
+"""A usual name of a variable."""
 
 _HEADER: Final = re.compile(r"([^:]+: )(?:(?:Bearer|Basic|Token) +)?env:(.*)", re.IGNORECASE | re.DOTALL)
 """A header of the guard whose value is in a variable."""
@@ -75,7 +74,7 @@ def _edits(node: Node, mask: Mask, entries: set[int]) -> Iterator[Edit]:
         elif key == "args" and value.items:
             yield from _in_arguments(node, value)
         elif key in _VARIABLES:
-            yield from _edits(value, _masked_name, entries)
+            yield from _edits(value, lambda word: word if _is_name(word) else masked_secret(word), entries)
         else:
             is_hidden = key in _HIDDEN or redactor().is_secret(key)
             yield from _edits(value, masked_secret if is_hidden else masked_text, entries)
@@ -84,21 +83,16 @@ def _edits(node: Node, mask: Mask, entries: set[int]) -> Iterator[Edit]:
 def _in_arguments(entry: Node, args: Node) -> Iterator[Edit]:
     program, before = entry.plain.get("command"), ""
     masking = Masking(program if isinstance(program, str) else "")
-    for item in args.items:
-        if isinstance(item.value, str):
-            yield from _edits(item, partial(_masked_argument, masking, before), set())
-            before = item.value
+    for word in args.items:
+        if isinstance(word.value, str):
+            header = _HEADER.fullmatch(word.value) if before == "--header" else None
+            # Also for a header that is shown: what is masked depends on the words before.
+            shown = masking.masked(word.value)
+            if shown != word.value and not (header and _is_name(header[2])):
+                yield Edit(word.start, word.end, written(shown))
+            before = word.value
 
 
 def _is_name(word: str) -> bool:
+    """Whether *word* is the name of a variable, and not a token that was put there by mistake."""
     return bool(_VARIABLE.fullmatch(word)) and not looks_random(word) and masked_text(word) == word
-
-
-def _masked_name(word: str) -> str:
-    """Return *word*, hidden unless it is the name of a variable."""
-    return word if _is_name(word) else masked_secret(word)
-
-
-def _masked_argument(masking: Masking, before: str, word: str) -> str:
-    header, shown = _HEADER.fullmatch(word) if before == "--header" else None, masking.masked(word)
-    return word if header and _is_name(header[2]) else shown

@@ -17,7 +17,6 @@ from assay.cli.clients.parsing import ConfigError
 from assay.cli.clients.wrapping import (
     NAME,
     GuardCommand,
-    Guarded,
     advice,
     guarded,
     guarded_in,
@@ -170,16 +169,10 @@ def _unwrapped(server: ServerEntry, saved: ServerEntry | None) -> Decision:
         return Decision(server, "refused", note="its guard was not written by assay wrap; remove it by hand")
     if present is None:
         return Decision(server, "not behind", note="it does not run behind the guard")
-    if saved is not None and _was(present, saved):
-        return Decision(server, "restored", saved.text)
+    if saved is not None and objection(saved) is None:
+        again = guarded(saved, present.guard)
+        # A client may have rewritten the file in its own layout. A comment would be lost, although a person wrote it.
+        rewritten = not server.has_comments and saved.parsed(again) == server.written
+        if again == server.text or rewritten:
+            return Decision(server, "restored", saved.text)
     return Decision(server, "rebuilt", present.bare)
-
-
-def _was(present: Guarded, saved: ServerEntry) -> bool:
-    """Whether *present* is what *saved*, an entry of the backup, becomes behind the same guard."""
-    if objection(saved) is not None:
-        return False
-    entry, again = present.entry, guarded(saved, present.guard)
-    # A client may have rewritten the file in its own layout. A comment would be lost, although a person wrote it.
-    rewritten = not entry.has_comments and saved.parsed(again) == entry.written
-    return again == entry.text or rewritten

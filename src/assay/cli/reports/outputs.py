@@ -78,12 +78,9 @@ class OutputFile(ReportOutput):
 
     def abandon(self) -> None:
         """Remove the incomplete file."""
-        with suppress(_AbandonedError, OSError), self._stack:
-            raise _AbandonedError
-
-
-class _AbandonedError(Exception):
-    """Ends the writing of a file."""
+        # An error leaves the old file as it is.
+        with suppress(OSError), self._stack:
+            raise InterruptedError
 
 
 def _opened(path: str) -> AbstractContextManager[BinaryIO]:

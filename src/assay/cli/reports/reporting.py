@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from contextlib import suppress
-from types import TracebackType
+from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Final
 
 from assay.base.errors import UsageError
@@ -27,8 +27,12 @@ from assay.records.judged_records import JudgedRecord
 class Reporting:
     """The reports, the baseline and the exit status."""
 
-    def __init__(self, args: argparse.Namespace, *, has_several: bool) -> None:
-        """Open all outputs; *has_several* if there are several files. Raises `UsageError`."""
+    def __init__(self, args: argparse.Namespace, stack: ExitStack, *, has_several: bool) -> None:
+        """
+        Open all outputs; *has_several* if there are several files. Raises `UsageError`.
+
+        If *stack* ends with an error, no incomplete file is left behind.
+        """
         self._args = args
         self._say = speaker(args.chosen)
         _no_conflicts(args)
@@ -39,15 +43,12 @@ class Reporting:
         self._streams: list[StreamReport] = []
         self._outputs: list[tuple[ReportOutput, str | None]] = []
         """Each output, with the format of the document that is written to it in the end."""
-        try:
-            if args.format is not None:
-                name = "comparison" if args.compare else args.format
-                self._open(name, ReportOutput(for_people=args.format == "text"))
-            for name, path in args.output:
-                self._open(name, OutputFile(path))
-        except ReportFileError:
-            self._abandon()
-            raise
+        if args.format is not None:
+            self._open("comparison" if args.compare else args.format, ReportOutput(for_people=args.format == "text"))
+        for name, path in args.output:
+            file = OutputFile(path)
+            stack.push(partial(_abandoned, file))
+            self._open(name, file)
         self.digests = tuple(each for _, name in self._outputs if name is not None for each in digests_of(name))
         """What makes the digests that reports ask for."""
         self._result.digests = [make() for make in self.digests]
@@ -160,17 +161,10 @@ class Reporting:
         except BaselineError as error:
             self._refuse(f"{path} is not written: {error}")
 
-    def __enter__(self) -> Reporting:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Leave no incomplete file behind after an error."""
-        if kind is not None:
-            self._abandon()
-
-    def _abandon(self) -> None:
-        for output, _ in self._outputs:
-            output.abandon()
+def _abandoned(output: ReportOutput, kind: type[BaseException] | None, *_: object) -> None:
+    if kind is not None:
+        output.abandon()
 
 
 def _no_conflicts(args: argparse.Namespace) -> None:

@@ -84,8 +84,12 @@ class TextReport(StreamReport):
         self._quarantined.add(ListEntry(each.kind, each.name) for each in record.quarantined)
         self._known += len(message.known)
         if self._each and (self._options.with_messages or message.findings):
+            known = self._style.paint(f"{' ' * _INDENT}ignored (in baseline)", "dim")
             shown = [
-                (self._places(record, each), self._rule(message, number, each))
+                (
+                    self._places(record, each),
+                    [*rule_lines(each, self._style), *([known] if number in message.known else [])],
+                )
                 for number, each in enumerate(message.findings)
             ]
             self._message(message, shown)
@@ -128,10 +132,6 @@ class TextReport(StreamReport):
             self._print(line)
         if record.more:
             self._print(f"{' ' * _INDENT}and at least {record.more} more")
-
-    def _rule(self, message: JudgedRecord, number: int, finding: Finding) -> list[str]:
-        known = [self._style.paint(f"{' ' * _INDENT}ignored (in baseline)", "dim")] if number in message.known else []
-        return [*rule_lines(finding, self._style), *known]
 
     def _places(self, record: Record, finding: Finding) -> list[str]:
         return [*place_lines(finding, self._style), *excerpt_lines(record, finding, self._style, _INDENT)]

@@ -90,7 +90,10 @@ class JournalTable:
 
     def lines(self, record: Record) -> Iterator[str]:
         """Return the lines for one record."""
-        moment = self._moment(record.ts)
+        try:
+            moment = datetime.fromisoformat(record.ts).astimezone(self._zone)
+        except (ValueError, OverflowError, OSError):
+            moment = None
         if self._limit is not None and moment is not None and (day := moment.date().isoformat()) != self._day:
             self._day = day
             yield self._style.paint(f"{day} ({zone(moment)})", "bold")
@@ -112,13 +115,6 @@ class JournalTable:
         for line in self._payload(record.metadata) if self._payloads else ():
             text = f"{_INDENT}  {line}"
             yield (text if self._limit is None else self._style.cut(text, self._limit)).rstrip()
-
-    def _moment(self, ts: str) -> datetime | None:
-        """Return the time of a record in the zone of the table; None if it has no valid time."""
-        try:
-            return datetime.fromisoformat(ts).astimezone(self._zone)
-        except (ValueError, OverflowError, OSError):
-            return None
 
     def _time(self, moment: datetime) -> str:
         """Return the time on a terminal, which shows the date before; else date, time and zone."""
@@ -241,13 +237,11 @@ class Totals:
         yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
             yield f"  {count:>5} × {plain(rule)}"
-        if self._audited:
-            yield from style.wrapped(f"({self._forwarded(total)})", 0, 1)
-
-    def _forwarded(self, total: int) -> str:
-        """Return the note about audit mode for these records."""
+        if not self._audited:
+            return
         # Messages that cannot be forwarded at all, such as one that is too long.
         but = f", except {counted(self._blocked, 'blocked message')}" if self._blocked else ""
+        note = f"audit: everything was forwarded{but}"
         if self._audited < total:
-            return f"{self._audited:,} of {total:,} records are from audit mode: everything in them was forwarded{but}"
-        return f"audit: everything was forwarded{but}"
+            note = f"{self._audited:,} of {total:,} records are from audit mode: everything in them was forwarded{but}"
+        yield from style.wrapped(f"({note})", 0, 1)

@@ -46,8 +46,11 @@ class ProgressBar:
         self._due = now + _INTERVAL
         ProgressBar._shown = self
         self._is_drawn = True
+        columns = 80
+        with suppress(OSError, ValueError):
+            columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns
         # The cursor waits at the beginning of the line: the "^C" of an interrupt must not begin another one.
-        sys.stderr.write(f"{_ERASE}{self._line(now - self._began, _columns() - 1)}\r")
+        sys.stderr.write(f"{_ERASE}{self._line(now - self._began, columns - 1)}\r")
         sys.stderr.flush()
 
     def _line(self, seconds: float, width: int) -> str:
@@ -77,13 +80,6 @@ class ProgressBar:
         ProgressBar._shown = None
         self.erase()
         self._is_wanted = False
-
-
-def _columns() -> int:
-    """Return the width of the terminal that standard error is."""
-    with suppress(OSError, ValueError):
-        return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns
-    return 80
 
 
 def _clock(seconds: float) -> str:

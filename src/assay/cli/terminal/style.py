@@ -36,7 +36,11 @@ class Style:
         self.width = max(NARROWEST, min(columns, WIDEST))
         self.limit = max(NARROWEST, columns) if stream.isatty() else None
         self._encoding = stream.encoding or "utf-8"
-        self._ellipsis = "…" if _carries(stream, "…") else "..."
+        self._ellipsis = "…"
+        try:
+            "…".encode(self._encoding)
+        except UnicodeEncodeError:
+            self._ellipsis = "..."
 
     def cut(self, text: str, width: int) -> str:
         """Return *text*, on a terminal cut to *width* columns with an ellipsis."""
@@ -95,15 +99,6 @@ def _columns(stream: TextIO, environment: Mapping[str, str]) -> int:
         return os.get_terminal_size(stream.fileno()).columns or _UNKNOWN_WIDTH
     except (OSError, ValueError):
         return _UNKNOWN_WIDTH
-
-
-def _carries(stream: TextIO, text: str) -> bool:
-    """Whether the encoding of *stream* supports the characters of *text*."""
-    try:
-        text.encode(stream.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _wants_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
