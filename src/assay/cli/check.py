@@ -73,15 +73,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ),
         epilog=_REPORT,
     )
-    # What this command has no options for is as check has it by default.
-    report.set_defaults(**vars(check.parse_args(["-"])))
+    # What the other commands have no options for is as check has it by default.
+    defaults = vars(check.parse_args(["-"]))
+    report.set_defaults(**defaults)
     _add_report(report)
     replay = subparsers.add_parser(
         "replay",
         description="Judge the messages of a journal again, in order, and compare the verdicts.",
         epilog=_REPLAY,
     )
-    replay.set_defaults(**vars(check.parse_args(["--compare", "-"])))
+    replay.set_defaults(**{**defaults, "compare": True})
     replay.add_argument(
         "file",
         metavar="FILE",
