@@ -135,7 +135,7 @@ class Reporting:
         if stale and args.fail_on_stale:
             self._worsen(1)
         result.stale = [(each.key, each.count) for each in stale]
-        if args.write_baseline is not None:
+        if args.write_baseline:
             self._write_baseline(args.write_baseline)
         for output, document in self._outputs:
             try:
