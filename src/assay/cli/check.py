@@ -43,7 +43,7 @@ the same, 1 a verdict differs, 2 a file could not be read or has nothing to comp
 """
 
 _REPORT = """\
-The page has everything in it: it loads nothing, and opens without a server. Secrets are masked.
+The page is self-contained: it loads nothing from the network. Secrets are masked.
 
 Exit status: 0 the page was written; 1 a finding counts by --fail-on; 2 a file could not be read, or the page could not
 be written.
@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``check``, ``report`` and ``replay``."""
     check = subparsers.add_parser(
         "check",
-        description="Judge every message of recorded conversations, and show what is wrong, where and by which rule.",
+        description="Judge every message of recorded conversations; report faults with their place and rule.",
         epilog=_CHECK,
     )
     _add_check(check)
@@ -87,7 +87,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "file",
         metavar="FILE",
         nargs="?",
-        help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
+        help="journal with payloads, id of a run, directory (its newest run), or - for stdin;"
         " default: as for assay journal show",
     )
     add_settings(replay)
@@ -102,8 +102,8 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         help="recording, journal, log of another program, directory or URL; - for stdin",
     )
     add_source(parser)
-    parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
-    parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
+    parser.add_argument("--all", action="store_true", help="show every finding, even if it repeats")
+    parser.add_argument("--messages", action="store_true", help="show all messages, not only those with findings")
     _add_formats(parser)
     add_fail_on(parser, "report", "1 after any finding, or only if a message is refused")
     parser.add_argument(
@@ -124,7 +124,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         dest="page",
         metavar="FILE",
         default="assay-report.html",
-        help="the page to write; - for standard output (default: %(default)s)",
+        help="page to write; - for stdout (default: %(default)s)",
     )
     add_source(parser)
     add_fail_on(parser, "never", "1 after any finding, or only if a message is refused")
@@ -140,7 +140,7 @@ def _add_formats(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         choices=FORMATS,
         default="text",
-        help=f"the format on standard output: {', '.join(FORMATS)}",
+        help=f"format on stdout: {', '.join(FORMATS)}",
     )
     parser.add_argument(
         "--output",
@@ -148,13 +148,11 @@ def _add_formats(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=_output,
         default=[],
-        help="also write a report to FILE; can be repeated",
+        help="also write a report to FILE; repeatable",
     )
     parser.add_argument("--baseline", metavar="FILE", help="findings in FILE are known, and do not count by --fail-on")
     parser.add_argument("--write-baseline", metavar="FILE", help="write all findings to FILE, as known ones")
-    parser.add_argument(
-        "--fail-on-stale", action="store_true", help="exit with 1 if an entry of the baseline is no longer found"
-    )
+    parser.add_argument("--fail-on-stale", action="store_true", help="exit with 1 if a finding of the baseline is gone")
     parser.add_argument("--docs-url", metavar="URL", help="the address of Assay's docs directory, for links to rules")
     parser.add_argument(
         "--schema", action=_PrintSchema, nargs=0, help="print the JSON Schema of --format json, and exit"
@@ -202,7 +200,7 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
         "--revision",
         metavar="REVISION",
         type=named,
-        help="for a recording that begins after the handshake: its revision, such as 2025-11-25, or latest",
+        help="revision of a recording without its handshake, such as 2025-11-25, or latest",
     )
     parser.add_argument(
         "--literal", action="store_true", help="judge by the official schema without correcting its known errors"

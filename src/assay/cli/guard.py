@@ -77,7 +77,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_name,
         help="server name in logs, journal and lock (default: derived from its command or URL)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
+    parser.add_argument("--quiet", action="store_true", help="do not print findings and the summary to stderr")
     add_record(parser)
     add_fail_on(parser, "never", "4 after any finding, or only if a message was or would be refused")
     parser.add_argument("--target", metavar="URL", help="guard the server at URL")
@@ -87,7 +87,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="serve HTTP clients at ADDRESS, such as 127.0.0.1:8765; port 0 picks a free port",
     )
     add_headers(parser)
-    add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
+    add_settings(parser, "; a .json or .jsonc file is a client's configuration, and all of its servers are guarded")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
 

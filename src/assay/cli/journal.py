@@ -120,7 +120,7 @@ def _add_filters(show: argparse.ArgumentParser) -> None:
         ("--verdict", words, "with this verdict"),
         ("--method", None, "of this method"),
         ("--tool", None, "of this tool"),
-        ("--rule", None, "that break this rule, or a rule of this rung, such as contract"),
+        ("--rule", None, "that break this rule, or a rule of this group, such as contract"),
     ):
         name = None if choices else option[2:].upper()
         show.add_argument(
@@ -129,9 +129,9 @@ def _add_filters(show: argparse.ArgumentParser) -> None:
             choices=choices,
             action="append",
             default=[],
-            help=f"only records {wanted}; can be repeated",
+            help=f"only messages {wanted}; repeatable",
         )
-    show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries, such as tools")
+    show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries")
 
 
 def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -78,7 +78,7 @@ def add_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--record",
         metavar="FILE",
-        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
+        help="record every message for assay check; a directory gets a new file for each run",
     )
 
 

@@ -8,7 +8,6 @@ import os
 from assay.base.errors import UsageError
 from assay.base.printable import plain
 from assay.cli.program import agreed, has_terminal, speaker
-from assay.core.policy import fitting
 from assay.rules import RULES
 from assay.rules.policy import fitting
 from assay.settings import SettingsError

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     limits = load(os.environ, os.getcwd(), file=args.config, flags=args.set, log=_say, limits=REQUESTS).limits
     # The schemas that `assay serve` would load, without the examples.
     place = args.schemas or os.environ.get("SYN_SCHEMAS_DIR") or f"{SUBMODULE}/jsonschema"
-    library = Library([schema_file(file) for file in read_directory(place, os.getcwd(), _say)])
+    library = Library(read_directory(place, os.getcwd(), _say))
     if not library.files:
         _say("no schemas found; give their directory with --schemas or SYN_SCHEMAS_DIR")
     catalogue = Catalogue(library)
