@@ -66,7 +66,7 @@ COMMAND: Final = "from assay.cli.main import main\ntry:\n    main(sys.argv[1:])\
     [
         ("--version", PARSES),
         ("rules", {*PARSES, "rules"}),
-        ("guard --help", MASKS - {"ladder"}),
+        ("guard --help", MASKS - {"core", "ladder"}),
         ("wrap mcp.json --dry-run", MASKS),
         (f"check {CONVERSATION}", JUDGES),
         (f"report {CONVERSATION} -o page.html", {*JUDGES, "console", "lock", "web"}),

@@ -177,9 +177,9 @@ def test_a_server_that_does_not_read_makes_its_own_session_wait_and_no_other(tmp
 def test_when_a_child_ends_each_open_request_fails_once_and_other_sessions_go_on(tmp_path: Path) -> None:
     """With the reason. What it wrote to stderr is in the guard's own."""
     ways: dict[str, tuple[list[Any], bytes]] = {
-        "exits": ([["log", "oh no\n"], ["exit", 7]], b"it exited with status 7"),
-        "is-killed": ([["die"]], b"it was ended by SIGKILL"),
-        "closes-its-output": ([["close", "stdout"], ["stay"]], b"it closed its output"),
+        "exits": ([["log", "oh no\n"], ["exit", 7]], b"the server exited with status 7"),
+        "is-killed": ([["die"]], b"the server was ended by SIGKILL"),
+        "closes-its-output": ([["close", "stdout"], ["stay"]], b"the server closed its output"),
     }
     on = {"tools/call:mute": [], **{f"tools/call:{name}": actions for name, (actions, _) in ways.items()}}
     with guarding(tmp_path, f"guard.flights={tmp_path}/flights", guard=hurried(), on=on) as guard:

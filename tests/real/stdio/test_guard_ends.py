@@ -39,8 +39,8 @@ def test_every_open_request_gets_one_error_when_the_server_ends(
         assert each["error"]["code"] == -31011
         assert each["error"]["data"]["stderr"][1:] == ["ValueError: it is gone"]
         [violation] = each["error"]["data"]["violations"]
-        assert (violation["rule"], violation["found"]) == ("protocol/unanswered", f"none: {reason}")
         shown = reason.replace("it ", "the server ", 1)
+        assert (violation["rule"], violation["found"]) == ("protocol/unanswered", f"none: {shown}")
         assert each["error"]["message"].startswith(f"No answer came: {shown}: ValueError: it is gone")
         assert "hunter2" not in str(each)
     assert f"assay: the server ended first: {reason}".encode() in log

@@ -173,7 +173,7 @@ def test_a_stream_with_the_answer_that_breaks_off_is_resumed_or_fails_the_reques
         assert guard.answer()["result"] == FOUND
         error = guard.ask(call("gone"))["error"]
         assert error["code"] == -31011
-        assert "its stream ended without the answer, and could not be resumed: it answered 405" in str(error["data"])
+        assert "stream ended without the answer, and could not be resumed: it answered 405" in str(error["data"])
 
 
 def test_a_request_is_cancelled_by_closing_its_response_or_in_a_session_by_the_notification(tmp_path: Path) -> None:
