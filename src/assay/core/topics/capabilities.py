@@ -102,7 +102,7 @@ def check_method(sides: Mapping[Party, Side], side: Side, method: str, report: R
         report_lack("/method", owner, path, report, f"{method}, although it was not declared")
 
 
-@on("request")
+@on("request", *{*_CAPABILITIES, *TASK_CAPABILITIES})
 def check_features(state: "State", exchange: Exchange, params: dict[str, Any], report: Report) -> None:
     """Report a request that its receiver did not declare, or the tool does not allow."""
     receiver = state.sides[exchange.asker.other]

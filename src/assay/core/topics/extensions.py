@@ -19,7 +19,7 @@ from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.ladder.protocol import Judge
 from assay.rules.report import Report
-from assay.spec.extensions.official import LONGEST, SKILLS, TASKS, Extension, ExtensionSet, is_identifier
+from assay.spec.extensions.official import LONGEST, OFFICIAL, SKILLS, TASKS, Extension, ExtensionSet, is_identifier
 from assay.spec.revisions import position
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def take_declared(state: "State", exchange: Exchange, params: dict[str, Any], re
             take(state, exchange.asker, declared, _CAPABILITIES_AT, exchange.entry.judge, report)
 
 
-@on("request")
+@on("request", *{each.name for extension in OFFICIAL.all for each in extension.methods})
 def check_server(state: "State", exchange: Exchange, _: dict[str, Any], report: Report) -> None:
     """Report a request of an extension that the server certainly does not have."""
     extension: Extension | None = exchange.entry.extension

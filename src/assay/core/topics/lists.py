@@ -56,7 +56,7 @@ def _is_stateless(exchange: Exchange) -> bool:
     return not exchange.features.handshake and exchange.asker is Party.CLIENT
 
 
-@on("forwarded")
+@on("forwarded", *LISTS)
 def expect_scope(state: "State", exchange: Exchange, params: dict[str, Any]) -> None:
     """Keep the scope that the page which a request asks for must have, if the page before it is known."""
     cursor = params.get("cursor")

@@ -219,14 +219,14 @@ def take_subject(_: "State", exchange: Exchange, params: dict[str, Any], __: Rep
         return
 
 
-@on("forwarded")
+@on("forwarded", *MAY_ASK_BACK)
 def close_round(_: "State", exchange: Exchange, __: dict[str, Any]) -> None:
     """Note that a request was sent again."""
     if exchange.retries is not None:
         exchange.retries.open = False
 
 
-@on("answered")
+@on("answered", *MAY_ASK_BACK)
 def take_round(state: "State", exchange: Exchange, result: dict[str, Any], _: Report) -> None:
     """Note that a request was not answered yet, but by asking for input, or by a task."""
     kind = result.get("resultType")
@@ -247,12 +247,12 @@ def take_round(state: "State", exchange: Exchange, result: dict[str, Any], _: Re
             state.shared(SharedRounds).add(made, made.state)
 
 
-@on("result")
+@on("result", *MAY_ASK_BACK)
 def check_request_for_input(_: "State", exchange: Exchange, result: dict[str, Any], report: Report) -> None:
     """Report a result that asks back for nothing, or for what the client does not support."""
     if exchange.features.handshake or result.get("resultType") != "input_required":
         return
-    if exchange.method in MAY_ASK_BACK and "inputRequests" not in result and "requestState" not in result:
+    if "inputRequests" not in result and "requestState" not in result:
         expected = "inputRequests, requestState or both"
         report.add("protocol/input-required", "/result", expected=expected, found="neither")
         return

@@ -31,6 +31,8 @@ TASK_CAPABILITIES: Final = {
 }
 """The capability of the receiver for each request that may run as a task."""
 
+_ABOUT_TASKS: Final = ("tasks/get", "tasks/result", "tasks/cancel")
+
 _MOST_TASKS: Final = 1000
 """The most tasks that are remembered so that their payload can be judged by their request."""
 
@@ -114,12 +116,12 @@ class Tasks:
             self._sides[asker].forget_token(exchange)
 
 
-@on("request")
+@on("request", *TASK_CAPABILITIES, *_ABOUT_TASKS)
 def take_task(state: "State", exchange: Exchange, params: dict[str, Any], report: Report) -> None:
     """Keep whether a request runs as a task, or which task it asks about."""
     exchange.as_task = "task" in params and state.own(Tasks).runs(exchange)
     task = params.get("taskId")
-    if exchange.features.tasks and exchange.method.startswith("tasks/") and isinstance(task, str):
+    if exchange.features.tasks and exchange.method in _ABOUT_TASKS and isinstance(task, str):
         fits = check_length("/params/taskId", task, state.limits.id_bytes, report)
         exchange.detail = task if fits else None
 
