@@ -266,9 +266,10 @@ def test_runs_of_one_server_are_one_server() -> None:
     assert (lib["name"], lib["messages"], lib["findings"], lib["blocked"]) == ("lib", 20, 10, 10)
     assert (lib["runCount"], len(lib["runs"]), lib["state"]) == (10, 8, "running")
     assert (other["name"], other["runCount"], other["messages"]) == ("other", 1, 1)
-    # The same finding of all runs is one, and each run has sessions of its own.
+    # The same finding of all runs is one, and each run has sessions of its own. All screens count the same.
     assert [each["count"] for each in state.findings.answer()["groups"]] == [10]
     assert len(state.sessions.answer()) == 11
+    assert sum(each["findings"] for each in state.sessions.answer()) == lib["findings"]
 
 
 def test_a_row_says_why() -> None:

@@ -41,7 +41,7 @@ class SessionFacts:
         self.messages += 1
         self.last = max(self.last, time)
         self.first = min(self.first, time)
-        self.findings += bool(record.findings)
+        self.findings += len(record.findings) + size(record.more)
         self.revision = cut(metadata.revision) or self.revision
         self.principal = cut(metadata.principal) or self.principal
         self.restarts = size(metadata.restarts)
