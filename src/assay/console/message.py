@@ -84,7 +84,8 @@ def _delivered(record: Record, sent: dict[str, Any]) -> dict[str, Any]:
         return _replaced(record)
     if record.metadata.repairs or (record.quarantined and not record.is_audited):
         return _changed(record, sent)
-    return {"text": None, "why": "", "state": "same", "exact": not record.metadata.redacted}
+    # A recording does not say what was delivered.
+    return {"text": None, "why": "", "state": "judged" if record.transport == "recording" else "same"}
 
 
 def _replaced(record: Record) -> dict[str, Any]:
@@ -92,31 +93,31 @@ def _replaced(record: Record) -> dict[str, Any]:
     metadata = record.metadata
     if not (metadata.party is Party.SERVER and record.is_answer):
         why = "the message was blocked; its sender got an error" if record.output_bytes else "the message was blocked"
-        return {"text": None, "why": why, "state": "not", "exact": False}
+        return {"text": None, "why": why, "state": "not"}
     if not all(each.rule in RULES for each in record.findings):
         # A later version may have more rules.
-        return {"text": None, "why": "the guard sent an error in its place", "state": "replaced", "exact": False}
+        return {"text": None, "why": "the guard sent an error in its place", "state": "replaced"}
     ident, found = orjson.dumps(metadata.id), tuple(map(violation_of, record.findings))
     revision = metadata.revision if is_known(metadata.revision) else None
     if metadata.tool is not None and revision is not None:
         frame = render.withheld(ident, metadata.tool, found, record.more, revision)
     else:
         frame = render.failure(ident, "UPSTREAM_INVALID", found, record.more, revision)
-    return {"text": frame.decode(), "why": "", "state": "replaced", "exact": False}
+    return {"text": frame.decode(), "why": "", "state": "replaced"}
 
 
 def _changed(record: Record, sent: dict[str, Any]) -> dict[str, Any]:
     value = _value(sent["text"])
     if value is None:
-        return {"text": None, "why": sent["why"] or "the message is not JSON", "state": "changed", "exact": False}
+        return {"text": None, "why": sent["why"] or "the message is not JSON", "state": "changed"}
     for each in record.metadata.repairs:
         _apply(value, each)
     _without(value, record.quarantined, record.method)
     try:
         text = orjson.dumps(value).decode()
     except TypeError:
-        return {"text": None, "why": "the message is nested too deeply", "state": "changed", "exact": False}
-    return {"text": text, "why": "", "state": "changed", "exact": False}
+        return {"text": None, "why": "the message is nested too deeply", "state": "changed"}
+    return {"text": text, "why": "", "state": "changed"}
 
 
 def _value(text: str | None) -> Any:

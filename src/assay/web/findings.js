@@ -6,7 +6,7 @@ import { askForException, Compare, Fix, RuleFacts } from "./finding.js";
 import { Button, Empty, NothingYet, prose, saveExport, ScreenHead, Spark, Tag } from "./parts.js";
 import { attempted, clock, groups, readFindings, routeTo, rules, serverName, servers, state, stream, streamOf } from "./store.js";
 import { ago, counted, dateAndTime, number, timeOfDay } from "./text.js";
-import { html, useEffect, useSteady } from "./view.js";
+import { html, useEffect, useState, useSteady } from "./view.js";
 
 const LEAST_BARS = 12;
 /** Bars of a trend: a short one stands at its end, as what came last. */
@@ -33,10 +33,13 @@ function Outcome({ group }) {
 
 function Trend({ group }) {
   const { counts, start, seconds } = group.trend;
+  const end = start + counts.length * seconds;
   const padding = new Array(Math.max(0, LEAST_BARS - counts.length)).fill(0);
+  const begin = start - padding.length * seconds;
+  const isFine = end - begin < 2;
   return html`<figure class="trend">
     <${Spark} counts=${[...padding, ...counts]} meaning="${counted(group.count, "finding")}, the last ${ago(group.last)}" />
-    <figcaption><span>${timeOfDay(start - padding.length * seconds, false)}</span><span>${timeOfDay(start + counts.length * seconds, false)}</span></figcaption>
+    <figcaption><span>${timeOfDay(begin, isFine)}</span><span>${timeOfDay(end, isFine)}</span></figcaption>
   </figure>`;
 }
 
@@ -77,12 +80,17 @@ function byWeight(one, other) {
   return Boolean(one.known) - Boolean(other.known) || stops(other) - stops(one) || other.count - one.count || one.id - other.id;
 }
 
+const SHOWN = 12;
+/** Kinds of findings of a server that are shown at first. */
+
 function ServerCard({ server, all }) {
   const [sorted, place] = useSteady(all, (each) => each.id, byWeight);
+  const [isWhole, setWhole] = useState(all.length <= SHOWN + 3);
   const count = all.reduce((sum, each) => sum + each.count, 0);
   return html`<section class="card panel" aria-label="Findings of ${serverName(server)}" ref=${place}>
     <div class="card-head"><h2>${serverName(server)}</h2><span class="quiet-text">${counted(count, "finding")}</span></div>
-    ${sorted.map((each) => html`<${Group} key=${each.id} group=${each} />`)}
+    ${(isWhole ? sorted : sorted.slice(0, SHOWN)).map((each) => html`<${Group} key=${each.id} group=${each} />`)}
+    ${!isWhole && html`<p class="finding"><${Button} data-row onClick=${() => setWhole(true)}>Show ${number(all.length - SHOWN)} more kinds<//></p>`}
   </section>`;
 }
 

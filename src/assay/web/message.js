@@ -11,6 +11,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./view.js";
 
 const DELIVERED = {
   same: "Delivered as it was sent, byte for byte.",
+  judged: null,
   changed: "The guard changed the message.",
   replaced: "The receiver got an error in its place.",
   not: "Not delivered.",
@@ -38,19 +39,21 @@ function Frames({ answer }) {
   const faults = violations
     .filter((each) => !each.entry || each.at)
     .map((each) => ({ at: each.at, last: each.rule === "syntax/duplicate-key" }));
-  const isMade = delivered.state !== "same" && !delivered.exact && textOf(delivered) !== null;
-  const note = `${DELIVERED[delivered.state]}${isMade ? " This text is made from the recorded changes." : ""}`;
+  const isSame = delivered.state === "same" || delivered.state === "judged";
+  const isMade = !isSame && textOf(delivered) !== null;
+  const note = DELIVERED[delivered.state] && `${DELIVERED[delivered.state]}${isMade ? " This text is made from the recorded changes." : ""}`;
   const isChanged = delivered.state === "changed" && textOf(sent) !== null && textOf(delivered) !== null;
   return html`
-    <${Frame} title="As sent" frame=${sent} faults=${faults} note=${delivered.state === "same" ? note : null} />
+    <${Frame} title="As sent" frame=${sent} faults=${faults} note=${isSame ? note : null} />
     ${isChanged && html`<section><h3>What the guard changed</h3><${TextDiff} before=${textOf(sent)} after=${textOf(delivered)} /></section>`}
-    ${delivered.state !== "same" && html`<${Frame} title="As delivered" note=${note} frame=${delivered} />`}`;
+    ${!isSame && html`<${Frame} title="As delivered" note=${note} frame=${delivered} />`}`;
 }
 
 function Violation({ violation, row }) {
   const about = violation.about ?? { id: violation.rule, asks: "This version of assay does not know the rule." };
   const hasSchema = violation.schema !== null && violation.schema !== undefined;
-  return html`<article class="finding tone-${violation.stops ? "error" : "warning"}">
+  const tone = violation.stops && row.verdict === "blocked" ? "error" : "warning";
+  return html`<article class="finding tone-${tone}">
     <h3>${prose(violation.says)}</h3>
     <p class="quiet-text"><code>${violation.at || "the message as a whole"}</code>
       ${violation.entry && ` in the ${violation.entry.kind} ${violation.entry.name}`}</p>
@@ -84,9 +87,12 @@ function Changes({ answer }) {
 /** The error that was sent for the message, or that enforce mode would send. */
 function ErrorNotice({ error, delivered }, row) {
   const text = `${error.code ?? "error"}: ${error.message ?? ""}`;
-  const isSpared = row.verdict === "would block" && delivered.state === "same";
-  if (isSpared) return html`<${Notice} tone="warning">Forwarded in audit mode. Enforce mode would answer with ${text}<//>`;
-  return html`<${Notice} tone="error">${text}<//>`;
+  if (row.verdict === "would block") {
+    const why = delivered.state === "judged" ? "" : "Forwarded in audit mode. ";
+    return html`<${Notice} tone="warning">${why}Enforce mode would answer with ${text}<//>`;
+  }
+  if (row.verdict === "blocked") return html`<${Notice} tone="error">Blocked with ${text}<//>`;
+  return html`<${Notice} tone="failed">${row.kind === "missing" ? "No response" : `The ${row.party} answered with`} ${text}<//>`;
 }
 
 /** Copy the text of a message. */

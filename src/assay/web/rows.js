@@ -57,7 +57,7 @@ export class RowStore {
     this.others = new Uint32Array(size);
     this.id = new Array(size);
     for (const name of [...TEXTS, ...LISTS]) this[name] = new Array(size);
-    this.hasPrincipal = false;
+    this.hasPrincipal = this.hasTime = false;
   }
 
   get size() {
@@ -101,6 +101,7 @@ export class RowStore {
     this.id[slot] = cell("id") ?? null;
     for (const name of TEXTS) this[name][slot] = this.texts.text(cell(name));
     if (this.principal[slot] !== "") this.hasPrincipal = true;
+    if (this.time[slot] > 0) this.hasTime = true;
     for (const name of LISTS) this[name][slot] = this.texts.list(cell(name) ?? EMPTY);
     this.answer[slot] = 0;
     this.others[slot] = 0;
@@ -153,9 +154,4 @@ export class RowStore {
 
 function known(value) {
   return Number.isNaN(value) ? null : value;
-}
-
-/** Return a row of an answer as an object, as `RowStore.row` does. */
-export function rowOf(cells, columns) {
-  return Object.fromEntries(columns.map((name, at) => [name, cells[at]]));
 }

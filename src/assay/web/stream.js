@@ -154,13 +154,15 @@ function open(seq) {
   showAddress(faultyOf(seq), !route.value.options.message);
 }
 
-/** The message of a line to open: the one with the finding, or the request. */
+/** The message of a line to open, and to name the reason of: the one with the finding, else the worse of the two. */
 function faultyOf(seq) {
   const { rows } = stream.value;
   const answer = folds.value ? rows.answerOf(seq) : 0;
   if (answer === 0) return seq;
-  const words = [seq, answer].map((each) => rows.verdict[rows.slot(each)]);
-  return WORST_FIRST.indexOf(words[1]) < WORST_FIRST.indexOf(words[0]) ? answer : seq;
+  const [one, other] = [seq, answer].map((each) => rows.slot(each));
+  const [has, answerHas] = [one, other].map((each) => rows.rules[each].length > 0);
+  if (has !== answerHas) return has ? seq : answer;
+  return WORST_FIRST.indexOf(rows.verdict[other]) < WORST_FIRST.indexOf(rows.verdict[one]) ? answer : seq;
 }
 
 function closePanel() {
@@ -238,7 +240,8 @@ function Cell({ name, children, ...rest }) {
 function When({ time }) {
   if (time === 0) return html`<${Cell} name="when"><//>`;
   const day = dayOf(time);
-  const text = day === dayOf(Date.now() / 1000) ? timeOfDay(time) : `${day.slice(5)} ${timeOfDay(time, false)}`;
+  const isFine = !narrow.value && day === dayOf(Date.now() / 1000);
+  const text = narrow.value || isFine ? timeOfDay(time, isFine) : `${day.slice(5)} ${timeOfDay(time, false)}`;
   return html`<${Cell} name="when" title=${dateAndTime(time, true)}>${text}<//>`;
 }
 
@@ -253,14 +256,15 @@ function Line({ index, isActive }) {
   const answered = answer === 0 ? null : rows.row(answer);
   const verdict = lineVerdict(rows, seq, answer);
   const [mark, meaning, tone] = verdictParts(verdict);
-  const why = answered?.verdict === verdict && answered.why ? answered.why : row.why || answered?.why;
+  const why = rows.why[rows.slot(faultyOf(seq))];
   const isPinned = pins.value.some((each) => each.seq === seq && each.epoch === epoch);
   const latency = answered?.latency ?? row.latency;
   const isWaiting = latency === null && folds.value && isOpen(rows, rows.slot(seq));
   return html`<div class="line tone-${tone}${isPinned ? " pinned" : ""}" data-tone=${tone} ...${attributes}>
     <${When} time=${row.time} />
     <${Cell} name="way" data-party=${row.party}>${row.party === "client" ? "client →" : "← server"}<//>
-    <${Cell} name="what">${[row.method || row.kind, row.tool, notes(row)].filter(Boolean).join(" ")}<//>
+    <${Cell} name="what"><span class="method">${row.method || row.kind}</span>${
+      row.tool && html` <span class="tool">${row.tool}</span>`}${` ${notes(row)}`}<//>
     <${Cell} name="why" title=${why || null}>${why && prose(why)}<//>
     <${Cell} name="server">${serverName(row.server)}<//>
     <${Cell} name="ident">${row.id === null ? "" : `#${row.id}`}<//>
@@ -347,7 +351,7 @@ function Bar() {
       <${Button} title="Keep this filter as a view" onClick=${saveView}>Save view<//>
     </div>
     <div class="tools">
-      <${Toggle} label="All messages" title="Also handshakes, lists and pings without findings (a)" on=${all.value}
+      <${Toggle} label=${narrow.value ? "All" : "All messages"} title="Also handshakes, lists and pings without findings (a)" on=${all.value}
         set=${(on) => { all.value = on; showAddress(route.value.options.message); }} />
       <${Toggle} label="Fold" title="One line for a request and its answer" on=${folds.value} set=${(on) => (folds.value = on)} />
       ${REPORT === null && html`
@@ -460,8 +464,14 @@ export function StreamScreen({ options }) {
     if (isNew.current && message === null && !isTyped) list.current.node?.focus({ preventScroll: true });
     isNew.current = false;
   });
-  const kinds = ["stream", servers.value.length < 2 && "one-server", !rows.hasPrincipal && "no-principal", message !== null && "with-panel"];
-  return html`<section class=${kinds.filter(Boolean).join(" ")} aria-labelledby="stream-title">
+  const kinds = {
+    stream: true,
+    "one-server": servers.value.length < 2,
+    "no-principal": !rows.hasPrincipal,
+    "no-time": rows.newest > 0 && !rows.hasTime,
+    "with-panel": message !== null,
+  };
+  return html`<section class=${Object.keys(kinds).filter((each) => kinds[each]).join(" ")} aria-labelledby="stream-title">
     <${Bar} />
     <${Counts} />
     <div class="stream-body">

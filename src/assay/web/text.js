@@ -150,10 +150,3 @@ export function dayOf(seconds) {
 export function dateAndTime(seconds, isFine = false) {
   return `${dayOf(seconds)} ${timeOfDay(seconds, isFine)}`;
 }
-
-/** A local period: the date once, if both ends have the same. */
-export function period(first, last) {
-  const [from, to] = [dateAndTime(first), dateAndTime(last)];
-  if (from === to) return from;
-  return `${from} – ${from.slice(0, 10) === to.slice(0, 10) ? to.slice(11) : to}`;
-}

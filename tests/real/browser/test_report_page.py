@@ -97,6 +97,11 @@ def test_every_finding_is_marked_at_its_place(made: Made, opened: Opened, tmp_pa
             expect(page.locator(".tree .fault")).to_have_text(json.dumps(expected, ensure_ascii=False))
             checked += 1
     assert checked >= 4
+    # The request of a failed answer has the finding: the line shows that one.
+    show(page, "#/stream")
+    page.locator(".line", has_text="resources/read").click()
+    expect(page.locator(".message-panel .verdict-line")).to_contain_text("reported request from the client")
+    expect(page.locator(".message-panel .finding")).to_contain_text("protocol/capability")
 
     twice = '{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":1,"b":12345678901234567890,"a":2}}'
     file = tmp_path / "twice.jsonl"
@@ -109,14 +114,19 @@ def test_every_finding_is_marked_at_its_place(made: Made, opened: Opened, tmp_pa
 
     plain, wrong = {"type": "object"}, {"type": "object", "properties": {"words": "string"}}
     tools = [{"name": f"tool-{number}", "description": "x" * 3000, "inputSchema": plain} for number in range(300)]
-    tools[211]["inputSchema"] = wrong
+    for number in range(205, 215):
+        tools[number]["inputSchema"] = wrong
     file = write(tmp_path / "long.jsonl", ((1, number, each) for number, each in enumerate(opening(tools))))
     path = made(*MAPPED, str(file))
     assert path.stat().st_size < 500_000
     page = opened(path)
     show(page, message(5))
     expect(page.locator(".message-panel")).to_contain_text("The message is too long for the report")
-    expect(page.locator(".message-panel .finding").filter(has_text="contract/schema")).to_be_visible()
+    expect(page.locator(".message-panel .finding").filter(has_text="contract/schema").first).to_be_visible()
+    show(page, "#/findings")
+    expect(page.locator(".card article")).to_have_count(12)
+    page.get_by_role("button", name="more kinds").click()
+    expect(page.locator(".card article")).to_have_count(20)
 
 
 def pointed(text: str, pointer: str) -> Any:
