@@ -132,7 +132,8 @@ class ServerFacts:
         times = [each for one in self.runs for each in (one.first, one.last) if each is not None]
         return {
             **{name: getattr(self, name) for name in ("id", "name")},
-            **{name: getattr(run, name) for name in ("label", "address", "state", "why", "stderr", "lock", "payloads")},
+            **{name: getattr(run, name) for name in ("label", "address", "mode", "state", "why")},
+            **{name: getattr(run, name) for name in ("stderr", "lock", "payloads")},
             "source": self.kind,
             "tools": tools,
             "tokens": tokens,

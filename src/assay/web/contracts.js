@@ -27,6 +27,11 @@ function toggle(key) {
   opened.value = others;
 }
 
+/** Return the rank of the worst entry of a server. */
+function trouble({ lists }) {
+  return Math.min(4, ...lists.flatMap((each) => each.entries.map(rankOf)));
+}
+
 /** Return the rank of an entry: those that clients lose come first, then those that are not judged or have changed. */
 function rankOf(entry) {
   if (entry.quarantined || entry.wouldQuarantine) return 0;
@@ -87,7 +92,7 @@ function Details({ entry }) {
 
 const COLUMNS = [["Name", { class: "wide" }], ["State"], ["Reason", { class: "wraps" }], ["Parameters", { class: "wraps" }], ["Tokens", { number: true }]];
 
-function Listing({ server, listing }) {
+function Listing({ server, listing, isOnly }) {
   const hasParameters = listing.list === "tools" || listing.list === "prompts";
   const isSaid = { Parameters: hasParameters, Reason: listing.entries.some((each) => each.why.length + each.changes.length > 0) };
   const kept = COLUMNS.map((_, at) => at).filter((at) => isSaid[COLUMNS[at][0]] ?? true);
@@ -103,12 +108,12 @@ function Listing({ server, listing }) {
       html`<${Parameters} entry=${entry} />`,
       number(entry.tokens),
     ];
-    return { key, class: `entry-rank-${rankOf(entry)}`, cells: kept.map((at) => cells[at]), below: isOpen && html`<${Details} entry=${entry} />` };
+    return { key, class: entry.quarantined ? "entry-quarantined" : entry.wouldQuarantine ? "entry-would" : null, cells: kept.map((at) => cells[at]), below: isOpen && html`<${Details} entry=${entry} />` };
   });
   const about = [
     listing.time > 0 && `listed ${dateAndTime(listing.time)}`,
     !listing.complete && "not all pages are known",
-    `about ${counted(listing.tokens, "token")}`,
+    !isOnly && `about ${counted(listing.tokens, "token")}`,
   ].filter(Boolean).join(", ");
   const isThere = listing.seq !== null && stream.value.rows.has(listing.seq);
   return html`<section class="listing" aria-label=${TITLES[listing.list] ?? listing.list}>
@@ -136,7 +141,7 @@ function Contract({ contract }) {
   return html`
     <p class="lead"><strong>${serverName(contract.server)}.</strong> ${prose(sentence(lock))} ${cost}</p>
     ${contract.why && html`<${Notice} tone="note">${prose(missingLists(contract))}<//>`}
-    ${full.map((each) => html`<${Listing} key=${each.list} server=${contract.server} listing=${each} />`)}
+    ${full.map((each) => html`<${Listing} key=${each.list} server=${contract.server} listing=${each} isOnly=${full.length === 1} />`)}
     ${bare.length > 0 && html`<p class="quiet-text">Listed without entries: ${bare.map((each) => (TITLES[each.list] ?? each.list).toLowerCase()).join(", ")}.</p>`}`;
 }
 
@@ -152,8 +157,7 @@ export function ContractsScreen({ options }) {
   useEffect(() => attempted(load), [listed.value.count, stream.value.loads]);
   const all = contracts.value ?? [];
   const wanted = options.server ? Number(options.server) : chosen.value;
-  const full = all.filter((each) => each.lists.length > 0);
-  const shown = all.find((each) => each.server === wanted) ?? full[0] ?? all[0];
+  const shown = all.find((each) => each.server === wanted) ?? all.toSorted((one, other) => trouble(one) - trouble(other))[0];
   // A server that lists later must not take the place of the one that is read.
   useEffect(() => void (shown && (chosen.value = shown.server)), [shown?.server]);
   return html`<section>

@@ -36,10 +36,11 @@ const PARTS = [
 
 /** Two bars: the time of the server and the time of the guard, on the scale of the slowest line. */
 function Shares({ line, slowest }) {
-  const part = (value) => ({ width: `${Math.min(100, (100 * (value ?? 0)) / slowest).toFixed(2)}%` });
+  const bar = (value, kind) => value !== null && html`<span class="share ${kind}-share"
+    style=${{ width: `${Math.min(100, (100 * value) / slowest).toFixed(2)}%` }} />`;
   const meaning = `server ${took(line.p95)}, guard ${took(line.guardP95)}`;
   return html`<span class="shares" role="img" aria-label=${meaning} title=${meaning}>
-    <span class="share server-share" style=${part(line.p95)} /><span class="share guard-share" style=${part(line.guardP95)} />
+    ${bar(line.p95, "server")}${bar(line.guardP95, "guard")}
   </span>`;
 }
 
@@ -54,22 +55,21 @@ const isTimed = (line) => line.p95 !== null;
 /** Each column: its title, its options, and whether a line has something to say in it. */
 const COLUMNS = [
   ["Name", { class: "wide" }],
+  ["Server", { class: "breaks" }, () => servers.value.length > 1],
   ["Answers", { number: true }],
   ["p50", { number: true, about: "Half of the answers came within this time" }, isTimed],
   ["p95", { number: true, about: "95 of 100 answers came within this time" }, isTimed],
   ["Longest", { number: true }, isTimed],
-  ["Server and guard, p95", {}, (line) => line.guardP95 !== null],
+  ["Server and guard, p95", { class: "roomy" }, (line) => line.guardP95 !== null],
   ["In the guard", { number: true, about: "95 of 100 requests were in the guard for less than this" }, (line) => line.guardP95 !== null],
   ["Bytes in · out", { number: true }],
-  ["Errors", { class: "wraps" }],
+  ["Errors", { class: "wraps", about: "Errors, and answers that a rule blocks or would block under enforce, by code" }],
 ];
 
 function Name({ line }) {
   const key = keyOf(line);
-  return html`<span class="stack">
-    <button type="button" class="link name" data-row aria-pressed=${String(key === chosen.value)} onClick=${() => (chosen.value = key)}>${breakable(titleOf(line))}</button>
-    ${servers.value.length > 1 && html`<span class="quiet-text">${breakable(serverName(line.server))}</span>`}
-  </span>`;
+  return html`<button type="button" class="link name" data-row aria-pressed=${String(key === chosen.value)}
+    onClick=${() => (chosen.value = key)}>${breakable(titleOf(line))}</button>`;
 }
 
 function cellsOf(line, slowest) {
@@ -77,6 +77,7 @@ function cellsOf(line, slowest) {
   const most = (value) => took(value === null ? null : Math.min(value, line.max ?? value));
   return [
     html`<${Name} line=${line} />`,
+    breakable(serverName(line.server)),
     html`<a class="count-link" href=${messages}>${number(line.count)}</a>`,
     most(line.p50),
     most(line.p95),

@@ -12,7 +12,7 @@ const STATES = { running: "ok", idle: "note", failed: "error", ended: "note" };
 const RANKS = [
   ["error", (count) => `${number(count)} failed`],
   ["blocked", (count) => `${number(count)} with blocked messages`],
-  ["would-block", (count) => `${number(count)} that enforce mode would block`],
+  ["would-block", (count) => `${number(count)} where enforce mode would block`],
   ["warning", (count) => `${number(count)} with findings`],
   ["ok", (count) => `${number(count)} fine`],
 ];
@@ -83,15 +83,18 @@ function Runs({ server }) {
 
 // ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+const isLive = (each) => each.source === "journal";
+
+/** Each column: its title, its options, and whether a server has something to say in it. */
 const COLUMNS = [
   ["Server", { class: "wide" }],
-  ["State"],
+  ["State", {}, isLive],
   ["Findings", { number: true }],
   ["Blocked", { number: true, about: "Messages that were blocked, and those that enforce mode would block" }],
-  ["Calls a minute"],
-  ["p95", { number: true, about: "95 of 100 answers came within this time" }],
+  ["Calls a minute", {}, isLive],
+  ["p95", { number: true, about: "95 of 100 answers came within this time" }, (each) => each.p95 !== null],
   ["Tools", { number: true, about: "The tools, and the tokens that their list is estimated to take in every conversation" }],
-  ["Last message"],
+  ["Last message", {}, (each) => each.last !== null],
 ];
 
 function Name({ server }) {
@@ -99,8 +102,8 @@ function Name({ server }) {
   const noun = server.source === "file" ? "file" : "run";
   return html`<span class="stack">
     <a class="name" data-row href=${streamOf({ server: server.name }, false)}>${breakable(server.name)}</a>
-    <button type="button" class="link small" aria-expanded=${String(isOpen)} onClick=${() => toggle(server.id)}>
-      ${counted(server.runCount, noun)}</button>
+    <span class="small"><button type="button" class="link" aria-expanded=${String(isOpen)} onClick=${() => toggle(server.id)}>
+      ${counted(server.runCount, noun)}</button>${server.mode && `, ${server.mode} mode`}</span>
   </span>`;
 }
 
@@ -135,18 +138,10 @@ function cellsOf(server) {
   ];
 }
 
-/** Columns that say nothing for some servers: a report has no running ones, and a recording may have no times. */
-const SAYING = {
-  State: (each) => each.source === "journal",
-  "Calls a minute": (each) => each.source === "journal",
-  p95: (each) => each.p95 !== null,
-  "Last message": (each) => each.last !== null,
-};
-
 function ServerTable({ all }) {
   void clock.value;
   const [sorted, place] = useSteady(all, (each) => each.id, byTrouble);
-  const kept = COLUMNS.map((_, at) => at).filter((at) => sorted.some(SAYING[COLUMNS[at][0]] ?? (() => true)));
+  const kept = COLUMNS.map((_, at) => at).filter((at) => sorted.some(COLUMNS[at][2] ?? (() => true)));
   const rows = sorted.map((each) => {
     const cells = cellsOf(each);
     const below = opened.value.has(each.id) ? html`<${Runs} server=${each} />` : null;
@@ -171,7 +166,7 @@ function Overview() {
   return html`<${Notice} tone=${tone}><strong>${verdict}</strong>${notes.map((each) => ` ${sentence(each)}`)}<//>
     ${files.length > 1 && html`<details class="branch"><summary>${counted(files.length, "file")}</summary>
       <ul class="files">${files.map(({ name, about }) => html`<li key=${name}><code>${name}</code> ${about}</li>`)}</ul></details>`}
-    ${made && html`<p class="quiet-text">Judged by assay ${state.value.assay}, ${made}.</p>`}`;
+    ${made && html`<p class="lead quiet-text">Judged by assay ${state.value.assay}, ${made}.</p>`}`;
 }
 
 /** The screen. */
@@ -181,7 +176,8 @@ export function ServersScreen() {
     ? "Every server behind a guard that writes a journal on this machine, and the files that were opened."
     : "The servers of the files that were judged.";
   return html`<section>
-    <${ScreenHead} title="Servers" about=${about}>${all.length > 0 && html`<${Health} />`}<//>
+    <${ScreenHead} title="Servers" about=${about} />
+    ${(overview.value === null || all.length > 1) && html`<${Health} />`}
     ${overview.value !== null && html`<${Overview} />`}
     ${all.length === 0 ? REPORT === null && html`<${NoServers} />` : html`<${ServerTable} all=${all} />`}
   </section>`;

@@ -37,8 +37,8 @@ function Lasted({ session }) {
 /** Each column: its title, its options, its cell, and whether a session has something to say in it. */
 const COLUMNS = [
   ["Client", { class: "wide" }, (each) => html`<${Client} session=${each} />`, () => true],
-  ["Server", { class: "wraps" }, (each) => breakable(serverName(each.server)), () => servers.value.length > 1],
-  ["State", { class: "wraps" }, (each) => html`<${Tag} tone=${each.state === "open" ? "ok" : "note"}>${each.state}<//>
+  ["Server", { class: "breaks" }, (each) => breakable(serverName(each.server)), () => servers.value.length > 1],
+  ["State", { class: "breaks" }, (each) => html`<${Tag} tone=${each.state === "open" ? "ok" : "note"}>${each.state}<//>
     ${each.why && html`<span class="quiet-text block">${each.why}</span>`}`, () => true],
   ["Revision", {}, (each) => each.revision || "–", (each) => each.revision !== ""],
   ["Capabilities", { class: "wraps" }, (each) => capabilitiesOf(each).slice(0, 12).join(", ") || "–", (each) => capabilitiesOf(each).length > 0],

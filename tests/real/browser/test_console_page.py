@@ -127,7 +127,8 @@ def test_every_screen_shows_what_the_console_knows_on_a_phone_as_well(page: Page
     main = page.locator("main")
     wanted: dict[str, list[str | re.Pattern[str]]] = {
         "servers": [
-            "library", "archive", "running", "1 run", "1 with blocked messages", "1 that enforce mode would block",
+            "library", "archive", "running", "1 run, audit mode", "1 with blocked messages",
+            "1 where enforce mode would block",
         ],
         "stream": ["tools/call lend", "✓ ok", "limit must be an integer"],
         "message": ['"1987"', "The receiver got an error in its place."],
