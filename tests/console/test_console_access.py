@@ -226,7 +226,7 @@ def test_signing_out_ends_the_pages_of_this_browser_alone(served: ServedConsole)
                 assert (await asyncio.to_thread(again.get, "api/state")).status_code == 401
         assert (await other.get("api/state")).status_code == 200
         assert not foreign.task.done()
-        served.app.end()
+        served.app.stop()
         await foreign.task
         assert "event: bye" in foreign.text
 

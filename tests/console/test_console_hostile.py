@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from app_clients import ServedConsole
 from test_console_state import fed, record
 
 from assay.console.access import ApiError
@@ -99,7 +100,7 @@ def test_a_record_that_cannot_be_shown_stops_no_other() -> None:
     odd.ts = None  # type: ignore[assignment]  # what no reader makes
     state = ConsoleState()
     made = [record(1), odd, record(4)]
-    asyncio.run(FilePump(state, lambda: None, ["x"], lambda _: Lines(made)).run())
+    asyncio.run(FilePump(state, lambda: None, {"x": Lines(made)}).run())
     assert [row["id"] for row in _rows(state)] == [1, 4]
     assert (state.loading, state.failed) == ([], [])
 
@@ -134,3 +135,14 @@ def test_a_list_without_an_end_is_bounded() -> None:
     fed(state, iter([listed({"name": "good"})]))
     again = state.contract(facts)["lists"][0]
     assert (again["complete"], [each["name"] for each in again["entries"]]) == (True, ["good"])
+
+
+def test_a_fault_of_the_console_is_an_answer_and_a_line_of_its_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = ServedConsole(ConsoleState())
+    monkeypatch.setattr(served.state, "server_answers", lambda _: 1 // 0)
+    found = served.http.get("api/state")
+    assert (found.status_code, found.json()["error"]["code"]) == (500, "bug")
+    assert found.headers["x-content-type-options"] == "nosniff"
+    assert "ZeroDivisionError" in caplog.text

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
@@ -136,11 +136,17 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[str, Any, str]]:
 
 
 @contextmanager
-def console(state: Path, *arguments: str, cwd: Path | None = None) -> Iterator[RunningConsole]:
+def console(state: Path, *arguments: str, stdin: IO[bytes] | None = None) -> Iterator[RunningConsole]:
     """Run `assay console` with *arguments*, in a directory without a journal; it must end cleanly."""
     command = [*hurried(PACES, "console"), "--no-browser", *arguments]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(state), cwd=cwd or state, text=True
+        command,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(state),
+        cwd=state,
+        text=True,
     ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().strip()

@@ -29,7 +29,7 @@ from assay.cli.reports.formats import FORMATS, digests_of, document_of, stream_o
 from assay.cli.reports.result import ReportOptions, RunResult
 from assay.cli.terminal.style import Style
 from assay.console.access import ConsoleAccess
-from assay.console.app import ConsoleApp, ConsoleService
+from assay.console.app import ConsoleApp, Pump
 from assay.console.contracts import LockOf
 from assay.console.exports import Exporter, ExportFile, Numbered
 from assay.console.sources import EvidenceError, FilePump, JournalPump
@@ -112,23 +112,22 @@ def _serve(args: argparse.Namespace, settings: Settings, sock: socket.socket, st
     app = ConsoleApp(state, access, report_exporters(), epoch=secrets.token_hex(4))
 
     try:
-        pump = JournalPump(state, app.signal.changed, Directories(settings.journal).usual).run
+        pump: Pump = JournalPump(state, app.signal.changed, Directories(settings.journal).usual).run
         if args.files:
             pump = file_pump(args, settings, state, app.signal.changed).run
     except NothingToShowError as error:
         for line in str(error).splitlines():
             say(line, "console")
         return 2
-    service = ConsoleService(app, pump)
     address = f"http://{_HOST}:{port}/?token={access.token}"
 
     def ready() -> None:
         print(address, flush=True)
-        service.begin()
+        app.begin(pump)
         if sys.stdout.isatty() and not args.no_browser:
             _open_browser(address, stack)
 
-    serve(service, sock, settings.http, ready)
+    serve(app, sock, settings.http, ready)
     return 0
 
 
@@ -234,18 +233,18 @@ def file_pump(
     Raises `NothingToShowError`.
     """
     terms = CheckTerms(settings, source=args.source, fields=args.fields, party=args.party, with_messages=True)
-    files: dict[str, Chosen] = {}
+    files: dict[str, ConsoleEvidence] = {}
     wrong: list[str] = []
     for name in args.files:
         found = FoundFiles()
         found.add(name, "no recordings in it")
-        files |= {each.name: each for each in found.chosen}
+        files |= {each.name: ConsoleEvidence(terms, each) for each in found.chosen}
         state.failed += [{"file": name, "why": why} for why in found.passed_over]
         wrong += [f"{name}: {why}" for why in found.passed_over]
-    trouble = {name: _trouble(ConsoleEvidence(terms, each)) for name, each in files.items() if name != "-"}
+    trouble = {name: _trouble(evidence) for name, evidence in files.items() if name != "-"}
     if all(trouble.values()) and "-" not in files:
         raise NothingToShowError("\n".join([*wrong, *(f"{name}: {why}" for name, why in trouble.items())]))
-    return FilePump(state, changed, list(files), lambda name: ConsoleEvidence(terms, files[name]))
+    return FilePump(state, changed, files)
 
 
 def _trouble(evidence: ConsoleEvidence) -> str:

@@ -8,17 +8,16 @@ from gzip import compress
 from hashlib import sha256
 from pathlib import Path
 from time import time
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive
 
 from assay.console.access import ApiError, ConsoleAccess
 from assay.console.events import MOST_PAGES, ChangeSignal, EventStream
@@ -65,71 +64,19 @@ _LOGIN_PAGE: Final = (
 )
 
 
-class WebFile(NamedTuple):
-    """A file of the page."""
-
-    content: bytes
-    kind: str
-    tag: str
-    """A value for `ETag`."""
+def _web_files() -> dict[str, Path]:
+    """Return the files of the page by name: that of a request is compared with them, and never becomes a path."""
+    root = Path(__file__).parents[1] / "web"
+    found = (each for each in root.rglob("*") if each.suffix in _KINDS and each.is_file() and not each.is_symlink())
+    return {each.relative_to(root).as_posix(): each for each in found}
 
 
-class WebFiles:
-    """All files, found once: a name in a request is compared with them, and never becomes a path."""
-
-    def __init__(self) -> None:
-        root = Path(__file__).parents[1] / "web"
-        found = (each for each in root.rglob("*") if each.suffix in _KINDS and each.is_file() and not each.is_symlink())
-        self._paths = {each.relative_to(root).as_posix(): each for each in sorted(found)}
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all files."""
-        return list(self._paths)
-
-    def read(self, name: str) -> WebFile:
-        """Return a file. Raises `ApiError`."""
-        try:
-            content = self._paths[name].read_bytes()
-        except (KeyError, OSError):
-            raise ApiError(404, "unknown", "there is no such file") from None
-        return WebFile(content, _KINDS[self._paths[name].suffix], f'"{sha256(content).hexdigest()[:32]}"')
-
-
-class Guarded:
-    """Lets in only requests with access, and gives every response its headers."""
-
-    def __init__(self, app: ASGIApp, access: ConsoleAccess) -> None:
-        self._app, self._access = app, access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
-        request = Request(scope)
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(_SAFE)
-                headers.setdefault("cache-control", "no-store")
-            await send(message)
-
-        try:
-            self._check(request)
-        except ApiError as error:
-            is_page = error.status == 401 and not request.url.path.startswith("/api/")
-            refused = Response(_LOGIN_PAGE, 401, media_type="text/plain") if is_page else _error(request, error)
-            await refused(scope, receive, guarded)
-        else:
-            await self._app(scope, receive, guarded)
-
-    def _check(self, request: Request) -> None:
-        self._access.check_origin(request)
-        if not (request.url.path == "/" and "token" in request.query_params):
-            self._access.check_sign_in(request)
+Pump = Callable[[], Coroutine[Any, Any, None]]
+"""What feeds a console until it is cancelled."""
 
 
 class ConsoleApp:
-    """The application."""
+    """The application, with its pump, as the HTTP server of the project runs it."""
 
     def __init__(
         self, state: ConsoleState, access: ConsoleAccess, reports: Mapping[str, Exporter], *, epoch: str
@@ -137,7 +84,7 @@ class ConsoleApp:
         """*reports* are exports that the command line adds."""
         self.state, self.access, self.epoch = state, access, epoch
         self.signal = ChangeSignal()
-        self._web = WebFiles()
+        self._files = _web_files()
         self._exports = Exports(state, reports)
         self._streams: list[tuple[str, EventStream]] = []
         """The pages that listen, each with its cookie."""
@@ -160,33 +107,66 @@ class ConsoleApp:
                 Route("/api/events", self._events),
                 *(Route(f"/api/{name}", _posting(post), methods=["POST"]) for name, post in posts.items()),
             ],
-            middleware=[Middleware(Guarded, access=access)],
             exception_handlers=_HANDLERS,
         )
         self._app.router.redirect_slashes = False
+        self._task: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        """Answer one HTTP request."""
-        begun = False
+        """Answer one HTTP request: only one with access, and every response has its headers."""
 
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_SAFE)
+                headers.setdefault("cache-control", "no-store")
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            refused = self._refused(Request(scope))
+            await (self._app if refused is None else refused)(scope, receive, guarded)
         except ClientDisconnect:
             return
         except Exception as error:  # a bug of ours: only the operator sees it
             _log.exception("the console failed", exc_info=error)
-            if not begun:
-                answer = {"error": {"code": "bug", "message": "the console failed; its log says why"}}
-                await Response(orjson.dumps(answer), 500, _SAFE, "application/json")(scope, receive, send)
 
-    def end(self) -> None:
-        """End the streams: the console ends."""
+    def _refused(self, request: Request) -> Response | None:
+        """Return the answer to a request without access; None if it has access."""
+        try:
+            self.access.check_origin(request)
+            if not (request.url.path == "/" and "token" in request.query_params):
+                self.access.check_sign_in(request)
+        except ApiError as error:
+            is_page = error.status == 401 and not request.url.path.startswith("/api/")
+            return Response(_LOGIN_PAGE, 401, media_type="text/plain") if is_page else _error(request, error)
+        return None
+
+    # ── its life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, pump: Pump) -> None:
+        """Start the *pump*, on the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(_logged(pump))
+
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
+        """Return None: every request takes the same way."""
+        del pairs, frame
+        return None
+
+    def flush(self) -> None:
+        """Do nothing: a console has no records of its own."""
+
+    def sweep(self) -> None:
+        """Do nothing: everything is bounded."""
+
+    def stop(self) -> None:
+        """End the streams."""
         self.signal.end()
+
+    async def close(self) -> None:
+        """End the pump."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -204,11 +184,16 @@ class ConsoleApp:
         return self._file(request, request.path_params["name"])
 
     def _file(self, request: Request, name: str) -> Response:
-        found = self._web.read(name)
-        headers = {"etag": found.tag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == found.tag:
+        try:
+            path = self._files[name]
+            content = path.read_bytes()
+        except (KeyError, OSError):
+            raise ApiError(404, "unknown", "there is no such file") from None
+        tag = f'"{sha256(content).hexdigest()[:32]}"'
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(found.content, headers=headers, media_type=found.kind)
+        return Response(content, headers=headers, media_type=_KINDS[path.suffix])
 
     # ── what a page reads ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -380,47 +365,11 @@ def _http_error(request: Request, error: HTTPException) -> Response:
     return _error(request, ApiError(404, "unknown", "there is nothing here"))
 
 
-_HANDLERS: Final[dict[Any, Any]] = {ApiError: _error, HTTPException: _http_error}
-
-Pump = Callable[[], Coroutine[Any, Any, None]]
-"""What feeds a console until it is cancelled."""
+def _bug(request: Request, _: Exception) -> Response:
+    return _error(request, ApiError(500, "bug", "the console failed; its log says why"))
 
 
-class ConsoleService:
-    """The application with its pump, as the HTTP server of the project runs it."""
-
-    def __init__(self, app: ConsoleApp, pump: Pump) -> None:
-        self._app, self._pump = app, pump
-        self._task: asyncio.Task[None] | None = None
-
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Handle one HTTP request."""
-        await self._app(scope, receive, send)
-
-    def begin(self) -> None:
-        """Start the pump, on the running event loop."""
-        self._task = asyncio.get_running_loop().create_task(_logged(self._pump))
-
-    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
-        """Return None: every request takes the same way."""
-        del pairs, frame
-        return None
-
-    def flush(self) -> None:
-        """Do nothing: a console has no records of its own."""
-
-    def sweep(self) -> None:
-        """Do nothing: everything is bounded."""
-
-    def stop(self) -> None:
-        """End the streams."""
-        self._app.end()
-
-    async def close(self) -> None:
-        """End the pump."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+_HANDLERS: Final[dict[Any, Any]] = {ApiError: _error, HTTPException: _http_error, Exception: _bug}
 
 
 async def _logged(pump: Pump) -> None:

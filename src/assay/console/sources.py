@@ -1,24 +1,28 @@
 """
 Where a console gets its records from: journals on this machine, and files of the command line.
 
-Journals are polled on the event loop; files are read and judged in a thread.
+Journals are polled on the event loop; files are read and judged in threads.
 """
 
 import asyncio
-import queue
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from heapq import merge
+from itertools import islice
 from operator import itemgetter
-from time import time
-from typing import Any, Final, Protocol
+from threading import Thread
+from time import time, time_ns
+from typing import Any, Final, Protocol, TypeVar
 
-from assay.console.journal_shelf import JournalShelf, RunTail
+from assay.console.run_tail import SETTLED, RunTail
 from assay.console.servers import ConsoleSource
 from assay.console.state import ConsoleState
 from assay.guard.internal_errors import log_once
+from assay.records import run_files
 from assay.records.record import Event, Record, seconds_of
+from assay.records.run_files import JournalRun
 
 PAUSE: Final = 0.1
 """Seconds between two looks at what has come."""
@@ -29,6 +33,17 @@ _ENDS: Final = 5
 _MOST_AT_ONCE: Final = 1_000
 """Items that are taken before requests are answered again: some hundredths of a second."""
 
+_MOST_RUNS: Final = 100
+"""Maximal runs whose journals are read, the newest first, and that are followed; each has an open file."""
+
+_PAST_BYTES: Final = 4 << 20
+"""Bytes at the end of a journal that are read for what happened before: some 8,000 records."""
+
+_ALL_PAST_BYTES: Final = 48 << 20
+"""The same for all journals: as many records as a console keeps."""
+
+_Result = TypeVar("_Result")
+
 
 def _taken(state: ConsoleState, source: ConsoleSource, item: Record | Event) -> None:
     """Let *state* take an item. One that it cannot take is logged: those after it are shown all the same."""
@@ -38,15 +53,23 @@ def _taken(state: ConsoleState, source: ConsoleSource, item: Record | Event) -> 
         log_once(error, "a record cannot be shown")
 
 
+# ── journals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 class JournalPump:
-    """Feeds a console with all journals of this user."""
+    """Feeds a console with all journals of this user: those of finished runs, and of running guards."""
 
     def __init__(
         self, state: ConsoleState, changed: Callable[[], None], directories: Callable[[], Iterable[str]]
     ) -> None:
         """*directories* returns the directories of journals that exist now."""
-        self._state, self._changed = state, changed
-        self._shelf = JournalShelf(directories)
+        self._state, self._changed, self._directories = state, changed, directories
+        self._seen: dict[str, int] = {}
+        """When the directories were changed last."""
+        self._known: set[str] = set()
+        """The names of all runs that were found."""
+        self._growing: list[RunTail] = []
+        self._past = _ALL_PAST_BYTES
         self._looks = 0
 
     async def run(self) -> None:
@@ -56,23 +79,23 @@ class JournalPump:
                 await self._look()
                 await asyncio.sleep(PAUSE)
         finally:
-            self._shelf.close()
+            for tail in self._growing:
+                tail.close()
 
     async def _look(self) -> None:
         """Take what was appended since the last look, by all guards in the order of time."""
-        new = self._shelf.look_around()
-        # Before it is read: what a process writes before it ends is read, too.
+        new = self._new_tails()
         self._looks += 1
-        known = [(tail, self._looks % _ENDS > 0 or tail.grows) for tail in self._shelf.growing]
-        await self._take(merge(*map(_read_tail, (*new, *(tail for tail, _ in known))), key=itemgetter(0)))
-        for tail in new:
-            self._state.live(tail.source, grows=self._shelf.keep(tail))
+        # Before it is read: what a process writes before it ends is read, too.
+        ended = [each for each in (*new, *(() if self._looks % _ENDS else self._growing)) if not each.grows]
+        await self._take(merge(*map(_read_tail, (*new, *self._growing)), key=itemgetter(0)))
+        for tail in dict.fromkeys((*new, *ended)):
+            self._state.live(tail.source, grows=tail not in ended)
             self._changed()
-        for tail, grows in known:
-            if not grows:
-                self._state.live(tail.source, grows=False)
-                self._shelf.drop(tail)
-                self._changed()
+        growing = [each for each in (*self._growing, *new) if each not in ended]
+        self._growing = growing[:_MOST_RUNS]
+        for tail in (*ended, *growing[_MOST_RUNS:]):
+            tail.close()
 
     async def _take(self, items: Iterator[tuple[float, ConsoleSource, Record | Event]]) -> None:
         count = 0
@@ -85,6 +108,30 @@ class JournalPump:
         if count:
             self._changed()
 
+    def _new_tails(self) -> list[RunTail]:
+        """Return new journals to read, oldest first."""
+        found = [run for run in self._changed_runs() if run.name not in self._known]
+        self._known.update(run.name for run in found)
+        tails = []
+        for run in sorted(found, key=run_files.by_age, reverse=True)[:_MOST_RUNS]:
+            past = min(_PAST_BYTES, self._past)
+            if past or run.is_written:
+                self._past -= min(past, run.size)
+                # Another process may have removed it.
+                with suppress(OSError):
+                    tails.append(RunTail(run, past))
+        return tails[::-1]
+
+    def _changed_runs(self) -> Iterator[JournalRun]:
+        """Yield the runs of directories that have changed: a new name changes the time of its directory."""
+        for directory in self._directories():
+            with suppress(OSError):
+                changed = os.stat(directory).st_mtime_ns
+                if self._seen.get(directory) != changed:
+                    # One that was changed a moment ago is read again: its time may be that of two changes.
+                    self._seen[directory] = changed if time_ns() - changed > SETTLED else 0
+                    yield from run_files.runs_in(directory)
+
 
 def _read_tail(tail: RunTail) -> Iterator[tuple[float, ConsoleSource, Record | Event]]:
     """Yield what was written to a journal, up to an error of the file, with times that never go back."""
@@ -95,8 +142,11 @@ def _read_tail(tail: RunTail) -> Iterator[tuple[float, ConsoleSource, Record | E
             yield last, tail.source, item
 
 
+# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 class FileEvidence(Protocol):
-    """A file of the command line that is being read."""
+    """A file of the command line."""
 
     def records(self) -> Iterator[Record]:
         """Yield its records. Raises `EvidenceError`."""
@@ -110,68 +160,58 @@ class EvidenceError(Exception):
 
 
 class FilePump:
-    """Reads and judges files in a thread, and hands their records to the event loop in batches."""
+    """Reads and judges files, and takes their records in batches."""
 
-    def __init__(
-        self,
-        state: ConsoleState,
-        changed: Callable[[], None],
-        names: Sequence[str],
-        opened: Callable[[str], FileEvidence],
-    ) -> None:
-        self._state, self._changed, self._names, self._opened = state, changed, list(names), opened
-        # Full queues make the thread wait, so the memory is bounded.
-        self._queue: queue.Queue[tuple[str, Any, Any]] = queue.Queue(8)
-        self._over = threading.Event()
+    def __init__(self, state: ConsoleState, changed: Callable[[], None], files: Mapping[str, FileEvidence]) -> None:
+        self._state, self._changed, self._files = state, changed, files
 
     async def run(self) -> None:
         """Take the records of all files."""
-        loading, failed = list(self._names), [*self._state.failed]
-        self._state.files(list(loading), failed)
-        sources = {name: ConsoleSource(("file", name), "file", name) for name in self._names}
-        threading.Thread(target=self._read, daemon=True).start()
+        loading, failed = list(self._files), self._state.failed
+        self._state.files(loading, failed)
+        for name, evidence in self._files.items():
+            source = ConsoleSource(("file", name), "file", name)
+            why = await self._read(source, evidence)
+            loading = loading[1:]
+            failed = [*failed, {"file": name, "why": why}] if why else failed
+            self._state.live(source, grows=False)
+            self._state.files(loading, failed)
+            self._changed()
+
+    async def _read(self, source: ConsoleSource, evidence: FileEvidence) -> str:
+        """Take the records of a file; return why it could not be read to its end, or ""."""
         try:
-            while loading:
-                kind, name, what = await asyncio.to_thread(self._queue.get)
-                if kind == "records":
-                    for each in what:
-                        _taken(self._state, sources[name], each)
-                elif kind == "end":
-                    notes, why = what
-                    loading.remove(name)
-                    failed = [*failed, {"file": name, "why": why}] if why else failed
-                    self._state.note(sources[name], notes)
-                    self._state.live(sources[name], grows=False)
-                    self._state.files(list(loading), failed)
+            records = evidence.records()
+            while batch := await _aside(lambda: list(islice(records, _MOST_AT_ONCE // 2))):
+                for each in batch:
+                    _taken(self._state, source, each)
                 self._changed()
-        finally:
-            self._over.set()
+            self._state.note(source, list(evidence.notes()))
+        except EvidenceError as error:
+            return str(error)
+        except Exception as error:
+            log_once(error, f"{source.name} could not be read")
+            return "an internal error; the log says why"
+        return ""
 
-    def _read(self) -> None:
-        for name in self._names:
-            why, notes = "", []
-            try:
-                evidence = self._opened(name)
-                self._put_all(name, evidence.records())
-                notes = list(evidence.notes())
-            except EvidenceError as error:
-                why = str(error)
-            except Exception as error:
-                log_once(error, f"{name} could not be read")
-                why = "an internal error; the log says why"
-            self._put(("end", name, (notes, why)))
 
-    def _put_all(self, name: str, records: Iterator[Record]) -> None:
-        batch: list[Record] = []
-        for each in records:
-            batch.append(each)
-            if len(batch) >= _MOST_AT_ONCE // 2:
-                self._put(("records", name, batch))
-                batch = []
-        self._put(("records", name, batch))
+async def _aside(work: Callable[[], _Result]) -> _Result:
+    """Return what *work* returns, in a thread that does not keep the process: standard input may never end."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_Result] = loop.create_future()
 
-    def _put(self, item: tuple[str, Any, Any]) -> None:
-        while not self._over.is_set():
-            with suppress(queue.Full):
-                self._queue.put(item, timeout=1)
-                return
+    def settle(outcome: Callable[[Any], None], value: Any) -> None:
+        if not done.done():
+            outcome(value)
+
+    def run() -> None:
+        try:
+            settled = partial(settle, done.set_result, work())
+        except Exception as error:
+            settled = partial(settle, done.set_exception, error)
+        # The console may have ended meanwhile.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settled)
+
+    Thread(target=run, daemon=True).start()
+    return await done

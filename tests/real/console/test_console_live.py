@@ -1,5 +1,6 @@
 """A console beside running guards: what they write comes by itself, and goes on when one of them ends."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,12 @@ def test_what_a_guard_writes_comes_in_order_and_stays_when_it_ends(state: Path, 
         found = running.wait_for("api/state", lambda found: found["servers"][0]["state"] == "ended")
         assert found["newest"] == len(running.rows()) >= 13
         assert running.get("api/sessions")["sessions"][0]["state"] == "closed"
+
+
+def test_a_console_ends_although_standard_input_does_not(state: Path) -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb") as pipe, open(writing, "wb"), console(state, "-", stdin=pipe) as running:
+        running.wait_for("api/state", lambda found: found["loading"] == ["-"])
 
 
 def test_a_request_comes_before_its_answer_and_a_guard_without_a_journal_not_at_all(

@@ -1,8 +1,8 @@
-"""The journals on this machine: the end of each, and what is appended to it."""
+"""The journal of one run: its end, and what is appended to it."""
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from time import time_ns
 from typing import Final
@@ -12,16 +12,7 @@ from assay.records import run_files
 from assay.records.record import Event, Record, read_line
 from assay.records.run_files import JournalRun
 
-_MOST_RUNS: Final = 100
-"""Maximal runs whose journals are read, the newest first; each that grows has an open file."""
-
-_PAST_BYTES: Final = 4 << 20
-"""Bytes at the end of a journal that are read for what happened before: some 8,000 records."""
-
-_ALL_PAST_BYTES: Final = 48 << 20
-"""The same for all journals: as many records as a console keeps."""
-
-_SETTLED: Final = 10**9
+SETTLED: Final = 10**9
 """Nanoseconds after which another change of a directory has a different time."""
 
 _CHUNK: Final = 256 << 10
@@ -57,7 +48,7 @@ class RunTail:
         """Whether a process still writes it: a file that was created just now may not be locked yet."""
         last = run_files.files_of(self._path)[-1]
         with suppress(OSError):
-            return run_files.is_written(last) or time_ns() - os.stat(last).st_mtime_ns < _SETTLED
+            return run_files.is_written(last) or time_ns() - os.stat(last).st_mtime_ns < SETTLED
         return False
 
     def arrived(self) -> Iterator[Record | Event]:
@@ -117,66 +108,3 @@ def _opened(path: str) -> int:
         os.close(descriptor)
         raise OSError(f"{path}: not a regular file")
     return descriptor
-
-
-class JournalShelf:
-    """The journals of this machine: finished runs, and those of running guards."""
-
-    def __init__(self, directories: Callable[[], Iterable[str]]) -> None:
-        self._directories = directories
-        self._known: set[str] = set()
-        self._seen: dict[str, int] = {}
-        """When the directories were changed last."""
-        self._growing: list[RunTail] = []
-        self._past = _ALL_PAST_BYTES
-
-    def look_around(self) -> list[RunTail]:
-        """Return new journals to read, oldest first."""
-        found = [run for run in self._runs() if run.name not in self._known]
-        self._known.update(run.name for run in found)
-        newest = sorted(found, key=run_files.by_age, reverse=True)[:_MOST_RUNS]
-        return [tail for run in newest for tail in self._tail(run)][::-1]
-
-    def _tail(self, run: JournalRun) -> list[RunTail]:
-        past = min(_PAST_BYTES, max(0, self._past))
-        if not past and not run.is_written:
-            return []
-        self._past -= min(past, run.size)
-        # Another process may have removed it.
-        with suppress(OSError):
-            return [RunTail(run, past)]
-        return []
-
-    def keep(self, tail: RunTail) -> bool:
-        """Follow a journal that still grows; return whether it does."""
-        grows = tail.grows
-        if grows and len(self._growing) < _MOST_RUNS:
-            self._growing.append(tail)
-        else:
-            tail.close()
-        return grows
-
-    @property
-    def growing(self) -> list[RunTail]:
-        """The journals that grow."""
-        return list(self._growing)
-
-    def drop(self, tail: RunTail) -> None:
-        """Follow a journal no longer."""
-        self._growing.remove(tail)
-        tail.close()
-
-    def _runs(self) -> Iterator[JournalRun]:
-        """Yield the runs of directories that have changed: a new name changes the time of its directory."""
-        for directory in self._directories():
-            with suppress(OSError):
-                changed = os.stat(directory).st_mtime_ns
-                if self._seen.get(directory) != changed:
-                    # One that was changed a moment ago is read again: its time may be that of two changes.
-                    self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0
-                    yield from run_files.runs_in(directory)
-
-    def close(self) -> None:
-        """Close all files."""
-        for tail in self._growing:
-            tail.close()
