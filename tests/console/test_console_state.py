@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from assay.console.events import MOST_BEHIND, ChangeSignal, EventStream
-from assay.console.findings import says
+from assay.rules.sentences import sentence as says
 from assay.console.message import message_answer
 from assay.console.performance import MOST_LINES
 from assay.console.rows import COLUMNS

@@ -1,4 +1,4 @@
-"""What each server lists: tools, prompts, resources, against the list before and the lock. Bounded. No I/O."""
+"""What a server lists: tools, prompts, resources, against the list before and the lock. Bounded. No I/O."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -6,17 +6,22 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from assay.base.verdict import Party
-from assay.console.findings import says
-from assay.console.rows import HOW_TO_RECORD, cut
+from assay.console.rows import HOW_TO_RECORD, cut, member_of, parsed
 from assay.lock.changes import KINDS, ChangeKind, changes
 from assay.lock.locked import Locked, spelt
-from assay.records.record import Record
+from assay.records.record import Finding, Record
+from assay.rules.sentences import sentence
 
-LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates")
-"""The lists of a server."""
+LISTS: Final = {
+    "tools/list": ("tools", "name"),
+    "prompts/list": ("prompts", "name"),
+    "resources/list": ("resources", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+}
+"""By method: the member of its result with the entries, and the member of an entry that identifies it."""
 
 MOST_BYTES: Final = 64 << 20
-"""Maximal bytes of all lists. The largest known list of tools has some hundred kilobytes."""
+"""Maximal bytes of the lists of all servers. The largest known list of tools has some hundred kilobytes."""
 
 MOST_ENTRIES: Final = 2_000
 """Maximal entries of one list."""
@@ -29,16 +34,6 @@ _TOO_DEEP: Final = "its definition is nested too deeply to be shown"
 _MOST_CHANGES: Final = 20
 """Changes of one entry that are shown."""
 
-_PER_TOKEN: Final = 4
-"""Characters of a token, as an estimate."""
-
-_METHODS: Final = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-}
-_KEYS: Final = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
 _KINDS: Final[dict[str, ChangeKind]] = {kind.member: kind for kind in KINDS}
 
 NOT_RECORDED: Final = f"the lists are not recorded; {HOW_TO_RECORD}"
@@ -55,17 +50,22 @@ LockOf = Callable[[str, str], Locked | None]
 """Returns the lock of a server by its name and its masked command or URL; None without one. Raises `ValueError`."""
 
 
+def tokens_of(size: int) -> int:
+    """Return the estimated tokens of a definition of *size* bytes."""
+    return -(-size // 4)
+
+
 class ListedEntry(NamedTuple):
-    """An entry as it was listed."""
+    """An entry as it was listed, and what the guard has found about it."""
 
     definition: dict[str, Any]
     text: bytes
     """The definition with sorted keys, for comparisons."""
-    why: tuple[str, ...] = ()
-    judged: bool = True
-    invalid: bool = False
-    """Whether it is quarantined, or under audit would be."""
-    removed: bool = False
+    why: list[str]
+    judged: bool
+    invalid: bool
+    """Whether enforce mode quarantines it."""
+    removed: bool
     """Whether it was removed from the list."""
 
 
@@ -77,32 +77,35 @@ class ServerListing:
         self.before: dict[str, ListedEntry] | None = None
         self.time: float | None = None
         self.seq: int | None = None
-        self.complete = False
+        self._is_whole = False
+        """Whether its last page has come."""
         self._bytes = 0
         self._left_out = False
         """Whether entries are missing, because there are too many."""
 
     @property
     def size(self) -> int:
-        """Bytes of the definitions."""
-        old = self.before or {}
-        return sum(len(each.text) for each in (*self.entries.values(), *old.values()))
+        """Bytes of the definitions, and of those before."""
+        return self._bytes + sum(len(each.text) for each in (self.before or {}).values())
 
-    def take(self, page: list[Any], key: str, record: Record, seq: int, time: float) -> None:
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of all definitions."""
+        return sum(tokens_of(len(each.text)) for each in self.entries.values())
+
+    def take(self, result: dict[str, Any], record: Record, seq: int, time: float) -> None:
         """Take one page: the first of a new list, or a further one of an incomplete list."""
-        if self.complete or self.time is None:
+        member, key = LISTS[record.method or ""]
+        if self._is_whole or self.time is None:
             self.before = self.entries if self.time is not None else None
             self.entries = {}
             self._bytes, self._left_out = 0, False
         self.time, self.seq = time, seq
-        remarks, audited = _remarks(record), record.is_audited
-        for each in page:
-            name = each.get(key) if isinstance(each, dict) else None
+        for number, each in enumerate(result[member]):
+            name = member_of(each, key)
             if isinstance(name, str):
-                why, judged, invalid = remarks.get(name, ((), True, False))
-                if _is_deep(each):
-                    each, why = {key: name}, (*why, _TOO_DEEP)  # noqa: PLW2901 - what can be shown of it
-                self._add(name, ListedEntry(each, spelt(each), why, judged, invalid, invalid and not audited))
+                self._add(name, _entry(each, key, number, record))
+        self._is_whole = not isinstance(result.get("nextCursor"), str)
 
     def _add(self, name: str, entry: ListedEntry) -> None:
         known = self.entries.get(name)
@@ -116,174 +119,113 @@ class ServerListing:
     def answer(self, member: str, locked: Locked | None) -> dict[str, Any]:
         """Return the list for a page, compared with the lock and the list before."""
         kind = _KINDS.get(member)
-        held = locked if kind is not None else None
-        entries = [self._entry(name, each, member, held) for name, each in self.entries.items()]
-        complete = self.complete and not self._left_out
-        gone = set(self.before or {}) | (set(held.of(kind)) if held is not None and kind is not None else set())
+        held = locked.of(kind) if locked is not None and kind is not None else {}
+        complete = self._is_whole and not self._left_out
         return {
             "list": member,
             "time": self.time,
             "seq": self.seq,
             "complete": complete,
-            "entries": entries,
-            "removed": sorted(gone - self.entries.keys()) if complete else [],
-            "tokens": sum(each["tokens"] for each in entries),
+            "entries": [self._shown(name, each, kind, locked) for name, each in self.entries.items()],
+            "removed": sorted({*(self.before or {}), *held} - self.entries.keys()) if complete else [],
+            "tokens": self.tokens,
         }
 
-    def _entry(self, name: str, entry: ListedEntry, member: str, locked: Locked | None) -> dict[str, Any]:
-        kind = _KINDS.get(member)
+    def _shown(self, name: str, entry: ListedEntry, kind: ChangeKind | None, locked: Locked | None) -> dict[str, Any]:
         before = None if self.before is None else self.before.get(name)
-        since = "" if self.before is None else _state(None if before is None else before.text, entry.text)
+        since = "" if self.before is None else _state([before.text] if before is not None else [], entry.text)
         forms = locked.forms(kind, name) if locked is not None and kind is not None else []
-        texts = [spelt(each) for each in forms]
-        lock = "" if locked is None else "same" if entry.text in texts else _state(texts[0] if texts else None, b"")
+        lock = "" if locked is None or kind is None else _state([spelt(each) for each in forms], entry.text)
         old = forms[0] if lock == "changed" else before.definition if since == "changed" and before else None
-        definition = entry.definition
-        annotations = definition.get("annotations")
+        found = changes(kind, old, entry.definition)[:_MOST_CHANGES] if old is not None and kind is not None else []
+        title = entry.definition.get("title")
         return {
             "name": name,
-            "title": cut(definition.get("title")) or "",
+            "title": cut(title) or "",
             "since": since,
             "lock": lock,
-            "changes": _changes(kind, old, definition) if old is not None else [],
-            "dialect": _dialect(definition),
+            "changes": [{"weight": each.weight, "at": each.at, "what": cut(each.words) or ""} for each in found],
+            "dialect": _dialect(entry.definition),
             "judged": entry.judged,
-            "why": list(entry.why),
+            "why": entry.why,
             "quarantined": entry.removed,
             "wouldQuarantine": entry.invalid and not entry.removed,
-            "tokens": tokens_of(definition),
-            "readOnly": isinstance(annotations, dict) and annotations.get("readOnlyHint") is True,
-            "definition": definition,
+            "tokens": tokens_of(len(entry.text)),
+            "readOnly": member_of(entry.definition, "annotations", "readOnlyHint") is True,
+            "definition": entry.definition,
         }
 
 
-def _is_deep(definition: dict[str, Any]) -> bool:
-    """Whether *definition* has too many levels to be written as JSON, among those of an answer around it."""
+def _state(before: list[bytes], now: bytes) -> str:
+    """Return how a definition compares with its forms *before*."""
+    return "same" if now in before else "changed" if before else "added"
+
+
+def is_about(finding: Finding, number: int, name: str) -> bool:
+    """Whether a finding is about the entry with this *number* of a list. Its name is cut in the finding."""
+    place = finding.at.split("/")
+    if place[1:2] == ["result"] and len(place) > 3 and place[3].isdecimal():
+        return place[3] == str(number)
+    return finding.entry is not None and finding.entry.name == name
+
+
+def _entry(definition: dict[str, Any], key: str, number: int, record: Record) -> ListedEntry:
+    """Return an entry of a list with the findings about it."""
+    name = definition[key]
+    found = [each for each in record.findings if each.entry is not None and is_about(each, number, name)]
+    why = [cut(sentence(each)) or "" for each in found]
     try:
+        # Among the levels of an answer around it.
         orjson.dumps([[[[[[[[definition]]]]]]]])
     except TypeError:
-        return True
-    return False
-
-
-def _state(before: bytes | None, now: bytes) -> str:
-    return "added" if before is None else "same" if before == now else "changed"
-
-
-def tokens_of(value: Any) -> int:
-    """Return the estimated tokens of a definition."""
-    return -(-len(orjson.dumps(value)) // _PER_TOKEN)
+        definition, why = {key: name}, [*why, _TOO_DEEP]
+    quarantines = any(each.done == "quarantine" for each in found)
+    invalid = quarantines or any(each.name == name for each in record.quarantined)
+    judged = all(each.rule not in _UNJUDGED for each in found)
+    return ListedEntry(definition, spelt(definition), why, judged, invalid, invalid and not record.is_audited)
 
 
 def _dialect(definition: dict[str, Any]) -> str:
-    for member in ("inputSchema", "outputSchema"):
-        schema = definition.get(member)
-        found = schema.get("$schema") if isinstance(schema, dict) else None
-        if isinstance(found, str):
-            return cut(found) or ""
-    return ""
+    found = (member_of(definition, each, "$schema") for each in ("inputSchema", "outputSchema"))
+    return next((cut(each) or "" for each in found if isinstance(each, str)), "")
 
 
-def _changes(kind: ChangeKind | None, old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, str]]:
-    if kind is None:
-        return []
-    found = changes(kind, old, new)
-    return [{"weight": each.weight, "at": each.at, "what": cut(each.words) or ""} for each in found[:_MOST_CHANGES]]
+class ServerLists:
+    """All lists of one server."""
 
+    def __init__(self) -> None:
+        self._lists: dict[str, ServerListing] = {}
+        self.tick = 0
+        """When one of them last changed."""
 
-def _remarks(record: Record) -> dict[str, tuple[tuple[str, ...], bool, bool]]:
-    """Return what the guard has found about each entry: why, whether it is judged, whether enforce removes it."""
-    found: dict[str, tuple[tuple[str, ...], bool, bool]] = {}
-    for each in record.findings:
-        if each.entry is not None:
-            why, judged, invalid = found.get(each.entry.name, ((), True, False))
-            found[each.entry.name] = (
-                (*why, cut(says(each)) or ""),
-                judged and each.rule not in _UNJUDGED,
-                invalid or each.done == "quarantine",
-            )
-    for entry in record.quarantined:
-        why, judged, _ = found.get(entry.name, ((), True, True))
-        found[entry.name] = (why, judged, True)
-    return found
+    @property
+    def size(self) -> int:
+        """Bytes of all definitions."""
+        return sum(each.size for each in self._lists.values())
 
+    def take(self, record: Record, seq: int, time: float, tick: int) -> bool:
+        """Take a page of a list; return whether *record* has one."""
+        metadata, (member, _) = record.metadata, LISTS.get(record.method or "", ("", ""))
+        if not member or metadata.kind != "result" or metadata.party is not Party.SERVER:
+            return False
+        result = member_of(parsed(metadata.frame), "result")
+        if not isinstance(member_of(result, member), list):
+            return False
+        self._lists.setdefault(member, ServerListing()).take(result, record, seq, time)
+        self.tick = tick
+        return True
 
-class ContractBoard:
-    """The lists of all servers."""
-
-    def __init__(self, lock_of: LockOf | None = None) -> None:
-        self._lock_of: LockOf = lock_of or (lambda _, __: None)
-        self._lists: dict[int, dict[str, ServerListing]] = {}
-        self._sizes: dict[int, int] = {}
-        self.ticks: dict[int, int] = {}
-        """When the lists of a server last changed."""
-
-    def take(self, record: Record, seq: int, time: float, server: int, tick: int) -> None:
-        """Take a page of a list, if *record* has one."""
-        member, metadata = _METHODS.get(record.method or ""), record.metadata
-        if member is None or metadata.kind != "result" or metadata.party is not Party.SERVER:
-            return
-        result = _result(metadata.frame) if metadata.frame is not None else None
-        page = result.get(member) if result is not None else None
-        if result is None or not isinstance(page, list):
-            return
-        listing = self._lists.setdefault(server, {}).setdefault(member, ServerListing())
-        listing.take(page, _KEYS[member], record, seq, time)
-        listing.complete = not isinstance(result.get("nextCursor"), str)
-        self.ticks[server] = tick
-        self._sizes[server] = sum(each.size for each in self._lists[server].values())
-        while sum(self._sizes.values()) > MOST_BYTES and len(self._sizes) > 1:
-            self.drop(next(each for each in self._sizes if each != server))
-
-    def drop(self, server: int) -> None:
-        """Forget a server."""
-        for each in (self._sizes, self._lists, self.ticks):
-            each.pop(server, None)
-
-    def tool(self, server: int, name: str) -> dict[str, Any] | None:
+    def tool(self, name: str) -> dict[str, Any] | None:
         """Return the definition of a tool; None if it is unknown."""
-        listing = self._lists.get(server, {}).get("tools")
-        entry = listing.entries.get(name) if listing is not None else None
+        entry = self._lists["tools"].entries.get(name) if "tools" in self._lists else None
         return None if entry is None else entry.definition
 
-    def tools(self, server: int) -> tuple[int, int] | None:
-        """Return the number of tools of *server* and their tokens; None if the list is unknown."""
-        listing = self._lists.get(server, {}).get("tools")
-        if listing is None:
-            return None
-        size = sum(len(each.text) for each in listing.entries.values())
-        return len(listing.entries), -(-size // _PER_TOKEN)
+    def tools(self) -> tuple[int, int] | None:
+        """Return the number of tools and their tokens; None if the list is unknown."""
+        listing = self._lists.get("tools")
+        return None if listing is None else (len(listing.entries), listing.tokens)
 
-    def answer(self, server: int, name: str, label: str, count: int | None, lock: str) -> dict[str, Any]:
-        """Return what *server* offers; *count* and *lock* are what its guard says."""
-        lists = self._lists.get(server, {})
-        state = lock or "none"
-        locked: Locked | None = None
-        try:
-            locked = self._lock_of(name, label)
-        except ValueError as error:
-            state = str(error)
-        if locked is not None:
-            state = "locked"
-        elif lock == "locked":
-            state = "the lock of its guard is not in the working directory of the console"
-        return {
-            "server": server,
-            "lock": state,
-            "lists": [lists[each].answer(each, locked) for each in LISTS if each in lists],
-            "count": count,
-            "why": "" if lists else NOT_RECORDED,
-        }
-
-    def changed(self, tick: int) -> list[int]:
-        """Return the servers whose lists have changed since *tick*."""
-        return [server for server, at in self.ticks.items() if at > tick]
-
-
-def _result(frame: str) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(frame)
-    except orjson.JSONDecodeError:
-        return None
-    result = value.get("result") if isinstance(value, dict) else None
-    return result if isinstance(result, dict) else None
+    def answer(self, locked: Locked | None) -> list[dict[str, Any]]:
+        """Return the lists for a page, compared with the lock."""
+        known = [member for member, _ in LISTS.values() if member in self._lists]
+        return [self._lists[each].answer(each, locked) for each in known]

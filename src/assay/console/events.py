@@ -74,8 +74,6 @@ class EventStream:
         self._state, self._epoch, self._seq = state, epoch, seq
         self._tick = tick
         self._dropped = state.dropped
-        self._known_servers = 0
-        self._slow_due = 0.0
         self._rates_due = inf
         """When the servers are sent again although nothing has come: their calls of the last minute become fewer."""
         self.is_over = False
@@ -111,53 +109,37 @@ class EventStream:
                 yield b": alive\n\n"
                 spoken = loop.time()
             else:
-                await signal.wait(self._patience(loop.time(), spoken))
+                await signal.wait(max(0.01, min(spoken + KEEP_ALIVE, self._rates_due) - loop.time()))
 
     def _place(self) -> bytes:
         """Return the place to resume at, as an event of its own without data: all events before it have come."""
         return f"id: {self._epoch}-{self._seq}-{self._tick}\n\n".encode()
 
-    def _patience(self, now: float, spoken: float) -> float:
-        """Return the seconds until something is to be sent without a further change."""
-        due = min(spoken + KEEP_ALIVE, self._rates_due)
-        return max(0.01, (min(due, self._slow_due) if self._state.tick > self._tick else due) - now)
-
     def _due(self, now: float) -> Iterator[bytes]:
-        rows = self._state.store.after(self._seq, MOST_ROWS)
+        """Yield what has changed since the last call."""
+        state, since = self._state, self._tick
+        rows, self._tick = state.store.after(self._seq, MOST_ROWS), state.tick
+        if state.tick > since or now >= self._rates_due:
+            # Before the rows: a page chooses rows by the name of their server.
+            servers = state.server_answers(time(), since)
+            self._rates_due = now + RATES_PACE if any(each["callsPerMinute"] for each in servers) else inf
+            yield from _event_with("servers", servers)
         if rows:
             self._seq += len(rows)
-            if self._known_servers < self._state.newest_server:
-                # Before its first row: a page chooses rows by the name of their server.
-                yield from self._servers(now, self._tick)
             yield b'event: rows\ndata: {"rows":[' + unbroken(b",".join(rows)) + b"]}\n\n"
-        if now >= self._slow_due and self._state.tick > self._tick:
-            self._slow_due = now + PACE
-            yield from self._changes(now)
-        elif now >= self._rates_due:
-            yield from self._servers(now, self._tick)
-
-    def _servers(self, now: float, since: int) -> Iterator[bytes]:
-        """Yield the event with the servers that have changed, and plan the next one while a rate is not zero."""
-        self._known_servers = self._state.newest_server
-        servers = self._state.server_answers(time(), since)
-        self._rates_due = now + RATES_PACE if any(each["callsPerMinute"] for each in servers) else inf
-        if servers:
-            yield event("servers", {"servers": servers})
-
-    def _changes(self, now: float) -> Iterator[bytes]:
-        state, since = self._state, self._tick
-        self._tick = state.tick
-        yield from self._servers(now, since)
-        groups, sessions = state.findings.changed(since), state.sessions.changed(since)
-        if groups:
-            yield event("findings", {"groups": groups})
-        if sessions:
-            yield event("sessions", {"sessions": sessions})
-        contracts = state.contracts.changed(since)
-        if contracts:
-            yield event("contracts", {"servers": contracts})
+        if state.tick == since:
+            return
+        yield from _event_with("findings", state.findings.answer(since)["groups"], "groups")
+        yield from _event_with("sessions", state.sessions.answer(since))
+        yield from _event_with("contracts", [each.id for each in state.servers if each.lists.tick > since], "servers")
         if state.files_tick > since:
             yield event("files", {"loading": state.loading, "failed": state.failed})
         if state.dropped != self._dropped:
             self._dropped = state.dropped
             yield event("dropped", self._dropped)
+
+
+def _event_with(kind: str, changed: list[Any], member: str = "") -> Iterator[bytes]:
+    """Yield an event with what has changed, if something has; its *member* is called like the event."""
+    if changed:
+        yield event(kind, {member or kind: changed})

@@ -1,10 +1,10 @@
 """Findings of all servers in groups: how many, since when, and what enforce mode would have blocked. No I/O."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
-from assay.records.record import Finding
 from assay.rules import RULES
 from assay.rules.sentences import sentence
 
@@ -22,13 +22,10 @@ class FindingBoard:
         for group in self.groups.add(message):
             self._ticks[group.id] = tick
 
-    def changed(self, tick: int) -> list[dict[str, Any]]:
-        """Return the groups that have changed since *tick*."""
-        return [line(each, int(each.file)) for each in self.groups if self._ticks[each.id] > tick]
-
-    def answer(self) -> dict[str, Any]:
-        """Return all groups, and the rules that they name."""
-        return {"groups": [line(each, int(each.file)) for each in self.groups], "rules": rules_of(self.groups)}
+    def answer(self, since: int = -1) -> dict[str, Any]:
+        """Return the groups that have changed *since* a tick, and the rules that they name."""
+        found = [each for each in self.groups if self._ticks[each.id] > since]
+        return {"groups": [line(each, int(each.file)) for each in found], "rules": rules_of(found)}
 
 
 def line(group: FindingGroup, server: int) -> dict[str, Any]:
@@ -52,7 +49,7 @@ def line(group: FindingGroup, server: int) -> dict[str, Any]:
         "wouldQuarantine": group.would_quarantine,
         "action": finding.done,
         "known": group.is_known,
-        "says": says(finding),
+        "says": sentence(finding),
         "expected": finding.expected,
         "found": finding.found,
         "hint": finding.hint,
@@ -61,12 +58,7 @@ def line(group: FindingGroup, server: int) -> dict[str, Any]:
     }
 
 
-def says(finding: Finding) -> str:
-    """Return a finding as a sentence."""
-    return sentence(finding)
-
-
-def rules_of(groups: FindingGroups) -> dict[str, Any]:
+def rules_of(groups: Iterable[FindingGroup]) -> dict[str, Any]:
     """Return the known rules of all *groups*."""
     found = {rule: rule_text(rule) for rule in sorted({each.key.rule for each in groups})}
     return {rule: about for rule, about in found.items() if about is not None}

@@ -3,21 +3,23 @@
 from collections.abc import Iterator
 from shlex import quote
 from typing import Any, Final
-from urllib.parse import unquote
 
 import msgspec
 import orjson
 
 from assay.base.verdict import Party
-from assay.console.findings import rule_text, says
-from assay.console.rows import HOW_TO_RECORD
+from assay.console.contracts import LISTS, is_about
+from assay.console.findings import rule_text
+from assay.console.rows import HOW_TO_RECORD, member_of, parsed
 from assay.console.servers import ServerFacts
 from assay.console.state import ConsoleState
 from assay.core import render
+from assay.engine.pointers import from_fragment, looked_up, steps
 from assay.ladder.headers import stateless_headers
 from assay.records.outcomes import recorded_outcome
-from assay.records.record import Finding, Metadata, NamedEntry, Record, violation_of
+from assay.records.record import Finding, Metadata, Record, violation_of
 from assay.rules import RULES
+from assay.rules.sentences import sentence
 from assay.spec.revisions import handshake, is_known
 
 NO_PAYLOAD: Final = f"the message is not recorded; {HOW_TO_RECORD}"
@@ -107,12 +109,12 @@ def _replaced(record: Record) -> dict[str, Any]:
 
 
 def _changed(record: Record, sent: dict[str, Any]) -> dict[str, Any]:
-    value = _value(sent["text"])
+    value = parsed(sent["text"])
     if value is None:
         return {"text": None, "why": sent["why"] or "the message is not JSON", "state": "changed"}
     for each in record.metadata.repairs:
         _apply(value, each)
-    _without(value, record.quarantined, record.method)
+    _remove_quarantined(value, record)
     try:
         text = orjson.dumps(value).decode()
     except TypeError:
@@ -120,59 +122,35 @@ def _changed(record: Record, sent: dict[str, Any]) -> dict[str, Any]:
     return {"text": text, "why": "", "state": "changed"}
 
 
-def _value(text: str | None) -> Any:
-    try:
-        return None if text is None else orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-
-
 def _apply(value: Any, repair: dict[str, Any]) -> None:
     """Make one recorded change; one without a value is left as it was."""
-    path, operation = repair.get("path"), repair.get("op")
-    if not isinstance(path, str) or not path.startswith("/"):
+    path, removes = repair.get("path"), repair.get("op") == "remove"
+    if not isinstance(path, str) or not path.startswith("/") or not (removes or "value" in repair):
         return
-    *parts, last = (each.replace("~1", "/").replace("~0", "~") for each in path[1:].split("/"))
-    holder = _at(value, parts)
-    if isinstance(holder, dict):
-        if operation == "remove":
-            holder.pop(last, None)
-        elif "value" in repair:
-            holder[last] = repair["value"]
-    elif isinstance(holder, list) and last.isdecimal() and int(last) < len(holder):
-        if operation == "remove":
-            del holder[int(last)]
-        elif "value" in repair:
-            holder[int(last)] = repair["value"]
+    above, _, _ = path.rpartition("/")
+    holder, last = looked_up(value, above), steps(path)[-1]
+    place: Any = int(last) if isinstance(holder, list) and last.isdecimal() and int(last) < len(holder) else last
+    if not isinstance(holder, dict) and place is last:
+        return
+    if not removes:
+        holder[place] = repair["value"]
+    elif isinstance(holder, list) or place in holder:
+        del holder[place]
 
 
-def _at(value: Any, parts: list[str]) -> Any:
-    for part in parts:
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
-
-
-_LISTED: Final = {
-    "tools/list": ("tools", "name"),
-    "prompts/list": ("prompts", "name"),
-    "resources/list": ("resources", "uri"),
-    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
-}
-
-
-def _without(value: Any, quarantined: list[NamedEntry], method: str | None) -> None:
+def _remove_quarantined(value: Any, record: Record) -> None:
     """Remove the quarantined entries of a list."""
-    member, key = _LISTED.get(method or "", ("", ""))
-    result = value.get("result") if isinstance(value, dict) else None
-    listed = result.get(member) if isinstance(result, dict) else None
-    if isinstance(listed, list) and isinstance(result, dict):
-        names = [each.name for each in quarantined]
-        result[member] = [each for each in listed if not (isinstance(each, dict) and each.get(key) in names)]
+    member, key = LISTS.get(record.method or "", ("", ""))
+    listed = member_of(value, "result", member)
+    if not isinstance(listed, list) or record.is_audited:
+        return
+    names = {each.name for each in record.quarantined}
+    found = [each for each in record.findings if each.entry is not None and each.done == "quarantine"]
+    value["result"][member] = [
+        entry
+        for number, entry in enumerate(listed)
+        if member_of(entry, key) not in names and not any(is_about(each, number, "") for each in found)
+    ]
 
 
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -181,7 +159,7 @@ def _without(value: Any, quarantined: list[NamedEntry], method: str | None) -> N
 def _violation(state: ConsoleState, record: Record, finding: Finding, server: int) -> dict[str, Any]:
     return {
         **msgspec.to_builtins(finding),
-        "says": says(finding),
+        "says": sentence(finding),
         "action": finding.done,
         "stops": finding.stops,
         "about": rule_text(finding.rule),
@@ -191,14 +169,15 @@ def _violation(state: ConsoleState, record: Record, finding: Finding, server: in
 
 def _branch(state: ConsoleState, record: Record, finding: Finding, server: int) -> Any:
     """Return the part of the tool's schema that a finding names; None if the list of tools is unknown."""
-    member, at, tool = _SCHEMAS.get(finding.rule), finding.schema_at, record.metadata.tool
-    definition = state.contracts.tool(server, tool) if tool is not None else None
-    if member is None or definition is None or at is None or not at.startswith("#"):
+    member, at, tool = _SCHEMAS.get(finding.rule), finding.schema_at or "", record.metadata.tool
+    facts = state.server(server)
+    definition = facts.lists.tool(tool) if facts is not None and tool is not None else None
+    pointer = from_fragment(at[1:]) if at.startswith("#") else None
+    if member is None or definition is None or pointer is None:
         return None
-    parts = [unquote(each).replace("~1", "/").replace("~0", "~") for each in at[1:].strip("/").split("/") if each]
     # The place ends with a keyword: the schema that has it says more.
-    found = _at(definition.get(member), parts[:-1])
-    return found if found is not None and len(orjson.dumps(found)) <= _LARGEST_BRANCH else None
+    found = looked_up(definition.get(member), pointer.rpartition("/")[0])
+    return found if isinstance(found, dict | bool) and len(orjson.dumps(found)) <= _LARGEST_BRANCH else None
 
 
 def _http(record: Record, related: list[Record]) -> dict[str, Any] | None:
@@ -253,7 +232,7 @@ def curl(record: Record, server: ServerFacts | None) -> tuple[str, list[str]] | 
         "-H 'Content-Type: application/json'",
         "-H 'Accept: application/json, text/event-stream'",
     ]
-    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in protocol_headers(metadata.revision, _value(frame))]
+    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in protocol_headers(metadata.revision, parsed(frame))]
     notes = []
     if metadata.session:
         lines.append('-H "Mcp-Session-Id: $MCP_SESSION"')

@@ -4,21 +4,19 @@ The page of a console as a report: its answers, made once of all messages that w
 Counts are those of all messages. The rows are those with findings, the requests of such answers, and the first others.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import orjson
 from msgspec.structs import replace
 
-from assay.base.verdict import Party
 from assay.console.findings import line, rules_of
 from assay.console.message import message_answer
-from assay.console.performance import MOST_LINES, OTHERS
-from assay.console.rows import COLUMNS, cut
-from assay.console.servers import ConsoleSource
+from assay.console.performance import PerformanceBoard
+from assay.console.rows import COLUMNS
+from assay.console.servers import ConsoleSource, MessageCounts
 from assay.console.state import ConsoleState
-from assay.records.digest import FigureKey, Figures, FindingGroup, FindingGroups, figure_key
+from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
 from assay.records.outcomes import recorded_outcome
 
@@ -64,9 +62,9 @@ class ReportDigest:
     def __init__(self) -> None:
         self.rows: list[JudgedRecord] = []
         """The messages that the page shows one by one, in order."""
-        self.figures: dict[FigureKey, Figures] = {}
-        self.talks: dict[TalkKey, Counter[str]] = {}
-        """Messages, findings, blocked messages and messages that would be blocked, of each session."""
+        self.performance = PerformanceBoard()
+        """The figures of servers by name."""
+        self.talks: dict[TalkKey, MessageCounts] = {}
         self.messages = 0
         self._open: dict[str, JudgedRecord] = {}
         """Requests that are no rows yet, by their id: their answers may not be ok."""
@@ -77,28 +75,16 @@ class ReportDigest:
     def add(self, message: JudgedRecord) -> None:
         """Add one message, with or without findings."""
         record = message.record
-        outcome = recorded_outcome(record)
         server = _source(message.file).server_of(record.metadata.server)
         self.messages += 1
-        counts = self._talk(TalkKey(message.file, server, record.metadata.session))
-        counts["messages"] += record.metadata.repeated or 1
-        counts["findings"] += len(record.findings) + record.more
-        counts["would_block"] += outcome.is_forwarded
-        counts["blocked"] += outcome.shown == "blocked"
-        key = figure_key(record)._replace(server=server)
-        if key.party == Party.CLIENT and (record.is_answer or record.metadata.kind == "request"):
-            self._figures(key).add(record, message.latency)
+        self._talk(TalkKey(message.file, server, record.metadata.session)).count(record)
+        self.performance.take(record, server, message.latency)
         self._offer(message)
 
-    def _talk(self, key: TalkKey) -> Counter[str]:
+    def _talk(self, key: TalkKey) -> MessageCounts:
         if key not in self.talks and len(self.talks) >= _MOST_TALKS:
             key = key._replace(session="")
-        return self.talks.setdefault(key, Counter())
-
-    def _figures(self, key: FigureKey) -> Figures:
-        if key not in self.figures and len(self.figures) >= MOST_LINES:
-            key = OTHERS[1]
-        return self.figures.setdefault(key, Figures())
+        return self.talks.setdefault(key, MessageCounts())
 
     def _offer(self, message: JudgedRecord) -> None:
         """Make a row of a message, if there is room for one of its kind."""
@@ -139,9 +125,8 @@ class ReportDigest:
         """Add everything of *other*, which has later files."""
         self.messages += other.messages
         for key, counts in other.talks.items():
-            self._talk(key).update(counts)
-        for each, figures in other.figures.items():
-            self._figures(each).merge(figures)
+            self._talk(key).add(counts)
+        self.performance.merge(other.performance, {})
         for message in other.rows:
             self._offer(message)
 
@@ -192,21 +177,16 @@ def _fed(digest: ReportDigest) -> tuple[ConsoleState, dict[tuple[str, int], list
     for message in digest.rows:
         state.take(_source(message.file), message.record, 0.0)
         numbers.setdefault((message.file, message.line), []).append(state.store.newest)
-    totals: dict[int, Counter[str]] = {}
+    for server in state.servers:
+        server.reset()
     for key, counts in digest.talks.items():
         server = state.run_of(_source(key.file), key.server).server
-        totals.setdefault(server.id, Counter()).update(counts)
-        state.sessions.count(server, key.session, counts["messages"], counts["findings"])
-    for server in state.servers:
-        counts = totals[server.id]
-        server.messages, server.findings = counts["messages"], counts["findings"]
-        server.blocked, server.would_block = counts["blocked"], counts["would_block"]
+        server.add(counts)
+        state.sessions.counted(server, key.session, counts)
     for file in {each.file for each in digest.rows}:
         state.live(_source(file), grows=False)
-    servers = {each.name: each.id for each in state.servers}
-    state.performance.figures.clear()
-    for each, figures in digest.figures.items():
-        state.performance.figures[servers.get(cut(each.server) or "-", 0), each._replace(server="")] = figures
+    state.performance = PerformanceBoard()
+    state.performance.merge(digest.performance, {each.name: each.id for each in state.servers})
     return state, numbers
 
 

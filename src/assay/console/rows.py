@@ -11,10 +11,10 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from assay.console.findings import says
 from assay.records.filtering import status_of_row
 from assay.records.outcomes import recorded_outcome
 from assay.records.record import Ident, Record, read_record
+from assay.rules.sentences import sentence
 
 COLUMNS: Final = (
     *("seq", "time", "server", "session", "party", "kind", "method", "tool", "id", "of"),
@@ -85,10 +85,6 @@ class RowStore:
         """Return the rows behind *seq*, oldest first, at most *most*."""
         begin = max(0, seq + 1 - self.oldest)
         return self._rows[begin : begin + most]
-
-    def last(self, most: int) -> list[bytes]:
-        """Return the last rows."""
-        return self._rows[max(0, len(self._rows) - most) :]
 
     def row(self, seq: int) -> list[Any] | None:
         """Return the cells of a row; None if it is not here."""
@@ -198,15 +194,25 @@ def unique(values: Iterable[str]) -> list[str]:
     return [each for each in found if each][:MOST_CELLS]
 
 
-def frame_value(record: Record) -> Any:
-    """Return the message of *record* as a value; None if it is not recorded, large, or not JSON."""
-    frame = record.metadata.frame
-    if frame is None or len(frame) > _LARGEST_READ:
-        return None
+def parsed(text: str | None) -> Any:
+    """Return the value of a JSON *text*; None if there is none."""
     try:
-        return orjson.loads(frame)
+        return None if text is None else orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
+
+
+def member_of(value: Any, *names: str) -> Any:
+    """Return the member of *value* with this name, or inside of it; None if there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def in_frame(record: Record, *names: str) -> Any:
+    """Return the member of a message with these names; None without one, and for a message that is large."""
+    frame = record.metadata.frame
+    return None if frame is None or len(frame) > _LARGEST_READ else member_of(parsed(frame), *names)
 
 
 class RequestLinks:
@@ -235,20 +241,15 @@ class RequestLinks:
             party = metadata.party
             self._by_ident.put((talk, party, _key(metadata.id)), seq)
             if "progressToken" in metadata.frame:
-                token = _member(_member(_member(frame_value(record), "params"), "_meta"), "progressToken")
+                token = in_frame(record, "params", "_meta", "progressToken")
                 self._by_token.put((talk, party, _key(token)), seq)
         return seq
 
     def _mentioned(self, record: Record, talk: Hashable) -> int:
-        params = _member(frame_value(record), "params")
         party = record.metadata.party
         if record.method == _CANCELLED:
-            return self._by_ident.get((talk, party, _key(_member(params, "requestId"))), 0)
-        return self._by_token.get((talk, party.other, _key(_member(params, "progressToken"))), 0)
-
-
-def _member(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
+            return self._by_ident.get((talk, party, _key(in_frame(record, "params", "requestId"))), 0)
+        return self._by_token.get((talk, party.other, _key(in_frame(record, "params", "progressToken"))), 0)
 
 
 def _key(value: Any) -> Hashable:
@@ -259,7 +260,7 @@ def reason(record: Record) -> str | None:
     """Return what is wrong with a message, or why it failed, in one line; None for any other message."""
     if record.findings:
         # The guard lists first what blocks the message.
-        return cut(says(next((each for each in record.findings if each.stops), record.findings[0])))
+        return cut(sentence(next((each for each in record.findings if each.stops), record.findings[0])))
     if record.status != "failed":
         return None
     message = record.error.message if record.error is not None else None

@@ -5,6 +5,7 @@ from os.path import basename
 from typing import Any, Final, NamedTuple
 
 from assay.base.verdict import Party
+from assay.console.contracts import ServerLists, tokens_of
 from assay.console.performance import quantile
 from assay.console.rows import cut, latency_of, size
 from assay.records.digest import LogHistogram, RateWindow
@@ -35,18 +36,45 @@ class ConsoleSource(NamedTuple):
         return cut(name or basename(self.name)) or "-"
 
 
-class RunFacts:
+class MessageCounts:
+    """Counts of the messages of a server, a run or a session. Every screen has the same."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin at zero."""
+        self.messages = self.findings = 0
+        self.blocked = self.would_block = 0
+        """Messages that were blocked, and those that only enforce mode would have blocked."""
+
+    def count(self, record: Record) -> None:
+        """Count *record*."""
+        outcome = recorded_outcome(record)
+        self.messages += size(record.metadata.repeated) or 1
+        self.findings += len(record.findings) + size(record.more)
+        self.would_block += outcome.is_forwarded
+        self.blocked += outcome.shown == "blocked"
+
+    def add(self, other: "MessageCounts") -> None:
+        """Add the counts of *other*."""
+        for name in ("messages", "findings", "blocked", "would_block"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class RunFacts(MessageCounts):
     """One run of a guard in front of a server, or one file."""
 
     def __init__(self, ident: int, server: "ServerFacts", source: ConsoleSource) -> None:
+        super().__init__()
         self.id, self.server, self.source = ident, server, source
         self.label = source.name if source.kind == "file" else ""
         """Its masked command or URL, or the name of a file."""
         self.address = self.transport = self.mode = self.lock = self.why = self.stderr = ""
         self.state = "ended"
-        self.revisions: tuple[str, ...] = ()
+        self.revisions: list[str] = []
         self.payloads: bool | None = None
-        self.messages = self.findings = self.restarts = 0
+        self.restarts = 0
         self.first: float | None = None
         self.last: float | None = None
         self.notes: list[str] = []
@@ -57,13 +85,12 @@ class RunFacts:
         if time:
             self.first = time if self.first is None else min(self.first, time)
             self.last = time if self.last is None else max(self.last, time)
-        self.messages += size(metadata.repeated) or 1
-        self.findings += len(record.findings) + size(record.more)
+        self.count(record)
         self.transport = self.transport or record.transport
         self.mode = self.mode or metadata.mode
         revision = cut(metadata.revision)
         if revision is not None and revision not in self.revisions and len(self.revisions) < _MOST_NOTES:
-            self.revisions = (*self.revisions, revision)
+            self.revisions.append(revision)
         self.restarted(metadata.restarts)
         self.payloads = self.payloads or record.has_payload
 
@@ -86,36 +113,35 @@ class RunFacts:
 
     def answer(self) -> dict[str, Any]:
         """Return the run for a page."""
-        return {
-            **{name: getattr(self, name) for name in ("id", "label", "address", "transport", "mode")},
-            **{name: getattr(self, name) for name in ("state", "why", "stderr", "messages", "findings", "restarts")},
-            **{name: getattr(self, name) for name in ("first", "last", "notes")},
-            "revisions": list(self.revisions),
-        }
+        names = (
+            *("id", "label", "address", "transport", "mode", "state", "why", "stderr", "messages", "findings"),
+            *("restarts", "first", "last", "notes", "revisions"),
+        )
+        return {name: getattr(self, name) for name in names}
 
 
-class ServerFacts:
+class ServerFacts(MessageCounts):
     """All servers of one name: what they have in common, and their runs."""
 
     def __init__(self, ident: int, name: str, kind: str) -> None:
+        super().__init__()
         self.id, self.name, self.kind = ident, name, kind
         self.runs: list[RunFacts] = []
         """Its runs, oldest first; there is always one."""
+        self.lists = ServerLists()
         self.tools: int | None = None
         self.tool_bytes: int | None = None
+        """What its guard says about its list of tools."""
         self.calls = RateWindow()
         """Calls of tools."""
         self.durations = LogHistogram()
         """Microseconds of answers to requests of clients, by their tools and methods together."""
-        self.messages = self.findings = self.blocked = self.would_block = self.tick = 0
+        self.tick = 0
 
     def take(self, record: Record, time: float) -> None:
         """Count *record*."""
-        metadata, outcome = record.metadata, recorded_outcome(record)
-        self.messages += size(metadata.repeated) or 1
-        self.findings += len(record.findings) + size(record.more)
-        self.would_block += outcome.is_forwarded
-        self.blocked += outcome.shown == "blocked"
+        metadata = record.metadata
+        self.count(record)
         if metadata.party is Party.CLIENT and metadata.kind == "request" and record.method == "tools/call":
             self.calls.add(time)
         elif metadata.party is Party.SERVER and (latency := latency_of(record)) is not None:
@@ -126,21 +152,24 @@ class ServerFacts:
         """The run that speaks for the server: the newest that is running, or else the newest."""
         return next((each for each in reversed(self.runs) if each.state in {"running", "idle"}), self.runs[-1])
 
-    def answer(self, now: float, tools: int | None, tokens: int | None) -> dict[str, Any]:
-        """Return the server for a page; *tools* and *tokens* are those of its list."""
+    def answer(self, now: float) -> dict[str, Any]:
+        """Return the server for a page."""
         run = self.run
+        names = ("label", "address", "mode", "state", "why", "stderr", "lock", "payloads")
+        said = None if self.tool_bytes is None else tokens_of(self.tool_bytes)
+        tools, tokens = self.lists.tools() or (self.tools, said)
         times = [each for one in self.runs for each in (one.first, one.last) if each is not None]
         return {
-            **{name: getattr(self, name) for name in ("id", "name")},
-            **{name: getattr(run, name) for name in ("label", "address", "mode", "state", "why")},
-            **{name: getattr(run, name) for name in ("stderr", "lock", "payloads")},
+            "id": self.id,
+            "name": self.name,
             "source": self.kind,
+            **{name: getattr(run, name) for name in names},
             "tools": tools,
             "tokens": tokens,
             "messages": size(self.messages),
             "findings": size(self.findings),
-            "blocked": size(self.blocked),
-            "wouldBlock": size(self.would_block),
+            "blocked": self.blocked,
+            "wouldBlock": self.would_block,
             "callsPerMinute": self.calls.per_minute(now),
             "calls": self.calls.series(now),
             "p95": quantile(self.durations, 0.95),

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from assay.base.meta import CAPABILITIES_KEY, CLIENT_KEY
-from assay.console.rows import cut, frame_value, size
-from assay.console.servers import RunFacts, ServerFacts
+from assay.console.rows import cut, in_frame, member_of, size
+from assay.console.servers import MessageCounts, RunFacts, ServerFacts
 from assay.records.outcomes import recorded_outcome
 from assay.records.record import Event, Record
 
@@ -17,20 +17,15 @@ _MOST_OPEN: Final = 200
 _MOST_CAPABILITIES: Final = 50
 
 
-class SessionFacts:
+class SessionFacts(MessageCounts):
     """What is known of one session."""
 
-    __slots__ = (
-        "client", "findings", "first", "id", "last", "messages", "open", "principal", "restarts", "revision", "run",
-        "session", "state", "tasks", "tick", "why",
-    )  # fmt: skip
-
     def __init__(self, ident: int, run: RunFacts, session: str, time: float) -> None:
+        super().__init__()
         self.id, self.run, self.session = ident, run, session
-        self.state, self.why, self.revision = "open", "", ""
+        self.state, self.why, self.revision, self.principal = "open", "", "", ""
         self.client: dict[str, Any] = {}
-        self.principal = ""
-        self.messages = self.findings = self.tasks = self.restarts = self.tick = 0
+        self.tasks = self.restarts = self.tick = 0
         self.open: dict[str, int] = {}
         """The rows of open requests, by their id in the journal."""
         self.first = self.last = time
@@ -38,10 +33,8 @@ class SessionFacts:
     def take(self, record: Record, seq: int, time: float) -> None:
         """Count *record*."""
         metadata = record.metadata
-        self.messages += 1
-        self.last = max(self.last, time)
-        self.first = min(self.first, time)
-        self.findings += len(record.findings) + size(record.more)
+        self.count(record)
+        self.first, self.last = min(self.first, time), max(self.last, time)
         self.revision = cut(metadata.revision) or self.revision
         self.principal = cut(metadata.principal) or self.principal
         self.restarts = size(metadata.restarts)
@@ -55,9 +48,18 @@ class SessionFacts:
             self.open.pop(record.request_id, None)
             self.tasks += _begins_task(record)
 
-    def close(self) -> None:
-        """The session has ended: nothing in it is open."""
-        self.open.clear()
+    def take_event(self, event: Event) -> None:
+        """Take what its guard says about it."""
+        self.stands("closed" if event.state == "closed" else "open", cut(event.why) or "")
+        self.client = _client(event.client, event.client.get("capabilities")) or self.client
+        self.principal = cut(event.principal) or self.principal
+        self.revision = cut(event.revision) or self.revision
+
+    def stands(self, state: str, why: str) -> None:
+        """Take its state: ``open`` or ``closed``. Nothing is open in a closed one."""
+        self.state, self.why = state, why
+        if state == "closed":
+            self.open.clear()
 
     def _introduce(self, record: Record) -> None:
         """
@@ -65,56 +67,42 @@ class SessionFacts:
 
         It is in the params of `initialize`, or from 2026-07-28 on in the `_meta` of every request.
         """
-        params = _object(_object(frame_value(record)).get("params"))
-        meta = _object(params.get("_meta"))
-        info = _object(params.get("clientInfo") or meta.get(CLIENT_KEY))
-        capabilities = _object(params.get("capabilities") or meta.get(CAPABILITIES_KEY))
-        if info:
-            self.client = client_of({**info, "capabilities": list(capabilities)})
+        params = in_frame(record, "params")
+        info = member_of(params, "clientInfo") or member_of(params, "_meta", CLIENT_KEY)
+        capabilities = member_of(params, "capabilities") or member_of(params, "_meta", CAPABILITIES_KEY)
+        self.client = _client(info, list(capabilities) if isinstance(capabilities, dict) else None) or self.client
 
     def answer(self) -> dict[str, Any]:
         """Return the session for a page."""
+        names = (
+            *("id", "session", "state", "why", "client", "revision", "messages", "findings", "tasks", "restarts"),
+            *("first", "last"),
+        )
         return {
-            "id": self.id,
+            **{name: getattr(self, name) for name in names},
             "server": self.run.server.id,
-            "session": self.session,
-            "state": self.state,
-            "why": self.why,
-            "client": self.client,
             "principal": self.principal or None,
-            "revision": self.revision,
-            "messages": self.messages,
-            "findings": self.findings,
             "open": len(self.open),
             "openIds": list(self.open.values())[-20:],
-            "tasks": self.tasks,
-            "restarts": self.restarts,
-            "first": self.first,
-            "last": self.last,
         }
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _begins_task(record: Record) -> bool:
     if '"task' not in (record.metadata.frame or ""):
         return False
-    result = _object(_object(frame_value(record)).get("result"))
-    return "taskId" in result or isinstance(result.get("task"), dict)
+    result = in_frame(record, "result")
+    return member_of(result, "taskId") is not None or isinstance(member_of(result, "task"), dict)
 
 
-def client_of(row: Any) -> dict[str, Any]:
+def _client(info: Any, capabilities: Any) -> dict[str, Any]:
     """Return what a client says about itself, as far as it is text."""
-    if not isinstance(row, dict) or not row:
+    if not isinstance(info, dict) or not info:
         return {}
-    listed = row.get("capabilities")
-    capabilities = [cut(each) for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+    listed = [cut(each) for each in capabilities if isinstance(each, str)] if isinstance(capabilities, list) else []
     return {
-        "name": cut(row.get("name")) or "",
-        "version": cut(row.get("version")) or "",
-        "capabilities": capabilities[:_MOST_CAPABILITIES],
+        "name": cut(info.get("name")) or "",
+        "version": cut(info.get("version")) or "",
+        "capabilities": listed[:_MOST_CAPABILITIES],
     }
 
 
@@ -126,38 +114,30 @@ class SessionBoard:
         """By run, session, and the principal of requests without a session."""
         self._count = 0
 
-    def take(self, record: Record, seq: int, time: float, run: RunFacts, tick: int) -> None:
-        """Count *record*."""
-        session = cut(record.metadata.session) or ""
-        principal = "" if session else cut(record.metadata.principal) or ""
+    def take(self, item: Record | Event, seq: int, time: float, run: RunFacts, tick: int) -> None:
+        """Take a record, or what a guard says about a session."""
+        source = item.metadata if isinstance(item, Record) else item
+        session = cut(source.session) or ""
+        principal = cut(source.principal) or "" if isinstance(item, Record) and not session else ""
         found = self._session(run, session, principal, time)
         found.tick = tick
-        found.take(record, seq, time)
+        if isinstance(item, Record):
+            found.take(item, seq, time)
+        else:
+            found.take_event(item)
 
-    def take_event(self, event: Event, run: RunFacts, time: float, tick: int) -> None:
-        """Take what a guard says about a session."""
-        found = self._session(run, cut(event.session) or "", "", time)
-        found.tick = tick
-        closed = event.state == "closed"
-        found.state, found.why = ("closed" if closed else "open"), cut(event.why) or ""
-        if closed:
-            found.close()
-        found.client = client_of(event.client) or found.client
-        found.principal = cut(event.principal) or found.principal
-        found.revision = cut(event.revision) or found.revision
-
-    def count(self, server: ServerFacts, session: str, messages: int, findings: int) -> None:
+    def counted(self, server: ServerFacts, session: str, counts: MessageCounts) -> None:
         """Set the counts of a session of which only some messages were taken."""
         for found in self._sessions.values():
             if found.run.server is server and found.session == (cut(session) or ""):
-                found.messages, found.findings = messages, findings
+                found.messages, found.findings = counts.messages, counts.findings
 
     def end(self, run: RunFacts, tick: int) -> None:
         """The guard of *run* has ended, and all of its sessions."""
         for found in self._sessions.values():
             if found.run is run and found.state == "open":
-                found.state, found.tick = "closed", tick
-                found.close()
+                found.tick = tick
+                found.stands("closed", found.why)
 
     def _session(self, run: RunFacts, session: str, principal: str, time: float) -> SessionFacts:
         key = (run.id, session, principal)
@@ -169,10 +149,7 @@ class SessionBoard:
             found = self._sessions[key] = SessionFacts(self._count, run, session, time)
         return found
 
-    def changed(self, tick: int) -> list[dict[str, Any]]:
-        """Return the sessions that have changed since *tick*."""
-        return [each.answer() for each in self._sessions.values() if each.tick > tick]
-
-    def answer(self) -> list[dict[str, Any]]:
-        """Return all sessions, newest first."""
-        return [each.answer() for each in sorted(self._sessions.values(), key=lambda one: -one.last)]
+    def answer(self, since: int = -1) -> list[dict[str, Any]]:
+        """Return the sessions that have changed *since* a tick, newest first."""
+        newest = sorted(self._sessions.values(), key=lambda each: -each.last)
+        return [each.answer() for each in newest if each.tick > since]

@@ -8,20 +8,16 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Final
 
 from assay import __version__
-from assay.console.contracts import ContractBoard, LockOf
+from assay.console.contracts import MOST_BYTES, NOT_RECORDED, LockOf, ServerLists
 from assay.console.findings import FindingBoard
 from assay.console.performance import PerformanceBoard
-from assay.console.rows import COLUMNS, MOST_ROWS, RequestLinks, RowStore, cells, cut, size
+from assay.console.rows import COLUMNS, MOST_ROWS, RequestLinks, RowStore, cells, cut, latency_of, size
 from assay.console.servers import MOST_RUNS, ConsoleSource, RunFacts, ServerFacts
 from assay.console.sessions import SessionBoard
 from assay.records.judged_records import JudgedRecord
 from assay.records.record import Event, Record, seconds_of, written_record
 
 _SERVER: Final = COLUMNS.index("server")
-
-_PER_TOKEN: Final = 4
-"""Bytes of a token, as an estimate."""
-
 
 VERSION: Final = 2
 """Version of the API. It changes when a member changes its meaning, not when one is added."""
@@ -35,7 +31,6 @@ class ConsoleState:
     ) -> None:
         self.store = RowStore(most_rows)
         self.findings = FindingBoard()
-        self.contracts = ContractBoard(lock_of)
         self.sessions = SessionBoard()
         self.performance = PerformanceBoard()
         self.tick = 0
@@ -43,6 +38,7 @@ class ConsoleState:
         self.loading: list[str] = []
         self.failed: list[dict[str, str]] = []
         self.files_tick = 0
+        self._lock_of: LockOf = lock_of or (lambda _, __: None)
         self._links = RequestLinks()
         self._runs: dict[tuple[Hashable, str], RunFacts] = {}
         """The runs by their source and the name of their server."""
@@ -74,8 +70,9 @@ class ConsoleState:
         server.take(record, time)
         run.take(record, time)
         self.sessions.take(record, seq, time, run, tick)
-        self.performance.take(record, server.id)
-        self.contracts.take(record, seq, time, server.id, tick)
+        self.performance.take(record, server.id, latency_of(record))
+        if server.lists.take(record, seq, time, tick):
+            self._drop_lists(server)
         if record.error is not None:
             self.findings.take(JudgedRecord(str(server.id), seq, record, time=time or None), tick)
 
@@ -91,7 +88,13 @@ class ConsoleState:
         elif event.event == "restart":
             run.restarted(event.restarts)
         elif event.event == "session":
-            self.sessions.take_event(event, run, seconds_of(event.ts, now), self.tick)
+            self.sessions.take(event, 0, seconds_of(event.ts, now), run, self.tick)
+
+    def _drop_lists(self, kept: ServerFacts) -> None:
+        """Forget lists of the oldest servers, if all have too many bytes; those of the server *kept* are new."""
+        others = [each for each in self.servers if each is not kept]
+        while others and sum(each.lists.size for each in self.servers) > MOST_BYTES:
+            others.pop(0).lists = ServerLists()
 
     def live(self, source: ConsoleSource, *, grows: bool) -> None:
         """Take whether the journal of *source* still grows: its guard has ended otherwise, and all of its sessions."""
@@ -146,7 +149,6 @@ class ConsoleState:
         run.server.runs.remove(run)
         if not run.server.runs:
             del self._names[run.server.kind, run.server.name], self._servers[run.server.id]
-            self.contracts.drop(run.server.id)
 
     # ── what goes out ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -170,11 +172,6 @@ class ConsoleState:
         }
 
     @property
-    def newest_server(self) -> int:
-        """The number of the newest server; numbers only grow."""
-        return self._count
-
-    @property
     def servers(self) -> list[ServerFacts]:
         """All servers."""
         return list(self._servers.values())
@@ -192,11 +189,23 @@ class ConsoleState:
     def server_answers(self, now: float, since: int = -1) -> list[dict[str, Any]]:
         """Return the servers for a page that have changed *since* a tick, or were called in the last minute."""
         chosen = (each for each in self._servers.values() if each.tick > since or each.calls.per_minute(now))
-        return [self._answer(each, now) for each in chosen]
+        return [each.answer(now) for each in chosen]
 
     def contract(self, server: ServerFacts) -> dict[str, Any]:
         """Return what a server offers."""
-        return self.contracts.answer(server.id, server.name, server.run.label, server.tools, server.run.lock)
+        run, locked = server.run, None
+        state = run.lock or "none"
+        try:
+            locked = self._lock_of(server.name, run.label)
+        except ValueError as error:
+            state = str(error)
+        if locked is not None:
+            state = "locked"
+        elif run.lock == "locked":
+            state = "the lock of its guard is not in the working directory of the console"
+        lists = server.lists.answer(locked)
+        why = "" if lists else NOT_RECORDED
+        return {"server": server.id, "lock": state, "lists": lists, "count": server.tools, "why": why}
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -207,13 +216,6 @@ class ConsoleState:
             "details": store.dropped_details,
             "groups": self.findings.groups.left_out,
         }
-
-    def _answer(self, server: ServerFacts, now: float) -> dict[str, Any]:
-        known = self.contracts.tools(server.id)
-        tools, tokens = known if known is not None else (server.tools, None)
-        if tokens is None and server.tool_bytes is not None:
-            tokens = -(-server.tool_bytes // _PER_TOKEN)
-        return server.answer(now, tools, tokens)
 
 
 def _time_of(record: Record, now: float) -> float:
