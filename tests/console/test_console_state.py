@@ -11,7 +11,6 @@ import orjson
 import pytest
 
 from assay.console.events import MOST_BEHIND, ChangeSignal, EventStream
-from assay.rules.sentences import sentence as says
 from assay.console.message import message_answer
 from assay.console.performance import MOST_LINES
 from assay.console.rows import COLUMNS
@@ -22,6 +21,7 @@ from assay.console.state import ConsoleState
 from assay.records import run_files
 from assay.records.digest import MOST_GROUPS
 from assay.records.record import Event, Record, read_line
+from assay.rules.sentences import sentence
 from kit.consoles import SECONDS, parsed
 from kit.records import FINDING, record_with
 from kit.rows import rows
@@ -230,6 +230,25 @@ def test_what_was_not_removed_is_not_quarantined(mode: str) -> None:
     assert (group["quarantined"], group["wouldQuarantine"]) == (int(removed), int(not removed))
 
 
+def test_a_tool_with_a_long_name_is_found_by_its_place() -> None:
+    """A finding has the beginning of the name."""
+    entry = {"kind": "tool", "name": "x" * 59 + "…"}
+    fault = {**FINDING, "rule": "contract/schema", "at": "/result/tools/1/inputSchema", "entry": entry}
+    tools = [{"name": "good"}, {"name": "x" * 200, "inputSchema": {}}]
+    frame = orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).decode()
+    error = {"violations": [fault], "quarantined": [entry]}
+    members = {"kind": "result", "party": "server", "mode": "enforce", "method": "tools/list", "frame": frame}
+    state = fed(ConsoleState(), iter([record(1, status="reported", error=error, **members)]))
+    [server] = state.servers
+    [listing] = state.contract(server)["lists"]
+    assert [each["quarantined"] for each in listing["entries"]] == [False, True]
+    found = message_answer(state, 1)
+    assert found is not None
+    assert orjson.loads(found["delivered"]["text"])["result"]["tools"] == tools[:1]
+    # Both screens estimate the same.
+    assert server.answer(0.0)["tokens"] == listing["tokens"] == sum(each["tokens"] for each in listing["entries"])
+
+
 # ── slow pages ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -279,7 +298,7 @@ def test_a_row_says_why() -> None:
     blamed = state.store.record(2)
     assert blamed is not None
     why = [row[COLUMNS.index("why")] for row in map(orjson.loads, state.store.after(0))]
-    assert why == [None, says(blamed.findings[0]), "the tool returned isError", "no such city"]
+    assert why == [None, sentence(blamed.findings[0]), "the tool returned isError", "no such city"]
 
 
 @rows("meta", [True, False])

@@ -261,12 +261,12 @@ class ConsoleApp:
 
     async def _export(self, _: Request, given: dict[str, Any]) -> Response:
         try:
-            file, left_out = await self._exports.file(given)
+            file = await self._exports.file(given)
         except NoPayloadsError as error:
             raise ApiError(409, "payloads", str(error)) from None
         headers = {"content-disposition": f'attachment; filename="assay-{file.ending}"'}
-        if left_out:
-            headers["assay-left-out"] = str(left_out)
+        if file.left_out:
+            headers["assay-left-out"] = str(file.left_out)
         return Response(file.content, headers=headers, media_type=file.kind)
 
     async def _exception(self, _: Request, given: dict[str, Any]) -> Response:

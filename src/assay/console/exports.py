@@ -48,14 +48,9 @@ class NoPayloadsError(ValueError):
     """None of the chosen messages is recorded, so that a recording of them could not be judged."""
 
 
-def recording_file(rows: Sequence[Numbered]) -> ExportFile:
-    """Return the messages as a recording that `assay check` judges. Raises `NoPayloadsError`."""
-    return recording_of(rows, {seq for seq, _ in rows})
-
-
 def recording_of(rows: Sequence[Numbered], wanted: Set[int]) -> ExportFile:
     """
-    Return a recording of the *wanted* rows, and of those among all *rows* that are needed to judge them.
+    Return a recording of the *wanted* rows, and of those among all *rows* that `assay check` needs to judge them.
 
     These are the rest of their exchanges, and the handshakes and lists of tools of their sessions. Where other messages
     are left out, the recording says so, and carries the findings of the guard. Raises `NoPayloadsError`.
@@ -107,48 +102,45 @@ class Exports:
 
     def __init__(self, state: ConsoleState, reports: Mapping[str, Exporter]) -> None:
         self._state = state
-        self._exporters = {"recording": recording_file, "journal": journal_file, **reports}
+        self._exporters = {"journal": journal_file, **reports}
         self._exporting = asyncio.Lock()
 
     @property
     def formats(self) -> list[str]:
         """The names of all formats."""
-        return list(self._exporters)
+        return ["recording", *self._exporters]
 
-    async def file(self, given: dict[str, Any]) -> tuple[ExportFile, int]:
-        """Return the file that a request asks for, and how many of its rows it has not. Raises `ValueError`."""
-        exporter = self._exporters.get(str(given.get("format")))
-        if exporter is None:
-            raise ValueError(f"format: expected one of {', '.join(self._exporters)}")
+    async def file(self, given: dict[str, Any]) -> ExportFile:
+        """Return the file that a request asks for. Raises `ValueError`."""
+        kind = str(given.get("format"))
+        if kind not in self.formats:
+            raise ValueError(f"format: expected one of {', '.join(self.formats)}")
         words = RecordFilter.parse(str(given.get("filter") or ""))
         seqs = chosen_seqs(given.get("seqs"))
         async with self._exporting:
-            file, missing = await self._exported(exporter, words, seqs)
-        return file, file.left_out + missing
+            return await self._exported(kind, words, seqs)
 
-    async def _exported(self, exporter: Exporter, words: RecordFilter, seqs: set[int] | None) -> tuple[ExportFile, int]:
-        """Return the file of the wanted rows, and how many of them were dropped."""
+    async def _exported(self, kind: str, words: RecordFilter, seqs: set[int] | None) -> ExportFile:
         # Taken here: the store changes while a thread makes the file.
         store = self._state.store
-        raw = store.raw_records(seqs)
-        # Which requests are answered also other rows say.
-        answers = store.raw_records(None) if words.asks_for_answers else []
-        others = store.raw_records(None) if exporter is recording_file else []
-        names = self._state.server_names(seq for seq, _ in raw) if words.asks_for_server else {}
+        chosen = store.raw_records(seqs)
+        # A recording is judged again, which takes more than the chosen rows; and any row may answer a request.
+        every = store.raw_records(None) if kind == "recording" or words.asks_for_answers else []
+        names = self._state.server_names(seq for seq, _ in chosen) if words.asks_for_server else {}
 
-        def made() -> tuple[ExportFile, int]:
-            known = _read(raw)
-            missing = sum(each is None for _, each in raw)
-            answered = answered_requests(record for _, record in _read(answers))
-
-            def is_wanted(seq: int, record: Record) -> bool:
-                return words.wants(record, server=names.get(seq, ""), is_open=record.request_id not in answered)
-
-            if exporter is not recording_file:
-                return exporter([each for each in known if is_wanted(*each)]), missing
-            # A recording is judged again, which takes more than the chosen rows.
-            wanted = {each[0] for each in known if is_wanted(*each)}
-            return recording_of(list(_read(others)), wanted), missing
+        def made() -> ExportFile:
+            answered = answered_requests(record for _, record in _read(every)) if words.asks_for_answers else set()
+            wanted = [
+                (seq, record)
+                for seq, record in _read(chosen)
+                if words.wants(record, server=names.get(seq, ""), is_open=record.request_id not in answered)
+            ]
+            if kind == "recording":
+                file = recording_of(list(_read(every)), {seq for seq, _ in wanted})
+            else:
+                file = self._exporters[kind](wanted)
+            dropped = sum(each is None for _, each in chosen)
+            return file._replace(left_out=file.left_out + dropped)
 
         return await asyncio.to_thread(made)
 

@@ -14,7 +14,7 @@ from assay.console.rows import HOW_TO_RECORD, member_of, parsed
 from assay.console.servers import ServerFacts
 from assay.console.state import ConsoleState
 from assay.core import render
-from assay.engine.pointers import from_fragment, looked_up, steps
+from assay.engine.pointers import NOWHERE, from_fragment, looked_up, step_into, steps
 from assay.ladder.headers import stateless_headers
 from assay.records.outcomes import recorded_outcome
 from assay.records.record import Finding, Metadata, Record, violation_of
@@ -66,10 +66,7 @@ def message_answer(state: ConsoleState, seq: int) -> dict[str, Any] | None:
         "redacted": metadata.redacted,
         "notes": list(_notes(record, http)),
         "related": related,
-        "record": {
-            **shown,
-            "metadata": {name: each for name, each in shown["metadata"].items() if name not in _PAYLOAD},
-        },
+        "record": shown,
     }
 
 
@@ -129,13 +126,12 @@ def _apply(value: Any, repair: dict[str, Any]) -> None:
         return
     above, _, _ = path.rpartition("/")
     holder, last = looked_up(value, above), steps(path)[-1]
-    place: Any = int(last) if isinstance(holder, list) and last.isdecimal() and int(last) < len(holder) else last
-    if not isinstance(holder, dict) and place is last:
-        return
-    if not removes:
-        holder[place] = repair["value"]
-    elif isinstance(holder, list) or place in holder:
+    is_there = step_into(holder, last) is not NOWHERE
+    place: Any = int(last) if isinstance(holder, list) and is_there else last
+    if removes and is_there:
         del holder[place]
+    elif not removes and (is_there or isinstance(holder, dict)):
+        holder[place] = repair["value"]
 
 
 def _remove_quarantined(value: Any, record: Record) -> None:

@@ -7,7 +7,7 @@ the memory of Python objects.
 
 from array import array
 from collections.abc import Hashable, Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
 
@@ -36,11 +36,8 @@ DETAIL_BYTES: Final = 96 << 20
 ROW_BYTES: Final = 64 << 20
 """Maximal bytes of rows. 100,000 usual ones have 25 MB; one with 20 long places has 16 kB, and a peer chooses them."""
 
-_STEP: Final = 2_000
-"""Rows that are dropped at once, because removing the first one moves all others."""
-
-_LEAST_STEP: Final = 50
-"""A store of few rows drops this part of them at once."""
+_STEPS: Final = 50
+"""A full store drops this part of its rows at once, because removing the first one moves all others."""
 
 
 class RowStore:
@@ -50,7 +47,6 @@ class RowStore:
         self, most_rows: int = MOST_ROWS, most_bytes: int = DETAIL_BYTES, most_row_bytes: int = ROW_BYTES
     ) -> None:
         self.most_rows, self.most_bytes, self._most_row_bytes = most_rows, most_bytes, most_row_bytes
-        self._step = max(1, min(_STEP, most_rows // _LEAST_STEP))
         self.oldest = 1
         """The number of the first row that is here; one more than `newest` in an empty store."""
         self._rows: list[bytes] = []
@@ -116,7 +112,7 @@ class RowStore:
         return [self.oldest + at for at, each in enumerate(self._of) if each == of]
 
     def _drop_rows(self) -> None:
-        count = min(self._step, len(self._rows))
+        count = min(max(1, self.most_rows // _STEPS), len(self._rows))
         self._row_size -= sum(map(len, self._rows[:count]))
         self._size -= sum(len(each) for each in self._records[:count] if each is not None)
         del self._rows[:count], self._records[:count], self._of[:count]
@@ -155,20 +151,12 @@ _LARGEST_READ: Final = 64 << 10
 _LARGEST_SIZE: Final = 1 << 40
 """Bytes of a message at most, whatever a record claims."""
 
-_PROGRESS: Final = "notifications/progress"
-_CANCELLED: Final = "notifications/cancelled"
 
-_Value = TypeVar("_Value")
-
-
-class BoundedMap(dict[Hashable, _Value]):
-    """A mapping that drops its oldest entry when it is full."""
-
-    def put(self, key: Hashable, value: _Value, most: int = _MOST_OPEN) -> None:
-        """Add an entry."""
-        if len(self) >= most and key not in self:
-            del self[next(iter(self))]
-        self[key] = value
+def _put(places: dict[Hashable, int], key: Hashable, seq: int) -> None:
+    """Add an entry to *places*, which drops its oldest one when it is full."""
+    if len(places) >= _MOST_OPEN and key not in places:
+        del places[next(iter(places))]
+    places[key] = seq
 
 
 def cut(value: Any) -> str | None:
@@ -219,37 +207,33 @@ class RequestLinks:
     """Finds the request of an answer, of progress and of a cancellation."""
 
     def __init__(self) -> None:
-        self._requests: BoundedMap[int] = BoundedMap()
+        self._requests: dict[Hashable, int] = {}
         """The rows of open requests, by their id in the journal."""
-        self._by_ident: BoundedMap[int] = BoundedMap()
-        self._by_token: BoundedMap[int] = BoundedMap()
+        self._by_ident: dict[Hashable, int] = {}
+        self._by_token: dict[Hashable, int] = {}
 
     def of(self, record: Record, seq: int, talk: Hashable) -> int:
         """Return the row of the request that the row *seq* belongs to, 0 if it is unknown; *talk* is its session."""
-        if record.metadata.kind == "request":
-            return self._opened(record, seq, talk)
+        metadata, party = record.metadata, record.metadata.party
+        if metadata.kind == "request":
+            self._opened(record, seq, talk)
+            return seq
         if record.is_answer:
             return self._requests.pop(record.request_id, 0)
-        if record.method in {_PROGRESS, _CANCELLED}:
-            return self._mentioned(record, talk)
+        if record.method == "notifications/cancelled":
+            return self._by_ident.get((talk, party, _key(in_frame(record, "params", "requestId"))), 0)
+        if record.method == "notifications/progress":
+            return self._by_token.get((talk, party.other, _key(in_frame(record, "params", "progressToken"))), 0)
         return 0
 
-    def _opened(self, record: Record, seq: int, talk: Hashable) -> int:
+    def _opened(self, record: Record, seq: int, talk: Hashable) -> None:
         metadata = record.metadata
-        self._requests.put(record.request_id, seq)
+        _put(self._requests, record.request_id, seq)
         if metadata.frame is not None:
-            party = metadata.party
-            self._by_ident.put((talk, party, _key(metadata.id)), seq)
+            _put(self._by_ident, (talk, metadata.party, _key(metadata.id)), seq)
             if "progressToken" in metadata.frame:
                 token = in_frame(record, "params", "_meta", "progressToken")
-                self._by_token.put((talk, party, _key(token)), seq)
-        return seq
-
-    def _mentioned(self, record: Record, talk: Hashable) -> int:
-        party = record.metadata.party
-        if record.method == _CANCELLED:
-            return self._by_ident.get((talk, party, _key(in_frame(record, "params", "requestId"))), 0)
-        return self._by_token.get((talk, party.other, _key(in_frame(record, "params", "progressToken"))), 0)
+                _put(self._by_token, (talk, metadata.party, _key(token)), seq)
 
 
 def _key(value: Any) -> Hashable:

@@ -30,7 +30,6 @@ class RunTail:
 
     def __init__(self, run: JournalRun, past: int) -> None:
         """Open the last file of *run*, at most *past* bytes before its end. Raises `OSError`."""
-        self.run = run
         self.source = ConsoleSource(("run", run.name), "journal", run_files.folder_name(run))
         self._path = run.paths[-1]
         self._descriptor = _opened(self._path)
@@ -75,15 +74,14 @@ class RunTail:
 
     def _turn(self) -> bool:
         """Continue with the next file of the run, if there is one."""
-        files = run_files.files_of(self._path)
-        later = [each for each in files if run_files.number_of(each) > run_files.number_of(self._path)]
-        if not later:
-            return False
+        number = run_files.number_of(self._path)
+        later = next((each for each in run_files.files_of(self._path) if run_files.number_of(each) > number), None)
         with suppress(OSError):
-            descriptor = _opened(later[0])
-            os.close(self._descriptor)
-            self._descriptor, self._path, self._rest = descriptor, later[0], b""
-            return True
+            if later is not None:
+                descriptor = _opened(later)
+                os.close(self._descriptor)
+                self._descriptor, self._path, self._rest = descriptor, later, b""
+                return True
         return False
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ class ConsoleState:
         self._runs: dict[tuple[Hashable, str], RunFacts] = {}
         """The runs by their source and the name of their server."""
         self._names: dict[tuple[str, str], ServerFacts] = {}
-        """The servers by the kind of their sources and their name."""
+        """The servers by the kind of their sources and their name, and by their number."""
         self._servers: dict[int, ServerFacts] = {}
         self._growing: set[Hashable] = set()
         """The keys of the sources whose journals grow."""
