@@ -141,7 +141,7 @@ def test_a_fault_of_the_console_is_an_answer_and_a_line_of_its_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     served = ServedConsole(ConsoleState())
-    monkeypatch.setattr(served.state, "server_answers", lambda _: 1 // 0)
+    monkeypatch.setattr(ConsoleState, "server_answers", lambda *_: 1 // 0)
     found = served.http.get("api/state")
     assert (found.status_code, found.json()["error"]["code"]) == (500, "bug")
     assert found.headers["x-content-type-options"] == "nosniff"

@@ -25,7 +25,6 @@ from assay.console.exceptions import exception_text
 from assay.console.exports import Exporter, Exports, NoPayloadsError
 from assay.console.message import curl, message_answer
 from assay.console.rows import COLUMNS, HOW_TO_RECORD
-from assay.console.servers import ServerFacts
 from assay.console.state import ConsoleState
 from assay.edges.http.replies import AwaitedReply, HttpReply, Pairs
 from assay.guard.internal_errors import log_once
@@ -89,7 +88,7 @@ class ConsoleApp:
         self._streams: list[tuple[str, EventStream]] = []
         """The pages that listen, each with its cookie."""
         reads: dict[str, Callable[[], Any]] = {
-            "state": self._state,
+            "state": lambda: state.answer(epoch, self._exports.formats, time()),
             "findings": state.findings.answer,
             "contracts": lambda: {"contracts": [state.contract(each) for each in state.servers]},
             "sessions": lambda: {"sessions": state.sessions.answer()},
@@ -197,9 +196,6 @@ class ConsoleApp:
 
     # ── what a page reads ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _state(self) -> dict[str, Any]:
-        return self.state.answer(self.epoch, self._exports.formats, time())
-
     async def _rows(self, request: Request) -> Response:
         store = self.state.store
         rows = store.after(_number(request, "after", 0))
@@ -270,15 +266,12 @@ class ConsoleApp:
         return Response(file.content, headers=headers, media_type=file.kind)
 
     async def _exception(self, _: Request, given: dict[str, Any]) -> Response:
-        name = self._server(given["server"]).name if "server" in given else ""
-        text, notes = exception_text(given, name, datetime.now(UTC).date())
-        return Response(orjson.dumps({"toml": text, "file": "assay.toml", "notes": notes}), media_type=_JSON)
-
-    def _server(self, ident: Any) -> ServerFacts:
-        found = self.state.server(ident) if type(ident) is int else None
-        if found is None:
+        ident = given.get("server", 0)
+        server = self.state.server(ident) if type(ident) is int else None
+        if server is None and "server" in given:
             raise ApiError(404, "unknown", "there is no such server")
-        return found
+        text, notes = exception_text(given, server.name if server is not None else "", datetime.now(UTC).date())
+        return Response(orjson.dumps({"toml": text, "file": "assay.toml", "notes": notes}), media_type=_JSON)
 
     async def _logout(self, request: Request, _: dict[str, Any]) -> Response:
         cookie = self.access.given_cookie(request)

@@ -62,6 +62,8 @@ class ListedEntry(NamedTuple):
     text: bytes
     """The definition with sorted keys, for comparisons."""
     why: list[str]
+    faults: list[dict[str, str]]
+    """The place in the definition and the remedy of each finding."""
     judged: bool
     invalid: bool
     """Whether enforce mode quarantines it."""
@@ -148,6 +150,7 @@ class ServerListing:
             "dialect": _dialect(entry.definition),
             "judged": entry.judged,
             "why": entry.why,
+            "faults": entry.faults,
             "quarantined": entry.removed,
             "wouldQuarantine": entry.invalid and not entry.removed,
             "tokens": tokens_of(len(entry.text)),
@@ -182,7 +185,13 @@ def _entry(definition: dict[str, Any], key: str, number: int, record: Record) ->
     quarantines = any(each.done == "quarantine" for each in found)
     invalid = quarantines or any(each.name == name for each in record.quarantined)
     judged = all(each.rule not in _UNJUDGED for each in found)
-    return ListedEntry(definition, spelt(definition), why, judged, invalid, invalid and not record.is_audited)
+    faults = [{"at": _within(each), "hint": each.hint} for each in found]
+    return ListedEntry(definition, spelt(definition), why, faults, judged, invalid, invalid and not record.is_audited)
+
+
+def _within(finding: Finding) -> str:
+    """Return the place of a finding within the entry of a list."""
+    return "".join(f"/{each}" for each in finding.at.split("/")[4:])
 
 
 def _dialect(definition: dict[str, Any]) -> str:
@@ -195,13 +204,10 @@ class ServerLists:
 
     def __init__(self) -> None:
         self._lists: dict[str, ServerListing] = {}
+        self.size = 0
+        """Bytes of all definitions."""
         self.tick = 0
         """When one of them last changed."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all definitions."""
-        return sum(each.size for each in self._lists.values())
 
     def take(self, record: Record, seq: int, time: float, tick: int) -> bool:
         """Take a page of a list; return whether *record* has one."""
@@ -212,7 +218,7 @@ class ServerLists:
         if not isinstance(member_of(result, member), list):
             return False
         self._lists.setdefault(member, ServerListing()).take(result, record, seq, time)
-        self.tick = tick
+        self.size, self.tick = sum(each.size for each in self._lists.values()), tick
         return True
 
     def tool(self, name: str) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 /** The contracts: what each server lists, the quarantined entries first, against the lock and the list before. */
 
 import { read } from "./api.js";
+import { Fix } from "./finding.js";
 import { JsonView } from "./json_view.js";
 import { Notice, NothingYet, prose, ScreenHead, Table, Tag } from "./parts.js";
 import { attempted, go, listed, routeTo, serverName, serverOf, stream } from "./store.js";
@@ -81,12 +82,12 @@ function Details({ entry }) {
   const about = entry.definition.description ?? entry.definition.uri ?? entry.definition.uriTemplate;
   return html`<div class="entry">
     ${typeof about === "string" && html`<p class="description">${about}</p>`}
-    ${entry.why.length > 0 && html`<ul class="changes">${entry.why.map((each) => html`<li>${prose(each)}</li>`)}</ul>`}
+    ${entry.why.length > 0 && html`<ul class="changes">${entry.why.map((each, at) => html`<li>${prose(each)}<${Fix} hint=${entry.faults[at]?.hint} /></li>`)}</ul>`}
     ${entry.changes.length > 0 && html`<ul class="changes">${entry.changes.map((each) => html`<li>
       ${each.weight && html`<${Tag} tone=${each.weight === "breaking" ? "error" : "note"}>${each.weight}<//>${" "}`}
       ${each.at && html`<code>${each.at}</code>${" "}`}${each.what}</li>`)}</ul>`}
     <p class="quiet-text">${[entry.readOnly && "read-only", entry.dialect && `dialect ${entry.dialect}`].filter(Boolean).join(", ")}</p>
-    <${JsonView} text=${JSON.stringify(entry.definition)} />
+    <${JsonView} text=${JSON.stringify(entry.definition)} faults=${entry.faults} />
   </div>`;
 }
 

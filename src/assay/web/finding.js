@@ -74,6 +74,12 @@ function ExceptionForm({ rule, tool, server }) {
   </form>`;
 }
 
+/** Return the tool that an exception can be limited to, for a finding in *entry* of a list, such as `tool search`. */
+export function toolOf(tool, entry) {
+  // A long name is cut.
+  return tool || (/^tool (.*[^…])$/s.exec(entry ?? "")?.[1] ?? "");
+}
+
 /** Open the dialog for *rule* and the number of a *server*; *tool* is "" if the finding is about no tool. */
 export function askForException(rule, tool, server) {
   dialog("Make an exception", html`<${ExceptionForm} rule=${rule} tool=${tool} server=${server} />`);

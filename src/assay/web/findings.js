@@ -2,7 +2,7 @@
 
 import { REPORT } from "./api.js";
 import { filterOf } from "./filter.js";
-import { askForException, Compare, Fix, RuleFacts } from "./finding.js";
+import { askForException, Compare, Fix, RuleFacts, toolOf } from "./finding.js";
 import { Button, Empty, NothingYet, prose, saveExport, ScreenHead, Spark, Tag } from "./parts.js";
 import { attempted, clock, groups, readFindings, routeTo, rules, serverName, servers, state, stream, streamOf } from "./store.js";
 import { ago, counted, dateAndTime, number, timeOfDay } from "./text.js";
@@ -66,7 +66,7 @@ function Group({ group }) {
       ${group.count > 1 && group.last > 0 && group.trend.counts.length > 1 && html`<${Trend} group=${group} />`}
       <${Samples} group=${group} />
       <a class="button" data-row href=${streamOf({ rule, tool, server: serverName(server) })}>Show in the stream</a>
-      ${REPORT === null && html`<${Button} onClick=${() => askForException(rule, tool, server)}>Make an exception…<//>`}
+      ${REPORT === null && html`<${Button} onClick=${() => askForException(rule, toolOf(tool, group.entry), server)}>Make an exception…<//>`}
     </div>
     <details class="branch"><summary>Expected and found; the rule <code>${rule}</code></summary>
       <${Compare} expected=${group.expected} found=${group.found} label="Found, the last time" />
@@ -100,7 +100,7 @@ function Lead({ shown, server }) {
   const wouldBlock = of.reduce((sum, each) => sum + each.wouldBlock, 0);
   const count = shown.reduce((sum, each) => sum + each.count, 0);
   return html`<p class="lead">
-    ${server !== null && html`Only <strong>${serverName(server)}</strong>: <a href=${routeTo("findings")}>show all servers</a>. `}
+    ${server !== null && servers.value.length > 1 && html`Only <strong>${serverName(server)}</strong>: <a href=${routeTo("findings")}>show all servers</a>. `}
     ${wouldBlock > 0 && html`<strong>Enforce mode would have blocked ${counted(wouldBlock, "more message")}.</strong> `}
     ${blocked > 0 && `${counted(blocked, "message was", "messages were")} blocked. `}
     ${`${counted(count, "finding")} of ${counted(shown.length, "kind")}.`}

@@ -1,7 +1,7 @@
 /** One message, beside the stream: what is wrong with it, as it was sent, and as it was delivered. */
 
 import { errorText, exported, read, REPORT } from "./api.js";
-import { askForException, Compare, Fix, RuleFacts } from "./finding.js";
+import { askForException, Compare, Fix, RuleFacts, toolOf } from "./finding.js";
 import { JsonView } from "./json_view.js";
 import { attempt, Button, copy, Facts, Notice, prose, toast, VerdictBadge } from "./parts.js";
 import { serverName, serverOf, stream, touched } from "./store.js";
@@ -51,20 +51,21 @@ function Frames({ answer }) {
 
 function Violation({ violation, row }) {
   const about = violation.about ?? { id: violation.rule, asks: "This version of assay does not know the rule." };
-  const hasSchema = violation.schema !== null && violation.schema !== undefined;
+  const { entry, schema } = violation;
+  const hasSchema = schema !== null && schema !== undefined;
   const tone = violation.stops && row.verdict === "blocked" ? "error" : "warning";
   return html`<article class="finding tone-${tone}">
     <h3>${prose(violation.says)}</h3>
     <p class="quiet-text"><code>${violation.at || "the message as a whole"}</code>
-      ${violation.entry && ` in the ${violation.entry.kind} ${violation.entry.name}`}</p>
+      ${entry && ` in the ${entry.kind} ${entry.name}`}</p>
     <${Fix} hint=${violation.hint} />
     <${Compare} ...${violation} />
     ${violation.reason && html`<p class="quiet-text">Passed by an exception: ${violation.reason}</p>`}
     ${hasSchema && html`<details class="branch"><summary>The part of the schema that it breaks</summary>
-      <${JsonView} text=${JSON.stringify(violation.schema)} /></details>`}
+      <${JsonView} text=${JSON.stringify(schema)} /></details>`}
     <details class="branch"><summary>The rule <code>${violation.rule}</code></summary>
       <${RuleFacts} rule=${about} source=${violation.source} /></details>
-    ${REPORT === null && html`<${Button} onClick=${() => askForException(violation.rule, row.tool ?? "", row.server)}>Make an exception…<//>`}
+    ${REPORT === null && html`<${Button} onClick=${() => askForException(violation.rule, toolOf(row.tool, entry && `${entry.kind} ${entry.name}`), row.server)}>Make an exception…<//>`}
   </article>`;
 }
 

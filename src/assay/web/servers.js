@@ -50,6 +50,7 @@ function toggle(id) {
 
 function State({ of }) {
   return html`<span class="stack"><${Tag} tone=${STATES[of.state] ?? "note"}>${of.state}<//>
+    ${of.state === "running" && of.why && html`<span class="small">restarted:</span>`}
     ${[of.why, of.stderr].filter(Boolean).map((each) => html`<code class=${of.state === "failed" ? "stderr" : "small"}>${each}</code>`)}</span>`;
 }
 

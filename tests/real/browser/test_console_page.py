@@ -346,6 +346,9 @@ def test_what_a_person_does_is_not_disturbed_by_what_comes(page: Page, scene: Sc
     expect(entry).to_be_focused()
     expect(entry).to_have_attribute("aria-expanded", "true")
     expect(page.locator(".entry .tree")).to_be_visible()
+    page.get_by_role("button", name="broken").click()
+    expect(page.locator(".entry .tree .fault")).to_have_text('"string"')
+    expect(page.locator(".entry .fix").first).to_be_visible()
 
     # A finding whose rule is open.
     show(page, "#/findings")
