@@ -10,17 +10,17 @@ from typing import Any
 import orjson
 import pytest
 
+from assay.console import sources
 from assay.console.events import MOST_BEHIND, ChangeSignal, EventStream
 from assay.console.message import message_answer
 from assay.console.performance import MOST_LINES
 from assay.console.rows import COLUMNS
 from assay.console.servers import MOST_RUNS, ConsoleSource
 from assay.console.sessions import MOST_SESSIONS
-from assay.console.sources import JournalPump
 from assay.console.state import ConsoleState
 from assay.records import run_files
 from assay.records.digest import MOST_GROUPS
-from assay.records.record import Event, Record, read_line
+from assay.records.record import Event, Record, read_line, written_record
 from assay.rules.sentences import sentence
 from kit.consoles import SECONDS, parsed
 from kit.records import FINDING, record_with
@@ -175,7 +175,7 @@ def test_a_journal_that_is_found_before_its_first_line_is_of_a_running_server(tm
     async def watched() -> list[str]:
         changed = asyncio.Event()
         descriptor, _ = run_files.create(str(tmp_path))
-        pump = asyncio.create_task(JournalPump(state, changed.set, lambda: [str(tmp_path)]).run())
+        pump = asyncio.create_task(sources.JournalPump(state, changed.set, lambda: [str(tmp_path)]).run())
         try:
             async with asyncio.timeout(SECONDS):
                 await changed.wait()
@@ -188,6 +188,30 @@ def test_a_journal_that_is_found_before_its_first_line_is_of_a_running_server(tm
             os.close(descriptor)
 
     assert asyncio.run(watched()) == ["running"]
+
+
+def test_a_long_journal_is_read_from_near_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first lines say what its server is."""
+    descriptor, _ = run_files.create(str(tmp_path))
+    introduced = {"event": "server", "ts": "2026-01-01T00:00:00Z", "server": "lib", "what": "lib --run"}
+    lines = [json.dumps(introduced).encode(), *(written_record(record(each)) for each in range(50))]
+    os.write(descriptor, b"".join(line + b"\n" for line in lines))
+    os.close(descriptor)
+    monkeypatch.setattr(sources, "_PAST_BYTES", 10 * len(lines[-1]))
+    state, changed = ConsoleState(), asyncio.Event()
+
+    async def read() -> None:
+        pump = asyncio.create_task(sources.JournalPump(state, changed.set, lambda: [str(tmp_path)]).run())
+        async with asyncio.timeout(SECONDS):
+            await changed.wait()
+        pump.cancel()
+
+    asyncio.run(read())
+    shown = [orjson.loads(each)[COLUMNS.index("id")] for each in state.store.after(0)]
+    assert 5 <= len(shown) <= 10
+    assert shown == list(range(50 - len(shown), 50))
+    [server] = state.server_answers(0.0)
+    assert server["label"] == "lib --run"
 
 
 @rows("kind", ["server", "session", "restart", "state", "tools"])

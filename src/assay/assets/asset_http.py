@@ -4,16 +4,14 @@ The ASGI application: one POST in, one JSON answer out. Nothing is kept from one
 It handles HTTP. The asset server judges and answers messages; the access check decides which clients may connect.
 """
 
-import asyncio
 import logging
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from assay.assets.asset_server import WAITING, AssetServer, is_mcp
 from assay.assets.mcp_methods import Methods
+from assay.base.beside import beside
 from assay.base.verdict import Verdict
 from assay.core.conversation import Facts
 from assay.edges.auth import Gate, Principal
@@ -56,8 +54,6 @@ _ENDING: Final = Full(503, "the server is ending")
 _NOT_JSON: Final = HeadRefusal(406, "the answer is application/json")
 
 _FAILED: Final = "the server failed; its log says why"
-
-T = TypeVar("T")
 
 
 class App:
@@ -174,7 +170,7 @@ class App:
             moment = self._recorder.moment(turn.verdict, began, head.headers)
             if any(_waits(each) for each in turn.asked):
                 # Other clients do not wait for a backend.
-                answers = await _beside(lambda: server.answers(turn, moment.request_id))
+                answers = await beside(server.answers, turn, moment.request_id)
             else:
                 answers = server.answers(turn, moment.request_id)
             self._recorder.exchange(turn, answers, moment, head.headers)
@@ -200,25 +196,6 @@ def _waits(request: Verdict) -> bool:
     params = request.value.get("params")
     name = request.value["method"] if request.exchange is None else (params or {}).get("name")
     return bool(name == WAITING)
-
-
-async def _beside(work: Callable[[], T]) -> T:
-    """
-    Return the result of *work*, or raise its exception, in a daemon thread.
-
-    A pool would have few threads, and delay the exit until a backend has answered.
-    """
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except Exception as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await asyncio.wrap_future(done)
 
 
 def run(

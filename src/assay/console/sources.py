@@ -8,20 +8,19 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from operator import itemgetter
-from threading import Thread
 from time import time, time_ns
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol
 
-from assay.console.run_tail import SETTLED, RunTail
+from assay.base.beside import beside
 from assay.console.servers import ConsoleSource
 from assay.console.state import ConsoleState
 from assay.guard.internal_errors import log_once
 from assay.records import run_files
-from assay.records.record import Event, Record, seconds_of
+from assay.records.reading import SETTLED, NewRuns, Pages
+from assay.records.record import Event, Record, read_line, seconds_of
 from assay.records.run_files import JournalRun
 
 PAUSE: Final = 0.1
@@ -42,7 +41,11 @@ _PAST_BYTES: Final = 4 << 20
 _ALL_PAST_BYTES: Final = 48 << 20
 """The same for all journals: as many records as a console keeps."""
 
-_Result = TypeVar("_Result")
+_LONGEST_LINE: Final = 32 << 20
+"""Maximal bytes of a line. A frame of 4 MiB, the longest in a record, has up to 24 MiB as JSON."""
+
+_MOST_HEAD: Final = 100
+"""Lines at the beginning of a file that are searched for the servers of its run."""
 
 
 def _taken(state: ConsoleState, source: ConsoleSource, item: Record | Event) -> None:
@@ -56,6 +59,40 @@ def _taken(state: ConsoleState, source: ConsoleSource, item: Record | Event) -> 
 # ── journals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class RunTail:
+    """The end of the journal of one run, and what is appended to it."""
+
+    def __init__(self, run: JournalRun, past: int) -> None:
+        """Open the last file of *run*, at most *past* bytes before its end. Raises `OSError`."""
+        self.source = ConsoleSource(("run", run.name), "journal", run_files.folder_name(run))
+        self._path = run.paths[-1]
+        self._pages = Pages(self._path, whole=True, longest=_LONGEST_LINE)
+        self._head: list[Record | Event] = []
+        """What the file says about its servers, if its beginning is not read."""
+        if os.path.getsize(self._path) > past:
+            begin = map(read_line, islice(self._pages.arrived(), _MOST_HEAD))
+            self._head = [each for each in takewhile(lambda item: isinstance(item, Event), begin) if each is not None]
+            self._pages.skip(past)
+
+    @property
+    def grows(self) -> bool:
+        """Whether a process still writes it: a file that was created just now may not be locked yet."""
+        last = run_files.files_of(self._path)[-1]
+        with suppress(OSError):
+            return run_files.is_written(last) or time_ns() - os.stat(last).st_mtime_ns < SETTLED
+        return False
+
+    def arrived(self) -> Iterator[Record | Event]:
+        """Yield the records and events that were written since the last call."""
+        head, self._head = self._head, []
+        yield from head
+        yield from filter(None, map(read_line, self._pages.arrived()))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._pages.close()
+
+
 class JournalPump:
     """Feeds a console with all journals of this user: those of finished runs, and of running guards."""
 
@@ -63,11 +100,7 @@ class JournalPump:
         self, state: ConsoleState, changed: Callable[[], None], directories: Callable[[], Iterable[str]]
     ) -> None:
         """*directories* returns the directories of journals that exist now."""
-        self._state, self._changed, self._directories = state, changed, directories
-        self._seen: dict[str, int] = {}
-        """When the directories were changed last."""
-        self._known: set[str] = set()
-        """The names of all runs that were found."""
+        self._state, self._changed, self._runs = state, changed, NewRuns(directories)
         self._growing: list[RunTail] = []
         self._past = _ALL_PAST_BYTES
         self._looks = 0
@@ -110,10 +143,9 @@ class JournalPump:
 
     def _new_tails(self) -> list[RunTail]:
         """Return new journals to read, oldest first."""
-        found = [run for run in self._changed_runs() if run.name not in self._known]
-        self._known.update(run.name for run in found)
         tails = []
-        for run in sorted(found, key=run_files.by_age, reverse=True)[:_MOST_RUNS]:
+        # The newest have the first claim on what is read of the past.
+        for run in self._runs.found()[: -_MOST_RUNS - 1 : -1]:
             past = min(_PAST_BYTES, self._past)
             if past or run.is_written:
                 self._past -= min(past, run.size)
@@ -121,16 +153,6 @@ class JournalPump:
                 with suppress(OSError):
                     tails.append(RunTail(run, past))
         return tails[::-1]
-
-    def _changed_runs(self) -> Iterator[JournalRun]:
-        """Yield the runs of directories that have changed: a new name changes the time of its directory."""
-        for directory in self._directories():
-            with suppress(OSError):
-                changed = os.stat(directory).st_mtime_ns
-                if self._seen.get(directory) != changed:
-                    # One that was changed a moment ago is read again: its time may be that of two changes.
-                    self._seen[directory] = changed if time_ns() - changed > SETTLED else 0
-                    yield from run_files.runs_in(directory)
 
 
 def _read_tail(tail: RunTail) -> Iterator[tuple[float, ConsoleSource, Record | Event]]:
@@ -182,7 +204,7 @@ class FilePump:
         """Take the records of a file; return why it could not be read to its end, or ""."""
         try:
             records = evidence.records()
-            while batch := await _aside(lambda: list(islice(records, _MOST_AT_ONCE // 2))):
+            while batch := await beside(list[Record], islice(records, _MOST_AT_ONCE // 2)):
                 for each in batch:
                     _taken(self._state, source, each)
                 self._changed()
@@ -193,25 +215,3 @@ class FilePump:
             log_once(error, f"{source.name} could not be read")
             return "an internal error; the log says why"
         return ""
-
-
-async def _aside(work: Callable[[], _Result]) -> _Result:
-    """Return what *work* returns, in a thread that does not keep the process: standard input may never end."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[_Result] = loop.create_future()
-
-    def settle(outcome: Callable[[Any], None], value: Any) -> None:
-        if not done.done():
-            outcome(value)
-
-    def run() -> None:
-        try:
-            settled = partial(settle, done.set_result, work())
-        except Exception as error:
-            settled = partial(settle, done.set_exception, error)
-        # The console may have ended meanwhile.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(settled)
-
-    Thread(target=run, daemon=True).start()
-    return await done

@@ -129,11 +129,15 @@ class Pages:
                 self._open(self._path)
             self._is_over = False
 
-    def skip(self) -> None:
-        """Skip everything that was written so far."""
+    def skip(self, keep: int = 0) -> None:
+        """Skip everything that was written so far, but the whole lines in the last *keep* bytes."""
         while self._turn():
             pass
-        self._file.seek(0, os.SEEK_END)
+        end = self._file.seek(0, os.SEEK_END)
+        if 0 < keep < end:
+            # With the byte before, so that a line that begins there is whole.
+            self._file.seek(end - keep - 1)
+            self._file.readline()
 
     def peek(self) -> bytes:
         """Return the first bytes without consuming them; empty if the journal is."""
@@ -195,7 +199,7 @@ def entries(lines: Iterable[bytes], before: int = 0) -> Iterator[JournalEntry]:
 _MOST_FOLLOWED: Final = 200
 """Maximal runs to follow, each with an open file. A process may have 256 open files on macOS."""
 
-_SETTLED: Final = 10**9
+SETTLED: Final = 10**9
 """Nanoseconds after which another change of a directory has a different time. File system clocks tick every 10 ms."""
 
 _FRESH: Final = 60 * 10**9
@@ -246,6 +250,32 @@ class News(NamedTuple):
     entry: JournalEntry
 
 
+class NewRuns:
+    """Finds the runs in some directories, each once."""
+
+    def __init__(self, directories: Callable[[], Iterable[str]]) -> None:
+        """*directories* returns the directories that exist when it is called."""
+        self._directories = directories
+        self._seen: dict[str, int] = {}
+        """When the directories were changed last."""
+        self.known: set[str] = set()
+        """The names of the runs that were found."""
+
+    def found(self) -> list[JournalRun]:
+        """Return the new runs, in order of time."""
+        found: list[JournalRun] = []
+        for directory in self._directories():
+            with suppress(OSError):
+                changed = os.stat(directory).st_mtime_ns
+                # A new name changes the time of the directory, so unchanged directories are not read. One that was
+                # changed a moment ago is read again: its time may be that of two changes.
+                if self._seen.get(directory) != changed:
+                    self._seen[directory] = changed if time_ns() - changed > SETTLED else 0
+                    found += [run for run in run_files.runs_in(directory) if run.name not in self.known]
+        self.known.update(run.name for run in found)
+        return sorted(found, key=run_files.by_age)
+
+
 class Following:
     """The runs of some directories, from now on."""
 
@@ -256,14 +286,12 @@ class Following:
         *first* is read from its start, and so is every run that began *since* this time, in seconds since 1970: it may
         have started after the search for the first one.
         """
-        self._directories = directories
-        self._seen: dict[str, int] = {}
-        self._known: set[str] = set()
+        self._runs = NewRuns(directories)
         self._sources: list[Source] = []
         if first is not None:
-            self._known.add(first.name)
+            self._runs.known.add(first.name)
             self._add(first, whole=True)
-        for run in self._unknown():
+        for run in self._runs.found():
             if _lives(run.paths[-1], run.written):
                 is_new = run.began >= since
                 self._add(run, is_new=is_new, whole=is_new)
@@ -280,27 +308,13 @@ class Following:
         for source in [each for each in self._sources if each.is_over]:
             source.pages.close()
             self._sources.remove(source)
-        for run in self._unknown():
+        for run in self._runs.found():
             self._add(run, is_new=True, whole=True)
 
     def close(self) -> None:
         """Close all files."""
         for source in self._sources:
             source.pages.close()
-
-    def _unknown(self) -> list[JournalRun]:
-        """Return the new runs, in order of time."""
-        found: list[JournalRun] = []
-        for directory in self._directories():
-            with suppress(OSError):
-                changed = os.stat(directory).st_mtime_ns
-                # A new name changes the time of the directory, so unchanged directories are not read. One that was
-                # changed a moment ago is read again: its time may be that of two changes.
-                if self._seen.get(directory) != changed:
-                    self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0
-                    found += [run for run in run_files.runs_in(directory) if run.name not in self._known]
-        self._known.update(run.name for run in found)
-        return sorted(found, key=run_files.by_age)
 
     def _add(self, run: JournalRun, *, is_new: bool = False, whole: bool = False) -> None:
         if len(self._sources) >= _MOST_FOLLOWED:
