@@ -51,7 +51,8 @@ class MessageCounts:
     def count(self, record: Record) -> None:
         """Count *record*."""
         outcome = recorded_outcome(record)
-        self.messages += size(record.metadata.repeated) or 1
+        # That no answer came is no message.
+        self.messages += 0 if record.metadata.kind == "missing" else size(record.metadata.repeated) or 1
         self.findings += len(record.findings) + size(record.more)
         self.would_block += outcome.is_forwarded
         self.blocked += outcome.shown == "blocked"

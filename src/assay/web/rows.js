@@ -40,7 +40,7 @@ const TEXTS = ["session", "party", "kind", "method", "tool", "verdict", "status"
 export class RowStore {
   constructor(capacity) {
     this.capacity = Math.max(1, capacity);
-    this.newest = 0;
+    this.newest = this.missing = 0;
     this.oldest = 1;
     this.texts = new Texts();
     const { capacity: size } = this;
@@ -60,8 +60,9 @@ export class RowStore {
     this.hasPrincipal = this.hasTime = false;
   }
 
+  /** The number of messages: a row about an answer that never came is none. */
   get size() {
-    return this.newest - this.oldest + 1;
+    return this.newest - this.oldest + 1 - this.missing;
   }
 
   has(seq) {
@@ -99,6 +100,7 @@ export class RowStore {
     this.out[slot] = cell("out") ?? 0;
     this.repeated[slot] = cell("repeated") ?? 1;
     this.id[slot] = cell("id") ?? null;
+    this.missing += (cell("kind") === "missing") - (this.kind[slot] === "missing");
     for (const name of TEXTS) this[name][slot] = this.texts.text(cell(name));
     if (this.principal[slot] !== "") this.hasPrincipal = true;
     if (this.time[slot] > 0) this.hasTime = true;

@@ -371,9 +371,8 @@ const recount = throttled(300, () => {
   const noun = folds.value ? "line" : "message";
   const shown = counted(filtered.lines.length, noun);
   const gone = dropped.value.rows > 0 ? `, ${number(dropped.value.rows)} older dropped` : "";
-  const total = `${counted(rows.newest === 0 ? 0 : rows.size, "message")}${gone}`;
   const waiting = paused.value === null ? "" : `, paused: ${number(Math.max(0, filtered.lines.length - paused.value.length))} new`;
-  const text = `${shown} of ${total}${waiting}${isDone ? "" : ", reading…"}`;
+  const text = `${shown} of ${counted(rows.size, "message")}${gone}${waiting}${isDone ? "" : ", reading…"}`;
   const key = before;
   const last = counts.peek();
   counts.value = {

@@ -65,6 +65,14 @@ def test_a_report_says_what_was_found_and_what_could_not_be_seen(
     page = opened(timed_page)
     main = page.locator("main")
     expect(main).to_contain_text("not observed: HTTP headers")
+    # One request was never answered, which is no message on any screen.
+    expect(main).to_contain_text("of 76 messages")
+    show(page, "#/sessions")
+    counts = page.locator("td[data-title=Messages]")
+    expect(counts).to_have_count(3)
+    assert sum(map(int, counts.all_text_contents())) == 76
+    show(page, "#/stream?all=1")
+    expect(page.locator("#filter-count")).to_contain_text("of 76 messages")
     wanted = {
         "stream": ["tools/call search", "1.6 s"],
         "findings": ["contract/output", "contract/schema", "Fix:"],
