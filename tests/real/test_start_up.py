@@ -69,7 +69,8 @@ COMMAND: Final = "from assay.cli.main import main\ntry:\n    main(sys.argv[1:])\
         ("guard --help", MASKS - {"core", "ladder"}),
         ("wrap mcp.json --dry-run", MASKS),
         (f"check {CONVERSATION}", JUDGES),
-        (f"report {CONVERSATION} -o page.html", {*JUDGES, "console", "lock", "web"}),
+        # The report is the page of the console.
+        (f"report {CONVERSATION} -o page.html", {*JUDGES, "web", "console", "lock"}),
         ("guard -- true", {*JUDGES, "lock"}),
         ("validate none.json", {*READS_SETTINGS, "assets", "ladder", "rules"}),
         ("serve", {*JUDGES, "assets"}),
