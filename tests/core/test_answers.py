@@ -177,3 +177,12 @@ def test_a_server_of_an_older_revision_may_answer_discover_with_any_code() -> No
     talk = Talk()
     good(talk.client(asks(1, "server/discover")))
     good(talk.server(error(1, -32002, "not initialized")))
+
+
+def test_a_call_that_the_server_may_not_cancel_is_still_to_be_answered() -> None:
+    """2026-07-28, basic/patterns/cancellation: under audit the cancellation is forwarded, and changes nothing here."""
+    talk = Talk(**AUDIT)
+    talk.client(calls(1))
+    cancelled = talk.server(notification("notifications/cancelled", {"requestId": 1}))
+    assert rules(cancelled) == ["protocol/cancel-other"]
+    assert [each.id for each in talk.conversation.open_requests(Party.CLIENT)] == [1]

@@ -211,7 +211,7 @@ def _piece(descriptor: int, *, shared: bool) -> int:
     return select.PIPE_BUF if shared or not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) else 0
 
 
-class Bounded(Protocol):
+class Buffer(Protocol):
     """A buffer for bytes of a peer."""
 
     @property
@@ -229,7 +229,7 @@ class Inlet:
         descriptor: int,
         take: Callable[[bytes], None],
         *,
-        feeds: Bounded | None = None,
+        feeds: Buffer | None = None,
         tells: Outlet | None = None,
     ) -> None:
         """
