@@ -186,3 +186,10 @@ def test_a_call_that_the_server_may_not_cancel_is_still_to_be_answered() -> None
     cancelled = talk.server(notification("notifications/cancelled", {"requestId": 1}))
     assert rules(cancelled) == ["protocol/cancel-other"]
     assert [each.id for each in talk.conversation.open_requests(Party.CLIENT)] == [1]
+
+
+@rows("method", ["", "*"])
+def test_an_error_is_reported_once_whatever_the_method_is_called(method: str) -> None:
+    talk = Talk(**AUDIT)
+    talk.client(asks(1, method))
+    assert rules(talk.server(error(1, -32042))) == ["protocol/error-code"]
