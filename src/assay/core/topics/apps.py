@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from assay.base.json_values import items, obj
 from assay.base.limits import Limits
-from assay.base.verdict import Exchange
+from assay.base.verdict import Exchange, Party
 from assay.contracts.tool_pages import FLAT_KEY, PAGE_SCHEME, page_of, pages_in, with_meta
 from assay.core.topics.errors import INVALID_PARAMS, NO_RESOURCE
 from assay.core.topics.extensions import leaves_out
@@ -123,7 +123,7 @@ def learn_pages(state: "State", exchange: Exchange, result: dict[str, Any], _: R
 def forget_pages(state: "State", note: Note) -> None:
     """Forget all pages: the server has reported that its tools have changed."""
     pages = state.known(AppPages)
-    if pages is not None and note.side.party.value == "server" and not leaves_out(state, APPS):
+    if pages is not None and note.side.party is Party.SERVER and not leaves_out(state, APPS):
         pages.known.clear()
 
 

@@ -76,10 +76,10 @@ def check_scope(_: "State", exchange: Exchange, result: dict[str, Any], report: 
 @on("answered", *LISTS)
 def keep_scope(state: "State", exchange: Exchange, result: dict[str, Any], _: Report) -> None:
     """Keep the scope that the page after this one must have: that of the first."""
-    cursor, scope = text(result.get("nextCursor")), exchange.scope or text(result.get("cacheScope"))
-    if exchange.features.handshake or not scope or max(len(cursor), len(scope)) > _LONGEST:
+    cursor, scope = result.get("nextCursor"), exchange.scope or text(result.get("cacheScope"))
+    if exchange.features.handshake or not isinstance(cursor, str) or not scope:
         return
-    if not isinstance(result.get("nextCursor"), str):
+    if max(len(cursor), len(scope)) > _LONGEST:
         return
     given = state.own(CacheScopes).given
     key = exchange.method, cursor
