@@ -75,6 +75,8 @@ class StdioChild:
         """Why the last server ended."""
         self._over = False
         """Whether the session has ended."""
+        self._left_open = False
+        """Whether requests were open when the last server was lost; these have failed."""
         self._left_at: float | None = None
         """Until when answers are waited for, although the client sends nothing more."""
         self._client_ended = self._blocked = False
@@ -223,7 +225,8 @@ class StdioChild:
     def _without_server(self) -> int:
         """Answer what the server has not answered, now that it has ended for good; return the exit status."""
         run, stopping = self._supervisor.run, self._signals.stopping
-        left = stopping or self._client_out.broken or (self._client.ended and not self.session.owed)
+        owed = self.session.owed or self._left_open
+        left = stopping or self._client_out.broken or (self._client.ended and not owed)
         self._drain_client()
         why = Loss("exited", self.reason)
         if stopping:
@@ -288,6 +291,7 @@ class StdioChild:
     def _goes_down(self, loss: Loss) -> bool:
         """Fail what waits for the lost child; return whether no other follows."""
         self.reason = loss.detail
+        self._left_open = self.session.owed
         outcome = self.session.server_lost(loss)
         if outcome.restart_in is None:
             self._carry_out(outcome)

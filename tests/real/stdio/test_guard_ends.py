@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
+from kit.command import assay_process
 from kit.guard_process import INITIALIZED, Watched, call, enforcing, guarded, hurried, request, result, scripted, tool
 from kit.rows import rows
 
@@ -44,6 +46,19 @@ def test_every_open_request_gets_one_error_when_the_server_ends(
         assert each["error"]["message"].startswith(f"No answer came: {shown}: ValueError: it is gone")
         assert "hunter2" not in str(each)
     assert f"assay: the server ended first: {reason}".encode() in log
+
+
+@rows("mode", ["audit", "enforce"])
+def test_a_server_that_ends_at_once_is_status_3_also_if_the_client_says_nothing_more(tmp_path: Path, mode: str) -> None:
+    """Whichever end is noticed first."""
+    information = {"name": "client", "version": "1"}
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": information}
+    said = json.dumps(request(1, "initialize", opening)) + "\n"
+    done = assay_process(
+        "guard", "--mode", mode, "--journal", "off", "--", sys.executable, "-c", "", said=said, cwd=tmp_path
+    )
+    assert done.returncode == 3
+    assert b"assay: the server ended first: it exited with status 0" in done.stderr
 
 
 @rows(("last", "passes"), [('{"jsonrpc":"2.0","method":"notif', False), ('{"jsonrpc":"2.0","id":2,"result":{}}', True)])
