@@ -296,6 +296,15 @@ def test_a_missing_end_is_reported_and_the_rest_is_judged(tmp_path: Path, file: 
     assert (status, NO_END in errors) == (1, True)
 
 
+def test_a_response_that_is_cut_off_is_not_blamed_as_missing(file: Path) -> None:
+    """Also in a recording that no guard has written, and that has no end therefore."""
+    ping = {"dir": "c2s", "msg": (PING % 1).decode()}
+    pong = {"dir": "s2c", "msg": (PONG % 1).decode()}
+    file.write_text(f"{json.dumps(ping)}\n{json.dumps(pong)[:-9]}")
+    status, out, errors = check(file, "--revision", "2025-11-25")
+    assert (status, "never answered" in out, "line 2 is cut off and not judged" in errors) == (2, False, True)
+
+
 def test_recordings_can_be_joined_and_each_has_an_end(tmp_path: Path, file: Path) -> None:
     whole, cut = (
         made(tmp_path / name, lambda talk: pinged(talk, range(1, 2)), is_closed=name == "whole").read_bytes()

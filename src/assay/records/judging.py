@@ -284,7 +284,9 @@ class Judging:
                 yield from self._message(row)
             else:
                 self.is_incomplete = True
-                self._note(f"line {row.line} is cut off and not judged; the recorder was killed")
+                # It may be a response.
+                self._blind |= {_UNANSWERED}
+                self._note(f"line {row.line} is cut off and not judged; later messages may be missing")
         yield from self._finish()
 
     def _note(self, text: str) -> None:
