@@ -240,7 +240,8 @@ class _Unpacked(RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         """Fill *buffer*. Raises `UnreadableError` if the data is damaged or cut off, or unpacks to far too much."""
         try:
-            data = self._inner.read(len(buffer))
+            # What comes before a fault is returned: `read` would lose it.
+            data = self._inner.read1(len(buffer))
         except EOFError:
             raise UnreadableError(f"the {self._method} data is cut off; what is missing is not judged") from None
         except self._damages as error:

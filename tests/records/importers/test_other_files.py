@@ -89,6 +89,14 @@ def test_compressed_data_is_read_whole_or_reported(tmp_path: Path, file: Path, m
     assert (damaged.status, f"the {method} data is damaged" in damaged.errors) == (2, True)
 
 
+def test_what_comes_before_a_fault_of_compressed_data_is_judged(file: Path) -> None:
+    file.write_bytes(gzip.compress(plain())[:-1])
+    cut = check(file)
+    # What is missing may be a response.
+    whole = [each for each in expected(RENDERINGS["messages"]) if each[1] != "protocol/unanswered"]
+    assert (cut.status, cut.faults) == (2, whole)
+
+
 def test_zstd_without_its_package_says_what_to_install(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "backports.zstd", None)
     monkeypatch.delattr("backports.zstd", raising=False)
