@@ -114,6 +114,7 @@ URL = "http://127.0.0.1:1/mcp"
     [
         ([], "name a server: assay call URL, or assay call -- COMMAND"),
         (["server.py"], "server.py: expected a URL, or a command after --"),
+        (["http://localhost:1/mcp", "--", "cat"], "give only one of http://localhost:1/mcp and a command after --"),
         ([URL, "x", "{"], "ARGUMENTS: expected a JSON object"),
         ([URL, "x", "[1, 2]"], "found an array of 2 items"),
         ([URL, "x", '"a"'], 'found the string "a"'),

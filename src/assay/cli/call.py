@@ -169,8 +169,8 @@ def _wanted(args: argparse.Namespace) -> _Wanted:
         command, words = command[:-2], command[-2:]
     if len(words) > 2:
         raise UsageError(f"expected TOOL and ARGUMENTS, found {len(words)} words: {' '.join(words)}")
-    if url and words and "://" in words[0]:
-        raise UsageError("expected one URL")
+    if words and "://" in words[0]:
+        raise UsageError("expected one URL" if url else f"give only one of {words[0]} and a command after --")
     tool = words[0] if words else None
     arguments = _arguments(words[1]) if len(words) > 1 else {}
     if command and args.header:
