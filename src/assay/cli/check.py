@@ -264,8 +264,8 @@ def run_report(args: argparse.Namespace) -> int:
         if any(os.path.realpath(each.name) == page for each in found.chosen):
             raise UsageError(f"{args.page}: the page would replace a recording")
     result = _judged(args, found, _settings(args))
-    if not is_printed and not os.path.isfile(args.page):
-        # The reason is printed already.
+    if not result.is_judged:
+        # The reasons are printed already, and a page from before stays.
         return result.status
     # 30 ms of modules, which a run that cannot begin does without.
     from assay.cli.reports.page import verdict  # noqa: PLC0415

@@ -138,6 +138,10 @@ class Reporting:
         if args.write_baseline:
             self._write_baseline(args.write_baseline)
         for output, document in self._outputs:
+            if args.chosen == "report" and not result.is_judged:
+                # A page without a message would replace one that is good.
+                output.abandon()
+                continue
             try:
                 if document is not None:
                     output.write(document_of(document)(result))

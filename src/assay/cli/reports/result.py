@@ -105,6 +105,11 @@ class RunResult:
     stale: Sequence[tuple[FindingKey, int]] = ()
     """Entries of the baseline that were not found, with their numbers."""
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether any file had a message to judge."""
+        return any(each.is_judged for each in self.files)
+
     def meet(self, server: str) -> None:
         """Note a server."""
         if server in self.servers or len(self.servers) < _MOST_SERVERS:
