@@ -252,3 +252,10 @@ def test_the_lock_is_compared_with_what_is_listed(tmp_path: Path, monkeypatch: p
     assert [(each["name"], each["lock"]) for each in tools["entries"]] == [("look", "changed"), ("other", "added")]
     assert tools["entries"][0]["changes"][0]["weight"] == "wording"
     assert tools["removed"] == ["change"]
+
+
+def test_a_lock_that_cannot_be_read_is_refused_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "bad.lock").write_text("no lock")
+    for name, reason in (("none.lock", "No such file or directory"), ("bad.lock", "not a lock")):
+        done = assay_text("console", "--no-browser", "--lock", str(tmp_path / name))
+        assert (done.returncode, reason in done.stderr, done.stdout) == (2, True, "")

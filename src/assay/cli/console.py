@@ -90,6 +90,12 @@ def run(args: argparse.Namespace) -> int:
     open_standard_streams()
     end_with_terminal()
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say))
+    if args.lock not in {"auto", "off"}:
+        try:
+            read(args.lock)
+        except (OSError, LockError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UsageError(f"--lock {args.lock}: {reason}") from None
     try:
         from assay.edges.http.http_server import listening  # noqa: PLC0415 - it needs an extra
 
