@@ -305,6 +305,11 @@ def test_a_response_that_is_cut_off_is_not_blamed_as_missing(file: Path) -> None
     assert (status, "never answered" in out, "line 2 is cut off and not judged" in errors) == (2, False, True)
 
 
+def test_a_url_without_a_file_is_reported_with_the_reason() -> None:
+    done = assay_text("check", "memory://of-this-test/none.jsonl")
+    assert (done.returncode, done.stderr) == (2, "assay check: memory://of-this-test/none.jsonl: not found\n")
+
+
 def test_recordings_can_be_joined_and_each_has_an_end(tmp_path: Path, file: Path) -> None:
     whole, cut = (
         made(tmp_path / name, lambda talk: pinged(talk, range(1, 2)), is_closed=name == "whole").read_bytes()

@@ -154,6 +154,13 @@ def open_url(name: str) -> BufferedReader:
     except (ImportError, ValueError, RuntimeError) as error:
         # The package for a scheme is not installed, or the scheme is unknown.
         raise UnreadableError(str(error)) from None
+    except OSError as error:
+        if error.strerror is not None:
+            raise
+        # Packages for schemes raise these with the URL alone, or with a text of their own.
+        cause = error.__cause__ or error
+        why = "not found" if cause is error and isinstance(error, FileNotFoundError) else str(cause)
+        raise UnreadableError(why or type(cause).__name__) from None
 
 
 def size_of_url(name: str) -> int | None:
