@@ -155,3 +155,13 @@ def test_a_baseline_is_not_written_from_files_that_cannot_be_read(
     assert main(["check", "--write-baseline", str(known), file, str(tmp_path / "empty")]) == 2
     assert known.read_bytes() == before
     assert capsys.readouterr().err.count("is not written: not all files could be read") == 2
+
+
+def test_a_baseline_that_cannot_be_written_is_refused_before_anything_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise the findings would be shown as known, and be in no file."""
+    file = recording(tmp_path / "first.jsonl", *wrong("x"))
+    assert main(["check", "--write-baseline", str(tmp_path / "nowhere" / "known.json"), file]) == 2
+    out, errors = capsys.readouterr()
+    assert (out, "cannot write" in errors) == ("", True)

@@ -49,6 +49,9 @@ class Reporting:
             file = OutputFile(path)
             stack.push(partial(_abandoned, file))
             self._open(name, file)
+        self._new_baseline = OutputFile(args.write_baseline) if args.write_baseline else None
+        if self._new_baseline is not None:
+            stack.push(partial(_abandoned, self._new_baseline))
         self.digests = tuple(each for _, name in self._outputs if name is not None for each in digests_of(name))
         """What makes the digests that reports ask for."""
         self._result.digests = [make() for make in self.digests]
@@ -135,8 +138,8 @@ class Reporting:
         if stale and args.fail_on_stale:
             self._worsen(1)
         result.stale = [(each.key, each.count) for each in stale]
-        if args.write_baseline:
-            self._write_baseline(args.write_baseline)
+        if self._new_baseline is not None:
+            self._write_baseline(self._new_baseline)
         for output, document in self._outputs:
             if args.chosen == "report" and not result.is_judged:
                 # A page without a message would replace one that is good.
@@ -151,19 +154,18 @@ class Reporting:
                 self._refuse(str(error))
         return result
 
-    def _write_baseline(self, path: str) -> None:
-        if self._result.remarks or any(each.error is not None for each in self._result.files):
-            self._refuse(f"{path} is not written: not all files could be read")
-            return
+    def _write_baseline(self, file: OutputFile) -> None:
         try:
-            text = self._baseline.text()
-            file = OutputFile(path)
-            file.write(text)
+            if self._result.remarks or any(each.error is not None for each in self._result.files):
+                raise BaselineError("not all files could be read")
+            file.write(self._baseline.text())
             file.finish()
         except ReportFileError as error:
+            file.abandon()
             self._refuse(str(error))
         except BaselineError as error:
-            self._refuse(f"{path} is not written: {error}")
+            file.abandon()
+            self._refuse(f"{file.path} is not written: {error}")
 
 
 def _abandoned(output: ReportOutput, kind: type[BaseException] | None, *_: object) -> None:
