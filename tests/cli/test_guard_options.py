@@ -46,7 +46,10 @@ PROXY = "that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names cannot be used"
         (("--set", "guard.mode=enforc", *COMMAND), 'found the string "enforc"; did you mean enforce?'),
         (("--set", "guard.timeout=-1", *COMMAND), "timeout must be at least 0"),
         (("--set", "guard.frame_bytes=0", *COMMAND), "frame_bytes, children and children_each at least 1"),
-        (("--record", "notes.txt", *COMMAND), "--record notes.txt: exists and is not a recording; remove it, or give"),
+        (
+            ("--record", "notes.txt", *COMMAND),
+            "--record notes.txt: exists and is not a recording of a guard; remove it",
+        ),
         (("--record", "nowhere/session.jsonl", *COMMAND), "--record nowhere/session.jsonl: No such file or directory"),
         (("--record", "-", *COMMAND), "--record -: standard output belongs to the protocol; give a file"),
         (("--",), "assay guard: give a COMMAND, --target URL or --config FILE.json\n"),

@@ -112,7 +112,7 @@ def test_times_go_on_when_the_clock_is_set_and_are_right_after_the_machine_has_s
 @rows("content", [b"export PATH\n", b'{"dir":"c2s","msg":{}}\n', b'{"event":"else"}'])
 def test_a_file_that_is_no_recording_of_a_guard_is_left_alone(file: Path, said: list[str], content: bytes) -> None:
     file.write_bytes(content)
-    with pytest.raises(RecordingError, match="exists and is not a recording; remove it, or give another file"):
+    with pytest.raises(RecordingError, match="exists and is not a recording of a guard; remove it"):
         begun(file, said)
     assert file.read_bytes() == content
 

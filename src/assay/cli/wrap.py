@@ -39,7 +39,7 @@ from assay.settings.state_directory import servers_directory
 
 _CLIENT_LIST: Final = f"{', '.join(CLIENTS[:-1])} or {CLIENTS[-1]}"
 
-_KEEP: Final = "assay unwrap uses and removes it; keep it out of version control, it may hold secrets"
+_KEEP: Final = "assay unwrap uses and removes it; keep it out of version control, because it may hold secrets"
 """Advice about a backup."""
 
 _WRAP: Final = """\
@@ -246,7 +246,7 @@ class _Run:
     def _files(self) -> list[str]:
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
-            raise ConfigError("specify FILE, --client CLIENT or --all")
+            raise ConfigError("specify one of FILE, --client CLIENT and --all")
         if given is not None:
             return [str(given)]
         if self.args.all:
@@ -341,7 +341,7 @@ class _Run:
         for label in rebuilt:
             self.report.note(f"{label}: rebuilt from its args, because the backup has no entry that matches; check it")
         changed, place = counted(len(plan.changes), "server"), short(found.backup)
-        self.report.file(f"{changed} changed; restart {client_of(name) or 'the client'} to use it")
+        self.report.file(f"{changed} changed; restart {client_of(name) or 'the client'} to apply this")
         if self.is_wrap:
             if not self.args.all:
                 self.report.file(f"the original servers are saved in {place}; {_KEEP}")

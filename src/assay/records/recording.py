@@ -396,6 +396,6 @@ def _claim(descriptor: int, path: str) -> None:
         pass
     start = os.pread(descriptor, _LOOKED_AT, 0)
     if start and not start.startswith(b'{"event":"recording",'):
-        raise RecordingError(f"{path}: exists and is not a recording; remove it, or give another file")
+        raise RecordingError(f"{path}: exists and is not a recording of a guard; remove it, or give another file")
     os.fchmod(descriptor, _PRIVATE)
     os.ftruncate(descriptor, 0)

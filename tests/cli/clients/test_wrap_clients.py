@@ -69,8 +69,8 @@ def test_all_finds_every_file_and_unwrap_undoes_it(home: Path, capsys: pytest.Ca
     shown = capsys.readouterr()
     assert shown.out.count("\n+++ ") == len(KNOWN) + 1
     assert "s3cr3t" not in shown.out + shown.err
-    assert "Claude Code  .mcp.json\n  1 server changed; restart Claude Code to use it\n" in shown.err
-    assert "  6 servers changed; restart Codex to use it\n" in shown.err
+    assert "Claude Code  .mcp.json\n  1 server changed; restart Claude Code to apply this\n" in shown.err
+    assert "  6 servers changed; restart Codex to apply this\n" in shown.err
     assert main(["unwrap", "--all"]) == 0
     assert contents(home) == before
     assert mine.read_text() == '{"mcpServers": {"mine": {"command": "a"}}}'

@@ -241,8 +241,8 @@ def test_bad_input_is_one_line(tmp_path: Path, name: str, content: bytes, server
 @rows(
     "arguments, why",
     [
-        ((), "specify FILE, --client CLIENT or --all\n"),
-        (("mcp.json", "--client", "cursor"), "specify FILE, --client CLIENT or --all\n"),
+        ((), "specify one of FILE, --client CLIENT and --all\n"),
+        (("mcp.json", "--client", "cursor"), "specify one of FILE, --client CLIENT and --all\n"),
         (("none.json",), "none.json: No such file or directory\n"),
         (("--client", "cursor"), "no configuration of cursor at .cursor/mcp.json or "),
         (("mcp.json", "--program", "/usr/bin/env"), "expected a path that ends in assay"),

@@ -99,7 +99,7 @@ def test_notes_of_one_file_come_after_its_changes(tmp_path: Path) -> None:
 def test_a_client_that_overwrites_its_file_is_to_be_closed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
     lines = capsys.readouterr().err.splitlines()
-    changed = "assay wrap: ~/.claude.json: 2 servers changed; restart Claude Code to use it"
+    changed = "assay wrap: ~/.claude.json: 2 servers changed; restart Claude Code to apply this"
     assert lines.index(CLAUDE_CODE) == lines.index(changed) - 1
     assert main(["unwrap", str(home / ".claude.json")]) == 0
     assert capsys.readouterr().err.splitlines()[0] == CLAUDE_CODE

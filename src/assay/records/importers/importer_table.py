@@ -181,7 +181,7 @@ def unknown(head: bytes, name: str) -> TranscriptError:
     if reason is not None:
         return TranscriptError(reason)
     if not start.first:
-        return TranscriptError(f"not a recording: no line is a JSON object, or of a known log; {RECORD}")
+        return TranscriptError(f"not a recording: no line is a JSON object, or a line of a known log; {RECORD}")
     names = ", ".join(each[:40] for each in list(start.first)[:8])
     return TranscriptError(
         f"not a known recording: a line has the members {names}; name those with the direction and the "
