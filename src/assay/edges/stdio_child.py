@@ -291,9 +291,10 @@ class StdioChild:
     def _goes_down(self, loss: Loss) -> bool:
         """Fail what waits for the lost child; return whether no other follows."""
         self.reason = loss.detail
-        self._left_open = self.session.owed
+        owed = self.session.owed
         outcome = self.session.server_lost(loss)
         if outcome.restart_in is None:
+            self._left_open = owed
             self._carry_out(outcome)
             return True
         self._note_failure()
