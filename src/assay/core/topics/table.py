@@ -1,7 +1,7 @@
 """Which function of a topic hears which message, and when. No I/O, no state."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from assay.base.verdict import Exchange
 from assay.ladder.protocol import Judge
@@ -39,9 +39,7 @@ Before a message is forwarded: `request` (params that fit their definition), `re
 """
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_EVERY: Final = "*"
-"""Stands for every method. A peer may call one by that name, too: then its functions are not taken twice."""
-_TABLE: dict[tuple[str, str], tuple[Callable[..., Any], ...]] = {}
+_TABLE: dict[tuple[str, str | None], tuple[Callable[..., Any], ...]] = {}
 
 
 @overload
@@ -58,7 +56,7 @@ def on(moment: Moment, *methods: str) -> Callable[[_Function], _Function]:
     """Let a function hear the messages of these *methods*, or of all methods, at a *moment*."""
 
     def register(function: _Function) -> _Function:
-        for method in methods or (_EVERY,):
+        for method in methods or (None,):
             _TABLE[moment, method] = (*_TABLE.get((moment, method), ()), function)
         return function
 
@@ -67,6 +65,6 @@ def on(moment: Moment, *methods: str) -> Callable[[_Function], _Function]:
 
 def hearing(moment: Moment, method: str) -> tuple[Callable[..., Any], ...]:
     """Return the functions that hear a message of *method*; those for all methods come first."""
-    every = _TABLE.get((moment, _EVERY), ())
-    own = _TABLE.get((moment, method)) if method != _EVERY else None
+    every = _TABLE.get((moment, None), ())
+    own = _TABLE.get((moment, method))
     return every if own is None else every + own
