@@ -128,7 +128,7 @@ class Conversation:
         self._policy = policy
         self._lock = lock
         # The quick look supports the common profile only.
-        self._state = State(limits, revision, errata=errata, quick=profile == "mcp", tools=tools, policy=policy)
+        self._state = State(limits, revision, errata=errata, quick=profile == "mcp", tools=tools)
         self._sides = self._state.sides
         self._quick = QuickLook(self._state)
         self._frame_bytes, self._depth, self._values = limits.frame_bytes, limits.depth, limits.values
@@ -653,15 +653,10 @@ class Conversation:
         if result:
             definition.check_look_alikes(result, "/result", report)
         read = defaults.filled(exchange, definition, result)
-        fits = definition.is_valid(read)
-        if not fits:
-            shape = report.apart()
-            definition.check("protocol/result", read, "/result", shape)
-            if read is not result:
-                shape.found = defaults.described(shape.found, result)
-            report.join(shape)
-            fits = not shape.stops
-        if fits:
+        before = len(report.found)
+        if not definition.check("protocol/result", read, "/result", report) and read is not result:
+            report.found[before:] = defaults.described(report.found[before:], result)
+        if not any(each.stops for each in report.found[before:]):
             self._state.check("result", exchange, result, report)
         # A list is forwarded without its invalid entries, so the others are judged all the same.
         self._state.check("entries", exchange, result, report)

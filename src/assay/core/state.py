@@ -16,7 +16,6 @@ from assay.core.party_state import Side, undeclared
 from assay.core.topics import all_topics as _  # noqa: F401 - fills the table
 from assay.core.topics import extensions, handshake
 from assay.core.topics.table import Note, hearing
-from assay.rules.policy import Policy
 from assay.rules.report import Report
 
 _Topic = TypeVar("_Topic")
@@ -33,11 +32,9 @@ class State:
         errata: bool,
         quick: bool,
         tools: Tools | None = None,
-        policy: Policy | None = None,
     ) -> None:
         """With *quick* valid calls may be accepted at once."""
         self.limits = limits
-        self.policy = policy
         self.whole = revision is None
         """Whether the conversation is known from its first message on: otherwise it goes on from another one."""
         self.lifecycle = Lifecycle(revision, errata=errata)
