@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from msgspec.structs import replace
 
+from assay.base.bounded import Bounded
 from assay.console.findings import line, rules_of
 from assay.console.message import message_answer
 from assay.console.performance import PerformanceBoard
@@ -66,7 +67,7 @@ class ReportDigest:
         """The figures of servers by name."""
         self.talks: dict[TalkKey, MessageCounts] = {}
         self.messages = 0
-        self._open: dict[str, JudgedRecord] = {}
+        self._open: Bounded[str, JudgedRecord] = Bounded(_MOST_OPEN)
         """Requests that are no rows yet, by their id: their answers may not be ok."""
         self._awaited: set[str] = set()
         """The ids of requests that are rows, and whose answers will be."""
@@ -105,8 +106,6 @@ class ReportDigest:
             if record.metadata.kind == "request":
                 self._awaited.add(ident)
         elif record.metadata.kind == "request":
-            if len(self._open) >= _MOST_OPEN:
-                del self._open[next(iter(self._open))]
             self._open[ident] = message
 
     def _add_row(self, message: JudgedRecord | None) -> None:

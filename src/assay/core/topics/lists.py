@@ -52,15 +52,11 @@ class CacheScopes:
         self.given.clear()
 
 
-def _is_stateless(exchange: Exchange) -> bool:
-    return not exchange.features.handshake and exchange.asker is Party.CLIENT
-
-
 @on("forwarded", *LISTS)
 def expect_scope(state: "State", exchange: Exchange, params: dict[str, Any]) -> None:
     """Keep the scope that the page which a request asks for must have, if the page before it is known."""
     cursor = params.get("cursor")
-    if _is_stateless(exchange) and isinstance(cursor, str):
+    if not exchange.features.handshake and exchange.asker is Party.CLIENT and isinstance(cursor, str):
         exchange.scope = state.own(CacheScopes).given.pop((exchange.method, cursor), None)
 
 

@@ -173,7 +173,7 @@ def open_subscription(state: "State", exchange: Exchange, params: dict[str, Any]
         state.own(Subscriptions).add(exchange, params.get("notifications"))
 
 
-@on("note", *_KINDS, ACKNOWLEDGED)
+@on("note", *JUDGED)
 def check_notification(state: "State", note: Note, report: Report) -> None:
     """Report a notification that no open subscription asked for."""
     if note.side.party is Party.CLIENT or note.judge.features.handshake:
