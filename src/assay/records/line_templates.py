@@ -12,7 +12,7 @@ import orjson
 
 from assay.base.verdict import Kind, Party, Verdict
 from assay.records.moments import FRESH, Moment, shown_second
-from assay.records.record import NAME_LENGTH, ROUTE_LENGTH, SCHEMA_VERSION, RunIdentity, cut, name_of, short_id
+from assay.records.record import NAME_LENGTH, ROUTE_LENGTH, SCHEMA_VERSION, RunIdentity, cut, encoder, name_of, short_id
 
 _MOST_KEPT: Final = 1024
 """Templates that are kept: methods times tools times two. Names are the peer's, and may be many."""
@@ -186,9 +186,9 @@ class LineTemplates:
 
 
 def _encoded_id(ident: object) -> bytes:
-    # Text without escapes is nearly always shorter than the limit; a number may have more digits than orjson writes.
+    # Text without escapes is nearly always shorter than the limit; an integer may have more digits than msgspec writes.
     known = short_id(ident)
-    return repr(known).encode() if isinstance(known, int | float) else orjson.dumps(known)
+    return repr(known).encode() if isinstance(known, int) else encoder.encode(known)
 
 
 def _json(text: str | None) -> str:

@@ -260,7 +260,8 @@ class Event(msgspec.Struct):
 
 _records: Final = msgspec.json.Decoder(Record)
 _events: Final = msgspec.json.Decoder(Event)
-_encoder: Final = msgspec.json.Encoder()
+encoder: Final = msgspec.json.Encoder()
+"""What writes records, and parts of them."""
 _UNREADABLE: Final = (ValueError, RecursionError)
 """What a line raises that is not JSON, or not such a value."""
 
@@ -287,7 +288,7 @@ def read_line(line: bytes) -> Record | Event | None:
 
 def written_record(record: Record) -> bytes:
     """Return the line of *record*, without a newline."""
-    return _encoder.encode(record)
+    return encoder.encode(record)
 
 
 def seconds_of(ts: str, now: float) -> float:
