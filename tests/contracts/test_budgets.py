@@ -124,21 +124,6 @@ def test_a_refused_call_that_passes_is_not_judged_for_long_either(
     assert asked.count == 0
 
 
-def test_an_answer_is_held_against_several_requests_within_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under audit each of six with the same id was judged by without a bound: 4.6 s."""
-    output = {"name": "t", "inputSchema": ANY, "outputSchema": ANY | ALL_OF}
-    talk = Talk(mode="audit", limits=GUARDED).opened().listed(output)
-    for _ in range(6):
-        talk.client(call(1, "t", {}))
-    known = talk.conversation.tools.known["t"]
-    assert known.output is not None
-    asked = Asked(known.output)
-    monkeypatch.setattr(known.output, "fits", asked)
-    verdict = talk.server(result(1, {"content": [], "structuredContent": {"x": [1] * 400_000}}))
-    assert rules(verdict) == ["contract/unjudged"]
-    assert asked.count == 0
-
-
 def test_all_parts_of_a_message_draw_from_one_budget() -> None:
     compiled = engine.compile_schema({"items": {"type": "integer"}})
     compiled.width = 10

@@ -93,8 +93,6 @@ def test_an_error_without_an_id_may_answer_what_could_not_be_read(message: Any, 
     ("message", "ident"),
     [
         ({"id": 7, "method": "tools/list"}, 7),
-        (request(1.5, "tools/list"), 1.5),
-        (request(None, "tools/list"), None),
         (b'{"jsonrpc":"2.0","id":7,"method":"tools/list",}', 7),
         ([request(7, "tools/list")], 7),
     ],
@@ -167,8 +165,8 @@ def test_what_is_kept_of_refused_requests_is_bounded() -> None:
     talk = audited(limits=Limits(open_requests=5))
     for ident in range(100):
         asked(talk, {"id": ident, "method": "ping"})
-    waiting = talk.conversation._sides[Party.CLIENT].irregular
-    assert (waiting.count, len(waiting.requests), waiting.unknown) == (5, 5, 95)
+    side = talk.conversation._sides[Party.CLIENT]
+    assert (len(side.open), side.unknown) == (5, 95)
 
 
 def test_a_request_that_is_too_long_may_be_answered() -> None:
@@ -224,3 +222,22 @@ def test_a_request_of_an_unknown_revision_may_be_answered_in_any() -> None:
     talk = Talk(mode="audit")
     asked(talk, request(1, "tools/list", {"_meta": meta}))
     good(talk.server(result(1, {"anything": 1})))
+
+
+def test_a_request_that_is_sent_again_correctly_is_judged_as_the_first_of_its_id() -> None:
+    talk = audited()
+    tracked = {"_meta": {"progressToken": "t"}}
+    asked(talk, {"id": 7, "method": "ping", "params": tracked})
+    good(talk.client(request(7, "tools/list", tracked)))
+    assert rules(talk.server(result(7, {"tools": 1}))) == ["protocol/result"]
+    good(talk.server(error(7, -32600)))
+    assert rules(talk.server(error(7, -32600))) == ["protocol/answered-twice"]
+
+
+def test_a_missing_answer_to_an_excused_request_is_nothing_to_report() -> None:
+    talk = audited()
+    asked(talk, {"id": 7, "method": "ping"})
+    assert talk.conversation.open_requests(Party.CLIENT) == ()
+    assert talk.conversation.give_up(Party.CLIENT, 7) is None
+    assert talk.conversation.end(Party.SERVER) == []
+    assert rules(talk.server(result(7, {}))) == ["protocol/unsolicited"]

@@ -8,7 +8,6 @@ schema, by the headers, and by the topics, which know the earlier messages; the 
 
 import gc
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from assay.base import no_answer
@@ -18,24 +17,23 @@ from assay.base.limits import DEFAULT, Limits
 from assay.base.meta import named_revision
 from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
-from assay.core import defaults, exchange_rules, irregular, list_filter, render, repair, result_repair
-from assay.core.judge_failure import Unjudged, loosely_read
+from assay.core import exchange_rules, excused, judge_failure, list_filter, render, repair, result_repair
+from assay.core.answers import check_answer
+from assay.core.defaults import filled
 from assay.core.party_state import Side
 from assay.core.quick_look import QuickLook
 from assay.core.state import State
-from assay.core.topics import capabilities, extensions, handshake, rounds
+from assay.core.topics import capabilities, extensions, rounds
 from assay.core.topics import tools as tools_topic
 from assay.core.topics.table import Note
-from assay.core.topics.tasks import is_task
 from assay.core.topics.unjudged import NOT_JUDGED
 from assay.engine.budget import LARGE, Budget
 from assay.ladder import contract, envelope, framing, serving, syntax
 from assay.ladder.headers import Headers, check_headers
-from assay.ladder.protocol import Definition, Entry, Judge
+from assay.ladder.protocol import Entry, Judge
 from assay.rules.policy import REPAIRED_RESULTS, Policy
 from assay.rules.report import Report
-from assay.spec.revisions import FEATURES, features_of, is_known
-from assay.spec.revisions import handshake as has_handshake
+from assay.spec.revisions import FEATURES, features_of
 
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
@@ -44,9 +42,6 @@ _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
 
 _read: Final = syntax.read
-
-_IDS: Final = (int, str, float)
-"""The types that an id may have in a frame that was read."""
 
 _LEGIBLE: Final = frozenset({"envelope/jsonrpc", "envelope/id", "envelope/members"})
 """Rules that a message may break and still show what it is."""
@@ -153,7 +148,7 @@ class Conversation:
 
     def open_requests(self, party: Party) -> tuple[Exchange, ...]:
         """Return the requests of *party* that are not answered, oldest first."""
-        return tuple(self._sides[party].open.values())
+        return tuple(each for each in self._sides[party].open.values() if not each.excused)
 
     def __repr__(self) -> str:
         waiting = sum(len(side.open) for side in self._sides.values())
@@ -216,7 +211,7 @@ class Conversation:
     def _garbled(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
         """Return the verdict on a frame that is too long, or is not JSON."""
         if not self._enforcing and why is not None:
-            irregular.take_unreadable(self._state, party, frame, why.rule)
+            excused.take_unreadable(self._state, party, frame, why)
         return self._unreadable(party, frame, why)
 
     def _unreadable(self, party: Party, frame: bytes, why: Violation | None, *, stops: bool | None = None) -> Verdict:
@@ -229,13 +224,12 @@ class Conversation:
         side.garbage += 1
         report = self._report(self.revision)
         report.take([why] if why is not None else [])
-        violations = tuple(report.found)
         back = None
-        answered = party is _CLIENT and not any(each.action == "drop" for each in violations)
+        answered = party is _CLIENT and not any(each.action == "drop" for each in report.found)
         stops = self._enforcing if stops is None else stops
         if stops and answered and side.garbage <= self.limits.garbage_answers:
-            back = render.refusal(None, violations, 0, self.revision)
-        findings = Findings(violations, 0, None if stops else frame, back)
+            back = render.refusal(None, report.found, 0, self.revision)
+        findings = Findings(tuple(report.found), 0, None if stops else frame, back)
         return verdict(party, frame, "unreadable", None, None, self.revision, findings)
 
     # ── a batch ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,13 +242,9 @@ class Conversation:
         others.
         """
         allowed = features_of(self.revision).batches and self._profile.batches
-        if (
-            not self._enforcing
-            and not allowed
-            and all(isinstance(each, dict) and "method" not in each for each in values)
-        ):
-            # A party that sent a batch may be answered with a batch.
-            allowed = self._sides[party.other].irregular.answers_batch()
+        if not allowed and all(isinstance(each, dict) and "method" not in each for each in values):
+            # A party that sent a batch, which audit forwarded, may be answered with a batch.
+            allowed = self._sides[party.other].answers_unknown()
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
             return self._no_batch(party, frame, values, allowed, facts)
         # The frame is scanned once more for the text of each entry.
@@ -266,21 +256,22 @@ class Conversation:
         return self._of_parts(party, frame, values, parts)
 
     def _of_parts(self, party: Party, frame: bytes, values: list[Any], parts: tuple[Verdict, ...]) -> Verdict:
-        found = [each.under(f"/{index}") for index, part in enumerate(parts) for each in part.violations]
-        listed, more = self._listed(found, sum(part.more for part in parts))
+        report = self._report(self.revision)
+        report.found = [each.under(f"/{index}") for index, part in enumerate(parts) for each in part.violations]
+        report.more = sum(part.more for part in parts)
         untouched = all(part.onward is part.frame for part in parts)
         onward = frame if untouched else render.array([part.onward for part in parts])
         back = render.array([part.back for part in parts])
         aside = tuple(dict.fromkeys(each for part in parts for each in part.quarantined))
         repairs = tuple(each.under(f"/{index}") for index, part in enumerate(parts) for each in part.repairs)
-        findings = Findings(listed, more, onward, back, parts, aside, repairs)
+        findings = Findings(*report.listed, onward, back, parts, aside, repairs)
         return verdict(party, frame, "batch", values, None, self.revision, findings)
 
     def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool, facts: Facts) -> Verdict:
         wrong = exchange_rules.no_batch(len(values), self.limits, self.revision, allowed=allowed)
         stops = self._enforcing or facts.served
         if not stops:
-            irregular.take_batch(self._state, party, render.entries(frame), values, self.limits.batch_entries)
+            excused.take_batch(self._state, party, render.entries(frame), values)
         refused = self._unreadable(party, frame, wrong, stops=stops)
         return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
 
@@ -306,8 +297,11 @@ class Conversation:
             # 1.0 is 1; a number that only rounds to an integer is not an id.
             ident = render.exact_id(frame)
             faults = () if ident is not None else (exchange_rules.no_whole_number(self._profile, revision),)
-        if faults and not self._enforcing and kind in _OUTCOMES:
-            ident, faults = self._excused(party, frame, value, ident, faults)
+        if kind in _OUTCOMES and faults and all(each.rule == "envelope/id" for each in faults):
+            # It may repeat the wrong id of its request.
+            blank = kind == "error" and value.get("id") is None
+            if not blank and self._sides[party.other].answers_unknown():
+                return verdict(party, frame, kind, value, None, revision)
         if faults and kind == "error" and value.get("id", "") is None:
             # JSON-RPC 2.0, 5, requires null where the id of the request is unknown: `_unread` reports it.
             faults = tuple(each for each in faults if each.rule != "envelope/id")
@@ -317,9 +311,7 @@ class Conversation:
             return self._request(party, frame, value, facts, batched, cast("Id", ident))
         if kind == "notification":
             return self._notification(party, frame, value, facts)
-        heard = self._answer(party, frame, value, kind, ident)
-        irregular.spell(heard)
-        return heard
+        return self._answer(party, frame, value, kind, ident)
 
     def _malformed(
         self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation], facts: Facts
@@ -335,18 +327,18 @@ class Conversation:
         stops = self._enforcing or self._stops(value, report, facts)
         answers = kind in _OUTCOMES or (party is _SERVER and not _asks(value))
         exchange = asker.open.get(ident) if answers and ident is not None else None
-        envelope_faults = list(report.found)
+        own_faults = list(report.found)
         self._judge_within(party, value, exchange, facts, report)
-        listed, more = self._listed(report.found, report.more)
+        listed, more = report.listed
         if answers:
             if exchange is not None:
                 asker.close(exchange, "answered")
                 if self._enforcing:
-                    onward = self._failed(frame, value, exchange, listed, more)
+                    onward = self._failed(frame, value, exchange, report)
                 else:
-                    irregular.take_answer(self._state, exchange, value)
+                    excused.take_answer(self._state, exchange, value)
         elif not stops:
-            irregular.take_malformed(self._state, party, frame, value, envelope_faults)
+            excused.take_malformed(self._state, party, frame, value, own_faults)
         elif ident is not None:
             back = render.refusal(render.id_token(frame, value["id"]), listed, more, self.revision)
         elif kind != "notification":
@@ -372,7 +364,7 @@ class Conversation:
         elif exchange is not None and isinstance(read.get("result", {}), dict):
             inside = self._answer_report(exchange, read)
             as_task = exchange.as_task
-            self._check_answer(exchange, {**read, "id": exchange.id}, envelope.kind_of(read), inside)
+            check_answer(self._state, exchange, {**read, "id": exchange.id}, envelope.kind_of(read), inside)
             exchange.as_task = as_task
             report.join(inside)
 
@@ -383,7 +375,7 @@ class Conversation:
             judge, early = lifecycle.place_request(party, message, facts.revision)
         else:
             judge, early = lifecycle.place_notification(party, method)
-        entry = self._entry(judge, party, envelope.kind_of(message), message)
+        entry = exchange_rules.entry(self._state, judge, party, envelope.kind_of(message), message)
         if entry is None or any(each.rule == "protocol/unsupported-revision" for each in early):
             return
         known = self._state.called(message) if method == "tools/call" else None
@@ -410,10 +402,10 @@ class Conversation:
         state.catch_up()
         judge, early = state.lifecycle.place_request(party, message, facts.revision)
         report = self._report(judge.revision, _tool_named(message))
-        entry = self._entry(judge, party, "request", message)
+        entry = exchange_rules.entry(self._state, judge, party, "request", message)
         faults = list(early)
         if entry is None:
-            faults.append(self._no_such_method(judge, party, "request", message))
+            faults.append(exchange_rules.no_such_method(self._state, judge, party, "request", message))
             entry = judge.stranger(party, method)
         if method == "tools/call" and state.tools.elsewhere is not None:
             state.tools.recall(_tool_named(message), outputs=judge.features.output_schemas)
@@ -422,7 +414,8 @@ class Conversation:
         else:
             report.take(faults)
         judge.check_params(entry, message, report)
-        self._check_id(side, ident, method, report)
+        side.forget_excused(ident)
+        exchange_rules.check_id(side, ident, method, self.limits.open_requests, report)
         if judge is side.judge:
             capabilities.check_method(self._sides, side, method, report)
         if batched and method == "initialize":
@@ -441,7 +434,7 @@ class Conversation:
             if not self._enforcing or not report.stops:
                 rounds.check_retry(state, exchange, message["params"], report)
         elif not self._enforcing and report.stops:
-            irregular.take_request(state, side, exchange, message, report.found)
+            excused.take_refused(state, side, exchange, message, report)
         self._quarantine_called(message, report)
         side.garbage = 0
         # Under audit nothing is repaired: the call is forwarded unchanged, and its progress is still tracked.
@@ -472,21 +465,6 @@ class Conversation:
         report.take([*wrong, *(each for each in faults if each not in wrong)])
         report.join(unusable)
 
-    def _check_id(self, side: Side, ident: Id, method: str, report: Report) -> None:
-        """Report an id that is in use or was used before, or one request too many."""
-        if ident in side.open:
-            found = f"{render.shown_id(ident)}, the id of an open {side.open[ident].method}"
-            report.add("protocol/id-in-use", "/id", expected="an unused id", found=found)
-        elif len(side.open) >= self.limits.open_requests:
-            expected = f"at most {self.limits.open_requests:,} open requests"
-            report.add("protocol/too-many-open", expected=expected, found="one more")
-        elif ident in side.settled and method != "initialize" and has_handshake(str(report.revision)):
-            # 2026-07-28 has no sessions, and forbids only ids that are still open.
-            before = side.settled[ident]
-            if not before.reusable:
-                found = f"{render.shown_id(ident)}, already used for {before.method}"
-                report.add("protocol/id-reused", "/id", expected="a new id", found=found)
-
     def _quarantine_called(self, message: dict[str, Any], report: Report) -> None:
         """Quarantine a tool whose schemas were compiled for this call only, and cannot be used."""
         if not report.found or not any(each.action == "quarantine" for each in report.found):
@@ -513,8 +491,9 @@ class Conversation:
         if repaired is None:
             return None
         again = repaired.verdict
-        listed, more = self._listed([*repaired.done, *again.violations], again.more)
-        findings = Findings(listed, more, again.frame, repairs=repaired.repairs)
+        report = self._report(again.revision)
+        report.found, report.more = [*repaired.done, *again.violations], again.more
+        findings = Findings(*report.listed, again.frame, repairs=repaired.repairs)
         return verdict(again.party, frame, "request", message, again.exchange, again.revision, findings)
 
     def _heard_request(
@@ -523,15 +502,10 @@ class Conversation:
         """Return the verdict on a request: it is forwarded unless it is refused and the mode enforces that."""
         self._once(report)
         forwarded = not self._stops(message, report, facts)
-        listed, more = self._listed(report.found, report.more)
+        listed, more = report.listed
         back = None
         if forwarded:
-            # Under audit the id may be in use already, or there are more open requests than the limit.
-            has_room = len(side.open) < self.limits.open_requests
-            if has_room and side.open.setdefault(exchange.id, exchange) is exchange:
-                self._state.forwarded(exchange, message)
-            else:
-                side.irregular.add(exchange)
+            self._take_request(side, exchange, message)
         else:
             side.forget_token(exchange)
             ident = exchange.spelling or render.id_token(frame, message["id"])
@@ -540,6 +514,21 @@ class Conversation:
         aside = list_filter.quarantined(report.found) if listed else ()
         findings = Findings(listed, more, frame if forwarded else None, back, (), aside) if listed else None
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
+
+    def _take_request(self, side: Side, exchange: Exchange, message: dict[str, Any]) -> None:
+        """Note that a request was forwarded, and waits for its answer."""
+        first = side.open.get(exchange.id)
+        if first is None and len(side.open) < self.limits.open_requests:
+            side.open[exchange.id] = exchange
+            self._state.forwarded(exchange, message)
+            return
+        # It was reported, and passes all the same.
+        side.unknown += 1
+        side.forget_token(exchange)
+        if first is not None:
+            # No one can say which of the two an answer belongs to.
+            first.detail, first.contract = first.tool, None
+            first.entry = first.entry.judge.stranger(side.party, first.method)
 
     # ── a notification ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -551,9 +540,9 @@ class Conversation:
         report.take(early)
         if facts.headers is not None:
             report.take(check_headers(message, facts.headers, judge.revision))
-        entry = self._entry(judge, party, "notification", message)
+        entry = exchange_rules.entry(self._state, judge, party, "notification", message)
         if entry is None:
-            report.take((self._no_such_method(judge, party, "notification", message),))
+            report.take((exchange_rules.no_such_method(self._state, judge, party, "notification", message),))
         else:
             judge.check_params(entry, message, report)
         if judge is side.judge:
@@ -568,8 +557,7 @@ class Conversation:
         side.garbage = 0
         forwarded = not self._stops(message, report, facts)
         exchange = state.noted(note) if forwarded else None
-        listed, more = self._listed(report.found, report.more)
-        findings = Findings(listed, more, frame if forwarded else None) if listed else None
+        findings = Findings(*report.listed, frame if forwarded else None) if report.found else None
         return verdict(party, frame, "notification", message, exchange, judge.revision, findings)
 
     # ── an answer ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -579,12 +567,12 @@ class Conversation:
         if ident is None:
             return self._unread(party, frame, message)
         asker = self._sides[party.other]
-        if ident in asker.irregular.requests:
-            budget = Budget(frame, 1)
-            irregular.promote(self._state, asker, ident, lambda each: self._fits(each, message, kind, budget))
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
+        if exchange.excused and exchange.method == "initialize":
+            # It takes effect only now, because a server may ignore it.
+            self._state.forwarded(exchange, {"params": exchange.detail})
         heard = HeardAnswer(frame, message, self._judged_answer(exchange, message, kind))
         further = self._answer_report(exchange, message)
         if self._lock is not None and kind == "result":
@@ -604,86 +592,27 @@ class Conversation:
 
     def _conclude(self, sent: HeardAnswer, further: Report, exchange: Exchange, kind: Kind) -> Findings | None:
         """Return what was found in an answer, and what is forwarded for it; None if there is nothing to say."""
-        found = [*sent.report.found, *further.found]
-        if not found:
+        report = sent.report
+        report.join(further)
+        if not report.found:
             return None
-        found = list_filter.named(exchange, sent.message, extensions.once(self._state, found))
-        stops = any(each.stops for each in found)
-        listed, more = self._listed(found, sent.report.more + further.more)
+        report.found = list_filter.named(exchange, sent.message, extensions.once(self._state, report.found))
         onward = sent.frame
         if self._enforcing and kind == "result":
-            onward = self._forwarded_result(sent, exchange, found, listed, more)
-        elif self._enforcing and stops:
-            onward = self._failed(sent.frame, sent.message, exchange, listed, more)
-        aside = () if stops else list_filter.quarantined(found)
-        return Findings(listed, more, onward, quarantined=aside, repairs=sent.repairs) if found else None
+            onward = self._forwarded_result(sent, exchange, report)
+        elif self._enforcing and report.stops:
+            onward = self._failed(sent.frame, sent.message, exchange, report)
+        aside = () if report.stops else list_filter.quarantined(report.found)
+        return Findings(*report.listed, onward, quarantined=aside, repairs=sent.repairs) if report.found else None
 
     def _judged_answer(self, exchange: Exchange, message: dict[str, Any], kind: Kind) -> Report:
         """Return what is wrong with an answer, by its request; it changes no state."""
         report = self._answer_report(exchange, message)
-        self._check_answer(exchange, message, kind, report)
+        check_answer(self._state, exchange, message, kind, report)
         if report.found and kind == "result" and exchange.method in list_filter.LISTS:
-            read = defaults.filled(exchange, exchange.entry.result, message["result"])
+            read = filled(exchange, exchange.entry.result, message["result"])
             report.found = list_filter.limited(exchange, read, report.found)
         return report
-
-    def _check_answer(self, exchange: Exchange, message: dict[str, Any], kind: Kind, report: Report) -> None:
-        """Report the violations of an answer by the definitions of its method and by the topics."""
-        judge: Judge = exchange.entry.judge
-        definition: Definition | None = exchange.entry.result
-        if kind == "error":
-            judge.check_error(message, report)
-            self._state.check("error", exchange, message["error"], report)
-            return
-        result = message["result"]
-        if definition is None:
-            return
-        exchange.as_task = exchange.as_task and is_task(exchange, result)
-        if exchange.method == "initialize":
-            judge, early = self._state.lifecycle.place_initialize_result(result)
-            report.revision, definition = judge.revision, judge.definition("InitializeResult")
-            report.take(early)
-        elif exchange.method == handshake.DISCOVER and not handshake.is_discovery(result):
-            definition.check_look_alikes(result, "/result", report)
-            handshake.report_no_discovery(result, report)
-            return
-        elif exchange.as_task or judge.features.result_types:
-            definition = self._result_definition(exchange, result, judge, report)
-            defaults.check(exchange, definition, result, report)
-        if result:
-            definition.check_look_alikes(result, "/result", report)
-        read = defaults.filled(exchange, definition, result)
-        before = len(report.found)
-        if not definition.check("protocol/result", read, "/result", report) and read is not result:
-            report.found[before:] = defaults.described(report.found[before:], result)
-        if not any(each.stops for each in report.found[before:]):
-            self._state.check("result", exchange, result, report)
-        # A list is forwarded without its invalid entries, so the others are judged all the same.
-        self._state.check("entries", exchange, result, report)
-
-    def _result_definition(
-        self, exchange: Exchange, result: dict[str, Any], judge: Judge, report: Report
-    ) -> Definition:
-        """Return what a result is judged by, according to its type, which may be that of a declared extension."""
-        kind = result.get("resultType")
-        form = judge.result_form(exchange.method, kind) if isinstance(kind, str) and kind != "complete" else None
-        if form is not None and extensions.leaves_out(self._state, form[0]):
-            return judge.definition("Result")
-        if form is not None and form[0].identifier in (exchange.declared or ()):
-            return form[1]
-        wrong = judge.wrong_result_type(exchange.method, result)
-        if wrong is not None and form is not None:
-            hint = f'Send it only to a request that declares "{form[0].identifier}" in its clientCapabilities.'
-            report.take((replace(wrong, hint=hint),))
-        elif wrong is not None and kind != "input_required" and self._state.is_extended(exchange):
-            # It may be that of an extension; asking for input is not: the specification defines it, for three methods.
-            expected = "a result of the specification"
-            report.add("protocol/extension", wrong.at, expected=expected, found=wrong.found)
-        elif wrong is not None:
-            report.take((wrong,))
-        name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
-        definition: Definition = exchange.entry.result
-        return definition if name is None else judge.definition(name)
 
     def _repaired_answer(self, heard: HeardAnswer, exchange: Exchange, kind: Kind) -> HeardAnswer:
         """Return an answer after repair; itself if it is not to be repaired, or would be refused all the same."""
@@ -700,81 +629,51 @@ class Conversation:
         report.found = [*plan.done, *report.found]
         return HeardAnswer(made.frame, made.message, report, plan.repairs)
 
-    def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind, budget: Budget) -> bool:
-        """Return whether an answer is valid for a request, as far as the state tells; it changes nothing."""
-        report = Report(exchange.revision, budget)
-        as_task = exchange.as_task
-        self._check_answer(exchange, message, kind, report)
-        exchange.as_task = as_task
-        return not report.found and not report.more
-
-    def _forwarded_result(
-        self, sent: HeardAnswer, exchange: Exchange, found: Sequence[Violation], listed: Sequence[Violation], more: int
-    ) -> bytes:
+    def _forwarded_result(self, sent: HeardAnswer, exchange: Exchange, report: Report) -> bytes:
         """Return what the client gets for a result: the frame itself, a list without invalid entries, or an error."""
         frame, message = sent.frame, sent.message
-        numbers = list_filter.entries(exchange, found)
+        numbers = list_filter.entries(exchange, report.found)
         if numbers and exchange.method == "tools/list":
             self._state.tools.forget(message["result"]["tools"], numbers)
-        if any(each.stops for each in found):
-            return self._failed(frame, message, exchange, listed, more, result=True)
+        if report.stops:
+            return self._failed(frame, message, exchange, report, result=True)
         return list_filter.without(frame, message, exchange.method, numbers) if numbers else frame
 
     def _failed(
-        self,
-        frame: bytes,
-        message: dict[str, Any],
-        exchange: Exchange,
-        listed: Sequence[Violation],
-        more: int,
-        *,
-        result: bool = False,
+        self, frame: bytes, message: dict[str, Any], exchange: Exchange, report: Report, *, result: bool = False
     ) -> bytes:
         """Return the frame that replaces an invalid answer; *result* is true if the answer is a result."""
         if exchange.method == "initialize":
             self._state.refuse_handshake()
         ident = render.id_token(frame, message["id"])
         if result and exchange.tool is not None and not exchange.as_task:
-            return render.withheld(ident, exchange.tool, listed, more, exchange.revision)
-        return render.failure(ident, "UPSTREAM_INVALID", listed, more, exchange.revision)
-
-    def _excused(
-        self, party: Party, frame: bytes, value: dict[str, Any], ident: Any, faults: tuple[Violation, ...]
-    ) -> tuple[Any, tuple[Violation, ...]]:
-        """Return the id and the faults of an answer, without a wrong id that only repeats that of the request."""
-        forwarded = self._sides[party.other].irregular
-        known = irregular.key(frame, value, self.limits.id_bytes)
-        waiting = len(forwarded.requests.get(known, ())) if "id" in value else 0
-        blank = "error" in value and value.get("id") is None
-        if waiting and not (blank and forwarded.unreadable > waiting):
-            ident = known
-        elif not blank or "id" in value or not forwarded.answers_unreadable():
-            # Null is the id that JSON-RPC has for an answer to an unreadable message: `_unread` looks for one.
-            return ident, faults
-        return ident, tuple(each for each in faults if each.rule != "envelope/id")
+            return render.withheld(ident, exchange.tool, *report.listed, exchange.revision)
+        return render.failure(ident, "UPSTREAM_INVALID", *report.listed, exchange.revision)
 
     def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
-        """Return the verdict on an error without an id, about an unreadable message. It is forwarded."""
-        revision = self.revision
-        # Before a revision is agreed only JSON-RPC applies, which requires null.
-        odd = "id" in message and revision is not None
-        if odd and not self._enforcing:
-            odd = not self._sides[party.other].irregular.answers_unreadable()
+        """Return the verdict on an error without an id, about an invalid message. It is forwarded."""
+        revision, asker = self.revision, self._sides[party.other]
         report = self._report(revision)
-        if odd:
-            # The schema of every revision forbids it.
-            report.add("envelope/null-id", "/id", expected="a string or an integer", found="null")
-            report.found = exchange_rules.answers_nothing(report.found, message, self._sides[party.other])
+        exchange = None
+        # Before a revision is agreed only JSON-RPC applies, which requires null.
+        if "id" in message and revision is not None:
+            exchange = asker.first_excused()
+            if exchange is not None:
+                asker.close(exchange, "answered")
+            elif not asker.answers_unknown():
+                # The schema of every revision forbids it.
+                report.add("envelope/null-id", "/id", expected="a string or an integer", found="null")
+                report.found = exchange_rules.answers_nothing(report.found, message, asker)
         forwarded = not self._enforcing or not report.stops
         findings = Findings(tuple(report.found), 0, frame if forwarded else None) if report.found else None
-        return verdict(party, frame, "error", message, None, revision, findings)
+        return verdict(party, frame, "error", message, exchange, revision, findings)
 
     def _unsolicited(
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
         """Return the verdict on an answer without an open request; it is delivered only if it may have one."""
         asker = self._sides[party.other]
-        if not self._enforcing and asker.irregular.answers_unknown():
+        if asker.answers_unknown():
             return verdict(party, frame, kind, message, None, self.revision)
         report = self._report(self.revision)
         report.take((exchange_rules.unsolicited(message["id"], exchange, asker, self.revision),))
@@ -802,36 +701,6 @@ class Conversation:
         enforced = self._enforcing and report.stops
         return enforced or (facts.served and serving.must_stop(message, report.found, facts.spoken))
 
-    def _entry(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Entry | None:
-        """Return the entry of the method of *message*; None if *party* may not send it as *kind*."""
-        method = message["method"]
-        known = judge.calls[party, kind].get(method) or judge.extended(party, kind, method)
-        if known is None or known.extension is None:
-            return known
-        left_out = extensions.leaves_out(self._state, known.extension, extensions.declared_by(message))
-        return judge.stranger(party, method) if left_out else known
-
-    def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
-        owner = judge.extensions.owner(message["method"], judge.revision)
-        declared = extensions.declared_by(message)
-        left_out = owner is not None and extensions.leaves_out(self._state, owner, declared)
-        beyond = extensions.rule_beyond(self._state, judge, party, message)
-        return exchange_rules.no_such_method(judge, party, kind, message, beyond, left_out=left_out)
-
-    def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
-        """
-        Return the violations to list, and the number of others.
-
-        The one that stops the message is first, because it is shown as the reason, and the others keep their order: if
-        all that stop came first, they could push out every report.
-        """
-        if not found:
-            return (), more
-        most = self.limits.violations
-        reason = next((number for number, each in enumerate(found) if each.stops), 0)
-        ordered = [found[reason], *found[:reason], *found[reason + 1 :]] if reason else found
-        return tuple(ordered[:most]), more + max(0, len(found) - most)
-
     # ── what the guard asks beside frames ────────────────────────────────────────────────────────────────────────────
 
     def failure(self, why: str) -> Violation:
@@ -853,10 +722,12 @@ class Conversation:
         parts = () if heard is None else heard.parts or (heard,)
         answers = (each for each in parts if each.kind in _OUTCOMES and each.onward is not None)
         closing += [each.exchange for each in answers if each.exchange is not None]
-        hear = Unjudged(
-            self._sides, self.limits.open_requests, wrong, closing, passes=not self._enforcing or not wrong.stops
-        ).hear
-        value = loosely_read(frame)
+        passes = not self._enforcing or not wrong.stops
+
+        def hear(party: Party, frame: bytes, value: Any) -> Verdict:
+            return judge_failure.unjudged(self._state, party, frame, value, wrong, closing, passes=passes)
+
+        value = judge_failure.loosely_read(frame)
         if not isinstance(value, list) or not value:
             return hear(party, frame, value)
         spelt = zip(render.entries(frame), value, strict=True)
@@ -871,26 +742,11 @@ class Conversation:
         """
         if self.tools.complete:
             return None
-        if type(message) is not list:
-            revision = self._unlisted(message)
-            return None if revision is None else (message, revision)
-        if not features_of(self.revision).batches or len(message) > self.limits.batch_entries:
+        calls = message if type(message) is list else [message]
+        if calls is message and (not features_of(self.revision).batches or len(calls) > self.limits.batch_entries):
             return None
-        called = ((each, self._unlisted(each)) for each in message)
-        return next(((each, revision) for each, revision in called if revision is not None), None)
-
-    def _unlisted(self, message: Any) -> str | None:
-        if type(message) is not dict or message.get("method") != "tools/call":
-            return None
-        params = message.get("params")
-        name = params.get("name") if type(params) is dict else None
-        # A call without a valid id, or of a server without tools, is refused. The id may be spelt as 1.0.
-        if type(name) is not str or type(message.get("id")) not in _IDS or not self.tools.is_missing(name):
-            return None
-        revision = named_revision(message)
-        if revision is None or has_handshake(revision) or not is_known(revision):
-            revision = self.revision if self._state.lifecycle.phase == "operating" else None
-        return None if "tools/call" in self._sides[_CLIENT].undeclared else revision
+        found = ((each, tools_topic.unlisted(self._state, each)) for each in calls)
+        return next(((each, revision) for each, revision in found if revision is not None), None)
 
     def refuses(self, frame: bytes, revision: str, facts: Facts) -> bool:
         """Return whether a request is refused, whatever tools there are. Nothing is remembered of it."""
@@ -929,8 +785,8 @@ class Conversation:
         asker = self._sides[party.other]
         self._sides[party].open.clear()
         self._sides[party].tokens.clear()
-        self._sides[party].irregular.clear()
-        asker.irregular.clear()
+        asker.unknown = self._sides[party].unknown = 0
+        asker.open = {ident: each for ident, each in asker.open.items() if not each.excused}
         return [
             self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data, unstarted, excused)
             for each in list(asker.open.values())
@@ -963,9 +819,9 @@ class Conversation:
         The error also has *data*; *unstarted* and *excused* are as in `end`.
         """
         exchange = self._sides[asker].open.get(ident)
-        state: Literal["answered", "timed-out"] = "timed-out" if code == "TIMEOUT" else "answered"
-        if exchange is None:
+        if exchange is None or exchange.excused:
             return None
+        state: Literal["answered", "timed-out"] = "timed-out" if code == "TIMEOUT" else "answered"
         return self._abandoned(self._sides[asker], exchange, state, code, why, data, unstarted, excused)
 
     def _abandoned(

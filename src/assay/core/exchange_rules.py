@@ -1,8 +1,4 @@
-"""
-Violations of the exchange of messages: unknown methods, batches, answers without a request, missing answers. No state.
-
-Each function builds one violation; the caller decides whether it applies.
-"""
+"""Violations of the exchange of messages: unknown methods, ids, batches, unsolicited and missing answers."""
 
 import re
 from collections.abc import Iterable
@@ -15,10 +11,14 @@ from assay.base.no_answer import named
 from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.core.party_state import Side
 from assay.core.render import shown_id
+from assay.core.state import State
+from assay.core.topics import extensions
 from assay.ladder.envelope import Profile
-from assay.ladder.protocol import Judge
+from assay.ladder.protocol import Entry, Judge
 from assay.rules import violation
+from assay.rules.report import Report
 from assay.spec.methods import revisions_of
+from assay.spec.revisions import handshake
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 
@@ -30,16 +30,23 @@ _LATE: Final = "Answer sooner, or send progress: the request had timed out, and 
 _STARTING: Final = "Check that the guard can run the server's command: its name, path and permissions."
 
 
-def no_such_method(
-    judge: Judge, party: Party, kind: Kind, message: dict[str, Any], beyond: str | None, *, left_out: bool = False
-) -> Violation:
-    """
-    Return the violation of sending an unknown method; *beyond* is the rule for a method of an extension, if any.
+def entry(state: State, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Entry | None:
+    """Return the entry of the method of *message*; None if *party* may not send it as *kind*."""
+    method = message["method"]
+    known = judge.calls[party, kind].get(method) or judge.extended(party, kind, method)
+    if known is None or known.extension is None:
+        return known
+    left_out = extensions.leaves_out(state, known.extension, extensions.declared_by(message))
+    return judge.stranger(party, method) if left_out else known
 
-    *left_out* means that the extension which such names are reserved for is not judged.
-    """
+
+def no_such_method(state: State, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
+    """Return the violation of sending a method that has no `entry`."""
     wrong = judge.check_method(party, kind, message["method"])
+    beyond = extensions.rule_beyond(state, judge, party, message)
     unknown = wrong.rule == "protocol/method" and _may_be_extension(judge, message["method"])
+    owner = judge.extensions.owner(message["method"], judge.revision)
+    left_out = owner is not None and extensions.leaves_out(state, owner, extensions.declared_by(message))
     if beyond is None or not (unknown or left_out):
         return wrong
     return violation(
@@ -50,6 +57,21 @@ def no_such_method(
         revision=judge.revision,
         hint=None if revisions_of(message["method"]) else judge.hint_on(message["method"]),
     )
+
+
+def check_id(side: Side, ident: Id, method: str, most_open: int, report: Report) -> None:
+    """Report an id of a request that is in use or was used before, or one request too many."""
+    if ident in side.open:
+        found = f"{shown_id(ident)}, the id of an open {side.open[ident].method}"
+        report.add("protocol/id-in-use", "/id", expected="an unused id", found=found)
+    elif len(side.open) >= most_open:
+        report.add("protocol/too-many-open", expected=f"at most {most_open:,} open requests", found="one more")
+    elif ident in side.settled and method != "initialize" and handshake(str(report.revision)):
+        # 2026-07-28 has no sessions, and forbids only ids that are still open.
+        before = side.settled[ident]
+        if not before.reusable:
+            found = f"{shown_id(ident)}, already used for {before.method}"
+            report.add("protocol/id-reused", "/id", expected="a new id", found=found)
 
 
 def _may_be_extension(judge: Judge, method: str) -> bool:
@@ -81,7 +103,7 @@ def answers_nothing(faults: Iterable[Violation], value: Any, asker: Side) -> lis
 
     An answer without an id may belong to any open request; if *asker* has none, a notification was answered.
     """
-    if value.get("id") is not None or asker.open or asker.irregular.requests:
+    if value.get("id") is not None or asker.open:
         return list(faults)
     return [replace(each, hint=f"{each.hint} {_UNANSWERED}") if each.rule in _ABOUT_IDS else each for each in faults]
 

@@ -18,83 +18,12 @@ _MOST_SHARED: Final = 1000
 _BROKEN_OFF: Final = frozenset({"cancelled", "timed-out"})
 
 
-class Irregular:
-    """
-    Refused requests of one party that were forwarded all the same, until they are answered.
-
-    They are not open requests: a missing answer to them is not a violation.
-    """
-
-    __slots__ = ("_most", "batches", "count", "opening", "requests", "unknown", "unreadable")
-
-    def __init__(self, most: int) -> None:
-        """*most* is the number of requests to keep; others are only counted."""
-        self._most = most
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all requests."""
-        self.requests: dict[Id, list[Exchange]] = {}
-        """The requests by id, oldest first."""
-        self.count = 0
-        self.unknown = 0
-        """The number of other requests that there may be: unreadable ones, and those beyond the limit."""
-        self.unreadable = 0
-        """The number of messages that may be answered with an error without an id."""
-        self.batches = 0
-        """The number of refused batches that may be answered with a batch."""
-        self.opening: Any = None
-        """The last malformed `initialize`."""
-
-    def add(self, exchange: Exchange) -> bool:
-        """Keep a request, or only count it if there are too many. Return whether it is kept."""
-        if self.count >= self._most:
-            self.unknown += 1
-            return False
-        self.count += 1
-        self.requests.setdefault(exchange.id, []).append(exchange)
-        return True
-
-    def remove(self, exchange: Exchange) -> None:
-        """Forget a request that is kept."""
-        waiting = self.requests[exchange.id]
-        waiting.remove(exchange)
-        self.count -= 1
-        if not waiting:
-            del self.requests[exchange.id]
-
-    def may_have(self, ident: Id) -> bool:
-        """Return whether there is, or may be, a request with that id."""
-        return self.unknown > 0 or ident in self.requests
-
-    def answers_unknown(self) -> bool:
-        """Return whether an answer without a known request may answer one that was only counted, and uncount it."""
-        if not self.unknown:
-            return False
-        self.unknown -= 1
-        return True
-
-    def answers_unreadable(self) -> bool:
-        """Return whether an error without an id may answer an unreadable message, and uncount that message."""
-        if not self.unreadable:
-            return False
-        self.unreadable -= 1
-        return True
-
-    def answers_batch(self) -> bool:
-        """Return whether a batch of answers may answer a refused batch, and uncount that batch."""
-        if not self.batches:
-            return False
-        self.batches -= 1
-        return True
-
-
 class Side:
     """The state of one party."""
 
     __slots__ = (
-        "_most_settled", "call", "capabilities", "garbage", "irregular", "judge", "open", "party",
-        "settled", "shared", "stateless", "tokens", "undeclared",
+        "_most_settled", "call", "capabilities", "garbage", "judge", "open", "party", "settled", "shared", "stateless",
+        "tokens", "undeclared", "unknown",
     )  # fmt: skip
 
     def __init__(self, party: Party, limits: Limits, judge: Judge) -> None:
@@ -115,8 +44,11 @@ class Side:
         """The number of unreadable frames in a row."""
         self.call: Entry | None = None
         """The entry of `tools/call`, once the handshake has fixed how this party may use it."""
-        self.irregular = Irregular(limits.open_requests)
-        """Its refused requests that were forwarded all the same, in audit mode."""
+        self.unknown = 0
+        """
+        The number of its messages that were forwarded and may be answered, but are not among the open requests: they
+        were unreadable, invalid or too many. Answers to them cannot be recognized.
+        """
         self._most_settled = limits.settled
         self.use(judge)
 
@@ -143,6 +75,29 @@ class Side:
         settled[ident] = exchange
         if len(settled) > 2 * self._most_settled:
             self.settled = dict(list(settled.items())[-self._most_settled :])
+
+    def answers_unknown(self) -> bool:
+        """Return whether an answer without an open request may be that to an unknown one, and uncount that one."""
+        if not self.unknown:
+            return False
+        self.unknown -= 1
+        return True
+
+    def first_excused(self) -> Exchange | None:
+        """Return the oldest open request that is excused."""
+        return next((each for each in self.open.values() if each.excused), None)
+
+    def forget_excused(self, ident: Id) -> None:
+        """Only count an excused request of this id: its sender tries again, and it may still be answered."""
+        exchange = self.open.get(ident)
+        if exchange is not None and exchange.excused:
+            del self.open[ident]
+            self.forget_token(exchange)
+            self.unknown += 1
+
+    def may_have(self, ident: Id) -> bool:
+        """Return whether a request with that id is, or may be, open."""
+        return self.unknown > 0 or ident in self.open
 
     def forget_token(self, exchange: Exchange) -> None:
         """Forget the progress token of a request."""

@@ -144,7 +144,7 @@ class State:
         server = self.sides[Party.SERVER]
         server.open.clear()
         for side in self.sides.values():
-            side.irregular.clear()
+            side.unknown = 0
         # An answer to a cancelled request may still be forwarded, but not to a server that never made it.
         server.settled.clear()
         server.tokens.clear()

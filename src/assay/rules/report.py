@@ -50,6 +50,21 @@ class Report:
         # Most messages have no violation, and a generator takes 0.3 µs.
         return bool(self.found) and any(each.stops for each in self.found)
 
+    @property
+    def listed(self) -> tuple[tuple[Violation, ...], int]:
+        """
+        The violations to list, and at least how many others there are.
+
+        The one that stops the message is first, because it is shown as the reason, and the others keep their order: if
+        all that stop came first, they could push out every report.
+        """
+        found = self.found
+        if not found:
+            return (), self.more
+        reason = next((number for number, each in enumerate(found) if each.stops), 0)
+        ordered = [found[reason], *found[:reason], *found[reason + 1 :]] if reason else found
+        return tuple(ordered[: self.most]), self.more + max(0, len(found) - self.most)
+
     def add(
         self, rule: str, at: str = "", *, expected: str, found: str, hint: str | None = None, detail: str = ""
     ) -> None:

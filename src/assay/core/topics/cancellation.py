@@ -31,7 +31,7 @@ def check_cancellation(state: "State", note: Note, report: Report) -> None:
     rule, at, found, hint = "protocol/cancel", "/params/requestId", shown_id(number), None
     if asker is not note.side and exchange is not None and exchange.method != LISTEN:
         rule, expected, found = "protocol/cancel-other", "the id of a subscription", f"the id of {exchange.method}"
-    elif exchange is None and number not in asker.settled and not asker.irregular.may_have(number):
+    elif exchange is None and number not in asker.settled and not asker.may_have(number):
         expected = "the id of an open request from the sender"
     elif exchange is not None and exchange.method == "initialize":
         expected = "a request other than initialize"

@@ -62,7 +62,7 @@ def check_progress(state: "State", note: Note, report: Report) -> None:
     last = asker.tokens.get(token)
     if token not in asker.tokens:
         # The id may be that of an unreadable request, or the two messages crossed on the way.
-        if not asker.irregular.unknown and not asker.broke_off(token):
+        if not asker.unknown and not asker.broke_off(token):
             at, expected = "/params/progressToken", "the token of an open request"
             report.add("protocol/progress", at, expected=expected, found=shown_id(token))
     elif last is not None and progress <= last:

@@ -183,7 +183,7 @@ def check_notification(state: "State", note: Note, report: Report) -> None:
     if number is None:
         _wrong(report, _AT, "the id of the subscription", "nothing")
     elif known is None:
-        if subscriptions.is_complete and not state.sides[Party.CLIENT].irregular.may_have(number):
+        if subscriptions.is_complete and not state.sides[Party.CLIENT].may_have(number):
             _wrong(report, _AT, "the id of a subscription", "an unknown id")
     elif known.exchange.state == "answered":
         _wrong(report, _AT, "the id of an open subscription", "that of an ended one")

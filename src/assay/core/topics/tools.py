@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from assay.base.json_values import obj
+from assay.base.meta import named_revision
 from assay.base.verdict import Exchange, Party
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import cursor_key
@@ -10,6 +12,7 @@ from assay.core.topics.table import Note, on
 from assay.core.topics.unjudged import NOT_JUDGED
 from assay.ladder import contract
 from assay.rules.report import Report
+from assay.spec.revisions import handshake, is_known
 from assay.spec.schema import closest
 
 if TYPE_CHECKING:
@@ -120,3 +123,25 @@ def learn_tools(state: "State", exchange: Exchange, result: dict[str, Any], repo
 def forget_tools(state: "State", _: Note) -> None:
     """Note that the list of tools has changed."""
     state.tools.changed()
+
+
+_IDS: Final = (int, str, float)
+"""The types that an id may have in a frame that was read."""
+
+
+def unlisted(state: "State", message: Any) -> str | None:
+    """
+    Return the revision in which to request the tools before *message* is judged; None if that is not needed.
+
+    It is needed for the call of a tool that may exist, and whose contract is not known.
+    """
+    if type(message) is not dict or message.get("method") != "tools/call":
+        return None
+    name = obj(message.get("params")).get("name")
+    # A call without a valid id, or of a server without tools, is refused. The id may be spelt as 1.0.
+    if type(name) is not str or type(message.get("id")) not in _IDS or not state.tools.is_missing(name):
+        return None
+    revision = named_revision(message)
+    if revision is None or handshake(revision) or not is_known(revision):
+        revision = state.lifecycle.revision if state.lifecycle.phase == "operating" else None
+    return None if "tools/call" in state.sides[Party.CLIENT].undeclared else revision
