@@ -506,21 +506,20 @@ def test_a_task_ends_the_round_before_it() -> None:
     played(talk, [(request(1, "tools/call", {"name": "search", "_meta": meta}), []), wants(1, form=FILL_IN)])
     again = {"name": "search", "_meta": meta, "requestState": "state", **FORM_ANSWER}
     good(talk.client(request(2, "tools/call", again)))
-    assert len(talk.conversation._state.own(Rounds).rounds) == 1
+    assert [len(each or ()) for each in talk.conversation._state.own(Rounds).by_state.values()] == [1]
     task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttlMs": None}
     assert talk.server(result(2, {"resultType": "task", **task})).accepted
-    assert talk.conversation._state.own(Rounds).rounds == []
+    assert talk.conversation._state.own(Rounds).by_state == {hash("state"): []}
     played(talk, [sent(3, "prompts/get", requestState="state")])
 
 
 @rows(
     ("number", "again", "breaks"),
-    [(100, True, [STATE]), (100, False, ["contract/unjudged"]), (1_100, True, ["contract/unjudged"])],
+    [(100, True, [STATE]), (100, False, [STATE]), (1_100, True, ["contract/unjudged"])],
 )
 def test_the_state_is_judged_as_long_as_nothing_that_counts_is_forgotten(
     number: int, again: bool, breaks: list[str]
 ) -> None:
-    """Rounds that were continued are forgotten first; an open one, or the thousandth state, is missed."""
     talk = Talk()
     for each in range(number):
         first, second = f"{each} a", f"{each} b"
@@ -528,8 +527,7 @@ def test_the_state_is_judged_as_long_as_nothing_that_counts_is_forgotten(
         if again:
             played(talk, [sent(second, requestState=first, **FORM_ANSWER), done(second)])
     played(talk, [sent(1), wants(1, form=FILL_IN), sent(2, breaks=breaks, requestState="other", **FORM_ANSWER)])
-    rounds = talk.conversation._state.own(Rounds)
-    assert (len(rounds.rounds), len(rounds.states)) == (64, min(number + 1, 1_000))
+    assert len(talk.conversation._state.own(Rounds).by_state) == min(number + 1, 1_000)
 
 
 def test_members_of_an_unknown_extension_are_its_own() -> None:

@@ -1,12 +1,12 @@
 """
 Requests that were answered with "input required", and are sent again with the input (2026-07-28).
 
-No id connects a repeated request with the first one. Its `requestState` does, if it has one; otherwise its method, what
-it is about, and the keys of its answers. If several rounds look the same, only that is judged in which they agree.
+No id connects a repeated request with the first one: its `requestState` does, and what it is about. If several rounds
+look the same, only that is judged in which they agree.
 
 Over HTTP each request is a conversation of its own, and all clients of a server share its rounds. Ids, and even states,
-of different clients coincide: a round is found by its state alone, and nothing is judged that depends on who sends the
-request: not its id, not its arguments, and not whether the state is the right one.
+of different clients coincide: so nothing is judged there that depends on who sends the request: not its id, not its
+arguments, and not whether the state is the right one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from assay.base.json_values import Id, obj
-from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
 from assay.core.render import shown_id
 from assay.core.topics.capabilities import lacking, report_lack
@@ -47,20 +46,14 @@ _SHOWN: Final = 3
 
 _AT: Final = "/params/inputResponses"
 
-_MOST: Final = 64
-"""
-The most rounds of one client that are remembered. A client sends the request again as soon as its user has answered.
-All of them have at most 4 MiB of keys and forms, and in practice a few kilobytes.
-"""
-
 _MOST_STATES: Final = 1000
 """The most states that are remembered, as digests: about 64 KB. A user answers one question at a time."""
 
 _MOST_ALIKE: Final = 8
-"""The most rounds with one state that are compared. A state with more is a constant, and shows nothing."""
+"""The most different rounds with one state that are compared. A state with more is a constant, and shows nothing."""
 
 _MOST_BYTES: Final = 4 << 20
-"""The most bytes of keys and forms that clients share; all states have a few kilobytes in practice."""
+"""The most bytes of keys and forms that are kept; all states have a few kilobytes in practice."""
 
 
 @dataclass(eq=False, slots=True)
@@ -71,8 +64,9 @@ class Round:
     method: str
     subject: int
     """A digest of the tool, the prompt or the resource."""
-    state: int | None
-    """A digest of the state; None if the server gave none."""
+    key: int
+    """A digest of the state; if the server gave none, of what the request is about."""
+    has_state: bool
     arguments: int | None
     """A digest of the arguments, if it was taken."""
     asked: Mapping[str, AskedInput]
@@ -93,7 +87,8 @@ class Round:
             exchange.id,
             exchange.method,
             subject,
-            hash(state) if isinstance(state, str) else None,
+            _key(state, exchange.method, subject),
+            isinstance(state, str),
             exchange.arguments,
             asked,
             isinstance(requests, dict) and len(asked) == len(requests),
@@ -103,10 +98,10 @@ class Round:
         """Return whether *exchange* has the same method, and calls, gets or reads the same."""
         return self.method == exchange.method and self.subject == _subject_of(exchange)
 
-    def is_same(self, other: "Round") -> bool:
-        """Return whether nothing that is judged without an id distinguishes two rounds."""
-        mine, others = (self.method, self.subject, self.whole), (other.method, other.subject, other.whole)
-        return mine == others and self.asked == other.asked
+    @property
+    def distinction(self) -> tuple[Any, ...]:
+        """What distinguishes it from other rounds with its state, beside the id."""
+        return self.method, self.subject, self.arguments, self.whole, self.asked
 
     @property
     def size(self) -> int:
@@ -114,75 +109,76 @@ class Round:
         return sum(4 * len(key) + len(each.form or b"") for key, each in self.asked.items())
 
 
-class Rounds:
-    """The last rounds of one conversation with one client, oldest first."""
-
-    __slots__ = ("complete", "is_cut", "rounds", "states")
-
-    def __init__(self, state: "State") -> None:
-        self.rounds: list[Round] = []
-        self.states: set[int] = set()
-        """Digests of all states that the server gave."""
-        self.complete = state.whole
-        """Whether every state, and every round that is not repeated yet, is known."""
-        self.is_cut = False
-        """Whether a round or a state was forgotten."""
-
-    def forget_client(self) -> None:
-        """Forget all rounds: the next requests come from another client."""
-        self.rounds.clear()
-        self.states.clear()
-        self.complete = False
-
-    def add(self, made: Round | None) -> None:
-        """Keep a round; None for one that is not known."""
-        is_full = len(self.states) >= _MOST_STATES
-        self.complete = self.complete and made is not None and not is_full
-        if made is None:
-            return
-        self.is_cut = self.is_cut or is_full
-        self.rounds.append(made)
-        if made.state is not None and not is_full:
-            self.states.add(made.state)
-        if len(self.rounds) > _MOST:
-            # One that was repeated already goes first.
-            done = next((each for each in self.rounds if not each.open), None)
-            self.complete = self.complete and done is not None
-            self.is_cut = True
-            self.rounds.remove(self.rounds[0] if done is None else done)
-
-
 class SharedRounds:
     """The last rounds of all clients of one server by their state, least recently given first."""
-
-    __slots__ = ("by_state", "bytes", "is_cut")
 
     # A server without sessions has what it needs in the state itself, and a new process continues.
     OUTLIVES_SERVER = True
 
-    def __init__(self, _: Limits) -> None:
+    def __init__(self, _: object) -> None:
         self.by_state: dict[int, list[Round] | None] = {}
         """None for a state with too many different rounds. It stays known, so that it is never judged by some."""
         self.bytes = 0
         self.is_cut = False
         """Whether a state was forgotten."""
+        self.is_whole = False
+        """Whether every state that the server gave to this client was known: with several clients that is not known."""
 
-    def add(self, made: Round, state: int) -> None:
-        """Keep a round by its *state*."""
-        alike = self.by_state.pop(state, [])
-        if alike is not None and not any(made.is_same(each) for each in alike):
-            alike.append(made)
+    def add(self, made: Round) -> None:
+        """Keep a round, in place of one that nothing but its id distinguishes from it."""
+        alike = self.by_state.pop(made.key, [])
+        if alike is not None:
             self.bytes += made.size
-        if alike is not None and len(alike) > _MOST_ALIKE:
-            self._let_go(alike)
-            alike = None
-        self.by_state[state] = alike
+            alike.append(made)
+            self._drop(alike, [each for each in alike[:-1] if each.distinction == made.distinction])
+            if len(alike) > _MOST_ALIKE:
+                self._drop(alike, list(alike))
+        self.by_state[made.key] = alike or None
         while self.bytes > _MOST_BYTES or len(self.by_state) > _MOST_STATES:
             self.is_cut = True
-            self._let_go(self.by_state.pop(next(iter(self.by_state))) or [])
+            oldest = self.by_state.pop(next(iter(self.by_state))) or []
+            self._drop(oldest, list(oldest))
 
-    def _let_go(self, rounds: list[Round]) -> None:
-        self.bytes -= sum(each.size for each in rounds)
+    def remove(self, made: Round) -> None:
+        """Forget a round, but not its state."""
+        self._drop(self.by_state.get(made.key) or [], [made])
+
+    def waiting(self, exchange: Exchange, responses: Mapping[str, Any]) -> Round | None:
+        """Return a round that waits for just these answers to the request of *exchange*; None without one."""
+        every = (each for alike in self.by_state.values() for each in alike or ())
+        fitting = (
+            each
+            for each in every
+            if each.open and each.whole and each.is_about(exchange) and each.asked.keys() == responses.keys()
+        )
+        return next(fitting, None)
+
+    def _drop(self, alike: list[Round], dropped: list[Round]) -> None:
+        for each in dropped:
+            if each in alike:
+                alike.remove(each)
+                self.bytes -= each.size
+
+
+class Rounds(SharedRounds):
+    """The last rounds of one conversation with one client."""
+
+    OUTLIVES_SERVER = False
+
+    def __init__(self, state: "State") -> None:
+        super().__init__(state)
+        self.is_whole = state.whole
+
+    def forget_client(self) -> None:
+        """Forget all rounds: the next requests come from another client."""
+        self.by_state.clear()
+        self.bytes = 0
+        self.is_whole = False
+
+
+def _key(state: Any, method: str, subject: int | None) -> int:
+    """Return a digest of *state*; if it is none, of what the request is about."""
+    return hash(state) if isinstance(state, str) else hash((method, subject))
 
 
 # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,19 +228,25 @@ def take_round(state: "State", exchange: Exchange, result: dict[str, Any], _: Re
     kind = result.get("resultType")
     if not exchange.entry.stateless or exchange.as_task:
         return
-    rounds = state.own(Rounds)
-    if kind == "task" and exchange.retries in rounds.rounds:
+    if kind == "task" and exchange.retries is not None:
         # The state and the keys of the round have ended.
-        rounds.rounds.remove(exchange.retries)
+        state.own(Rounds).remove(exchange.retries)
     elif kind == "input_required":
-        made = Round.of(exchange, result)
-        rounds.add(made)
-        if not exchange.over_http and state.whole:
-            if exchange.contract is not None:
-                state.tools.asked_back(exchange.contract)
-        # Another guard in front of the same server may have seen a short state with other requests.
-        elif made is not None and made.state is not None and len(result["requestState"]) >= DISTINCT:
-            state.shared(SharedRounds).add(made, made.state)
+        _keep(state, exchange, result)
+
+
+def _keep(state: "State", exchange: Exchange, result: dict[str, Any]) -> None:
+    """Keep the round that *result* begins."""
+    made, own = Round.of(exchange, result), state.own(Rounds)
+    own.is_whole = own.is_whole and made is not None
+    if made is None:
+        return
+    if not exchange.over_http:
+        own.add(made)
+        if state.whole and exchange.contract is not None:
+            state.tools.asked_back(exchange.contract)
+    elif made.has_state and len(result["requestState"]) >= DISTINCT:
+        state.shared(SharedRounds).add(made)
 
 
 @on("result", *MAY_ASK_BACK)
@@ -282,33 +284,50 @@ def check_retry(state: "State", exchange: Exchange, params: dict[str, Any], repo
     # A method of an unknown extension may use these members in its own way.
     if not exchange.entry.stateless or exchange.entry.params is None or not is_retry(params):
         return
-    if exchange.over_http:
-        among = _shared_rounds(state.shared(SharedRounds), exchange, params, report)
-    else:
-        among = _own_rounds(state.own(Rounds), exchange, params, report)
+    given = params.get("requestState")
+    known = state.shared(SharedRounds) if exchange.over_http else state.own(Rounds)
+    key = _key(given, exchange.method, _subject_of(exchange))
+    alike = known.by_state.get(key) or []
+    among = [each for each in alike if each.is_about(exchange)]
+    if alike and not among:
+        # Another guard in front of the same server may have seen a short state with other requests.
+        if exchange.over_http or known.is_whole or len(str(given)) >= DISTINCT:
+            _report_other_target(alike, exchange, report)
+    # Over HTTP a round without a state is not kept.
+    elif key not in known.by_state and (isinstance(given, str) or not exchange.over_http):
+        _check_unknown(known, exchange, params, report)
+    if not exchange.over_http:
+        among = _likely(among, exchange, params)
+        _check_repeated(among, exchange, report)
     _check_answers(among, exchange, params, report)
 
 
-def _shared_rounds(known: SharedRounds, exchange: Exchange, params: dict[str, Any], report: Report) -> list[Round]:
-    """Return the rounds of any client that the request may belong to, and judge its state."""
-    state = params.get("requestState")
-    if not isinstance(state, str):
-        return []
-    if known.is_cut and hash(state) not in known.by_state:
-        forgotten("a requestState", "/params/requestState", report)
-    given = known.by_state.get(hash(state)) or []
-    among = [each for each in given if each.is_about(exchange)]
-    if given and not among:
-        _report_other_target(given, exchange, report)
-    return among
+def _check_unknown(known: SharedRounds, exchange: Exchange, params: dict[str, Any], report: Report) -> None:
+    """
+    Report a state that the server did not give, or a missing one, of a request that no known round fits.
 
-
-def _own_rounds(known: Rounds, exchange: Exchange, params: dict[str, Any], report: Report) -> list[Round]:
-    """Return the rounds of the client that the request may belong to, and judge its state, id and arguments."""
-    before = len(report.found)
-    among = _likely(_repeated(known, exchange, params, report), exchange, params)
-    if known.is_cut and not among and len(report.found) == before:
+    An unknown state alone is not a violation: another guard, or an earlier conversation, may have seen it. It is one
+    only if this conversation is known from its beginning, so that the server gave the state to no other client, and if
+    the answers are exactly those that a round of the same request still waits for. Then the client has changed the
+    state, or made it up.
+    """
+    if known.is_cut:
         forgotten("a request for input", "/params", report)
+        return
+    is_answered = known.is_whole and "inputResponses" in params
+    waiting = known.waiting(exchange, obj(params["inputResponses"])) if is_answered else None
+    if waiting is None:
+        return
+    at, expected, found = "/params/requestState", "the requestState that the server gave, unchanged", "another value"
+    if "requestState" not in params:
+        at, found = "/params", "no requestState"
+    elif not waiting.has_state:
+        expected, found = "no requestState, because the server gave none", "one"
+    report.add("protocol/request-state", at, expected=expected, found=found)
+
+
+def _check_repeated(among: Sequence[Round], exchange: Exchange, report: Report) -> None:
+    """Report a wrong id or other arguments of a request that repeats one of these."""
     # If all ask the same, it does not matter which is continued.
     last = among[-1] if among else None
     if last is not None and all((each.asked, each.arguments) == (last.asked, last.arguments) for each in among):
@@ -320,57 +339,6 @@ def _own_rounds(known: Rounds, exchange: Exchange, params: dict[str, Any], repor
     if len(arguments) == 1 and None not in arguments and exchange.arguments not in {None, *arguments}:
         expected, found = "the arguments of the repeated request", "other arguments"
         report.add("protocol/retry-target", "/params/arguments", expected=expected, found=found)
-    return among
-
-
-def _repeated(known: Rounds, exchange: Exchange, params: dict[str, Any], report: Report) -> list[Round]:
-    """Return the rounds with the state of the request, or else with its keys; and judge its state."""
-    state = params.get("requestState")
-    if not isinstance(state, str):
-        return _by_keys(known, exchange, params, None, report)
-    given = [each for each in known.rounds if each.state == hash(state)]
-    if not given:
-        return _by_keys(known, exchange, params, hash(state), report)
-    mine = [each for each in given if each.is_about(exchange)]
-    if not mine and (known.complete or len(state) >= DISTINCT):
-        _report_other_target(given, exchange, report)
-    return mine
-
-
-def _by_keys(
-    known: Rounds, exchange: Exchange, params: dict[str, Any], state: int | None, report: Report
-) -> list[Round]:
-    """
-    Return the rounds that the request belongs to by its answers, and judge its *state*, which no round has.
-
-    An unknown state alone is not a violation: another guard, or an earlier conversation, may have seen it. It is one
-    only if this conversation is known from its beginning, so that the server gave the state to no other client; if it
-    did not give the state here; and if the answers are exactly those that a round of the same request still waits for.
-    Then the client has changed the state, or made it up.
-    """
-    responses = params.get("inputResponses")
-    if not isinstance(responses, dict) or _subject_of(exchange) is None:
-        return []
-    waiting = [
-        each
-        for each in known.rounds
-        if each.open and each.is_about(exchange) and not each.asked.keys().isdisjoint(responses)
-    ]
-    if state is not None:
-        exact = [each for each in waiting if each.whole and each.asked.keys() == responses.keys()]
-        if exact and known.complete and state not in known.states:
-            has_state = exact[-1].state is not None
-            expected = _UNCHANGED if has_state else "no requestState, because the server gave none"
-            found = "another value" if has_state else "one"
-            report.add("protocol/request-state", "/params/requestState", expected=expected, found=found)
-        return []
-    stateless = [each for each in waiting if each.state is None]
-    if waiting and not stateless and known.complete:
-        report.add("protocol/request-state", "/params", expected=_UNCHANGED, found="no requestState")
-    return stateless or waiting
-
-
-_UNCHANGED: Final = "the requestState that the server gave, unchanged"
 
 
 def _likely(among: list[Round], exchange: Exchange, params: Mapping[str, Any]) -> list[Round]:
