@@ -244,7 +244,7 @@ def test_an_exception_that_the_guard_would_refuse_is_refused(served: ServedConso
 def test_the_lock_is_compared_with_what_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     look, change = TOOLS
-    write(FILE, {"lib": Locked(command=("run",), listed={"tools": {each["name"]: each for each in TOOLS}})})
+    write(FILE, {"lib": Locked(command=("run",), listed={"tools": {each["name"]: (each,) for each in TOOLS}})})
     listed = [{**look, "description": "Look closely."}, {**change, "name": "other"}]
     [contract] = console_of(journal(tmp_path, [], tools=listed)).get("api/contracts")["contracts"]
     assert contract["lock"] == "locked"

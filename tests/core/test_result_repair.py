@@ -300,7 +300,9 @@ def test_answers_of_a_batch_are_repaired_one_by_one() -> None:
 def test_a_lock_is_compared_with_what_the_server_sent() -> None:
     tools = [with_dialect("draft-07")]
     for locked, refused in ((tools, []), ([with_dialect(DRAFT_7)], ["one"])):
-        lock = Locked(command=("run",), revision=STATELESS, listed={"tools": {each["name"]: each for each in locked}})
+        lock = Locked(
+            command=("run",), revision=STATELESS, listed={"tools": {each["name"]: (each,) for each in locked}}
+        )
         verdict = answered(LIST, result(1, {"tools": tools}), lock=Inspection(lock))
         assert verdict.repairs
         assert [each.name for each in verdict.quarantined] == refused

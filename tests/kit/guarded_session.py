@@ -300,5 +300,5 @@ class ScriptedSession(GuardedLines):
 
 def locked_by(script: Mapping[str, Any]) -> Locked:
     """What a lock has of a server with that *script*."""
-    tools = {each["name"]: each for each in script.get("tools", [TOOL])}
+    tools = {each["name"]: (each,) for each in script.get("tools", [TOOL])}
     return Locked(("run",), "", "2025-11-25", {"name": "scripted", "version": "1"}, listed={"tools": tools})

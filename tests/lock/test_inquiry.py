@@ -10,7 +10,7 @@ import pytest
 from assay.base.limits import DEFAULT
 from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
 from assay.edges.probe.server_probe import CLIENT, Inquiry
-from assay.lock.changes import KINDS
+from assay.lock.locked import KINDS
 from kit.locking import FIND, SECONDS
 from kit.rows import rows
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from assay.lock.changes import BY_METHOD, MOST, changes
+from assay.lock.compare import MOST, changes
 from assay.lock.lock_file import known_by
+from assay.lock.locked import BY_METHOD
 from kit.rows import rows
 
 TOOL, TEMPLATE, PROMPT = BY_METHOD["tools/list"], BY_METHOD["resources/templates/list"], BY_METHOD["prompts/list"]

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from assay.lock.changes import KINDS
 from assay.lock.lock_file import FILE, LockError, read, write, written
-from assay.lock.locked import Locked
+from assay.lock.locked import KINDS, Locked
 from kit.locking import ALL, FIND
 from kit.rows import rows
 
 
 def locked(*command: str, **members: Any) -> Locked:
-    listed = {kind.member: {one[kind.key]: one for one in ALL[kind.member]} for kind in KINDS}
+    listed = {kind.member: {one[kind.key]: (one,) for one in ALL[kind.member]} for kind in KINDS}
     given = {"revision": "2025-11-25", "server": {"name": "library", "version": "1"}, "listed": listed, **members}
     return Locked(command=command, **given)
 
@@ -36,9 +35,9 @@ def test_a_file_is_sorted_and_one_thing_a_line(tmp_path: Path) -> None:
 def test_what_cannot_be_seen_is_spelt_out() -> None:
     """Instructions to a model can be written in characters that no screen shows."""
     hidden = "Finds books.\u200b\U000e0041\u202e\x1b[8m"
-    content = written({"a": locked("run", listed={"tools": {"find_books": {**FIND, "description": hidden}}})})
+    content = written({"a": locked("run", listed={"tools": {"find_books": ({**FIND, "description": hidden},)}})})
     assert rb"Finds books.\u200b\udb40\udc41\u202e\u001b[8m" in content
-    assert "é".encode() in written({"a": locked("run", instructions="é")})
+    assert "é".encode() in written({"a": locked("run", instructions=("é",))})
 
 
 def test_a_file_is_written_whole_and_keeps_its_rights(tmp_path: Path) -> None:

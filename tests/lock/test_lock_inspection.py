@@ -5,9 +5,8 @@ from typing import Any
 
 from assay.base.meta import SERVER_KEY
 from assay.base.verdict import Verdict
-from assay.lock.changes import KINDS
 from assay.lock.inspection import Inspection
-from assay.lock.locked import Locked
+from assay.lock.locked import KINDS, Locked
 from kit.locking import ALL, FIND, LEND
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, asks
@@ -18,7 +17,7 @@ OTHER: dict[str, Any] = {"name": "burn_book", "inputSchema": {"type": "object"}}
 
 def lock(**members: Any) -> Inspection:
     """What a server is held to that offered everything."""
-    listed = {kind.member: {one[kind.key]: one for one in ALL[kind.member]} for kind in KINDS}
+    listed = {kind.member: {one[kind.key]: (one,) for one in ALL[kind.member]} for kind in KINDS}
     given = {"revision": "2025-11-25", "server": {"name": "a", "version": "1"}, "listed": listed, **members}
     return Inspection(Locked(command=("run",), **given))
 
@@ -106,7 +105,7 @@ def test_what_is_too_much_to_compare_has_changed_all_the_same() -> None:
 
 def test_of_many_that_have_one_name_the_first_is_compared() -> None:
     many = [{**FIND, "description": f"{number}"} for number in range(50)]
-    verdict = page(talk("audit", listed={"tools": {"find_books": FIND}}), *many)
+    verdict = page(talk("audit", listed={"tools": {"find_books": (FIND,)}}), *many)
     found = [each.found for each in verdict.violations if each.rule == "lock/changed"]
     assert found[0].startswith("other wording")
     assert set(found[1:]) == {"something else"}
@@ -157,7 +156,7 @@ def opening(mode: str, **members: Any) -> Verdict:
     return of.server(result(1, answer))
 
 
-KIND = {"instructions": "Be kind."}
+KIND = {"instructions": ("Be kind.",)}
 
 
 def test_another_server_is_refused() -> None:
@@ -173,8 +172,8 @@ def test_another_server_is_refused() -> None:
     ("members", "at"),
     [
         ({"server": {"name": "a", "version": "0.9"}, **KIND}, "/result/serverInfo/version"),
-        ({"instructions": "Be rude."}, "/result/instructions"),
-        ({"instructions": None}, "/result/instructions"),
+        ({"instructions": ("Be rude.",)}, "/result/instructions"),
+        ({"instructions": (None,)}, "/result/instructions"),
     ],
 )
 def test_another_version_and_other_instructions_are_only_reported(members: Any, at: str) -> None:

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.engine.compiled import compile_schema
-from assay.lock.change import ABSENT
-from assay.lock.changes import BY_METHOD, changes
+from assay.lock.compare import ABSENT, changes, differences
 from assay.lock.lock_file import known_by, parsed, written
-from assay.lock.locked import Locked, differences
+from assay.lock.locked import BY_METHOD, Locked
 from kit.laws import law
 
 TOOL = BY_METHOD["tools/list"]
@@ -233,8 +232,8 @@ json_values = st.recursive(
 @law(100)
 @given(st.dictionaries(st.text(min_size=1), json_values), st.dictionaries(st.text(min_size=1), json_values), st.text())
 def test_a_lock_reads_as_it_was_written(one: Any, other: Any, instructions: str) -> None:
-    tools = {name: {**definition, "name": name} for name, definition in (("a", one), ("b\u200b", other))}
-    locked = Locked(("run", "it"), "", "2025-11-25", {"name": "n", "version": "1"}, instructions, {"tools": tools})
+    tools = {name: ({**definition, "name": name},) for name, definition in (("a", one), ("b\u200b", other))}
+    locked = Locked(("run", "it"), "", "2025-11-25", {"name": "n", "version": "1"}, (instructions,), {"tools": tools})
     content = written({"server": locked})
     [(name, again)] = parsed(content).items()
     assert name == "server"

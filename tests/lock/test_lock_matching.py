@@ -12,8 +12,8 @@ from assay.lock.matching import chosen, notices
 from kit.locking import FIND, assay_here
 from kit.rows import rows
 
-TOOLS = {"tools": {"find_books": FIND}}
-OTHER = {"tools": {"burn_book": {"name": "burn_book", "inputSchema": {"type": "object"}}}}
+TOOLS = {"tools": {"find_books": (FIND,)}}
+OTHER = {"tools": {"burn_book": ({"name": "burn_book", "inputSchema": {"type": "object"}},)}}
 
 
 def locked(*command: str, **members: Any) -> Locked:

@@ -22,9 +22,9 @@ from assay.cli.terminal.style import Style
 from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
 from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError, Log
-from assay.lock.change import ABSENT, WEIGHTS, Change, Weight, describe, visible
+from assay.lock.compare import ABSENT, WEIGHTS, Change, Difference, Weight, describe, differences, visible
 from assay.lock.lock_file import Lock, LockError, read, write
-from assay.lock.locked import Difference, Locked, differences
+from assay.lock.locked import Locked
 from assay.lock.matching import alike, loose_entries, only_entry
 from assay.settings import load_cautiously
 
@@ -214,7 +214,7 @@ class _Outcome:
         if self._args.check:
             self._checked.append((name, differing))
             self.status = max(self.status, int(counts))
-            if found.unasked is not None and found.unasked != known.unasked:
+            if found.unasked and found.unasked != known.unasked:
                 self.fail(wanted, f"the server failed for a client {found.unasked}; only the other kind was checked")
             return
         _show(name, differing, say)

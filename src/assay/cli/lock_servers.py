@@ -26,7 +26,7 @@ from assay.edges.pipes import Signals
 from assay.edges.probe.server_probe import CLIENT, InquiryError, Log
 from assay.edges.probe.two_clients import inquire_as_both
 from assay.guard.hosted_server import environment
-from assay.lock.change import visible
+from assay.lock.compare import visible
 from assay.lock.lock_file import Lock, LockError
 from assay.lock.locked import Locked
 from assay.settings import Settings

@@ -7,8 +7,8 @@ import orjson
 
 from assay.base.verdict import Party
 from assay.console.rows import HOW_TO_RECORD, cut, member_of, parsed
-from assay.lock.changes import KINDS, ChangeKind, changes
-from assay.lock.locked import Locked, spelt
+from assay.lock.compare import changes
+from assay.lock.locked import KINDS, EntryKind, Locked, spelt
 from assay.records.record import Finding, Record
 from assay.rules.sentences import sentence
 
@@ -34,7 +34,7 @@ _TOO_DEEP: Final = "its definition is nested too deeply to be shown"
 _MOST_CHANGES: Final = 20
 """Changes of one entry that are shown."""
 
-_KINDS: Final[dict[str, ChangeKind]] = {kind.member: kind for kind in KINDS}
+_KINDS: Final[dict[str, EntryKind]] = {kind.member: kind for kind in KINDS}
 
 NOT_RECORDED: Final = f"the lists are not recorded; {HOW_TO_RECORD}"
 
@@ -133,12 +133,12 @@ class ServerListing:
             "tokens": self.tokens,
         }
 
-    def _shown(self, name: str, entry: ListedEntry, kind: ChangeKind | None, locked: Locked | None) -> dict[str, Any]:
+    def _shown(self, name: str, entry: ListedEntry, kind: EntryKind | None, locked: Locked | None) -> dict[str, Any]:
         before = None if self.before is None else self.before.get(name)
         since = "" if self.before is None else _state([before.text] if before is not None else [], entry.text)
-        forms = locked.forms(kind, name) if locked is not None and kind is not None else []
-        lock = "" if locked is None or kind is None else _state([spelt(each) for each in forms], entry.text)
-        old = forms[0] if lock == "changed" else before.definition if since == "changed" and before else None
+        accepted = locked.of(kind).get(name, ()) if locked is not None and kind is not None else ()
+        lock = "" if locked is None or kind is None else _state([spelt(each) for each in accepted], entry.text)
+        old = accepted[0] if lock == "changed" else before.definition if since == "changed" and before else None
         found = changes(kind, old, entry.definition)[:_MOST_CHANGES] if old is not None and kind is not None else []
         title = entry.definition.get("title")
         return {

@@ -6,15 +6,22 @@ Only results that list entries or identify the server are inspected. An unchange
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from assay.base.meta import SERVER_KEY
 from assay.base.verdict import Exchange, Party, Violation
 from assay.contracts.tool_contracts import cursor_key
 from assay.engine.pointers import escaped
-from assay.lock.change import PHRASES, Change, describe, visible
-from assay.lock.changes import BY_METHOD, ChangeKind
-from assay.lock.locked import Locked, closest_changes, identity_changes, spelt
+from assay.lock.compare import (
+    PHRASES,
+    Change,
+    closest_changes,
+    describe,
+    identity_changes,
+    instruction_changes,
+    visible,
+)
+from assay.lock.locked import BY_METHOD, EntryKind, Locked, spelt
 from assay.rules import violation
 
 _MOST_CHANGES: Final = 5
@@ -45,8 +52,12 @@ class Inspection:
         self.locked = locked
         self._is_cut = False
         """Whether the pages of a list were forgotten."""
-        self._listings: dict[tuple[str, bytes], _LockListing] = {}
-        """The lists that were seen from their first page, by kind and by the cursor of the page that they need next."""
+        self._missing: dict[tuple[str, bytes], frozenset[str]] = {}
+        """
+        The locked names that a list has not had on its pages yet, by kind and by the cursor of the page to come.
+
+        Only for lists that were seen from their first page.
+        """
 
     def check(self, exchange: Exchange, result: Any) -> list[Violation]:
         """Return how the server's result of *exchange* differs from the lock."""
@@ -59,45 +70,57 @@ class Inspection:
 
     # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_page(self, kind: ChangeKind, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
+    def _check_page(self, kind: EntryKind, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
         page = result.get(kind.member)
         if not isinstance(page, list):
             return
-        listing = self._listing(kind, exchange.detail)
-        budget = _InspectionBudget(_COMPARED)
-        here: set[str] = set()
+        missing = self._missing_before(kind, exchange.detail)
+        texts, here, compared, left = self.locked.texts[kind.member], set[str](), set[str](), _COMPARED
         for number, entry in enumerate(page):
             key = entry.get(kind.key) if isinstance(entry, dict) else None
-            # An entry without a name breaks the schema of the result.
-            if isinstance(key, str):
-                here.add(key)
-                place = f"/result/{kind.member}/{number}"
-                yield from self._check_entry(kind, key, entry, place, exchange.revision, budget)
-        listing = listing._replace(missing=listing.missing - here)
+            if not isinstance(key, str):
+                continue  # an entry without a name breaks the schema of the result
+            here.add(key)
+            at, known, now = f"/result/{kind.member}/{number}", texts.get(key), spelt(entry)
+            if known is None:
+                found = f'"{visible(key, _EXCERPT)}"'
+                yield violation("lock/added", at, expected=f"a {kind.noun} that was locked", found=found)
+            elif now not in known:
+                size = sum(map(len, known)) + len(now)
+                if key in compared or size > left:
+                    yield violation("lock/changed", at, expected="the locked definition", found="something else")
+                    continue
+                compared.add(key)
+                left -= size
+                yield from self._check_changes(kind, key, entry, at, exchange.revision)
         if "nextCursor" in result:
-            self._keep(kind, result["nextCursor"], listing)
-        elif listing.is_whole:
-            yield from self._removed(kind, listing.missing)
+            self._keep(kind, result["nextCursor"], None if missing is None else missing - here)
+        elif missing is not None:
+            yield from self._removed(kind, missing - here)
         elif self._is_cut:
             yield self._forgotten(kind, exchange.revision)
 
-    def _listing(self, kind: ChangeKind, cursor: bytes | None) -> "_LockListing":
-        """Return the list that a page continues, which was requested with *cursor*; without one it is the first."""
+    def _missing_before(self, kind: EntryKind, cursor: bytes | None) -> frozenset[str] | None:
+        """
+        Return the locked names that were not on the pages before the one that was requested with *cursor*.
+
+        None for a list that was not seen from its first page. The first page is requested without a cursor.
+        """
         if cursor is not None:
-            return self._listings.get((kind.member, cursor)) or _LockListing(frozenset(), is_whole=False)
+            return self._missing.get((kind.member, cursor))
         # Names that only some clients get are not reported as missing: this client may be one of the others.
-        return _LockListing(frozenset(self.locked.of(kind)) - self.locked.only_for(kind).keys())
+        return frozenset(self.locked.of(kind)) - self.locked.clients_of(kind).keys()
 
-    def _keep(self, kind: ChangeKind, cursor: Any, listing: "_LockListing") -> None:
-        if isinstance(cursor, str) and listing.is_whole:
+    def _keep(self, kind: EntryKind, cursor: Any, missing: frozenset[str] | None) -> None:
+        if isinstance(cursor, str) and missing is not None:
             key = kind.member, cursor_key(cursor)
-            self._listings.pop(key, None)
-            self._listings[key] = listing
-            if len(self._listings) > _MOST_LISTINGS:
+            self._missing.pop(key, None)
+            self._missing[key] = missing
+            if len(self._missing) > _MOST_LISTINGS:
                 self._is_cut = True
-                del self._listings[next(iter(self._listings))]
+                del self._missing[next(iter(self._missing))]
 
-    def _forgotten(self, kind: ChangeKind, revision: str) -> Violation:
+    def _forgotten(self, kind: EntryKind, revision: str) -> Violation:
         """Return the violation of a list whose first pages are forgotten: it is not known what is missing in it."""
         return violation(
             "contract/unjudged",
@@ -107,31 +130,19 @@ class Inspection:
             revision=revision,
         )
 
-    def _check_entry(
-        self, kind: ChangeKind, key: str, entry: dict[str, Any], at: str, revision: str, budget: "_InspectionBudget"
-    ) -> Iterator[Violation]:
-        known, now = self.locked.texts[kind.member].get(key), spelt(entry)
-        if known is None:
-            found = f'"{visible(key, _EXCERPT)}"'
-            yield self._violation("lock/added", at, expected=f"a {kind.noun} that was locked", found=found)
-        elif now not in known and not budget.allows(key, sum(map(len, known)) + len(now)):
-            yield self._violation("lock/changed", at, expected="the locked definition", found="something else")
-        elif now not in known:
-            yield from self._check_changes(kind, key, entry, at, revision)
-
     def _check_changes(
-        self, kind: ChangeKind, key: str, entry: dict[str, Any], at: str, revision: str
+        self, kind: EntryKind, key: str, entry: dict[str, Any], at: str, revision: str
     ) -> Iterator[Violation]:
-        found = closest_changes(kind, self.locked.forms(kind, key), entry, self.locked.revision, revision)
+        found = closest_changes(kind, self.locked.of(kind)[key], entry, self.locked.revision, revision)
         for change in found[:_MOST_CHANGES]:
             yield self._changed(change, f"{kind.noun} {key}", at + change.at)
         if len(found) > _MOST_CHANGES:
             rest = f"{len(found) - _MOST_CHANGES:,} more changes"
-            yield self._violation("lock/changed", at, expected="the locked definition", found=rest)
+            yield violation("lock/changed", at, expected="the locked definition", found=rest)
 
-    def _removed(self, kind: ChangeKind, missing: frozenset[str]) -> Iterator[Violation]:
+    def _removed(self, kind: EntryKind, missing: frozenset[str]) -> Iterator[Violation]:
         for key in sorted(missing):
-            yield self._violation(
+            yield violation(
                 "lock/removed",
                 f"/result/{kind.member}",
                 expected=f'the {kind.noun} "{visible(key, _EXCERPT)}", which was locked',
@@ -145,7 +156,7 @@ class Inspection:
             yield from self._check_meta(result)
         else:
             yield from self._check_identity(result.get("serverInfo"), "/result/serverInfo")
-        for change in identity_changes(self.locked, {}, result.get("instructions")):
+        for change in instruction_changes(self.locked, result.get("instructions")):
             yield replace(self._changed(change, "server", "/result/instructions", "lock/server"), action="report")
 
     def _check_meta(self, result: dict[str, Any]) -> Iterator[Violation]:
@@ -157,7 +168,7 @@ class Inspection:
     def _check_identity(self, server: Any, at: str) -> Iterator[Violation]:
         if not isinstance(server, dict):
             return
-        found = list(identity_changes(self.locked, server, self.locked.instructions))
+        found = list(identity_changes(self.locked, server))
         renamed = any(change.breaking for change in found)
         for change in found:
             each = self._changed(change, "server", f"{at}/{change.at.rpartition('/')[2]}", "lock/server")
@@ -167,33 +178,4 @@ class Inspection:
     def _changed(self, change: Change, what: str, at: str, rule: str = "lock/changed") -> Violation:
         words = f"{PHRASES[change.weight]}: {describe(change, _EXCERPT)}"
         locked = "the locked server" if rule == "lock/server" else "the locked definition"
-        return self._violation(rule, at, expected=locked, found=words, detail=what)
-
-    def _violation(self, rule: str, at: str, *, expected: str, found: str, detail: str = "") -> Violation:
-        return violation(rule, at, expected=expected, found=found, detail=visible(detail, 100))
-
-
-class _LockListing(NamedTuple):
-    """A list that a server gives page by page, so far."""
-
-    missing: frozenset[str]
-    """Locked names that have not been listed yet."""
-    is_whole: bool = True
-    """Whether it was seen from its first page on."""
-
-
-class _InspectionBudget:
-    """The part of one page that is compared in detail: each name once, and a limited number of bytes."""
-
-    __slots__ = ("_bytes", "_names")
-
-    def __init__(self, most: int) -> None:
-        self._bytes = most
-        self._names: set[str] = set()
-
-    def allows(self, name: str, size: int) -> bool:
-        if name in self._names or size > self._bytes:
-            return False
-        self._names.add(name)
-        self._bytes -= size
-        return True
+        return violation(rule, at, expected=locked, found=words, detail=visible(what, 100))

@@ -20,8 +20,7 @@ from assay.core.masked_commands import masked_command
 from assay.core.masking import masked_url
 from assay.engine.canonical import canonical, fingerprint
 from assay.ladder import syntax
-from assay.lock.changes import KINDS, ChangeKind
-from assay.lock.locked import WAYS, Locked, Way
+from assay.lock.locked import BARE, CAPABLE, CLIENTS, KINDS, Accepted, EntryKind, Locked
 
 FILE: Final = "assay.lock"
 
@@ -35,9 +34,6 @@ _DEPTH: Final = DEFAULT.depth + 8
 """Levels of nesting: a definition may have as many as a message, and is itself some levels down."""
 
 _PREFIX: Final = "sha256:"
-
-_CLIENTS: Final = "clients "
-"""The prefix of a `Way` in the file: `clients with capabilities`."""
 
 Lock = dict[str, Locked]
 """Locked servers by name."""
@@ -97,65 +93,52 @@ def _server(value: Any, at: str) -> Locked:
     for member in ("revision", "instructions"):
         if not isinstance(entry.get(member, ""), str):
             raise LockError(f"{at}/{member}: expected a string")
-    other = entry.get("variantInstructions", "")
-    if not isinstance(other, str | None):
+    instructions: tuple[str | None, ...] = (entry.get("instructions"),)
+    if "variantInstructions" in entry:
+        instructions += (entry["variantInstructions"],)
+    if not isinstance(instructions[-1], str | None):
         raise LockError(f"{at}/variantInstructions: expected a string, or null")
+    listed: dict[str, dict[str, Accepted]] = {kind.member: {} for kind in KINDS}
+    only_for: dict[str, dict[str, str]] = {}
+    for kind in KINDS:
+        for key, each in _object(entry.get(kind.member, {}), f"{at}/{kind.member}").items():
+            place = f"{at}/{kind.member}/{key}"
+            held = _object(each, place)
+            listed[kind.member][key] = tuple(_accepted(kind, key, held, place))
+            if "offeredTo" in held:
+                only_for.setdefault(kind.member, {})[key] = _clients(held["offeredTo"], f"{place}/offeredTo")
     return Locked(
         command=tuple(command),
         url=url,
         revision=entry.get("revision", ""),
         server={member: one for member, one in server.items() if isinstance(one, str)},
-        instructions=entry.get("instructions"),
-        listed={kind.member: dict(_definitions(kind, entry, at)) for kind in KINDS},
-        variants=_some({kind.member: dict(_variants(kind, entry, at)) for kind in KINDS}),
-        offered=_some({kind.member: dict(_offered(kind, entry, at)) for kind in KINDS}),
-        other_instructions=(other,) if "variantInstructions" in entry else (),
-        unasked=_way(entry["notAsked"], f"{at}/notAsked") if "notAsked" in entry else None,
+        instructions=instructions,
+        listed=listed,
+        only_for=only_for,
+        unasked=_clients(entry["notAsked"], f"{at}/notAsked") if "notAsked" in entry else "",
     )
 
 
-def _some(by_member: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {member: found for member, found in by_member.items() if found}
+def _accepted(kind: EntryKind, key: str, held: dict[str, Any], at: str) -> Iterator[dict[str, Any]]:
+    yield _definition(kind, key, held, at)
+    if "variant" in held:
+        yield _definition(kind, key, _object(held["variant"], f"{at}/variant"), f"{at}/variant")
 
 
-def _entries(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield each entry of one kind: its name, its place and its value."""
-    for key, value in _object(entry.get(kind.member, {}), f"{at}/{kind.member}").items():
-        place = f"{at}/{kind.member}/{key}"
-        yield key, place, _object(value, place)
-
-
-def _definitions(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for key, place, held in _entries(kind, entry, at):
-        yield key, _definition(kind, key, place, held)
-
-
-def _variants(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for key, place, held in _entries(kind, entry, at):
-        if "variant" in held:
-            yield key, _definition(kind, key, f"{place}/variant", _object(held["variant"], f"{place}/variant"))
-
-
-def _offered(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, Way]]:
-    for key, place, held in _entries(kind, entry, at):
-        if "offeredTo" in held:
-            yield key, _way(held["offeredTo"], f"{place}/offeredTo")
-
-
-def _definition(kind: ChangeKind, key: str, place: str, held: dict[str, Any]) -> dict[str, Any]:
-    definition = _object(held.get("definition"), f"{place}/definition")
+def _definition(kind: EntryKind, key: str, held: dict[str, Any], at: str) -> dict[str, Any]:
+    definition = _object(held.get("definition"), f"{at}/definition")
     if definition.get(kind.key) != key or held.get("fingerprint") != known_by(definition):
         remedy = "remove the server with assay lock --remove NAME, and lock it again"
-        raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; {remedy}")
+        raise LockError(f"{at}: changed by hand: it does not fit its fingerprint; {remedy}")
     return definition
 
 
-def _way(value: Any, at: str) -> Way:
-    found = next((way for way in WAYS if value == _CLIENTS + way), None)
-    if found is None:
-        wanted = " or ".join(f'"{_CLIENTS}{way}"' for way in WAYS)
-        raise LockError(f"{at}: expected {wanted}")
-    return found
+def _clients(value: Any, at: str) -> str:
+    """Return the kind of clients that a member of the file names."""
+    for each in CLIENTS:
+        if value == f"clients {each}":
+            return each
+    raise LockError(f'{at}: expected "clients {BARE}" or "clients {CAPABLE}"')
 
 
 def _object(value: Any, at: str) -> dict[str, Any]:
@@ -185,26 +168,26 @@ def _entry(locked: Locked) -> Mapping[str, Any]:
         {"command": list(masked_command(locked.command))} if locked.command else {"url": masked_url(locked.url)}
     )
     entry |= {"revision": locked.revision, "server": dict(locked.server)}
-    if locked.instructions is not None:
-        entry["instructions"] = locked.instructions
-    for other in locked.other_instructions:
+    if locked.instructions[0] is not None:
+        entry["instructions"] = locked.instructions[0]
+    for other in locked.instructions[1:]:
         entry["variantInstructions"] = other
-    if locked.unasked is not None:
-        entry["notAsked"] = _CLIENTS + locked.unasked
+    if locked.unasked:
+        entry["notAsked"] = f"clients {locked.unasked}"
     for kind in KINDS:
-        entry[kind.member] = {key: _held(locked, kind, key) for key in locked.of(kind)}
+        only_for = locked.clients_of(kind)
+        entry[kind.member] = {key: _held(each, only_for.get(key)) for key, each in locked.of(kind).items()}
     return entry
 
 
-def _held(locked: Locked, kind: ChangeKind, key: str) -> Mapping[str, Any]:
+def _held(accepted: Accepted, clients: str | None) -> Mapping[str, Any]:
     """Return one tool, resource template or prompt as it is in the file."""
-    first, *others = ({"definition": one, "fingerprint": known_by(one)} for one in locked.forms(kind, key))
+    first, *others = ({"definition": one, "fingerprint": known_by(one)} for one in accepted)
     held: dict[str, Any] = dict(first)
-    if others:
-        held["variant"] = others[0]
-    way = locked.only_for(kind).get(key)
-    if way is not None:
-        held["offeredTo"] = _CLIENTS + way
+    for other in others:
+        held["variant"] = other
+    if clients is not None:
+        held["offeredTo"] = f"clients {clients}"
     return held
 
 

@@ -71,7 +71,7 @@ def only_entry(lock: Lock, names: Sequence[str]) -> str:
 
 def alike(entries: Sequence[Locked]) -> bool:
     """Whether all entries allow the same."""
-    allowed = [(each.texts, each.server, each.instructions, each.other_instructions) for each in entries]
+    allowed = [(each.texts, each.server, each.instructions) for each in entries]
     return all(each == allowed[0] for each in allowed)
 
 

@@ -45,7 +45,9 @@ class TableRun:
         self.gets: dict[str, list[Item]] = {}
         self._sent: list[bytes] = []
         self._waiting: list[bytes] = []
-        write(place / "lock", {"locked": Locked(("run",), "", "2025-11-25", INFO, listed={"tools": {"search": TOOL}})})
+        write(
+            place / "lock", {"locked": Locked(("run",), "", "2025-11-25", INFO, listed={"tools": {"search": (TOOL,)}})}
+        )
         script = [self._script(revision, rows) for revision, rows in tables.items()]
         (place / "script").write_text(json.dumps({name: said for each in script for name, said in each.items()}))
 

@@ -18,8 +18,7 @@ from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
 from assay.edges.probe.capabilities import NO_CAPABILITIES, declared, reply_to
 from assay.ladder import syntax
-from assay.lock.changes import KINDS, ChangeKind
-from assay.lock.locked import Locked, spelt
+from assay.lock.locked import KINDS, EntryKind, Locked, spelt
 from assay.rules.sentences import located
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
 
@@ -164,7 +163,7 @@ class Inquiry:
 
     # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def listed(self, kind: ChangeKind) -> dict[str, dict[str, Any]]:
+    def listed(self, kind: EntryKind) -> dict[str, dict[str, Any]]:
         """Return everything that the server offers of one kind, by its key. Raises `InquiryError`."""
         self._outdated.discard(kind.method)
         found: dict[str, dict[str, Any]] = {}
@@ -179,7 +178,7 @@ class Inquiry:
                 raise InquiryError(f"{kind.method}: more than {MOST_ENTRIES:,} entries")
         return found
 
-    def lists(self, kinds: Sequence[ChangeKind]) -> dict[str, dict[str, dict[str, Any]]]:
+    def lists(self, kinds: Sequence[EntryKind]) -> dict[str, dict[str, dict[str, Any]]]:
         """
         Return everything that the server offers of some kinds, by the members of the lists. Raises `InquiryError`.
 
@@ -190,7 +189,7 @@ class Inquiry:
             found |= {kind.member: self.listed(kind) for kind in kinds if kind.method in self._outdated}
         return found
 
-    def _pages(self, kind: ChangeKind) -> Iterator[list[Any]]:
+    def _pages(self, kind: EntryKind) -> Iterator[list[Any]]:
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
             answer = self._good(kind.method, params)
@@ -337,8 +336,8 @@ def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...]
         url=url,
         revision=inquiry.revision,
         server=server_of(opening),
-        instructions=opening.get("instructions"),
-        listed=listed,
+        instructions=(opening.get("instructions"),),
+        listed={member: {name: (each,) for name, each in found.items()} for member, found in listed.items()},
     )
 
 

@@ -7,7 +7,7 @@ Each kind has a separate run or session: a server decides by the handshake what 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from assay.base.limits import Limits
 from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
@@ -21,45 +21,35 @@ from assay.edges.probe.server_probe import (
     UnreachableError,
     inquire,
 )
-from assay.lock.changes import KINDS, ChangeKind, changes
-from assay.lock.locked import BARE, CAPABLE, WAYS, Definitions, Locked, Way
+from assay.lock.compare import changes
+from assay.lock.locked import BARE, CAPABLE, CLIENTS, KINDS, Accepted, EntryKind, Locked
 from assay.spec.revisions import handshake
-
-_Found = TypeVar("_Found")
 
 
 def united(bare: Locked, capable: Locked) -> Locked:
     """
     Return everything that a server offers to either kind of client.
 
-    If the two get different definitions, both are kept, so that both are reviewed.
+    If the two get different definitions or instructions, both are kept, so that both are reviewed.
     """
-    other = capable.instructions
-    return replace(
-        bare,
-        listed={kind.member: {**capable.of(kind), **bare.of(kind)} for kind in KINDS},
-        variants=_some({kind.member: _variants(kind, bare, capable) for kind in KINDS}),
-        offered=_some({kind.member: _offered(kind, bare, capable) for kind in KINDS}),
-        other_instructions=() if other == bare.instructions else (other,),
-    )
+    listed: dict[str, dict[str, Accepted]] = {}
+    only_for: dict[str, dict[str, str]] = {}
+    for kind in KINDS:
+        mine, theirs = bare.of(kind), capable.of(kind)
+        both = {name: _accepted(kind, mine[name], theirs[name]) for name in mine.keys() & theirs.keys()}
+        listed[kind.member] = {**mine, **theirs, **both}
+        only = dict.fromkeys(mine.keys() - theirs.keys(), BARE) | dict.fromkeys(theirs.keys() - mine.keys(), CAPABLE)
+        if only:
+            only_for[kind.member] = only
+    other = tuple(each for each in capable.instructions if each not in bare.instructions)
+    return replace(bare, listed=listed, only_for=only_for, instructions=bare.instructions + other)
 
 
-def _variants(kind: ChangeKind, bare: Locked, capable: Locked) -> Definitions:
-    both = bare.of(kind).keys() & capable.of(kind).keys()
-    return {name: capable.of(kind)[name] for name in both if changes(kind, bare.of(kind)[name], capable.of(kind)[name])}
+def _accepted(kind: EntryKind, bare: Accepted, capable: Accepted) -> Accepted:
+    return bare + capable if changes(kind, bare[0], capable[0]) else bare
 
 
-def _offered(kind: ChangeKind, bare: Locked, capable: Locked) -> dict[str, Way]:
-    only_bare: dict[str, Way] = dict.fromkeys(bare.of(kind).keys() - capable.of(kind).keys(), BARE)
-    only_capable: dict[str, Way] = dict.fromkeys(capable.of(kind).keys() - bare.of(kind).keys(), CAPABLE)
-    return only_bare | only_capable
-
-
-def _some(by_member: dict[str, _Found]) -> dict[str, _Found]:
-    return {member: found for member, found in by_member.items() if found}
-
-
-_DECLARED: Final[Mapping[Way, Mapping[str, Any]]] = {BARE: NO_CAPABILITIES, CAPABLE: ALL_CAPABILITIES}
+_DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {BARE: NO_CAPABILITIES, CAPABLE: ALL_CAPABILITIES}
 
 
 def inquire_as_both(
@@ -78,18 +68,18 @@ def inquire_as_both(
     Each of the two has *timeout* seconds. If the server fails for one of them, that is logged, and the list of the
     other is returned. Raises `InquiryError` if it fails for both.
     """
-    found: dict[Way, Locked] = {}
-    failed: dict[Way, InquiryError] = {}
-    for way in WAYS:
+    found: dict[str, Locked] = {}
+    failed: dict[str, InquiryError] = {}
+    for clients in CLIENTS:
         discovers = BARE not in found or not handshake(found[BARE].revision)
         try:
-            found[way] = inquire(
+            found[clients] = inquire(
                 opened,
                 log,
                 limits,
                 timeout,
                 client=client,
-                capabilities=_DECLARED[way],
+                capabilities=_DECLARED[clients],
                 command=command,
                 url=url,
                 discovers=discovers,
@@ -99,16 +89,16 @@ def inquire_as_both(
         except InquiryError as error:
             if isinstance(error, UnreachableError) and not found:
                 raise
-            failed[way] = error
+            failed[clients] = error
     if not failed:
         return _as_one(found[BARE], found[CAPABLE])
     if not found:
         raise _both_failed(failed[BARE], failed[CAPABLE])
-    [(way, reason)], [locked] = failed.items(), found.values()
-    log(f"failed for a client {way}: {reason}")
+    [(clients, reason)], [locked] = failed.items(), found.values()
+    log(f"failed for a client {clients}: {reason}")
     for line in reason.last_words if isinstance(reason, LineError) else ():
         log(f"    {line}")
-    return replace(locked, unasked=way)
+    return replace(locked, unasked=clients)
 
 
 def _as_one(bare: Locked, capable: Locked) -> Locked:
