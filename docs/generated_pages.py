@@ -16,13 +16,13 @@ from typing import Any, Final
 from assay.base.errors import CanonicalError
 from assay.base.limits import Limits
 from assay.cli.main import parser
+from assay.cli.revision_changes import listed, revision_changes, row, section
 from assay.engine.fault import SchemaLimits
 from assay.rules import RULES, Rule
 from assay.rules.policy import fitting
 from assay.settings.fields import Key
 from assay.settings.loading import keys
 from assay.spec.methods import methods
-from assay.spec.revision_diff import changes, listed, row, section
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
 
@@ -116,7 +116,10 @@ def revisions_page() -> str:
     rows = "".join(row(_revision(revision)) for revision in REVISIONS)
     parts = [_INTRODUCTION + rows + _LEGEND]
     for old, new in pairwise(REVISIONS):
-        parts += [f"## {old} → {new}\n", _methods(old, new) + section(changes(old, new))]
+        parts += [
+            f"## {old} → {new}\n",
+            _methods(old, new) + section(revision_changes(protocol_schema(old), protocol_schema(new))),
+        ]
     return "\n".join(parts)
 
 

@@ -1,8 +1,5 @@
-"""The list of revisions, and what differs between them beside what `docs/revisions.md` lists."""
+"""The list of revisions, and their features."""
 
-from itertools import combinations
-
-from assay.spec.revision_diff import RevisionChange, changes
 from assay.spec.revisions import (
     FEATURES,
     LATEST,
@@ -52,15 +49,3 @@ def test_without_a_known_revision_the_features_are_those_of_the_oldest() -> None
 @rows(("named", "opens"), [("2025-05-05", True), ("2099-01-01", False)])
 def test_an_unknown_revision_has_a_handshake_by_its_date(named: str, opens: bool) -> None:
     assert handshake(named) is opens
-
-
-@rows(("old", "new"), list(combinations(REVISIONS, 2)))
-def test_what_one_direction_adds_the_other_removes(old: str, new: str) -> None:
-    there, back = changes(old, new), changes(new, old)
-
-    def places(found: list[RevisionChange], kind: str) -> list[tuple[str, str]]:
-        return [(change.definition, change.field) for change in found if change.kind == kind]
-
-    assert places(there, "added") == places(back, "removed")
-    assert places(there, "removed") == places(back, "added")
-    assert [change.definition for change in there] == sorted(change.definition for change in there)

@@ -12,12 +12,12 @@ from typing import Any
 from assay.base.atomic_file import replace_file
 from assay.base.errors import UsageError
 from assay.cli.program import say
+from assay.cli.revision_changes import RevisionChange, revision_changes, section
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.table import Column, Table
 from assay.edges.standard_streams import write_utf8
 from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
 from assay.spec.methods import methods
-from assay.spec.revision_diff import RevisionChange, changes_between, section
 from assay.spec.revisions import LATEST, REVISIONS, named
 from assay.spec.schema import ProtocolSchema, extension_schema, protocol_schema, suggestion
 
@@ -159,7 +159,7 @@ def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
 
 def _changes(old: str, new: str, definition: str | None) -> list[RevisionChange]:
     before, after = _schema(old), _schema(new)
-    found = changes_between(before, after)
+    found = revision_changes(before, after)
     if definition is None:
         return found
     known = sorted({*before.own, *after.own})

@@ -102,8 +102,8 @@ def schema_differences(old: Any, new: Any, prepare: Prepare | None = None) -> It
     waiting = [("", old, new, False)]
     while waiting:  # a loop, since a schema may be nested more deeply than calls may be
         at, before, after, is_turned = waiting.pop()
+        before, after = _as_object(before), _as_object(after)
         was, now = (before, after) if prepare is None else prepare(before, after)
-        was, now = _as_object(was), _as_object(now)
         if not isinstance(was, dict) or not isinstance(now, dict):
             if text(was) != text(now):
                 effect: Effect = "narrows" if now is False else "widens" if was is False else "unclear"
