@@ -18,7 +18,7 @@ from assay.cli.main import parser
 from assay.engine.fault import SchemaLimits
 from assay.rules import RULES
 from assay.settings import Settings
-from assay.spec.extensions.official import OFFICIAL
+from assay.spec.extensions import extended_methods
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 from kit.pages import DOCS, PAGES, blocks_of, matches, name_of, parts, text_of
@@ -129,7 +129,7 @@ def text(name: str) -> str:
     return text_of(DOCS / name)
 
 
-METHODS = {name for revision in REVISIONS for name in (*methods(revision), *OFFICIAL.methods(revision))}
+METHODS = {name for revision in REVISIONS for name in (*methods(revision), *extended_methods(revision))}
 
 
 def page_of(rung: str) -> str:

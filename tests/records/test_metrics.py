@@ -12,7 +12,7 @@ from assay.contracts.own_tools import TOOLS
 from assay.records.metrics import BUCKETS, METHODS, OTHER, Metrics
 from assay.records.record import status_of
 from assay.rules import RULES
-from assay.spec.extensions.official import OFFICIAL
+from assay.spec.extensions import extended_methods
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 from kit.places import ROOT
@@ -149,7 +149,7 @@ def test_a_peer_cannot_make_up_series() -> None:
 
 def test_every_method_and_rule_has_a_name_and_made_up_ones_are_other() -> None:
     """A rule is there before it is broken: a rate needs the zero before the one."""
-    extended = [OFFICIAL.methods(revision) for revision in REVISIONS]
+    extended = [extended_methods(revision) for revision in REVISIONS]
     assert set(METHODS) == set(TOOLS).union(*(methods(revision) for revision in REVISIONS), *extended)
     bare = verdict(Party.CLIENT, b"{}", "request", request(1, "list_schemas"), None, None)
     assert messages(heard(bare)) == {("stdio", "client", "list_schemas", "ok"): 1}

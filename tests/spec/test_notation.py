@@ -1,5 +1,5 @@
 """
-What is said about a line of the facts that is wrong, and who may read them.
+What is said about a definition of the facts that is wrong, and who may read them.
 
 What each form means is shown by `test_official.py`: the definitions that are read are the official ones.
 """
@@ -20,29 +20,39 @@ FACTS = Path(assay.spec.__file__).with_name("facts.txt")
 @rows(
     ("text", "message"),
     [
-        pytest.param("It {\n  a str\n}", 'line 2: expected ":", found "str"', id="no-colon"),
-        pytest.param("It {\n  a: str\n", "line 2: the definition ends too early", id="no-closing-brace"),
-        pytest.param("It {\n  a: [str\n}", 'line 3: expected "]", found "}"', id="no-closing-bracket"),
-        pytest.param("It", 'line 1: expected "{", found ""', id="nothing"),
-        pytest.param("It = {", "line 1: the definition ends too early", id="nothing-within"),
-        pytest.param("It = str str", "line 1: the definition should end here", id="too-much"),
-        pytest.param("# x\n\nIt = %", 'line 3: expected a type, found "%"', id="no-type"),
-        pytest.param("It = -x", 'line 1: expected a type, found "-x"', id="no-number"),
-        pytest.param("It = int 0..x", "line 1: 0..x are no bounds", id="no-bounds"),
-        pytest.param("It {\n  a: Missing\n}", "line 2: Missing is not defined in revision 1", id="unknown-name"),
-        pytest.param("It < Missing", "line 1: Missing is not defined in revision 1", id="unknown-base"),
-        pytest.param("It {\n  a: str\n  a?: int\n}", "line 3: a is given twice in revision 1", id="field-twice"),
-        pytest.param("It = str\nIt @1 = int", "line 2: It is defined twice in revision 1", id="definition-twice"),
-        pytest.param("It @x = str", "line 1: @x names no revisions", id="no-revisions"),
-        pytest.param("It {\n  a: str @1-\n}", "line 2: @1- names no revisions", id="open-range"),
-        pytest.param("It = str @2 | int @3", "line 1: no alternative is left in revision 1", id="no-alternative"),
-        pytest.param("It = loop\nloop = [loop]", "line 2: loop would be written out within itself", id="endless"),
+        pytest.param("It {\n  a str\n}", 'expected ":", found "str"', id="no-colon"),
+        pytest.param("It {\n  a: str\n", "the definition ends too early", id="no-closing-brace"),
+        pytest.param("It {\n  a: [str\n}", 'expected "]", found "}"', id="no-closing-bracket"),
+        pytest.param("It", 'expected "{", found ""', id="nothing"),
+        pytest.param("It = {", "the definition ends too early", id="nothing-within"),
+        pytest.param("It = str str", "the definition should end here", id="too-much"),
+        pytest.param("# x\n\nIt = %", 'expected a type, found "%"', id="no-type"),
+        pytest.param("It = -x", 'expected a type, found "-x"', id="no-number"),
+        pytest.param("It = int 0..x", "0..x are no bounds", id="no-bounds"),
+        pytest.param("It {\n  a: Missing\n}", "Missing is not defined", id="unknown-name"),
+        pytest.param("It < Missing", "Missing is not defined", id="unknown-base"),
+        pytest.param("It {\n  a: str\n  a?: int\n}", "a is given twice", id="field-twice"),
+        pytest.param("It = str @2 | int @3", "no alternative is left", id="no-alternative"),
     ],
 )
-def test_an_error_names_the_line(text: str, message: str) -> None:
+def test_an_error_names_the_definition(text: str, message: str) -> None:
     with pytest.raises(NotationError) as caught:
         WireFacts(text).read("It", 1)
-    assert str(caught.value) == f"facts, {message}"
+    assert str(caught.value) == f"It in revision 1: {message}"
+
+
+@rows(
+    ("text", "message"),
+    [
+        pytest.param("It = str\nIt @1 = int", "It is defined twice in revision 1", id="definition-twice"),
+        pytest.param("It @x = str", "@x names no revisions", id="no-revisions"),
+        pytest.param("It {\n  a: str @1-\n}", "@1- names no revisions", id="open-range"),
+    ],
+)
+def test_an_error_in_the_revisions_of_a_definition_is_found(text: str, message: str) -> None:
+    with pytest.raises(NotationError) as caught:
+        WireFacts(text).read("It", 1)
+    assert str(caught.value) == message
 
 
 def test_a_wrong_definition_does_not_disturb_the_others() -> None:

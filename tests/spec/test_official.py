@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.cli.schemas import run_export
-from assay.spec.extensions.official import EXTENSIONS
+from assay.spec.extensions import EXTENSIONS
 from assay.spec.revisions import PROVED, REVISIONS
 from kit.rows import rows
 

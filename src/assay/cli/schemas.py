@@ -16,7 +16,7 @@ from assay.cli.revision_changes import RevisionChange, revision_changes, section
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.table import Column, Table
 from assay.edges.standard_streams import write_utf8
-from assay.spec.extensions.official import EXTENSIONS, OFFICIAL
+from assay.spec.extensions import BY_IDENTIFIER, EXTENSIONS
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, named
 from assay.spec.schema import ProtocolSchema, extension_schema, protocol_schema, suggestion
@@ -149,7 +149,7 @@ def _revisions() -> list[str]:
 
 def _schema(name: str, *, errata: bool = True) -> ProtocolSchema:
     """Return the schema of a revision, or of an extension on top of the latest one. Raises `UsageError`."""
-    extension = EXTENSIONS.get(name) or OFFICIAL.identifiers.get(name)
+    extension = EXTENSIONS.get(name) or BY_IDENTIFIER.get(name)
     if extension is not None:
         return extension_schema(extension, LATEST, errata=errata)
     if name not in REVISIONS:

@@ -61,7 +61,7 @@ def _result_definition(
     if wrong is not None and form is not None:
         hint = f'Send it only to a request that declares "{form[0].identifier}" in its clientCapabilities.'
         report.take((replace(wrong, hint=hint),))
-    elif wrong is not None and kind != "input_required" and state.is_extended(exchange):
+    elif wrong is not None and kind != "input_required" and state.is_extended():
         # It may be that of an extension; asking for input is not: the specification defines it, for three methods.
         report.add("protocol/extension", wrong.at, expected="a result of the specification", found=wrong.found)
     elif wrong is not None:

@@ -33,6 +33,7 @@ from assay.ladder.headers import Headers, check_headers
 from assay.ladder.protocol import Entry, Judge
 from assay.rules.policy import REPAIRED_RESULTS, Policy
 from assay.rules.report import Report
+from assay.spec.extensions import extended_methods
 from assay.spec.revisions import FEATURES, features_of
 
 if TYPE_CHECKING:
@@ -459,7 +460,7 @@ class Conversation:
             contract.check_usable(self._state.tools, known, unusable, over_http=True)
         # An extension that is not judged may name something else, or nothing, in its header.
         judge: Judge = entry.judge
-        named = entry.params is not None or message["method"] not in judge.extensions.methods(judge.revision)
+        named = entry.params is not None or message["method"] not in extended_methods(judge.revision)
         params = () if known is None else known.headers
         wrong = list(check_headers(message, headers, judge.revision, params, named=named))
         report.take([*wrong, *(each for each in faults if each not in wrong)])

@@ -17,6 +17,7 @@ from assay.ladder.envelope import Profile
 from assay.ladder.protocol import Entry, Judge
 from assay.rules import violation
 from assay.rules.report import Report
+from assay.spec.extensions import owner_of
 from assay.spec.methods import revisions_of
 from assay.spec.revisions import handshake
 
@@ -45,7 +46,7 @@ def no_such_method(state: State, judge: Judge, party: Party, kind: Kind, message
     wrong = judge.check_method(party, kind, message["method"])
     beyond = extensions.rule_beyond(state, judge, party, message)
     unknown = wrong.rule == "protocol/method" and _may_be_extension(judge, message["method"])
-    owner = judge.extensions.owner(message["method"], judge.revision)
+    owner = owner_of(message["method"], judge.revision)
     left_out = owner is not None and extensions.leaves_out(state, owner, extensions.declared_by(message))
     if beyond is None or not (unknown or left_out):
         return wrong
@@ -79,7 +80,7 @@ def _may_be_extension(judge: Judge, method: str) -> bool:
     # A method that is known may be the other kind of message.
     if judge.knows(method) or revisions_of(method):
         return False
-    return judge.extensions.owner(method, judge.revision) is None
+    return owner_of(method, judge.revision) is None
 
 
 def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: bool) -> Violation:

@@ -17,6 +17,7 @@ from assay.core.topics import all_topics as _  # noqa: F401 - fills the table
 from assay.core.topics import extensions, handshake
 from assay.core.topics.table import Note, hearing
 from assay.rules.report import Report
+from assay.spec.extensions import extended_methods
 
 _Topic = TypeVar("_Topic")
 
@@ -85,7 +86,7 @@ class State:
 
     def check_note(self, note: Note, report: Report) -> None:
         """Report what is wrong with a notification, before it is forwarded."""
-        extended = note.judge.extensions.methods(note.judge.revision).get(note.method)
+        extended = extended_methods(note.judge.revision).get(note.method)
         if extended is None or not extensions.leaves_out(self, extended.extension):
             for hear in hearing("note", note.method):
                 hear(self, note, report)
@@ -111,9 +112,9 @@ class State:
 
     # ── changes that concern every topic ─────────────────────────────────────────────────────────────────────────────
 
-    def is_extended(self, exchange: Exchange) -> bool:
+    def is_extended(self) -> bool:
         """Return whether either party declared something that is unknown here."""
-        return extensions.goes_beyond(self, exchange.entry.judge)
+        return extensions.goes_beyond(self)
 
     def catch_up(self) -> None:
         """Copy the capabilities that the server declared in another conversation about the same tools."""

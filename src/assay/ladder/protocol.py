@@ -16,11 +16,11 @@ from assay.engine.drafts import BASE64
 from assay.engine.fault import Faults
 from assay.rules import broken, violation
 from assay.rules.report import Report
-from assay.spec.extensions.official import OFFICIAL, Extension
+from assay.spec.extensions import OFFICIAL, Extension, extended_methods, owner_of
 from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema
 from assay.spec.revisions import FEATURES, newer_than, position
-from assay.spec.schema import ProtocolSchema, protocol_schema
+from assay.spec.schema import ProtocolSchema, extension_schema, protocol_schema
 
 MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Requests that may be answered by asking back, in the revisions with result types."""
@@ -144,7 +144,7 @@ class Definition:
     @property
     def page(self) -> str | None:
         """The source of its rules in place of the revision: the extension that it belongs to."""
-        return None if self._extension is None else f"{self._extension.identifier or self._extension.name}, schema"
+        return None if self._extension is None else f"{self._extension.identifier}, schema"
 
     def _look_up(self, revision: str, name: str) -> str:
         place = revision if self._extension is None else self._extension.name
@@ -200,13 +200,11 @@ class Judge:
     """The methods of one revision, by sender and kind, each with its judges."""
 
     __slots__ = (
-        "_cache", "_defined_errors", "_extended", "_forms", "_schema", "calls", "extensions", "features", "revision",
+        "_cache", "_defined_errors", "_extended", "_forms", "_schema", "calls", "features", "revision",
     )  # fmt: skip
 
     def __init__(self, schema: ProtocolSchema) -> None:
         self.revision = schema.revision
-        self.extensions = OFFICIAL
-        """The extensions whose methods and results are judged, too."""
         self._extended: dict[tuple[Party, str, str], Entry] = {}
         self._forms: dict[tuple[str, str], Definition] = {}
         self.features = FEATURES[schema.revision]
@@ -229,16 +227,16 @@ class Judge:
         known = self._extended.get(key)
         if known is not None:
             return known
-        found = self.extensions.methods(self.revision).get(name)
+        found = extended_methods(self.revision).get(name)
         if found is None or found.method.kind != kind or party not in found.method.senders:
             return None
-        schema = self.extensions.schema(found.extension, self.revision, errata=self._schema.errata)
+        schema = extension_schema(found.extension, self.revision, errata=self._schema.errata)
         self._extended[key] = made = Entry(party, name, self, found.method, schema)
         return made
 
     def result_form(self, method: str, kind: str) -> tuple[Extension, Definition] | None:
         """Return the extension and the definition of a result of the type *kind* to *method*; None without one."""
-        for extension in self.extensions.all:
+        for extension in OFFICIAL:
             for form in extension.results:
                 if (form.method, form.kind) == (method, kind) and position(self.revision) >= extension.first:
                     return extension, self.extension_definition(extension, form.definition)
@@ -248,7 +246,7 @@ class Judge:
         """Return the judge of the definition *name* of *extension*."""
         key = (extension.name, name)
         if key not in self._forms:
-            self._forms[key] = whole(self.extensions.schema(extension, self.revision, errata=self._schema.errata), name)
+            self._forms[key] = whole(extension_schema(extension, self.revision, errata=self._schema.errata), name)
         return self._forms[key]
 
     def stranger(self, party: Party, name: str) -> Entry:
@@ -262,7 +260,7 @@ class Judge:
 
     def _known(self, name: str) -> Method | None:
         found = methods(self.revision).get(name)
-        if found is None and (beyond := self.extensions.methods(self.revision).get(name)) is not None:
+        if found is None and (beyond := extended_methods(self.revision).get(name)) is not None:
             return beyond.method
         return found
 
@@ -359,7 +357,7 @@ class Judge:
         elsewhere = revisions_of(name)
         if elsewhere:
             return f"{name} exists in {', '.join(elsewhere)}; this conversation is {self.revision}."
-        owner = self.extensions.owner(name, self.revision)
+        owner = owner_of(name, self.revision)
         if owner is not None and not owner.methods:
             return f"Methods such as {name[:60]} stay between the host and the page that it shows; do not send them on."
         meant = method_meant(name, self.revision)

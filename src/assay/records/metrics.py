@@ -17,7 +17,7 @@ from assay.base.verdict import Kind, Verdict
 from assay.contracts.own_tools import TOOLS
 from assay.records.record import Status, status_of
 from assay.rules import RULES
-from assay.spec.extensions.official import OFFICIAL
+from assay.spec.extensions import extended_methods
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 
@@ -28,7 +28,7 @@ OTHER: Final = "other"
 """The label for values that are in no table."""
 
 METHODS: Final = frozenset(
-    name for revision in REVISIONS for name in (*methods(revision), *OFFICIAL.methods(revision))
+    name for revision in REVISIONS for name in (*methods(revision), *extended_methods(revision))
 ).union(TOOLS)
 """
 Methods with their own label: those of all revisions and official extensions, and our own tools, which are also bare

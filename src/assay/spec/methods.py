@@ -5,7 +5,6 @@ One literal table; a test proves that the unions ``ClientRequest``, ``ServerNoti
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
@@ -17,7 +16,7 @@ PartyName = Literal["client", "server"]
 Kind = Literal["request", "notification"]
 
 
-class Capability(NamedTuple):  # not a second dataclass: those take a millisecond each to create, at every start-up
+class Capability(NamedTuple):  # not a dataclass: each takes a millisecond to create, at every start-up
     """A capability that must be declared before a method may be used."""
 
     party: Literal["client", "server", "receiver", "sender"]
@@ -26,8 +25,7 @@ class Capability(NamedTuple):  # not a second dataclass: those take a millisecon
     """Its path in that party's capabilities: ``tools``, ``resources.subscribe``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(NamedTuple):
     """One method as it is in some revisions."""
 
     name: str
@@ -137,7 +135,7 @@ _SENDERS: Final[Mapping[str, tuple[PartyName, ...]]] = {
 def extension_method(text: str) -> Method:
     """Return the method in a row of the table of an extension; the definition of its params may be at the end."""
     row = text.split()
-    return replace(_method(row[:5]), params=row[5] if len(row) > 5 else None)
+    return _method(row[:5])._replace(params=row[5] if len(row) > 5 else None)
 
 
 def _method(row: list[str]) -> Method:

@@ -7,7 +7,6 @@ numbers, from 1.
 """
 
 from itertools import takewhile
-from threading import RLock
 from typing import Any, Final, NoReturn
 
 Schema = dict[str, Any]
@@ -26,10 +25,6 @@ _SIMPLE: Final[dict[str, Schema]] = {
     "record": {"type": "object", "propertyNames": {"type": "string"}},
     "none": {"not": {}},
 }
-# The keywords that bounds set; those of an array stand behind its closing bracket.
-_BOUNDS: Final = {"string": ("minLength", "maxLength")}
-_NUMBERS: Final = ("minimum", "maximum")
-_MATCHES: Final = "matches"
 # Blanks around these make str.split the tokenizer, without a loop over characters: start-up counts. No constant and no
 # field name of the protocol contains one of them.
 _PUNCTUATION: Final = str.maketrans({mark: f" {mark} " for mark in "{}[]:;,|&?=<"})
@@ -37,20 +32,16 @@ _REFERENCE: Final = "#/$defs/"
 
 
 class NotationError(ValueError):
-    """The facts break the notation; the message names the line."""
+    """The facts break the notation; the message names the definition and the revision."""
 
 
 class WireFacts:
     """The definitions in a text, each parsed on first use."""
 
-    def __init__(self, text: str, *, name: str = "facts") -> None:
-        self.name = name
+    def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
         self._found: dict[tuple[str, int], tuple[int, str]] = {}
         self._read: dict[tuple[str, int], Schema] = {}
-        self._reading: list[str] = []
-        self._lock = RLock()
-        """Held while a definition is read: threads may ask for the first time at the same moment."""
         self._starts: dict[str, list[int]] = {}
         for number, line in enumerate(self._lines):
             # The lines of a definition are indented, or a closing brace; every other line begins one.
@@ -63,7 +54,11 @@ class WireFacts:
 
     def defines(self, name: str, revision: int) -> bool:
         """Whether *name* is a definition of the protocol in *revision*, not a shape that is written out where used."""
-        return self._find(name, revision)[1] == "@"
+        return self.form(name, revision) == "@"
+
+    def form(self, name: str, revision: int) -> str:
+        """Return how *name* is used in *revision*: ``@`` as a definition, ``~`` written out, "" not at all."""
+        return self._find(name, revision)[1]
 
     def read(self, name: str, revision: int) -> Schema:
         """
@@ -74,57 +69,25 @@ class WireFacts:
         key = (name, revision)
         found = self._read.get(key)
         if found is None:
-            with self._lock:
-                found = self._read[key] if key in self._read else self._read_anew(name, revision)
-        return found
-
-    def _read_anew(self, name: str, revision: int) -> Schema:
-        start, form = self._find(name, revision)
-        if not form:
-            raise KeyError(name)
-        if name in self._reading:
-            self.fail(start, f"{name} would be written out within itself")
-        self._reading.append(name)
-        try:
-            found = self._resolved(_NotationReader(self, start, self._text(start), revision))
-        finally:
-            self._reading.pop()
-        self._read[name, revision] = found
+            start, form = self._find(name, revision)
+            if not form:
+                raise KeyError(name)
+            # Threads that come here at the same moment parse it twice, with the same result.
+            found = self._read[key] = _NotationReader(self, name, revision, self._text(start)).definition()
         return found
 
     def type(self, text: str, revision: int) -> Schema:
         """Return the JSON Schema in *revision* of a type outside the table: a correction."""
-        return self._resolved(_NotationReader(self, 0, [f"it = {text}"], revision))
-
-    def pattern(self, name: str) -> Schema | None:
-        """Return the schema of a string that is defined by a pattern: ``name matches …``; None for any other name."""
-        for start in self._starts.get(name, ()):
-            head, found, pattern = self._lines[start].partition(f" {_MATCHES} ")
-            if found:
-                kind = head.split()[1:] or ["str"]
-                return _SIMPLE[kind[0]] | {"pattern": pattern.strip()}
-        return None
-
-    def _resolved(self, reader: "_NotationReader") -> Schema:
-        schema = reader.definition()
-        for place, name, token in reader.references:
-            form = self._find(name, reader.revision)[1]
-            if form == "@":
-                place["$ref"] = _REFERENCE + name
-            elif form == "~":
-                place.update(self.read(name, reader.revision))
-            else:
-                reader.fail(f"{name} is not defined in revision {reader.revision}", token)
-        return schema
+        return _NotationReader(self, "it", revision, f"it = {text}").definition()
 
     def _find(self, name: str, revision: int) -> tuple[int, str]:
-        """Return the line that defines *name* for *revision*, and how: ``@`` defined, ``~`` written out, "" missing."""
+        """Return the line that defines *name* for *revision*, and its form."""
         key = (name, revision)
         if key not in self._found:
             forms = [(start, self._form(start, revision)) for start in self._starts.get(name, ())]
             forms = [form for form in forms if form[1]]
             if len(forms) > 1:
-                self.fail(forms[1][0], f"{name} is defined twice in revision {revision}")
+                raise NotationError(f"{name} is defined twice in revision {revision}")
             self._found[key] = forms[0] if forms else (0, "")
         return self._found[key]
 
@@ -132,51 +95,43 @@ class WireFacts:
         words = self._lines[start].split()
         marks = list(takewhile(lambda word: word[0] in "@~", words[1:]))
         for mark in marks:
-            if self.within(mark, revision, start):
+            if _includes(mark, revision):
                 return mark[0]
         return "" if marks else ("@" if words[0][0].isupper() else "~")
 
-    def within(self, mark: str, revision: int, line: int) -> bool:
-        """Whether a mark such as ``@3+``, ``~1-2`` or ``@4`` includes *revision*."""
-        first, dash, last = mark[1:].partition("-")
-        try:
-            if first[-1:] == "+" and not dash:
-                return int(first[:-1]) <= revision
-            return int(first) <= revision <= int(last if dash else first)
-        except ValueError:
-            self.fail(line, f"{mark} names no revisions")
-
-    def _text(self, start: int) -> list[str]:
-        """Return the lines of the definition that begins at line *start*, up to the next one."""
+    def _text(self, start: int) -> str:
+        """Return the definition that begins at line *start*, up to the next one, without comments."""
         end = start + 1
         while end < len(self._lines) and not self._lines[end][:1].isalpha():
             end += 1
-        return self._lines[start:end]
+        return "\n".join(line.partition("#")[0] for line in self._lines[start:end])
 
-    def fail(self, line: int, problem: str) -> NoReturn:
-        """Raise an error for that line (counted from 0)."""
-        raise NotationError(f"{self.name}, line {line + 1}: {problem}")
+
+def _includes(mark: str, revision: int) -> bool:
+    """Whether a mark such as ``@3+``, ``~1-2`` or ``@4`` includes *revision*."""
+    first, dash, last = mark[1:].partition("-")
+    try:
+        if first[-1:] == "+" and not dash:
+            return int(first[:-1]) <= revision
+        return int(first) <= revision <= int(last if dash else first)
+    except ValueError:
+        raise NotationError(f"{mark} names no revisions") from None
 
 
 class _NotationReader:
     """Parses one definition for one revision."""
 
-    def __init__(self, facts: WireFacts, start: int, lines: list[str], revision: int) -> None:
+    def __init__(self, facts: WireFacts, name: str, revision: int, text: str) -> None:
         self.facts = facts
+        self.name = name
         self.revision = revision
-        self.start = start
-        self.tokens: list[str] = []
-        self.before: list[int] = []  # how many tokens before each line: where a fault is
-        for line in lines:
-            self.before.append(len(self.tokens))
-            self.tokens += line.partition("#")[0].translate(_PUNCTUATION).split()
-        self.tokens += ("", "")  # the end; twice, for the one look ahead
+        self.tokens = [*text.translate(_PUNCTUATION).split(), "", ""]  # the end; twice, for the one look ahead
         self.at = 0
         # The names that are used, and where: resolved at the end, when the fields of this revision are known.
-        self.references: list[tuple[Schema, str, int]] = []
+        self.references: list[tuple[Schema, str]] = []
 
     def definition(self) -> Schema:
-        """Return the whole definition; names used in it are still empty schemas, listed in ``references``."""
+        """Return the whole definition."""
         self.take()
         while self.tokens[self.at][:1] in ("@", "~"):
             self.at += 1
@@ -190,7 +145,20 @@ class _NotationReader:
             schema = self.object([])
         if self.tokens[self.at]:
             self.fail("the definition should end here")
+        for place, name in self.references:
+            form = self.facts.form(name, self.revision)
+            if form == "@":
+                place["$ref"] = _REFERENCE + name
+            else:
+                place.update(self.known(name))
         return schema
+
+    def known(self, name: str) -> Schema:
+        """Return the schema of another definition, which must exist in this revision."""
+        try:
+            return self.facts.read(name, self.revision)
+        except KeyError:
+            self.fail(f"{name} is not defined")
 
     def bases(self) -> list[Schema]:
         """Return the bases in this revision."""
@@ -198,10 +166,7 @@ class _NotationReader:
         while True:
             name = self.take()
             if self.in_force():
-                try:
-                    found.append(self.facts.read(name, self.revision))
-                except KeyError:
-                    self.fail(f"{name} is not defined in revision {self.revision}", self.at - 1)
+                found.append(self.known(name))
             if not self.skip(","):
                 return found
 
@@ -221,7 +186,7 @@ class _NotationReader:
         while not self.skip("}"):
             if self.skip(";") or self.skip(","):
                 continue
-            start, before = self.at, len(self.references)
+            before = len(self.references)
             name = self.take()
             optional = self.skip("?")
             self.expect(":")
@@ -230,7 +195,7 @@ class _NotationReader:
                 del self.references[before:]
                 continue
             if name in own:
-                self.fail(f"{name} is given twice in revision {self.revision}", start)
+                self.fail(f"{name} is given twice")
             own.add(name)
             properties[name] = schema
             required[name] = not optional
@@ -249,7 +214,7 @@ class _NotationReader:
             if not self.skip("|"):
                 break
         if not members:
-            self.fail(f"no alternative is left in revision {self.revision}", self.at - 1)
+            self.fail("no alternative is left")
         return _any_of(members)
 
     def intersection(self) -> Schema:
@@ -262,11 +227,8 @@ class _NotationReader:
     def single(self) -> Schema:
         """Parse one type, with its bounds."""
         word = self.take()
-        simple = _SIMPLE.get(word)
-        if simple is None and word[0].islower():
-            simple = self.facts.pattern(word)
-        if simple is not None:
-            return simple | self.bounds(*_BOUNDS.get(simple.get("type", ""), _NUMBERS))
+        if word in _SIMPLE:
+            return _SIMPLE[word] | self.bounds("minimum", "maximum")
         if word == "[":
             items = self.union()
             self.expect("]")
@@ -282,9 +244,9 @@ class _NotationReader:
         if word[0] == "-" and word[1:].isdigit():
             return {"const": int(word)}
         if not word.isidentifier():
-            self.fail(f'expected a type, found "{word}"', self.at - 1)
+            self.fail(f'expected a type, found "{word}"')
         place: Schema = {}
-        self.references.append((place, word, self.at - 1))
+        self.references.append((place, word))
         return place
 
     def bounds(self, low: str, high: str) -> Schema:
@@ -302,13 +264,13 @@ class _NotationReader:
         marks = []
         while self.tokens[self.at][:1] == "@":
             marks.append(self.take())
-        return not marks or any(self.facts.within(mark, self.revision, self.line(self.at - 1)) for mark in marks)
+        return not marks or any(_includes(mark, self.revision) for mark in marks)
 
     def take(self) -> str:
         """Return the next token; its absence is an error."""
         token = self.tokens[self.at]
         if not token:
-            self.fail("the definition ends too early", self.at - 1)
+            self.fail("the definition ends too early")
         self.at += 1
         return token
 
@@ -324,14 +286,9 @@ class _NotationReader:
         if not self.skip(token):
             self.fail(f'expected "{token}", found "{self.tokens[self.at]}"')
 
-    def line(self, token: int) -> int:
-        """Return the line of the token with that index; at the end, the line of the last one."""
-        token = min(token, len(self.tokens) - 3)
-        return self.start + sum(before <= token for before in self.before) - 1
-
-    def fail(self, problem: str, token: int | None = None) -> NoReturn:
-        """Raise an error at the next token, or at the one with that index."""
-        self.facts.fail(self.line(self.at if token is None else token), problem)
+    def fail(self, problem: str) -> NoReturn:
+        """Raise an error that names the definition."""
+        raise NotationError(f"{self.name} in revision {self.revision}: {problem}")
 
 
 def _object(properties: Schema, required: dict[str, bool]) -> Schema:

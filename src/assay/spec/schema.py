@@ -6,7 +6,7 @@ Everything returned is cached and shared, and the same on every run. Only our ow
 
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher, get_close_matches
-from functools import cache
+from functools import cache, cached_property
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,7 +15,7 @@ from assay.spec.revisions import REVISIONS, position
 
 if TYPE_CHECKING:
     from assay.engine.compiled import Compiled
-    from assay.spec.extensions.official import Extension
+    from assay.spec.extensions import Extension
 
 
 class Erratum(NamedTuple):  # not a dataclass: each takes a millisecond to create, at every start-up
@@ -60,17 +60,8 @@ ERRATA: Final = (
 )
 
 
-def errata(revision: str, definition: str) -> tuple[Erratum, ...]:
-    """Return the corrections of *definition* in *revision*."""
-    return tuple(each for each in ERRATA if each.definition == definition and revision in each.revisions)
-
-
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/"
-_BY_NAME: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Keywords with schemas by name."""
-_VALUES: Final = frozenset({"const", "enum"})
-"""Keywords with values, which are no schemas."""
 
 
 class ProtocolSchema:
@@ -89,14 +80,11 @@ class ProtocolSchema:
         self._facts = facts() if extension is None else facts_with(extension.facts)
         self._definitions: dict[str, Schema] = {}
         self._validators: dict[tuple[str, str, bool], Compiled] = {}
-        self._names: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def definitions(self) -> tuple[str, ...]:
         """The names of all definitions, sorted."""
-        if not self._names:
-            self._names = tuple(self._facts.definitions(self._position))
-        return self._names
+        return tuple(self._facts.definitions(self._position))
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -176,8 +164,9 @@ class ProtocolSchema:
         return f"{self.revision} has no definition {name!r}{suggestion(name, self.definitions)}"
 
     def _corrected(self, name: str, schema: Schema) -> Schema:
-        for erratum in errata(self.revision, name):
-            schema = _replaced(schema, erratum.at, facts().type(erratum.type, self._position))
+        for each in ERRATA:
+            if each.definition == name and self.revision in each.revisions:
+                schema = _replaced(schema, each.at, facts().type(each.type, self._position))
         return schema
 
 
@@ -188,34 +177,29 @@ def protocol_schema(revision: str, *, errata: bool = True) -> ProtocolSchema:
     The official files contain mistakes. They are corrected unless *errata* is false; then every verdict is exactly
     that of the files.
     """
-    return _released(revision, errata)
-
-
-@cache
-def _released(revision: str, errata: bool) -> ProtocolSchema:
-    return ProtocolSchema(revision, errata=errata)
+    return _made(revision, errata, None)
 
 
 def extension_schema(extension: "Extension", revision: str, *, errata: bool = True) -> ProtocolSchema:
     """Return the schema of *extension* on top of *revision*."""
-    return _extended(extension, revision, errata)
+    return _made(revision, errata, extension)
 
 
 @cache
-def _extended(extension: "Extension", revision: str, errata: bool) -> ProtocolSchema:
+def _made(revision: str, errata: bool, extension: "Extension | None") -> ProtocolSchema:
     return ProtocolSchema(revision, errata=errata, extension=extension)
 
 
 @cache
 def facts() -> WireFacts:
     """Return the table of facts, read once."""
-    return WireFacts(_text("facts.txt"), name="facts.txt")
+    return WireFacts(_text("facts.txt"))
 
 
 @cache
 def facts_with(file: str) -> WireFacts:
     """Return the facts of the extension in *file* behind those of the protocol."""
-    return WireFacts(f"{_text(join('extensions', file))}\n{_text('facts.txt')}", name=file)
+    return WireFacts(f"{_text(file)}\n{_text('facts.txt')}")
 
 
 def _text(file: str) -> str:
@@ -256,13 +240,8 @@ def _references(node: Any) -> Iterator[str]:
         reference = node.get("$ref")
         if isinstance(reference, str):
             yield reference.removeprefix(_REFERENCE)
-        for keyword, value in node.items():
-            if keyword in _BY_NAME and isinstance(value, dict):
-                # The names may be those of keywords.
-                for each in value.values():
-                    yield from _references(each)
-            elif keyword not in _VALUES and isinstance(value, dict | list):
-                yield from _references(value)
+        for value in node.values():
+            yield from _references(value)
     elif isinstance(node, list):
         for value in node:
             yield from _references(value)

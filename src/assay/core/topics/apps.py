@@ -20,7 +20,7 @@ from assay.engine.pointers import escaped
 from assay.engine.wording import shown
 from assay.ladder.protocol import Judge
 from assay.rules.report import Report
-from assay.spec.extensions.official import APPS
+from assay.spec.extensions import APPS
 
 if TYPE_CHECKING:
     from assay.core.state import State

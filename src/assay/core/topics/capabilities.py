@@ -14,7 +14,7 @@ from assay.core.party_state import Side, has_capability, missing_capability
 from assay.core.topics.table import on
 from assay.core.topics.tasks import TASK_CAPABILITIES
 from assay.rules.report import Report
-from assay.spec.extensions.official import OFFICIAL
+from assay.spec.extensions import BY_IDENTIFIER
 from assay.spec.revisions import handshake
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _MODES: Final = {
 ASKED_FOR: Final = frozenset(_CAPABILITIES.values())
 """All capabilities that are needed besides features, and so all that are kept."""
 
-_EXTENSIONS: Final = frozenset(OFFICIAL.identifiers)
+_EXTENSIONS: Final = frozenset(BY_IDENTIFIER)
 """The extensions that are kept: a server may use these in its answer."""
 
 _URL: Final = "elicitation.url"

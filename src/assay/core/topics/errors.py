@@ -57,7 +57,7 @@ def check_code(state: "State", exchange: Exchange, error: dict[str, Any], report
         return
     is_unknown = exchange.entry.result is None and declared is not None
     # With extensions that are unknown here, the other party may know the method.
-    if code == INVALID_PARAMS and is_unknown and not state.is_extended(exchange):
+    if code == INVALID_PARAMS and is_unknown and not state.is_extended():
         hint = "Answer with -32601 (method not found): the params of an unknown method cannot be judged."
         report_code("-32601, because the method is unknown", "-32602", hint, report)
 

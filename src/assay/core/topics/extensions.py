@@ -19,7 +19,7 @@ from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.ladder.protocol import Judge
 from assay.rules.report import Report
-from assay.spec.extensions.official import LONGEST, OFFICIAL, SKILLS, TASKS, Extension, ExtensionSet, is_identifier
+from assay.spec.extensions import BY_IDENTIFIER, LONGEST, OFFICIAL, SKILLS, TASKS, Extension, is_identifier
 from assay.spec.revisions import position
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ class ServerExtensions:
 # ── what was declared ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_beyond(capabilities: Mapping[str, Any] | None, known: ExtensionSet) -> bool:
+def is_beyond(capabilities: Mapping[str, Any] | None) -> bool:
     """Return whether a party declares an unknown extension or an experimental capability, which may do anything."""
     if not capabilities:
         return False
     declared = capabilities.get(EXTENSIONS)
     unknown = isinstance(declared, dict) and (
-        not known.identifiers.keys() >= declared.keys()
-        or any(has_revision(capabilities, known.identifiers[each]) for each in declared)
+        not BY_IDENTIFIER.keys() >= declared.keys()
+        or any(has_revision(capabilities, BY_IDENTIFIER[each]) for each in declared)
     )
     return unknown or bool(capabilities.get(EXPERIMENTAL))
 
@@ -122,13 +122,13 @@ def declared_by(message: Mapping[str, Any]) -> dict[str, Any]:
     return obj(obj(obj(message.get("params")).get("_meta")).get(CAPABILITIES_KEY))
 
 
-def goes_beyond(state: "State", judge: Judge, capabilities: Mapping[str, Any] | None = None) -> bool:
+def goes_beyond(state: "State", capabilities: Mapping[str, Any] | None = None) -> bool:
     """Return whether either party, or the *capabilities* of a request, declared something unknown."""
     server = state.known(ServerExtensions)
     if state.own(RequestExtensions).goes_beyond or (server is not None and server.goes_beyond):
         return True
     declared = (side.capabilities for side in state.sides.values())
-    return any(is_beyond(each, judge.extensions) for each in (*declared, capabilities))
+    return any(is_beyond(each) for each in (*declared, capabilities))
 
 
 def leaves_out(state: "State", extension: Extension, capabilities: Mapping[str, Any] | None = None) -> bool:
@@ -153,7 +153,7 @@ def rule_beyond(state: "State", judge: Judge, party: Party, message: dict[str, A
     It may if an unknown extension was declared, or if the declarations are unknown: over HTTP the handshake may have
     been elsewhere, and `server/discover` is optional.
     """
-    if goes_beyond(state, judge, declared_by(message)):
+    if goes_beyond(state, declared_by(message)):
         return "protocol/extension"
     heard = state.sides[Party.SERVER].capabilities is not None or state.tools.declared is not None
     if judge.features.handshake:
@@ -190,11 +190,11 @@ def take_declared(state: "State", exchange: Exchange, params: dict[str, Any], re
             take(state, exchange.asker, declared, _CAPABILITIES_AT, exchange.entry.judge, report)
 
 
-@on("request", *{each.name for extension in OFFICIAL.all for each in extension.methods})
+@on("request", *{each.name for extension in OFFICIAL for each in extension.methods})
 def check_server(state: "State", exchange: Exchange, _: dict[str, Any], report: Report) -> None:
     """Report a request of an extension that the server certainly does not have."""
     extension: Extension | None = exchange.entry.extension
-    if extension is None or not extension.identifier:
+    if extension is None:
         return
     if declares(state.sides[Party.SERVER].capabilities, extension.identifier) is False:
         report_lack("/method", Party.SERVER, f"extensions.{extension.identifier}", report)
@@ -205,9 +205,8 @@ def take(state: "State", party: Party, capabilities: Mapping[str, Any], at: str,
     found = report.apart()
     _check(party, capabilities, at, judge, found)
     report.join(found)
-    beyond = is_beyond(capabilities, judge.extensions)
-    known = judge.extensions.identifiers
-    left_out = {name for name in known if has_revision(capabilities, known[name])} if beyond else ()
+    beyond = is_beyond(capabilities)
+    left_out = {each.identifier for each in OFFICIAL if has_revision(capabilities, each)} if beyond else ()
     if party is Party.SERVER and beyond:
         server = state.shared(ServerExtensions)
         server.goes_beyond = True
@@ -240,11 +239,11 @@ def _check_one(party: Party, identifier: str, settings: Any, at: str, judge: Jud
         expected = "a dotted prefix, a slash and a name"
         report.add("extension/identifier", at, expected=expected, found=f'"{identifier[:60]}"')
         return
-    extension = judge.extensions.identifiers.get(identifier)
+    extension = BY_IDENTIFIER.get(identifier)
     labels = identifier.partition("/")[0].split(".")
     if extension is None and len(labels) > 1 and labels[1].lower() in _RESERVED:
         # An identifier that only the protocol may use: it may be newer than Assay.
-        known = ", ".join(sorted(judge.extensions.identifiers))
+        known = ", ".join(sorted(BY_IDENTIFIER))
         report.add("extension/reserved", at, expected=f"one of {known}", found=f'"{identifier[:60]}"')
     if not isinstance(settings, dict):
         expected = "an object ({} for no settings)"

@@ -32,7 +32,7 @@ from assay.engine.wording import shown
 from assay.ladder import contract
 from assay.ladder.protocol import Judge
 from assay.rules.report import Report
-from assay.spec.extensions.official import TASKS
+from assay.spec.extensions import TASKS
 
 if TYPE_CHECKING:
     from assay.core.state import State

@@ -25,7 +25,7 @@ from assay.core.topics.table import Note, on
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
 from assay.rules.report import Report
-from assay.spec.extensions.official import SKILLS
+from assay.spec.extensions import SKILLS
 
 if TYPE_CHECKING:
     from assay.core.state import State

@@ -5,12 +5,13 @@ No I/O, no state.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from assay.spec.methods import Method, PartyName, extension_method
 from assay.spec.revisions import position
-from assay.spec.schema import ProtocolSchema, extension_schema
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME: Final = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
@@ -40,7 +41,7 @@ class Extension(NamedTuple):
     name: str
     """Its short name: in commands, files and rules."""
     identifier: str
-    """Its name in capabilities; "" for a document that is not negotiated."""
+    """Its name in capabilities."""
     standing: str
     """How far its specification has come, for people."""
     facts: str
@@ -108,8 +109,14 @@ APPS: Final = Extension(
     reserved=("ui/",),
 )
 
-EXTENSIONS: Final[Mapping[str, Extension]] = {each.name: each for each in (TASKS, SKILLS, APPS)}
-"""Every official extension, by its short name."""
+OFFICIAL: Final = (TASKS, SKILLS, APPS)
+"""Every official extension."""
+
+EXTENSIONS: Final[Mapping[str, Extension]] = {each.name: each for each in OFFICIAL}
+"""The extensions by their short names."""
+
+BY_IDENTIFIER: Final[Mapping[str, Extension]] = {each.identifier: each for each in OFFICIAL}
+"""The extensions by the identifiers that parties declare."""
 
 
 class ExtendedMethod(NamedTuple):
@@ -119,39 +126,20 @@ class ExtendedMethod(NamedTuple):
     method: Method
 
 
-class ExtensionSet:
-    """
-    The extensions that messages are judged by.
-
-    One set serves many conversations; it is compared by identity.
-    """
-
-    def __init__(self, extensions: Iterable[Extension]) -> None:
-        self.all = tuple(extensions)
-        self.identifiers: Mapping[str, Extension] = {each.identifier: each for each in self.all if each.identifier}
-        """The extensions that parties declare, by their identifiers."""
-        self._methods: dict[str, Mapping[str, ExtendedMethod]] = {}
-
-    def methods(self, revision: str) -> Mapping[str, ExtendedMethod]:
-        """Return the methods of all extensions in *revision*, by name."""
-        if revision not in self._methods:
-            self._methods[revision] = {
-                method.name: ExtendedMethod(each, method)
-                for each in self.all
-                for method in each.methods
-                if revision in method.revisions
-            }
-        return self._methods[revision]
-
-    def owner(self, method: str, revision: str) -> Extension | None:
-        """Return the extension that names such as *method* are reserved for in *revision*; None without one."""
-        now = position(revision)
-        return next((each for each in self.all if now >= each.first and method.startswith(each.reserved)), None)
-
-    def schema(self, extension: Extension, revision: str, *, errata: bool = True) -> ProtocolSchema:
-        """Return the definitions of *extension* on top of those of *revision*."""
-        return extension_schema(extension, revision, errata=errata)
+@cache
+def extended_methods(revision: str) -> Mapping[str, ExtendedMethod]:
+    """Return the methods of all extensions in *revision*, by name."""
+    return MappingProxyType(
+        {
+            method.name: ExtendedMethod(each, method)
+            for each in OFFICIAL
+            for method in each.methods
+            if revision in method.revisions
+        }
+    )
 
 
-OFFICIAL: Final = ExtensionSet(EXTENSIONS.values())
-"""The official extensions."""
+def owner_of(method: str, revision: str) -> Extension | None:
+    """Return the extension that names such as *method* are reserved for in *revision*; None without one."""
+    now = position(revision)
+    return next((each for each in OFFICIAL if now >= each.first and method.startswith(each.reserved)), None)
