@@ -114,7 +114,8 @@ def schema_differences(old: Any, new: Any, prepare: Prepare | None = None) -> It
             place = f"{at}/{escaped(keyword)}"
             for part in _parts(keyword, was, now):
                 here = place if part.key is None or keyword == "required" else f"{place}/{escaped(part.key)}"
-                turned = is_turned or (part.is_inside and keyword in _TURNING)
+                is_inside = part.effect is None or part.key is not None
+                turned = is_turned or (is_inside and keyword in _TURNING)
                 if part.effect is None:
                     below.append((here, part.old, part.new, turned))
                 else:
@@ -131,8 +132,6 @@ class _Part(NamedTuple):
     old: Any
     new: Any
     key: str | None = None
-    is_inside: bool = False
-    """Whether it is a schema that the keyword holds."""
 
 
 def _parts(keyword: str, old: Schema, new: Schema) -> Iterator[_Part]:
@@ -142,7 +141,7 @@ def _parts(keyword: str, old: Schema, new: Schema) -> Iterator[_Part]:
     if type(was) is str and was == now:
         return  # most keywords hold the same text
     if keyword in _ONE and _are((dict, bool), was, now):
-        yield _Part(None, was, now, is_inside=True)
+        yield _Part(None, was, now)
     elif keyword in _MANY and _are(list, was, now):
         yield from _schemas(_effects_inside(keyword, old), _in_turn(was, now))
     elif keyword in _NAMED and _are(dict, was, now):
@@ -174,7 +173,7 @@ def _schemas(effects: _Effects, pairs: _Pairs) -> Iterator[_Part]:
             effect = effects.removed
         elif was is NOWHERE:
             effect = "unclear" if now is False else effects.added
-        yield _Part(effect, was, now, key, is_inside=True)
+        yield _Part(effect, was, now, key)
 
 
 def _effects_inside(keyword: str, old: Schema) -> _Effects:
