@@ -143,7 +143,7 @@ def _changes_of_entry(kind: EntryKind, key: str, old: Locked, new: Locked) -> It
 
 
 def closest_changes(
-    kind: EntryKind, accepted: Sequence[dict[str, Any]], new: dict[str, Any], was: str = "", now: str = ""
+    kind: EntryKind, accepted: Sequence[dict[str, Any]], new: dict[str, Any], was: str, now: str
 ) -> list[Change]:
     """Return how *new* differs from the one of the *accepted* definitions that it differs least from."""
     every = (changes(kind, definition, new, was, now) for definition in accepted)
@@ -236,10 +236,7 @@ def _comes_with_revision(kind: EntryKind, member: str, before: Any, after: Any, 
 
 def _has(revision: str, kind: EntryKind, member: str) -> bool:
     # A lock may have been made in a revision that is unknown here.
-    schema = protocol_schema(revision) if is_known(revision) else None
-    if schema is None or kind.definition not in schema.definitions:
-        return False
-    return member in schema.definition(kind.definition).get("properties", {})
+    return is_known(revision) and member in protocol_schema(revision).definition(kind.definition)["properties"]
 
 
 # ── members of a definition ──────────────────────────────────────────────────────────────────────────────────────────
